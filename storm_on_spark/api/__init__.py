@@ -1,0 +1,137 @@
+"""Storm's programming model: what a topology is written with. Needs nothing but the standard library."""
+
+from __future__ import annotations
+
+from storm_on_spark.api.builder import (
+    BoltDeclarer,
+    ComponentConfigurationDeclarer,
+    SpoutDeclarer,
+    TopologyBuilder,
+)
+from storm_on_spark.api.collector import (
+    BasicOutputCollector,
+    BatchOutputCollector,
+    OutputCollector,
+    SpoutOutputCollector,
+)
+from storm_on_spark.api.component import (
+    BaseBasicBolt,
+    BaseComponent,
+    BaseRichBolt,
+    BaseRichSpout,
+    BaseTickTupleAwareRichBolt,
+    BatchBolt,
+    IBasicBolt,
+    IRichBolt,
+    IRichSpout,
+)
+from storm_on_spark.api.config import Config
+from storm_on_spark.api.context import TopologyContext
+from storm_on_spark.api.declarer import OutputFieldsDeclarer
+from storm_on_spark.api.errors import (
+    AlreadyAliveError,
+    CheckpointError,
+    ComponentError,
+    ConfigError,
+    FailedException,
+    InvalidTopologyError,
+    NotAliveError,
+    ReportedFailedException,
+    SetupError,
+    StormError,
+    TopologyFailedError,
+    TupleError,
+    UnknownFieldError,
+)
+from storm_on_spark.api.fields import Fields
+from storm_on_spark.api.grouping import (
+    AllGrouping,
+    CustomGrouping,
+    CustomStreamGrouping,
+    DirectGrouping,
+    FieldsGrouping,
+    GlobalGrouping,
+    Grouping,
+    LocalOrShuffleGrouping,
+    NoneGrouping,
+    PartialKeyGrouping,
+    ShuffleGrouping,
+)
+from storm_on_spark.api.hooks import (
+    BaseTaskHook,
+    BoltAckInfo,
+    BoltExecuteInfo,
+    BoltFailInfo,
+    EmitInfo,
+    SpoutAckInfo,
+    SpoutFailInfo,
+)
+from storm_on_spark.api.info import ComponentInfo, ErrorInfo, TopologyInfo
+from storm_on_spark.api.streams import DEFAULT_STREAM, GlobalStreamId, StreamSpec
+from storm_on_spark.api.topology import ComponentKind, ComponentSpec, Topology
+from storm_on_spark.api.tuple import Tuple
+
+__all__ = [
+    "DEFAULT_STREAM",
+    "AllGrouping",
+    "AlreadyAliveError",
+    "BaseBasicBolt",
+    "BaseComponent",
+    "BaseRichBolt",
+    "BaseRichSpout",
+    "BaseTaskHook",
+    "BaseTickTupleAwareRichBolt",
+    "BasicOutputCollector",
+    "BatchBolt",
+    "BatchOutputCollector",
+    "BoltAckInfo",
+    "BoltDeclarer",
+    "BoltExecuteInfo",
+    "BoltFailInfo",
+    "CheckpointError",
+    "ComponentConfigurationDeclarer",
+    "ComponentError",
+    "ComponentInfo",
+    "ComponentKind",
+    "ComponentSpec",
+    "Config",
+    "ConfigError",
+    "CustomGrouping",
+    "CustomStreamGrouping",
+    "DirectGrouping",
+    "EmitInfo",
+    "ErrorInfo",
+    "FailedException",
+    "Fields",
+    "FieldsGrouping",
+    "GlobalGrouping",
+    "GlobalStreamId",
+    "Grouping",
+    "IBasicBolt",
+    "IRichBolt",
+    "IRichSpout",
+    "InvalidTopologyError",
+    "LocalOrShuffleGrouping",
+    "NoneGrouping",
+    "NotAliveError",
+    "OutputCollector",
+    "OutputFieldsDeclarer",
+    "PartialKeyGrouping",
+    "ReportedFailedException",
+    "SetupError",
+    "ShuffleGrouping",
+    "SpoutAckInfo",
+    "SpoutDeclarer",
+    "SpoutFailInfo",
+    "SpoutOutputCollector",
+    "StormError",
+    "StreamSpec",
+    "Topology",
+    "TopologyBuilder",
+    "TopologyContext",
+    "TopologyFailedError",
+    "TopologyInfo",
+    "Tuple",
+    "TupleError",
+    "UnknownFieldError",
+]

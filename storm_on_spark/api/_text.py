@@ -1,0 +1,56 @@
+"""Wording that the error messages of this package share."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def quoted(names: Iterable[object]) -> str:
+    """Returns names as they stand in messages.
+
+    Example:
+        >>> quoted(["word", "count"]), quoted([])
+        ('"word", "count"', 'none')
+    """
+    return ", ".join(f'"{name}"' for name in names) or "none"
+
+
+def did_you_mean(name: object, valid: Iterable[str]) -> str:
+    """Returns ` Did you mean "x"?` (with the leading blank) if a valid name is close to `name`, else nothing.
+
+    Example:
+        >>> did_you_mean("wrod", ["word", "count"])
+        ' Did you mean "word"?'
+        >>> did_you_mean("x", ["word", "count"])
+        ''
+    """
+    close = difflib.get_close_matches(str(name), list(valid), n=1)
+    return f' Did you mean "{close[0]}"?' if close else ""
+
+
+def short_repr(value: object, limit: int = 80) -> str:
+    """Returns `repr(value)`, cut so that a message stays readable; never raises.
+
+    Example:
+        >>> short_repr(list(range(1000)), limit=20)
+        '[0, 1, 2, 3, 4, 5...'
+    """
+    try:
+        text = repr(value)
+    except Exception:  # a user's own __repr__ must not hide the error that is being reported
+        text = f"<{type(value).__qualname__}>"
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+def kind_of(value: object) -> str:
+    """Returns what `value` is, with its type, for a message.
+
+    Example:
+        >>> kind_of("3"), kind_of(None)
+        ("'3' (str)", 'None')
+    """
+    return "None" if value is None else f"{short_repr(value)} ({type(value).__qualname__})"

@@ -1,0 +1,362 @@
+"""How users put a topology together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from storm_on_spark.api._checks import kind_of_bolt, kind_of_spout
+from storm_on_spark.api._text import kind_of
+from storm_on_spark.api.config import Config, Scope, validate_conf
+from storm_on_spark.api.constants import SYSTEM_PREFIX, is_system_id
+from storm_on_spark.api.declarer import OutputFieldsDeclarer
+from storm_on_spark.api.errors import InvalidTopologyError
+from storm_on_spark.api.fields import Fields
+from storm_on_spark.api.grouping import (
+    AllGrouping,
+    CustomGrouping,
+    CustomStreamGrouping,
+    DirectGrouping,
+    FieldsGrouping,
+    GlobalGrouping,
+    Grouping,
+    LocalOrShuffleGrouping,
+    NoneGrouping,
+    PartialKeyGrouping,
+    ShuffleGrouping,
+)
+from storm_on_spark.api.streams import DEFAULT_STREAM, GlobalStreamId, StreamSpec
+from storm_on_spark.api.topology import ComponentKind, ComponentSpec, Topology
+
+if TYPE_CHECKING:
+    from storm_on_spark.api.component import (
+        BaseBasicBolt,
+        BaseComponent,
+        BaseRichBolt,
+        BaseRichSpout,
+        BatchBolt,
+    )
+
+D = TypeVar("D", bound="ComponentConfigurationDeclarer")
+
+
+@dataclass
+class _Draft:
+    """A component while the topology is being built."""
+
+    id: str
+    kind: ComponentKind
+    component: BaseComponent
+    parallelism: int
+    conf: dict[str, object] = field(default_factory=dict)
+    inputs: dict[GlobalStreamId, Grouping] = field(default_factory=dict)
+
+    @property
+    def where(self) -> str:
+        return _where(self.kind is ComponentKind.SPOUT, self.id)
+
+    def error(self, problem: str, stream: str | None = None) -> InvalidTopologyError:
+        return InvalidTopologyError(f"{self.where}: {problem}", component=self.id, stream=stream)
+
+
+class ComponentConfigurationDeclarer:
+    """Sets configuration of one component; every method returns the declarer, so calls can be chained.
+
+    What is set here wins over the component's own `get_component_configuration`.
+    """
+
+    def __init__(self, draft: _Draft) -> None:
+        self._draft = draft
+
+    def add_configurations(self: D, conf: Mapping[str, object]) -> D:
+        """Sets several keys.
+
+        Raises:
+            ConfigError: a key is unknown or not one of a single component, or a value has the wrong type or range.
+        """
+        if not isinstance(conf, Mapping):
+            raise self._draft.error(f"add_configurations takes a mapping, not {kind_of(conf)}")
+        validate_conf(conf, self._draft.where, Scope.COMPONENT)
+        self._draft.conf.update(conf)
+        return self
+
+    def add_configuration(self: D, key: str, value: object) -> D:
+        """Sets one key; see `add_configurations`."""
+        return self.add_configurations({key: value})
+
+    def set_num_tasks(self: D, tasks: int) -> D:
+        """Sets how many tasks the component has (default: as many as its parallelism hint)."""
+        _check_count(tasks, "the number of tasks", self._draft)
+        return self.add_configuration(Config.TOPOLOGY_TASKS, tasks)
+
+    def set_max_task_parallelism(self: D, limit: int) -> D:
+        """Caps the component's tasks."""
+        return self.add_configuration(Config.TOPOLOGY_MAX_TASK_PARALLELISM, limit)
+
+    def set_max_spout_pending(self: D, limit: int) -> D:
+        """Sets how many tuples of each spout task may be pending before `next_tuple` is no longer called."""
+        return self.add_configuration(Config.TOPOLOGY_MAX_SPOUT_PENDING, limit)
+
+    def set_debug(self: D, debug: bool) -> D:
+        """Sets whether every tuple that the component emits is logged."""
+        return self.add_configuration(Config.TOPOLOGY_DEBUG, debug)
+
+    def set_memory_load(self: D, on_heap_mb: float, off_heap_mb: float | None = None) -> D:
+        """Records how much memory a task needs. Spark's own memory settings decide; see the key's documentation."""
+        self.add_configuration(Config.TOPOLOGY_COMPONENT_RESOURCES_ONHEAP_MEMORY_MB, on_heap_mb)
+        if off_heap_mb is not None:
+            self.add_configuration(Config.TOPOLOGY_COMPONENT_RESOURCES_OFFHEAP_MEMORY_MB, off_heap_mb)
+        return self
+
+    def set_cpu_load(self: D, percent: float) -> D:
+        """Records how much of a core (100) a task needs. Spark's own settings decide; see the key's documentation."""
+        return self.add_configuration(Config.TOPOLOGY_COMPONENT_CPU_PCORE_PERCENT, percent)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._draft.where}>"
+
+
+class SpoutDeclarer(ComponentConfigurationDeclarer):
+    """What `set_spout` returns: configuration of that spout."""
+
+
+class BoltDeclarer(ComponentConfigurationDeclarer):
+    """What `set_bolt` returns: inputs and configuration of that bolt.
+
+    Each grouping method subscribes the bolt to a stream of a component, by default its stream `default`. The
+    component may be added to the builder later.
+    """
+
+    def shuffle_grouping(self, component: str, stream: str = DEFAULT_STREAM) -> BoltDeclarer:
+        """Tuples are spread evenly over the tasks."""
+        return self._subscribe(component, stream, ShuffleGrouping())
+
+    def fields_grouping(
+        self, component: str, fields: Fields | str | Iterable[str], stream: str = DEFAULT_STREAM
+    ) -> BoltDeclarer:
+        """Tuples with equal values of `fields` go to the same task."""
+        return self._subscribe(component, stream, FieldsGrouping(self._keys(component, fields, stream)))
+
+    def all_grouping(self, component: str, stream: str = DEFAULT_STREAM) -> BoltDeclarer:
+        """Every task receives every tuple."""
+        return self._subscribe(component, stream, AllGrouping())
+
+    def global_grouping(self, component: str, stream: str = DEFAULT_STREAM) -> BoltDeclarer:
+        """All tuples go to the task with the lowest id."""
+        return self._subscribe(component, stream, GlobalGrouping())
+
+    def none_grouping(self, component: str, stream: str = DEFAULT_STREAM) -> BoltDeclarer:
+        """It doesn't matter which task receives a tuple; the same as a shuffle."""
+        return self._subscribe(component, stream, NoneGrouping())
+
+    def local_or_shuffle_grouping(self, component: str, stream: str = DEFAULT_STREAM) -> BoltDeclarer:
+        """As a shuffle, but a task in the same place is preferred."""
+        return self._subscribe(component, stream, LocalOrShuffleGrouping())
+
+    def partial_key_grouping(
+        self, component: str, fields: Fields | str | Iterable[str], stream: str = DEFAULT_STREAM
+    ) -> BoltDeclarer:
+        """Each key is shared by two tasks, the less used of which receives the tuple: for skewed keys."""
+        return self._subscribe(component, stream, PartialKeyGrouping(self._keys(component, fields, stream)))
+
+    def direct_grouping(self, component: str, stream: str = DEFAULT_STREAM) -> BoltDeclarer:
+        """The emitter names the task, by `emit_direct`; the stream must be declared direct."""
+        return self._subscribe(component, stream, DirectGrouping())
+
+    def custom_grouping(
+        self, component: str, grouping: CustomStreamGrouping, stream: str = DEFAULT_STREAM
+    ) -> BoltDeclarer:
+        """User code chooses the tasks."""
+        if isinstance(grouping, str) and isinstance(stream, CustomStreamGrouping):
+            raise self._draft.error("custom_grouping takes the grouping before the stream")
+        try:
+            checked = CustomGrouping(grouping)
+        except InvalidTopologyError as error:
+            raise self._draft.error(f"custom_grouping on {kind_of(component)}: {error}") from None
+        return self._subscribe(component, stream, checked)
+
+    def grouping(self, source: GlobalStreamId, grouping: Grouping) -> BoltDeclarer:
+        """Subscribes to `source` by a grouping object."""
+        if not isinstance(source, GlobalStreamId):
+            raise self._draft.error(f"grouping takes a GlobalStreamId first, not {kind_of(source)}")
+        if not isinstance(grouping, Grouping):
+            raise self._draft.error(f'the grouping on "{source}" must be a Grouping, not {kind_of(grouping)}')
+        return self._subscribe(source.component, source.stream, grouping)
+
+    def _keys(self, component: str, fields: Fields | str | Iterable[str], stream: str) -> Fields:
+        if isinstance(stream, (Fields, list, tuple)):
+            raise self._draft.error(
+                f"the grouping on {kind_of(component)} has fields and stream the wrong way round: "
+                "the order is (component, fields, stream)"
+            )
+        try:
+            keys = Fields.of(fields)
+        except InvalidTopologyError as error:
+            raise self._draft.error(f"the grouping on {kind_of(component)}: {error}") from None
+        if not len(keys):
+            raise self._draft.error(
+                f"the grouping on {kind_of(component)} names no fields; "
+                "use global_grouping to send everything to one task"
+            )
+        return keys
+
+    def _subscribe(self, component: str, stream: str, grouping: Grouping) -> BoltDeclarer:
+        try:
+            source = GlobalStreamId(component, stream)
+        except InvalidTopologyError as error:
+            raise self._draft.error(f"a grouping ({grouping.describe()}) on nothing: {error}") from None
+        if source in self._draft.inputs:
+            earlier = self._draft.inputs[source].describe()
+            raise self._draft.error(
+                f'is subscribed twice to stream "{stream}" of "{component}" ({earlier} and {grouping.describe()}); '
+                "a bolt gets each stream once",
+                stream,
+            )
+        self._draft.inputs[source] = grouping
+        return self
+
+
+class TopologyBuilder:
+    """Puts a topology together.
+
+    What concerns one component is checked at once, what concerns several (does that stream exist?) when the
+    topology is compiled.
+
+    Example:
+        >>> class Lines(BaseRichSpout):
+        ...     def next_tuple(self): ...
+        ...     def declare_output_fields(self, declarer):
+        ...         declarer.declare(Fields("line"))
+        >>> class Show(BaseBasicBolt):
+        ...     def execute(self, tup, collector):
+        ...         print(tup["line"])
+        >>> builder = TopologyBuilder()
+        >>> lines = builder.set_spout("lines", Lines()).set_max_spout_pending(1000)
+        >>> show = builder.set_bolt("show", Show(), 2).shuffle_grouping("lines")
+        >>> print(builder.create_topology())
+        spout lines (Lines, x1) -> (line)
+        basic_bolt show (Show, x2) <- lines shuffle
+    """
+
+    def __init__(self) -> None:
+        self._drafts: dict[str, _Draft] = {}
+
+    def set_spout(self, id: str, spout: BaseRichSpout, parallelism: int = 1) -> SpoutDeclarer:
+        """Adds a spout.
+
+        Args:
+            id: its id: unique, and not starting with `__`.
+            spout: an instance, of which every task gets a copy.
+            parallelism: how many executors, and unless `set_num_tasks` says otherwise how many tasks.
+
+        Raises:
+            InvalidTopologyError: an argument is not what it should be.
+        """
+        where = self._checked_id(id, "spout")
+        kind = _named(id, kind_of_spout, spout, where)
+        return SpoutDeclarer(self._add(id, kind, spout, parallelism))
+
+    def set_bolt(
+        self, id: str, bolt: BaseRichBolt | BaseBasicBolt | BatchBolt, parallelism: int = 1
+    ) -> BoltDeclarer:
+        """Adds a bolt; name its inputs with the grouping methods of what is returned. Otherwise as `set_spout`."""
+        where = self._checked_id(id, "bolt")
+        kind = _named(id, kind_of_bolt, bolt, where)
+        return BoltDeclarer(self._add(id, kind, bolt, parallelism))
+
+    def create_topology(self) -> Topology:
+        """Returns the topology; asks every component for its configuration and output fields.
+
+        Raises:
+            InvalidTopologyError: a component's `declare_output_fields` or `get_component_configuration` raised or
+                is wrong.
+            ConfigError: a component's configuration is wrong.
+        """
+        return Topology({draft.id: _specify(draft) for draft in self._drafts.values()})
+
+    def __repr__(self) -> str:
+        return f"TopologyBuilder({list(self._drafts)})"
+
+    def _checked_id(self, id: str, what: str) -> str:
+        if not isinstance(id, str) or not id:
+            raise InvalidTopologyError(
+                f"the id of a {what} must be a string that is not empty, not {kind_of(id)}"
+            )
+        where = _where(what == "spout", id)
+        if is_system_id(id):
+            raise InvalidTopologyError(
+                f'{where}: ids that start with "{SYSTEM_PREFIX}" are reserved for the system', component=id
+            )
+        if id in self._drafts:
+            other = self._drafts[id]
+            raise InvalidTopologyError(
+                f"{where}: the id is taken by {other.where} ({type(other.component).__qualname__}); ids must differ",
+                component=id,
+            )
+        return where
+
+    def _add(self, id: str, kind: ComponentKind, component: BaseComponent, parallelism: int) -> _Draft:
+        draft = _Draft(id, kind, component, parallelism)
+        _check_count(parallelism, "the parallelism", draft)
+        self._drafts[id] = draft
+        return draft
+
+
+def _where(is_spout: bool, id: str) -> str:
+    return f'{"spout" if is_spout else "bolt"} "{id}"'
+
+
+def _named(id: str, check: Any, component: object, where: str) -> ComponentKind:
+    try:
+        kind: ComponentKind = check(component, where)
+    except InvalidTopologyError as error:
+        error.component = id
+        raise
+    return kind
+
+
+def _check_count(count: object, what: str, draft: _Draft) -> None:
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise draft.error(f"{what} must be an int of at least 1, not {kind_of(count)}")
+
+
+def _specify(draft: _Draft) -> ComponentSpec:
+    conf = {**_own_configuration(draft), **draft.conf}
+    tasks = conf.get(Config.TOPOLOGY_TASKS)
+    return ComponentSpec(
+        id=draft.id,
+        kind=draft.kind,
+        component=draft.component,
+        parallelism=draft.parallelism,
+        num_tasks=tasks if isinstance(tasks, int) else None,
+        conf=conf,
+        streams=_declared_streams(draft),
+        inputs=tuple(draft.inputs.items()),
+    )
+
+
+def _own_configuration(draft: _Draft) -> Mapping[str, object]:
+    name = f"{type(draft.component).__qualname__}.get_component_configuration"
+    try:
+        conf = draft.component.get_component_configuration()
+    except Exception as error:
+        raise draft.error(f"{name} raised {type(error).__qualname__}: {error}") from error
+    if conf is None:
+        return {}
+    if not isinstance(conf, Mapping):
+        raise draft.error(f"{name} must return a mapping or None, not {kind_of(conf)}")
+    validate_conf(conf, f"{draft.where}, {name}", Scope.COMPONENT)
+    return conf
+
+
+def _declared_streams(draft: _Draft) -> dict[str, StreamSpec]:
+    declarer = OutputFieldsDeclarer(draft.id)
+    try:
+        draft.component.declare_output_fields(declarer)
+    except Exception as error:
+        if isinstance(error, InvalidTopologyError) and error.component is not None:
+            raise
+        name = f"{type(draft.component).__qualname__}.declare_output_fields"
+        raise draft.error(f"{name} raised {type(error).__qualname__}: {error}") from error
+    return declarer.streams

@@ -1,0 +1,172 @@
+"""What components emit, ack and fail through.
+
+These are interfaces: the runtime implements them for running topologies, `storm_on_spark.testing` for unit tests.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from storm_on_spark.api.streams import DEFAULT_STREAM
+from storm_on_spark.api.tuple import Tuple
+
+if TYPE_CHECKING:
+    import numpy
+    import pyarrow
+
+Anchors = Tuple | Iterable[Tuple] | None
+"""What an emit may be anchored to: one tuple, several, or nothing."""
+
+
+class OutputCollector(ABC):
+    """What a `BaseRichBolt` emits, acks and fails through.
+
+    Emitting, acking and failing is allowed while the bolt executes, at the latest before `execute` or `cleanup`
+    returns; an input may be acked in a later `execute` than its own.
+    """
+
+    @abstractmethod
+    def emit(self, values: Sequence[Any], anchors: Anchors = None, stream: str = DEFAULT_STREAM) -> list[int]:
+        """Emits a tuple.
+
+        Args:
+            values: as many as the stream has fields, in their order.
+            anchors: the input tuple or tuples that this one follows from: it joins their trees, so that they are
+                complete only when it is acked too. `None` leaves it unanchored: if it is lost nobody notices.
+            stream: one that `declare_output_fields` declared.
+
+        Returns:
+            The tasks that receive the tuple.
+
+        Raises:
+            TupleError: wrong number of values, an undeclared or a direct stream, or a value that can't be grouped.
+        """
+
+    @abstractmethod
+    def emit_direct(
+        self, task: int, values: Sequence[Any], anchors: Anchors = None, stream: str = DEFAULT_STREAM
+    ) -> None:
+        """Emits a tuple to the one task `task`, over a stream that was declared direct; otherwise as `emit`."""
+
+    @abstractmethod
+    def ack(self, tup: Tuple) -> None:
+        """Says that `tup` has been dealt with. Every input must be acked or failed once; later calls are ignored."""
+
+    @abstractmethod
+    def fail(self, tup: Tuple) -> None:
+        """Fails all trees that `tup` belongs to at once: their spouts get `fail` and may emit again."""
+
+    @abstractmethod
+    def reset_timeout(self, tup: Tuple) -> None:
+        """Starts the message timeout of the trees of `tup` afresh."""
+
+    @abstractmethod
+    def report_error(self, error: BaseException) -> None:
+        """Shows `error` in the topology's status; the bolt goes on."""
+
+
+class SpoutOutputCollector(ABC):
+    """What a `BaseRichSpout` emits through."""
+
+    @abstractmethod
+    def emit(self, values: Sequence[Any], message_id: Any = None, stream: str = DEFAULT_STREAM) -> list[int]:
+        """Emits a tuple.
+
+        Args:
+            values: as many as the stream has fields, in their order.
+            message_id: any picklable value that is not `None`; `ack` or `fail` of the spout is called with it
+                once the tuple's tree is complete, has failed or timed out. Without it the tuple isn't tracked.
+            stream: one that `declare_output_fields` declared.
+
+        Returns:
+            The tasks that receive the tuple.
+
+        Raises:
+            TupleError: wrong number of values, an undeclared or a direct stream, or a value that can't be grouped.
+        """
+
+    @abstractmethod
+    def emit_direct(
+        self, task: int, values: Sequence[Any], message_id: Any = None, stream: str = DEFAULT_STREAM
+    ) -> None:
+        """Emits a tuple to the one task `task`, over a stream that was declared direct; otherwise as `emit`."""
+
+    @abstractmethod
+    def report_error(self, error: BaseException) -> None:
+        """Shows `error` in the topology's status; the spout goes on."""
+
+    @abstractmethod
+    def pending_count(self) -> int:
+        """Returns how many of this task's tuples with a message id are neither acked nor failed."""
+
+    def get_pending_count(self) -> int:
+        """Storm's spelling of `pending_count`, for ported code."""
+        return self.pending_count()
+
+
+class BasicOutputCollector(ABC):
+    """What a `BaseBasicBolt` emits through: everything is anchored to the input, which is acked afterwards."""
+
+    @abstractmethod
+    def emit(self, values: Sequence[Any], stream: str = DEFAULT_STREAM) -> list[int]:
+        """Emits a tuple that is anchored to the input.
+
+        Args:
+            values: as many as the stream has fields, in their order.
+            stream: one that `declare_output_fields` declared.
+
+        Returns:
+            The tasks that receive the tuple.
+
+        Raises:
+            TupleError: wrong number of values, an undeclared or a direct stream, or a value that can't be grouped.
+        """
+
+    @abstractmethod
+    def emit_direct(self, task: int, values: Sequence[Any], stream: str = DEFAULT_STREAM) -> None:
+        """Emits a tuple to the one task `task`, over a stream that was declared direct; otherwise as `emit`."""
+
+    @abstractmethod
+    def reset_timeout(self, tup: Tuple) -> None:
+        """Starts the message timeout of the trees of `tup` afresh."""
+
+    @abstractmethod
+    def report_error(self, error: BaseException) -> None:
+        """Shows `error` in the topology's status; the bolt goes on."""
+
+
+class BatchOutputCollector(ABC):
+    """What a `BatchBolt` emits through: whole record batches.
+
+    The input batch is acked as a whole when `execute_batch` returns, except for the rows that `fail` named.
+    """
+
+    @abstractmethod
+    def emit(
+        self,
+        batch: pyarrow.RecordBatch,
+        parent: numpy.ndarray[Any, Any] | pyarrow.Array | Sequence[int] | None = None,
+        stream: str = DEFAULT_STREAM,
+    ) -> None:
+        """Emits a batch of tuples, one per row.
+
+        Args:
+            batch: the columns must be the stream's fields, in their order.
+            parent: as many integers as `batch` has rows: the row of the input batch that each row is anchored to,
+                -1 for none. `None` anchors row *i* to input row *i* if both batches have the same number of rows,
+                and otherwise leaves the whole batch unanchored.
+            stream: one that `declare_output_fields` declared.
+
+        Raises:
+            TupleError: the columns don't fit the stream, the stream is undeclared, or `parent` doesn't fit the rows.
+        """
+
+    @abstractmethod
+    def fail(self, rows: numpy.ndarray[Any, Any] | pyarrow.Array | Sequence[int]) -> None:
+        """Fails these rows (positions in the input batch) instead of acking them."""
+
+    @abstractmethod
+    def report_error(self, error: BaseException) -> None:
+        """Shows `error` in the topology's status; the bolt goes on."""

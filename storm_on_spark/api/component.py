@@ -1,0 +1,241 @@
+"""What users subclass: spouts and bolts."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow
+
+    from storm_on_spark.api.collector import (
+        BasicOutputCollector,
+        BatchOutputCollector,
+        OutputCollector,
+        SpoutOutputCollector,
+    )
+    from storm_on_spark.api.context import TopologyContext
+    from storm_on_spark.api.declarer import OutputFieldsDeclarer
+    from storm_on_spark.api.tuple import Tuple
+
+
+class BaseComponent(ABC):
+    """What spouts and bolts have in common."""
+
+    # Not abstract: a component that emits nothing has nothing to declare.
+    def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
+        """Declares the streams that the component emits, and their fields.
+
+        Called once, when the topology is created.
+        """
+
+    def get_component_configuration(self) -> Mapping[str, Any] | None:
+        """Returns configuration of this component alone, e.g. its tick frequency; `None` for nothing special.
+
+        What the topology sets for the component (`set_bolt(...).add_configuration(...)`) wins over it.
+        """
+        return None
+
+
+class BaseRichSpout(BaseComponent):
+    """A source of tuples.
+
+    All methods are called by one thread. Attributes that can be pickled are saved with the position in the stream
+    and restored after a crash, once `open` has run.
+
+    Example:
+        >>> from storm_on_spark.api import Fields
+        >>> class Numbers(BaseRichSpout):
+        ...     def open(self, conf, context, collector):
+        ...         self.collector, self.next = collector, 0
+        ...     def next_tuple(self):
+        ...         self.collector.emit([self.next], message_id=self.next)
+        ...         self.next += 1
+        ...     def exhausted(self):
+        ...         return self.next == 1000
+        ...     def declare_output_fields(self, declarer):
+        ...         declarer.declare(Fields("number"))
+    """
+
+    def open(
+        self, conf: Mapping[str, Any], context: TopologyContext, collector: SpoutOutputCollector
+    ) -> None:
+        """Called once in every task, before anything else.
+
+        Args:
+            conf: the topology's configuration merged with the component's.
+            context: who and where this task is.
+            collector: to emit through; keep it.
+        """
+
+    @abstractmethod
+    def next_tuple(self) -> None:
+        """Emits the next tuple or tuples through the collector, or nothing if there is none. Must not block."""
+
+    def ack(self, message_id: Any) -> None:
+        """The tree of the tuple that was emitted with `message_id` is complete."""
+
+    def fail(self, message_id: Any) -> None:
+        """The tree of the tuple that was emitted with `message_id` failed or timed out."""
+
+    def activate(self) -> None:
+        """The topology was activated: `next_tuple` will be called from now on."""
+
+    def deactivate(self) -> None:
+        """The topology was deactivated: `next_tuple` won't be called until `activate`."""
+
+    def close(self) -> None:
+        """The spout stops. Not called if its process is killed."""
+
+    def exhausted(self) -> bool:
+        """Returns whether the spout will emit nothing new.
+
+        A finite spout returns `True` at its end. A run whose spouts are all exhausted ends once nothing is
+        pending; a tuple that fails until then still gets `fail`, and the spout may emit it again.
+        """
+        return False
+
+
+class _Bolt(BaseComponent):
+    """What all bolts have in common."""
+
+    stateless: ClassVar[bool | None] = None
+    """`True` promises that what the bolt does with a tuple depends on that tuple alone, so that it may run
+    anywhere and nothing is saved; `False` says it doesn't. `None` leaves it to the compiler to find out."""
+
+    def cleanup(self) -> None:
+        """The bolt stops. Not called if its process is killed."""
+
+
+class BaseRichBolt(_Bolt):
+    """A bolt that acks and anchors by itself.
+
+    Attributes that can be pickled are the bolt's state: they are saved after every micro-batch in which they
+    changed and restored after a crash, once `prepare` has run.
+
+    Example:
+        >>> from storm_on_spark.api import Fields
+        >>> class Exclaim(BaseRichBolt):
+        ...     def prepare(self, conf, context, collector):
+        ...         self.collector = collector
+        ...     def execute(self, tup):
+        ...         self.collector.emit([tup["word"] + "!"], anchors=tup)
+        ...         self.collector.ack(tup)
+        ...     def declare_output_fields(self, declarer):
+        ...         declarer.declare(Fields("word"))
+    """
+
+    def prepare(self, conf: Mapping[str, Any], context: TopologyContext, collector: OutputCollector) -> None:
+        """Called in every task before the first tuple, and again wherever the task moves to.
+
+        Args:
+            conf: the topology's configuration merged with the component's.
+            context: who and where this task is.
+            collector: to emit, ack and fail through; keep it.
+        """
+
+    @abstractmethod
+    def execute(self, tup: Tuple) -> None:
+        """Processes one tuple, which must be acked or failed at some time."""
+
+
+class BaseBasicBolt(_Bolt):
+    """A bolt whose emits are anchored to its input and whose input is acked when `execute` returns.
+
+    Raise `FailedException` to fail the input instead.
+
+    Example:
+        >>> from storm_on_spark.api import Fields
+        >>> class Split(BaseBasicBolt):
+        ...     def execute(self, tup, collector):
+        ...         for word in tup["sentence"].split():
+        ...             collector.emit([word])
+        ...     def declare_output_fields(self, declarer):
+        ...         declarer.declare(Fields("word"))
+    """
+
+    def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
+        """Called in every task before the first tuple, and again wherever the task moves to.
+
+        Args:
+            conf: the topology's configuration merged with the component's.
+            context: who and where this task is.
+        """
+
+    @abstractmethod
+    def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
+        """Processes one tuple and emits what follows from it.
+
+        Raises:
+            FailedException: fails the tuple, and the bolt goes on.
+        """
+
+
+class BatchBolt(_Bolt):
+    """A columnar bolt: it processes many tuples at once, as an Arrow record batch.
+
+    Example:
+        >>> from storm_on_spark.api import Fields
+        >>> class Upper(BatchBolt):
+        ...     stateless = True
+        ...     def execute_batch(self, batch, collector):
+        ...         import pyarrow, pyarrow.compute
+        ...         words = pyarrow.compute.utf8_upper(batch["word"])
+        ...         collector.emit(pyarrow.record_batch([words], names=["word"]))
+        ...     def declare_output_fields(self, declarer):
+        ...         declarer.declare(Fields("word"))
+    """
+
+    def prepare(
+        self, conf: Mapping[str, Any], context: TopologyContext, collector: BatchOutputCollector
+    ) -> None:
+        """Called in every task before the first batch, and again wherever the task moves to.
+
+        Args:
+            conf: the topology's configuration merged with the component's.
+            context: who and where this task is.
+            collector: the one that `execute_batch` gets.
+        """
+
+    @abstractmethod
+    def execute_batch(self, batch: pyarrow.RecordBatch, collector: BatchOutputCollector) -> None:
+        """Processes a batch of tuples of one stream and emits what follows from it.
+
+        Args:
+            batch: one row per tuple, one column per field of the stream.
+            collector: to emit through. The whole batch is acked when the method returns, except for rows failed.
+
+        Raises:
+            FailedException: fails all rows of the batch, and the bolt goes on.
+        """
+
+
+class BaseTickTupleAwareRichBolt(BaseRichBolt):
+    """A rich bolt that gets tick tuples and all others in different methods.
+
+    Set `topology.tick.tuple.freq.secs` in `get_component_configuration` to receive ticks.
+    """
+
+    def execute(self, tup: Tuple) -> None:
+        """Calls `on_tick_tuple` or `process`; override those."""
+        if tup.is_tick:
+            self.on_tick_tuple(tup)
+        else:
+            self.process(tup)
+
+    def on_tick_tuple(self, tup: Tuple) -> None:
+        """Time has passed. Does nothing unless overridden."""
+
+    @abstractmethod
+    def process(self, tup: Tuple) -> None:
+        """Processes one tuple that is not a tick; it must be acked or failed at some time."""
+
+
+IRichSpout = BaseRichSpout
+"""Storm's interface, for ported code."""
+IRichBolt = BaseRichBolt
+"""Storm's interface, for ported code."""
+IBasicBolt = BaseBasicBolt
+"""Storm's interface, for ported code."""

@@ -1,0 +1,30 @@
+"""Ids that belong to the system. Users' component and stream ids may not start with `__`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+SYSTEM_PREFIX: Final = "__"
+"""What the id of every component and stream of the system starts with."""
+
+SYSTEM_COMPONENT: Final = "__system"
+"""The component that tick tuples come from."""
+
+SYSTEM_TASK: Final = -1
+"""The task that tick tuples come from."""
+
+TICK_STREAM: Final = "__tick"
+"""The stream of tick tuples; one field, `rate_secs`."""
+
+ACKER_COMPONENT: Final = "__acker"
+"""The component that tracks tuple trees."""
+
+
+def is_system_id(name: str) -> bool:
+    """Returns whether a component or stream id is reserved for the system.
+
+    Example:
+        >>> is_system_id("__acker"), is_system_id("_mine")
+        (True, False)
+    """
+    return name.startswith(SYSTEM_PREFIX)

@@ -1,0 +1,349 @@
+"""What a task can ask about itself and the topology around it."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from storm_on_spark.api._text import did_you_mean, kind_of, quoted
+from storm_on_spark.api.config import Config, default_of
+from storm_on_spark.api.constants import SYSTEM_COMPONENT, TICK_STREAM
+from storm_on_spark.api.errors import InvalidTopologyError
+from storm_on_spark.api.fields import Fields
+from storm_on_spark.api.hooks import BaseTaskHook
+from storm_on_spark.api.streams import DEFAULT_STREAM, GlobalStreamId, StreamSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from storm_on_spark.api.grouping import Grouping
+    from storm_on_spark.api.topology import ComponentSpec, Topology
+
+_SYSTEM_STREAMS: Final[Mapping[str, StreamSpec]] = {TICK_STREAM: StreamSpec(Fields("rate_secs"))}
+
+
+class TopologyContext:
+    """Who and where a task is, and what is around it.
+
+    Made by the runtime, one for every task; `open` and `prepare` receive it. It belongs to its process and can't be
+    pickled: a bolt that keeps it as an attribute gets a new one whenever `prepare` runs.
+
+    Args:
+        topology: what runs.
+        conf: the topology's configuration merged with the component's.
+        tasks: the task ids of every component, those of the system included.
+        task_id: this task.
+        topology_name: the name under which the topology runs.
+        storm_id: the id of this run.
+
+    Raises:
+        InvalidTopologyError: no component has the task `task_id`.
+
+    Example:
+        >>> from storm_on_spark.api.topology import ComponentKind
+        >>> spec = ComponentSpec("lines", ComponentKind.SPOUT, object(), 2, None, {},
+        ...                      {"default": StreamSpec(Fields("line"))}, ())
+        >>> context = TopologyContext(Topology({"lines": spec}), {}, {"lines": [1, 2]}, 2, "demo", "demo-1")
+        >>> context.this_component_id, context.this_task_index, context.this_output_fields()
+        ('lines', 1, Fields('line'))
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        conf: Mapping[str, Any],
+        tasks: Mapping[str, Sequence[int]],
+        task_id: int,
+        topology_name: str,
+        storm_id: str,
+    ) -> None:
+        self._topology = topology
+        self._conf = MappingProxyType(dict(conf))
+        self._tasks = {component: sorted(ids) for component, ids in tasks.items()}
+        self._task_to_component = {task: component for component, ids in self._tasks.items() for task in ids}
+        if task_id not in self._task_to_component:
+            raise InvalidTopologyError(f"no component has task {task_id}; there are: {self._tasks}")
+        self._task_id = task_id
+        self._topology_name = topology_name
+        self._storm_id = storm_id
+        self._task_data: dict[str, Any] = {}
+        self._hooks: list[BaseTaskHook] = []
+
+    # --- this task --------------------------------------------------------------------------------------------
+
+    @property
+    def this_task_id(self) -> int:
+        """The id of this task, unique in the topology."""
+        return self._task_id
+
+    @property
+    def this_task_index(self) -> int:
+        """The position of this task among those of its component, counted from 0."""
+        return self._tasks[self.this_component_id].index(self._task_id)
+
+    @property
+    def this_component_id(self) -> str:
+        """The component that this task is one of."""
+        return self._task_to_component[self._task_id]
+
+    @property
+    def conf(self) -> Mapping[str, Any]:
+        """The configuration that `open` or `prepare` received; read-only."""
+        return self._conf
+
+    def this_sources(self) -> dict[GlobalStreamId, Grouping]:
+        """Returns what this component subscribes to."""
+        return self.sources(self.this_component_id)
+
+    def this_targets(self) -> dict[str, dict[str, Grouping]]:
+        """Returns who subscribes to this component: stream -> component -> grouping."""
+        return self.targets(self.this_component_id)
+
+    def this_streams(self) -> list[str]:
+        """Returns the streams that this component declared."""
+        return self.component_streams(self.this_component_id)
+
+    def this_output_fields(self, stream: str = DEFAULT_STREAM) -> Fields:
+        """Returns the fields of one of this component's streams; errors as for `component_output_fields`."""
+        return self.component_output_fields(self.this_component_id, stream)
+
+    def this_input_fields(self) -> dict[GlobalStreamId, Fields]:
+        """Returns the fields of every stream that this component subscribes to."""
+        return {
+            source: self.component_output_fields(source.component, source.stream)
+            for source in self.this_sources()
+        }
+
+    # --- the topology -----------------------------------------------------------------------------------------
+
+    @property
+    def topology_name(self) -> str:
+        """The name under which the topology runs."""
+        return self._topology_name
+
+    @property
+    def storm_id(self) -> str:
+        """The id of this run of the topology."""
+        return self._storm_id
+
+    @property
+    def component_ids(self) -> list[str]:
+        """All components that have tasks, those of the system included."""
+        return list(self._tasks)
+
+    @property
+    def task_to_component(self) -> dict[int, str]:
+        """All tasks of the topology, with the component that each belongs to."""
+        return dict(self._task_to_component)
+
+    def component_id(self, task: int) -> str:
+        """Returns the component that `task` belongs to.
+
+        Raises:
+            InvalidTopologyError: there is no such task.
+        """
+        try:
+            return self._task_to_component[task]
+        except KeyError:
+            raise InvalidTopologyError(f"no component has task {task}; there are: {self._tasks}") from None
+
+    def component_tasks(self, component: str) -> list[int]:
+        """Returns the tasks of a component, ascending.
+
+        Raises:
+            InvalidTopologyError: there is no such component.
+        """
+        try:
+            return list(self._tasks[component])
+        except KeyError:
+            raise self._unknown(component, self._tasks) from None
+
+    def component_streams(self, component: str) -> list[str]:
+        """Returns the streams that a component declared.
+
+        Raises:
+            InvalidTopologyError: there is no such component.
+        """
+        return list(self._streams(component))
+
+    def component_output_fields(self, component: str, stream: str = DEFAULT_STREAM) -> Fields:
+        """Returns the fields of a stream.
+
+        Raises:
+            InvalidTopologyError: there is no such component or stream.
+        """
+        streams = self._streams(component)
+        if stream not in streams:
+            raise InvalidTopologyError(
+                f'component "{component}" has no stream "{stream}"; there are: {quoted(streams)}.'
+                f"{did_you_mean(stream, streams)}",
+                component=component,
+                stream=stream,
+            )
+        return streams[stream].fields
+
+    def sources(self, component: str) -> dict[GlobalStreamId, Grouping]:
+        """Returns what a component subscribes to.
+
+        Raises:
+            InvalidTopologyError: there is no such component.
+        """
+        return dict(self._spec(component).inputs)
+
+    def targets(self, component: str) -> dict[str, dict[str, Grouping]]:
+        """Returns who subscribes to a component: stream -> component -> grouping.
+
+        Raises:
+            InvalidTopologyError: there is no such component.
+        """
+        self._spec(component)
+        found: dict[str, dict[str, Grouping]] = {}
+        for target in self._topology.components.values():
+            for source, grouping in target.inputs:
+                if source.component == component:
+                    found.setdefault(source.stream, {})[target.id] = grouping
+        return found
+
+    def max_topology_message_timeout(self) -> int:
+        """Returns the message timeout in seconds, the largest if components set their own."""
+        key = Config.TOPOLOGY_MESSAGE_TIMEOUT_SECS
+        confs = [self._conf, *(spec.conf for spec in self._topology.components.values())]
+        given = [value for conf in confs if isinstance(value := conf.get(key), int)]
+        default = default_of(key)
+        assert isinstance(default, int)
+        return max(given, default=default)
+
+    # --- data and hooks of this task --------------------------------------------------------------------------
+
+    def set_task_data(self, name: str, value: Any) -> None:
+        """Keeps a value for this task in this process, for its hooks and helpers."""
+        self._task_data[name] = value
+
+    def get_task_data(self, name: str, default: Any = None) -> Any:
+        """Returns a value kept by `set_task_data`."""
+        return self._task_data.get(name, default)
+
+    def add_task_hook(self, hook: BaseTaskHook) -> None:
+        """Adds a hook to this task, after calling its `prepare`. For use in `open` or `prepare`.
+
+        Raises:
+            InvalidTopologyError: `hook` is no instance of a subclass of `BaseTaskHook`.
+        """
+        if not isinstance(hook, BaseTaskHook):
+            raise InvalidTopologyError(
+                f'component "{self.this_component_id}" (task {self._task_id}): add_task_hook takes an instance of a '
+                f"subclass of BaseTaskHook, not {kind_of(hook)}",
+                component=self.this_component_id,
+            )
+        hook.prepare(self._conf, self)
+        self._hooks.append(hook)
+
+    @property
+    def hooks(self) -> tuple[BaseTaskHook, ...]:
+        """The hooks of this task, in the order in which they were added."""
+        return tuple(self._hooks)
+
+    # --- Storm's accessors, for ported code -------------------------------------------------------------------
+
+    def get_this_task_id(self) -> int:
+        """Returns the id of this task."""
+        return self.this_task_id
+
+    def get_this_task_index(self) -> int:
+        """Returns the position of this task among those of its component."""
+        return self.this_task_index
+
+    def get_this_component_id(self) -> str:
+        """Returns the component that this task is one of."""
+        return self.this_component_id
+
+    def get_storm_id(self) -> str:
+        """Returns the id of this run of the topology."""
+        return self.storm_id
+
+    def get_conf(self) -> Mapping[str, Any]:
+        """Returns the configuration."""
+        return self.conf
+
+    def get_component_ids(self) -> list[str]:
+        """Returns all components that have tasks."""
+        return self.component_ids
+
+    def get_component_id(self, task: int) -> str:
+        """Returns the component that `task` belongs to."""
+        return self.component_id(task)
+
+    def get_task_to_component(self) -> dict[int, str]:
+        """Returns all tasks with the component that each belongs to."""
+        return self.task_to_component
+
+    def get_component_tasks(self, component: str) -> list[int]:
+        """Returns the tasks of a component."""
+        return self.component_tasks(component)
+
+    def get_component_streams(self, component: str) -> list[str]:
+        """Returns the streams that a component declared."""
+        return self.component_streams(component)
+
+    def get_component_output_fields(self, component: str, stream: str = DEFAULT_STREAM) -> Fields:
+        """Returns the fields of a stream."""
+        return self.component_output_fields(component, stream)
+
+    def get_this_streams(self) -> list[str]:
+        """Returns the streams that this component declared."""
+        return self.this_streams()
+
+    def get_this_output_fields(self, stream: str = DEFAULT_STREAM) -> Fields:
+        """Returns the fields of one of this component's streams."""
+        return self.this_output_fields(stream)
+
+    def get_this_input_fields(self) -> dict[GlobalStreamId, Fields]:
+        """Returns the fields of every stream that this component subscribes to."""
+        return self.this_input_fields()
+
+    def get_this_sources(self) -> dict[GlobalStreamId, Grouping]:
+        """Returns what this component subscribes to."""
+        return self.this_sources()
+
+    def get_this_targets(self) -> dict[str, dict[str, Grouping]]:
+        """Returns who subscribes to this component."""
+        return self.this_targets()
+
+    def get_sources(self, component: str) -> dict[GlobalStreamId, Grouping]:
+        """Returns what a component subscribes to."""
+        return self.sources(component)
+
+    def get_targets(self, component: str) -> dict[str, dict[str, Grouping]]:
+        """Returns who subscribes to a component."""
+        return self.targets(component)
+
+    def get_hooks(self) -> tuple[BaseTaskHook, ...]:
+        """Returns the hooks of this task."""
+        return self.hooks
+
+    # --- helpers ----------------------------------------------------------------------------------------------
+
+    def _streams(self, component: str) -> Mapping[str, StreamSpec]:
+        if component == SYSTEM_COMPONENT:
+            return _SYSTEM_STREAMS
+        if component in self._tasks and component not in self._topology:
+            return {}  # a component of the system, such as the acker: its streams are nobody's business
+        return self._spec(component).streams
+
+    def _spec(self, component: str) -> ComponentSpec:
+        if component not in self._topology:
+            raise self._unknown(component, self._topology.components)
+        return self._topology[component]
+
+    def _unknown(self, component: str, valid: Mapping[str, object]) -> InvalidTopologyError:
+        return InvalidTopologyError(
+            f'no component "{component}"; there are: {quoted(valid)}.{did_you_mean(component, valid)}',
+            component=component,
+        )
+
+    def __repr__(self) -> str:
+        return f'<TopologyContext of task {self._task_id} of "{self.this_component_id}" in "{self._topology_name}">'
+
+    def __reduce__(self) -> NoReturn:
+        # Saved with a bolt's state and restored after `prepare`, it would replace the task's live context.
+        raise TypeError("a TopologyContext belongs to one task in one process and can't be pickled")

@@ -1,0 +1,84 @@
+"""What a component declares its output streams with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from storm_on_spark.api._text import kind_of, quoted
+from storm_on_spark.api.constants import SYSTEM_PREFIX, is_system_id
+from storm_on_spark.api.errors import InvalidTopologyError
+from storm_on_spark.api.fields import Fields
+from storm_on_spark.api.streams import DEFAULT_STREAM, StreamSpec
+
+
+class OutputFieldsDeclarer:
+    """Collects the streams of one component.
+
+    Args:
+        component: its id, for messages.
+
+    Example:
+        >>> declarer = OutputFieldsDeclarer("split")
+        >>> declarer.declare(Fields("word"))
+        >>> declarer.declare_stream("errors", ["sentence", "reason"])
+        >>> declarer.streams["errors"].fields
+        Fields('sentence', 'reason')
+    """
+
+    def __init__(self, component: str) -> None:
+        self._component = component
+        self._streams: dict[str, StreamSpec] = {}
+
+    @property
+    def streams(self) -> dict[str, StreamSpec]:
+        """What has been declared so far, by stream id; a new dict."""
+        return dict(self._streams)
+
+    def declare(self, fields: Fields | str | Iterable[str], direct: bool = False) -> None:
+        """Declares the default stream; see `declare_stream`."""
+        self.declare_stream(DEFAULT_STREAM, fields, direct)
+
+    def declare_stream(self, stream: str, fields: Fields | str | Iterable[str], direct: bool = False) -> None:
+        """Declares one stream.
+
+        Args:
+            stream: its id; may not start with `__`.
+            fields: the names of its values.
+            direct: whether the emitter picks the receiving task, by `emit_direct`.
+
+        Raises:
+            InvalidTopologyError: the stream is declared already, or an argument is not what it should be.
+        """
+        if not isinstance(stream, str) or not stream:
+            raise self._error(f"a stream id must be a string that is not empty, not {kind_of(stream)}", None)
+        if is_system_id(stream):
+            raise self._error(
+                f'the id of stream "{stream}" starts with "{SYSTEM_PREFIX}", which is reserved for the system',
+                stream,
+            )
+        if stream in self._streams:
+            raise self._error(
+                f'stream "{stream}" is declared twice; it already has the fields '
+                f"{quoted(self._streams[stream].fields)}",
+                stream,
+            )
+        if not isinstance(direct, bool):
+            hint = ": the fields come first, then direct" if isinstance(fields, bool) else ""
+            raise self._error(
+                f'stream "{stream}": direct must be True or False, not {kind_of(direct)}{hint}', stream
+            )
+        if not isinstance(fields, Iterable):
+            raise self._error(
+                f'stream "{stream}": fields must be Fields, a name or a list of names, not {kind_of(fields)}',
+                stream,
+            )
+        try:
+            checked = Fields.of(fields)
+        except InvalidTopologyError as error:
+            raise self._error(f'stream "{stream}": {error}', stream) from None
+        self._streams[stream] = StreamSpec(checked, direct)
+
+    def _error(self, problem: str, stream: str | None) -> InvalidTopologyError:
+        return InvalidTopologyError(
+            f'component "{self._component}": {problem}', component=self._component, stream=stream
+        )

@@ -1,0 +1,152 @@
+"""The names of a stream's values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NoReturn, TypeVar, final
+
+from storm_on_spark.api._text import did_you_mean, kind_of, quoted
+from storm_on_spark.api.errors import InvalidTopologyError, UnknownFieldError
+
+T = TypeVar("T")
+
+
+@final
+class Fields:
+    """An immutable list of field names.
+
+    Args:
+        names: the names, or one iterable of them. A single string is one name.
+
+    Raises:
+        InvalidTopologyError: a name is no string, is empty, or occurs twice.
+
+    Example:
+        >>> fields = Fields("word", "count")
+        >>> fields.index("count"), "word" in fields, len(fields), list(fields)
+        (1, True, 2, ['word', 'count'])
+        >>> fields == Fields(["word", "count"])
+        True
+        >>> fields.index("cuont")
+        Traceback (most recent call last):
+        ...
+        storm_on_spark.api.errors.UnknownFieldError: no field "cuont"; there are: "word", "count". Did you mean "count"?
+    """
+
+    __slots__ = ("_names", "_positions")
+
+    _names: tuple[str, ...]
+    _positions: dict[str, int]
+
+    def __init__(self, *names: str | Iterable[str]) -> None:
+        if len(names) == 1 and not isinstance(names[0], str):
+            only = names[0]
+            if not isinstance(only, Iterable):
+                raise InvalidTopologyError(f"a field name must be a string, not {kind_of(only)}")
+            names = tuple(only)
+        checked: list[str] = []
+        positions: dict[str, int] = {}
+        for position, name in enumerate(names):
+            if not isinstance(name, str) or not name:
+                raise InvalidTopologyError(
+                    f"field {position} must be a string that is not empty, not {kind_of(name)}"
+                )
+            if name in positions:
+                raise InvalidTopologyError(
+                    f'field "{name}" occurs twice in {quoted(names)}; names must differ'
+                )
+            positions[name] = position
+            checked.append(name)
+        object.__setattr__(self, "_names", tuple(checked))
+        object.__setattr__(self, "_positions", positions)
+
+    @classmethod
+    def of(cls, fields: Fields | str | Iterable[str]) -> Fields:
+        """Returns `fields` as `Fields`: unchanged, or made from one name or several.
+
+        Example:
+            >>> Fields.of("word"), Fields.of(["word", "count"])
+            (Fields('word'), Fields('word', 'count'))
+        """
+        return fields if isinstance(fields, Fields) else cls(fields)
+
+    def index(self, name: str) -> int:
+        """Returns the position of `name`.
+
+        Raises:
+            UnknownFieldError: there is no such field; the message names those there are.
+        """
+        try:
+            return self._positions[name]
+        except (KeyError, TypeError):
+            self._unknown(name)
+
+    def contains(self, name: str) -> bool:
+        """Returns whether there is a field `name`; the same as `name in fields`."""
+        return name in self._positions
+
+    def select(self, selector: Fields, values: Sequence[T]) -> list[T]:
+        """Returns those of `values` (as many as these fields) that `selector` names, in the selector's order.
+
+        Raises:
+            UnknownFieldError: `selector` has a field that is not here.
+
+        Example:
+            >>> Fields("word", "count", "day").select(Fields("day", "word"), ["storm", 3, "Monday"])
+            ['Monday', 'storm']
+        """
+        return [values[self.index(name)] for name in selector._names]
+
+    def to_list(self) -> list[str]:
+        """Returns the names as a new list."""
+        return list(self._names)
+
+    # Storm's spellings, for ported code.
+
+    def size(self) -> int:
+        """Returns the number of fields."""
+        return len(self._names)
+
+    def get(self, position: int) -> str:
+        """Returns the name at `position`, counted from 0."""
+        return self._names[position]
+
+    def field_index(self, name: str) -> int:
+        """Returns the position of `name`; see `index`."""
+        return self.index(name)
+
+    def __contains__(self, name: object) -> bool:
+        # Compared, not hashed: "in" answers for any object.
+        return name in self._names
+
+    def __getitem__(self, position: int) -> str:
+        return self._names[position]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __eq__(self, other: object) -> bool:
+        return self._names == other._names if isinstance(other, Fields) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._names)
+
+    def __repr__(self) -> str:
+        return f"Fields({', '.join(map(repr, self._names))})"
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"Fields are immutable; can't set {name!r}")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"Fields are immutable; can't delete {name!r}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Fields, (self._names,))
+
+    def _unknown(self, name: object) -> NoReturn:
+        raise UnknownFieldError(
+            f'no field "{name}"; there are: {quoted(self._names)}.{did_you_mean(name, self._names)}'
+        ) from None

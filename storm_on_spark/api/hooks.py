@@ -1,0 +1,118 @@
+"""Task hooks: user code that is told what a task does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from storm_on_spark.api.context import TopologyContext
+    from storm_on_spark.api.tuple import Tuple
+
+
+@dataclass(frozen=True)
+class EmitInfo:
+    """A task emitted a tuple."""
+
+    values: Sequence[Any]
+    stream: str
+    task_id: int
+    """The emitting task."""
+    out_tasks: Sequence[int]
+    """The tasks that receive the tuple."""
+
+
+@dataclass(frozen=True)
+class SpoutAckInfo:
+    """A spout's tuple tree is complete."""
+
+    message_id: Any
+    task_id: int
+    complete_latency_ms: float | None
+    """From emit to ack; `None` if it wasn't measured."""
+
+
+@dataclass(frozen=True)
+class SpoutFailInfo:
+    """A spout's tuple tree failed or timed out."""
+
+    message_id: Any
+    task_id: int
+    fail_latency_ms: float | None
+    """From emit to fail; `None` if it wasn't measured."""
+
+
+@dataclass(frozen=True)
+class BoltExecuteInfo:
+    """A bolt executed a tuple."""
+
+    tuple: Tuple
+    task_id: int
+    execute_latency_ms: float | None
+    """Time in `execute`; `None` if it wasn't measured."""
+
+
+@dataclass(frozen=True)
+class BoltAckInfo:
+    """A bolt acked a tuple."""
+
+    tuple: Tuple
+    task_id: int
+    process_latency_ms: float | None
+    """From `execute` to ack; `None` if it wasn't measured."""
+
+
+@dataclass(frozen=True)
+class BoltFailInfo:
+    """A bolt failed a tuple."""
+
+    tuple: Tuple
+    task_id: int
+    fail_latency_ms: float | None
+    """From `execute` to fail; `None` if it wasn't measured."""
+
+
+class BaseTaskHook:
+    """Told what its task does; override what you need.
+
+    Added by `context.add_task_hook(hook)` in `open` or `prepare`, or for every task by the configuration key
+    `topology.auto.task.hooks`, a list of classes or `module:Class` names.
+
+    Example:
+        >>> class CountEmits(BaseTaskHook):
+        ...     def prepare(self, conf, context):
+        ...         self.emits = 0
+        ...     def emit(self, info):
+        ...         self.emits += 1
+        >>> hook = CountEmits()
+        >>> hook.prepare({}, None)
+        >>> hook.emit(EmitInfo(["storm"], "default", 1, [2]))
+        >>> hook.emits
+        1
+    """
+
+    def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
+        """Called once, when the hook is added."""
+
+    def cleanup(self) -> None:
+        """Called when the task stops."""
+
+    def emit(self, info: EmitInfo) -> None:
+        """The task emitted a tuple."""
+
+    def spout_ack(self, info: SpoutAckInfo) -> None:
+        """A tuple of this spout task was acked."""
+
+    def spout_fail(self, info: SpoutFailInfo) -> None:
+        """A tuple of this spout task failed."""
+
+    def bolt_execute(self, info: BoltExecuteInfo) -> None:
+        """This bolt task executed a tuple."""
+
+    def bolt_ack(self, info: BoltAckInfo) -> None:
+        """This bolt task acked a tuple."""
+
+    def bolt_fail(self, info: BoltFailInfo) -> None:
+        """This bolt task failed a tuple."""

@@ -1,0 +1,54 @@
+"""How streams are named, and what is known about one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from storm_on_spark.api._text import kind_of
+from storm_on_spark.api.errors import InvalidTopologyError
+
+if TYPE_CHECKING:
+    from storm_on_spark.api.fields import Fields
+
+DEFAULT_STREAM: Final = "default"
+"""The stream that is meant where none is named."""
+
+
+@dataclass(frozen=True, order=True)
+class GlobalStreamId:
+    """One stream of one component.
+
+    Example:
+        >>> GlobalStreamId("split")
+        GlobalStreamId(component='split', stream='default')
+        >>> str(GlobalStreamId("split", "errors"))
+        'split:errors'
+    """
+
+    component: str
+    stream: str = DEFAULT_STREAM
+
+    def __post_init__(self) -> None:
+        for what, name in (("component", self.component), ("stream", self.stream)):
+            if not isinstance(name, str) or not name:
+                raise InvalidTopologyError(
+                    f"a {what} id must be a string that is not empty, not {kind_of(name)}"
+                )
+
+    def __str__(self) -> str:
+        return self.component if self.stream == DEFAULT_STREAM else f"{self.component}:{self.stream}"
+
+
+@dataclass(frozen=True)
+class StreamSpec:
+    """What a component declared about one of its streams.
+
+    Example:
+        >>> StreamSpec(Fields("word"))
+        StreamSpec(fields=Fields('word'), direct=False)
+    """
+
+    fields: Fields
+    direct: bool = False
+    """Whether the emitter picks the receiving task, by `emit_direct`."""
