@@ -1,24 +1,152 @@
 """Storm on Spark: Storm topologies in Python, run by Spark Structured Streaming.
 
-The names of `storm_on_spark.api` are here too; `LocalCluster` and `compile_topology`, which need pyspark, are
-imported when they are first asked for.
+The names of `storm_on_spark.api` are here too. `LocalCluster` and `compile_topology` need pyspark, which is
+imported when one of them is first asked for: writing a topology, or testing a bolt, starts in milliseconds.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from storm_on_spark import api
-from storm_on_spark.api import *  # noqa: F403
+from storm_on_spark.api import (
+    DEFAULT_STREAM,
+    AllGrouping,
+    AlreadyAliveError,
+    BaseBasicBolt,
+    BaseComponent,
+    BaseRichBolt,
+    BaseRichSpout,
+    BaseTaskHook,
+    BaseTickTupleAwareRichBolt,
+    BasicOutputCollector,
+    BatchBolt,
+    BatchOutputCollector,
+    BoltAckInfo,
+    BoltDeclarer,
+    BoltExecuteInfo,
+    BoltFailInfo,
+    CheckpointError,
+    ComponentConfigurationDeclarer,
+    ComponentError,
+    ComponentInfo,
+    ComponentKind,
+    ComponentSpec,
+    Config,
+    ConfigError,
+    CustomGrouping,
+    CustomStreamGrouping,
+    DirectGrouping,
+    EmitInfo,
+    ErrorInfo,
+    FailedException,
+    Fields,
+    FieldsGrouping,
+    GlobalGrouping,
+    GlobalStreamId,
+    Grouping,
+    IBasicBolt,
+    InvalidTopologyError,
+    IRichBolt,
+    IRichSpout,
+    LocalOrShuffleGrouping,
+    NoneGrouping,
+    NotAliveError,
+    OutputCollector,
+    OutputFieldsDeclarer,
+    PartialKeyGrouping,
+    ReportedFailedException,
+    SetupError,
+    ShuffleGrouping,
+    SpoutAckInfo,
+    SpoutDeclarer,
+    SpoutFailInfo,
+    SpoutOutputCollector,
+    StormError,
+    StreamSpec,
+    Topology,
+    TopologyBuilder,
+    TopologyContext,
+    TopologyFailedError,
+    TopologyInfo,
+    Tuple,
+    TupleError,
+    UnknownFieldError,
+)
 
 if TYPE_CHECKING:
     from storm_on_spark.spark import LocalCluster, compile_topology
 
 __version__ = "0.1.0"
 
-_NEED_SPARK = ("LocalCluster", "compile_topology")
+__all__ = [
+    "DEFAULT_STREAM",
+    "AllGrouping",
+    "AlreadyAliveError",
+    "BaseBasicBolt",
+    "BaseComponent",
+    "BaseRichBolt",
+    "BaseRichSpout",
+    "BaseTaskHook",
+    "BaseTickTupleAwareRichBolt",
+    "BasicOutputCollector",
+    "BatchBolt",
+    "BatchOutputCollector",
+    "BoltAckInfo",
+    "BoltDeclarer",
+    "BoltExecuteInfo",
+    "BoltFailInfo",
+    "CheckpointError",
+    "ComponentConfigurationDeclarer",
+    "ComponentError",
+    "ComponentInfo",
+    "ComponentKind",
+    "ComponentSpec",
+    "Config",
+    "ConfigError",
+    "CustomGrouping",
+    "CustomStreamGrouping",
+    "DirectGrouping",
+    "EmitInfo",
+    "ErrorInfo",
+    "FailedException",
+    "Fields",
+    "FieldsGrouping",
+    "GlobalGrouping",
+    "GlobalStreamId",
+    "Grouping",
+    "IBasicBolt",
+    "IRichBolt",
+    "IRichSpout",
+    "InvalidTopologyError",
+    "LocalCluster",
+    "LocalOrShuffleGrouping",
+    "NoneGrouping",
+    "NotAliveError",
+    "OutputCollector",
+    "OutputFieldsDeclarer",
+    "PartialKeyGrouping",
+    "ReportedFailedException",
+    "SetupError",
+    "ShuffleGrouping",
+    "SpoutAckInfo",
+    "SpoutDeclarer",
+    "SpoutFailInfo",
+    "SpoutOutputCollector",
+    "StormError",
+    "StreamSpec",
+    "Topology",
+    "TopologyBuilder",
+    "TopologyContext",
+    "TopologyFailedError",
+    "TopologyInfo",
+    "Tuple",
+    "TupleError",
+    "UnknownFieldError",
+    "__version__",
+    "compile_topology",
+]
 
-__all__ = sorted([*api.__all__, "LocalCluster", "__version__", "compile_topology"])  # noqa: PLE0605
+_NEED_SPARK = ("LocalCluster", "compile_topology")
 
 
 def __getattr__(name: str) -> Any:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from storm_on_spark.api._text import kind_of
 from storm_on_spark.api.component import BaseBasicBolt, BaseRichBolt, BaseRichSpout, BatchBolt
 from storm_on_spark.api.errors import InvalidTopologyError
 from storm_on_spark.api.topology import ComponentKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _BASES: Final[dict[ComponentKind, type]] = {
     ComponentKind.SPOUT: BaseRichSpout,
@@ -22,7 +25,7 @@ _CALLED_ON_ALL: Final[dict[str, tuple[str, ...]]] = {
     "get_component_configuration": (),
 }
 
-#: How each method is called: one that can't be called so would fail in every task, long after the user has looked.
+#: How each method is called. One that can't be called so would fail in every task, long after submission.
 _CALLED: Final[dict[ComponentKind, dict[str, tuple[str, ...]]]] = {
     ComponentKind.SPOUT: {
         "open": ("conf", "context", "collector"),
@@ -55,94 +58,79 @@ _JAVA_SPELLINGS: Final[dict[str, str]] = {
 }
 
 
-def kind_of_spout(component: object, where: str) -> ComponentKind:
-    """Returns the kind of an object given to `set_spout`.
+def label(name: str, is_spout: bool) -> str:
+    """Returns what a component is called in messages.
+
+    Example:
+        >>> label("lines", is_spout=True)
+        'spout "lines"'
+    """
+    return f'{"spout" if is_spout else "bolt"} "{name}"'
+
+
+def component_kind(component: object, name: str, is_spout: bool) -> ComponentKind:
+    """Returns the kind of an object that was given to `set_spout` or `set_bolt`.
 
     Args:
         component: the object.
-        where: what to call it in messages, e.g. `spout "lines"`.
+        name: the id that it is to have.
+        is_spout: whether it was given to `set_spout`.
 
     Raises:
-        InvalidTopologyError: it is no spout, or can't be called as one.
+        InvalidTopologyError: it is not what that method takes, or can't be called as one.
     """
-    _refuse_class(component, where)
-    if isinstance(component, (BaseRichBolt, BaseBasicBolt, BatchBolt)):
-        raise InvalidTopologyError(f"{where}: {type(component).__qualname__} is a bolt; add it with set_bolt")
-    return _checked_kind(component, (ComponentKind.SPOUT,), where)
+    problem = next(_problems(component, is_spout), None)
+    if problem is not None:
+        raise InvalidTopologyError(f"{label(name, is_spout)}: {problem}", component=name)
+    return next(kind for kind, base in _BASES.items() if isinstance(component, base))
 
 
-def kind_of_bolt(component: object, where: str) -> ComponentKind:
-    """Returns the kind of an object given to `set_bolt`; arguments and errors as for `kind_of_spout`."""
-    _refuse_class(component, where)
-    if isinstance(component, BaseRichSpout):
-        raise InvalidTopologyError(
-            f"{where}: {type(component).__qualname__} is a spout; add it with set_spout"
-        )
-    return _checked_kind(
-        component, (ComponentKind.BOLT, ComponentKind.BASIC_BOLT, ComponentKind.BATCH_BOLT), where
-    )
-
-
-def _refuse_class(component: object, where: str) -> None:
+def _problems(component: object, is_spout: bool) -> Iterator[str]:
     if isinstance(component, type):
-        raise InvalidTopologyError(
-            f"{where}: needs an instance, not the class {component.__qualname__}: did you forget the parentheses?"
-        )
-
-
-def _checked_kind(component: object, kinds: tuple[ComponentKind, ...], where: str) -> ComponentKind:
-    matching = [kind for kind in kinds if isinstance(component, _BASES[kind])]
-    names = [_BASES[kind].__name__ for kind in matching or kinds]
+        yield f"needs an instance, not the class {component.__qualname__}: did you forget the parentheses?"
+    name = type(component).__qualname__
+    matching = [kind for kind, base in _BASES.items() if isinstance(component, base)]
+    bases = [_BASES[kind].__name__ for kind in matching]
     if not matching:
-        raise InvalidTopologyError(
-            f"{where}: must be an instance of {' or '.join(names)}, not {kind_of(component)}"
-        )
+        wanted = "BaseRichSpout" if is_spout else "BaseRichBolt, BaseBasicBolt or BatchBolt"
+        yield f"must be an instance of a subclass of {wanted}, not {kind_of(component)}"
     if len(matching) > 1:
-        raise InvalidTopologyError(
-            f"{where}: {type(component).__qualname__} inherits from {' and '.join(names)}; it can be only one of them"
-        )
-    _refuse_java_spellings(component, where)
-    for method, arguments in {**_CALLED_ON_ALL, **_CALLED[matching[0]]}.items():
-        _check_method(component, method, arguments, where)
-    return matching[0]
+        yield f"{name} inherits from {' and '.join(bases)}; it can be only one of them"
+    for kind in matching:
+        if is_spout and kind is not ComponentKind.SPOUT:
+            yield f"{name} is a bolt (a {bases[0]}); add it with set_bolt"
+        if not is_spout and kind is ComponentKind.SPOUT:
+            yield f"{name} is a spout; add it with set_spout"
+        yield from _java_spellings(component)
+        for method, arguments in {**_CALLED_ON_ALL, **_CALLED[kind]}.items():
+            yield from _method_problems(component, method, arguments)
 
 
-def _refuse_java_spellings(component: object, where: str) -> None:
+def _java_spellings(component: object) -> Iterator[str]:
     for java, python in _JAVA_SPELLINGS.items():
-        if hasattr(component, java) and not hasattr(_overridden(component, python), "__func__"):
-            raise InvalidTopologyError(
-                f"{where}: {type(component).__qualname__} defines {java}, which nothing calls; name it {python}"
-            )
+        inherited = getattr(component, python, None)
+        overridden = inherited is not None and inherited.__module__ != BaseRichBolt.__module__
+        if hasattr(component, java) and not overridden:
+            yield f"{type(component).__qualname__} defines {java}, which nothing calls; name it {python}"
 
 
-def _overridden(component: object, method: str) -> object:
-    """Returns the bound method if a user's class or instance defines it, else `None`."""
-    found = getattr(component, method, None)
-    module = getattr(found, "__module__", "") or ""
-    return None if module.startswith("storm_on_spark.api.") else found
-
-
-def _check_method(component: object, method: str, arguments: tuple[str, ...], where: str) -> None:
-    found = getattr(component, method, None)
+def _method_problems(component: object, method: str, arguments: tuple[str, ...]) -> Iterator[str]:
+    found = getattr(component, method)
     name = f"{type(component).__qualname__}.{method}"
     if not callable(found):
-        raise InvalidTopologyError(f"{where}: {name} must be a method, not {kind_of(found)}")
+        yield f"{name} must be a method, not {kind_of(found)}"
     if inspect.iscoroutinefunction(found) or inspect.isasyncgenfunction(found):
-        raise InvalidTopologyError(
-            f"{where}: {name} is async, and nothing would await it; make it a plain method"
-        )
+        yield f"{name} is async, and nothing would await it; make it a plain method"
     if inspect.isgeneratorfunction(found):
-        raise InvalidTopologyError(
-            f"{where}: {name} is a generator (it has a yield), so its body would never run; "
+        yield (
+            f"{name} is a generator (it has a yield), so its body would never run; "
             "emit through the collector instead"
         )
     try:
         signature = inspect.signature(found)
-    except (TypeError, ValueError):  # some callables in C have no signature to check
+    except (TypeError, ValueError):  # a callable in C without a signature: nothing to check
         return
     try:
         signature.bind(*arguments)
     except TypeError:
-        raise InvalidTopologyError(
-            f"{where}: {name} is called with ({', '.join(arguments)}), but takes {signature}"
-        ) from None
+        yield f"{name} is called with ({', '.join(arguments)}), but takes {signature}"

@@ -9,6 +9,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
+def is_name(value: object) -> bool:
+    """Returns whether `value` can be an id: a string that is not empty.
+
+    Example:
+        >>> is_name("count"), is_name(""), is_name(None)
+        (True, False, False)
+    """
+    return isinstance(value, str) and value != ""
+
+
 def quoted(names: Iterable[object]) -> str:
     """Returns names as they stand in messages.
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from storm_on_spark.api._checks import kind_of_bolt, kind_of_spout
-from storm_on_spark.api._text import kind_of
+from storm_on_spark.api._checks import component_kind, label
+from storm_on_spark.api._text import is_name, kind_of
 from storm_on_spark.api.config import Config, Scope, validate_conf
 from storm_on_spark.api.constants import SYSTEM_PREFIX, is_system_id
 from storm_on_spark.api.declarer import OutputFieldsDeclarer
@@ -54,7 +54,7 @@ class _Draft:
 
     @property
     def where(self) -> str:
-        return _where(self.kind is ComponentKind.SPOUT, self.id)
+        return label(self.id, self.kind is ComponentKind.SPOUT)
 
     def error(self, problem: str, stream: str | None = None) -> InvalidTopologyError:
         return InvalidTopologyError(f"{self.where}: {problem}", component=self.id, stream=stream)
@@ -73,7 +73,8 @@ class ComponentConfigurationDeclarer:
         """Sets several keys.
 
         Raises:
-            ConfigError: a key is unknown or not one of a single component, or a value has the wrong type or range.
+            ConfigError: a key is unknown or not one of a single component, or a value has the wrong type or
+                range.
         """
         if not isinstance(conf, Mapping):
             raise self._draft.error(f"add_configurations takes a mapping, not {kind_of(conf)}")
@@ -103,14 +104,14 @@ class ComponentConfigurationDeclarer:
         return self.add_configuration(Config.TOPOLOGY_DEBUG, debug)
 
     def set_memory_load(self: D, on_heap_mb: float, off_heap_mb: float | None = None) -> D:
-        """Records how much memory a task needs. Spark's own memory settings decide; see the key's documentation."""
+        """Records how much memory a task needs; without effect here, Spark's own memory settings decide."""
         self.add_configuration(Config.TOPOLOGY_COMPONENT_RESOURCES_ONHEAP_MEMORY_MB, on_heap_mb)
         if off_heap_mb is not None:
             self.add_configuration(Config.TOPOLOGY_COMPONENT_RESOURCES_OFFHEAP_MEMORY_MB, off_heap_mb)
         return self
 
     def set_cpu_load(self: D, percent: float) -> D:
-        """Records how much of a core (100) a task needs. Spark's own settings decide; see the key's documentation."""
+        """Records how much of a core (100) a task needs; without effect here, Spark's own settings decide."""
         return self.add_configuration(Config.TOPOLOGY_COMPONENT_CPU_PCORE_PERCENT, percent)
 
     def __repr__(self) -> str:
@@ -167,9 +168,7 @@ class BoltDeclarer(ComponentConfigurationDeclarer):
     def custom_grouping(
         self, component: str, grouping: CustomStreamGrouping, stream: str = DEFAULT_STREAM
     ) -> BoltDeclarer:
-        """User code chooses the tasks."""
-        if isinstance(grouping, str) and isinstance(stream, CustomStreamGrouping):
-            raise self._draft.error("custom_grouping takes the grouping before the stream")
+        """User code chooses the tasks: `grouping` is an instance of a subclass of `CustomStreamGrouping`."""
         try:
             checked = CustomGrouping(grouping)
         except InvalidTopologyError as error:
@@ -185,9 +184,9 @@ class BoltDeclarer(ComponentConfigurationDeclarer):
         return self._subscribe(source.component, source.stream, grouping)
 
     def _keys(self, component: str, fields: Fields | str | Iterable[str], stream: str) -> Fields:
-        if isinstance(stream, (Fields, list, tuple)):
+        if not isinstance(stream, str):
             raise self._draft.error(
-                f"the grouping on {kind_of(component)} has fields and stream the wrong way round: "
+                f"the grouping on {kind_of(component)}: the stream must be a string, not {kind_of(stream)}; "
                 "the order is (component, fields, stream)"
             )
         try:
@@ -209,8 +208,8 @@ class BoltDeclarer(ComponentConfigurationDeclarer):
         if source in self._draft.inputs:
             earlier = self._draft.inputs[source].describe()
             raise self._draft.error(
-                f'is subscribed twice to stream "{stream}" of "{component}" ({earlier} and {grouping.describe()}); '
-                "a bolt gets each stream once",
+                f'is subscribed twice to stream "{stream}" of "{component}" '
+                f"({earlier} and {grouping.describe()}); a bolt gets each stream once",
                 stream,
             )
         self._draft.inputs[source] = grouping
@@ -224,6 +223,7 @@ class TopologyBuilder:
     topology is compiled.
 
     Example:
+        >>> from storm_on_spark.api import BaseBasicBolt, BaseRichSpout, Fields
         >>> class Lines(BaseRichSpout):
         ...     def next_tuple(self): ...
         ...     def declare_output_fields(self, declarer):
@@ -242,7 +242,12 @@ class TopologyBuilder:
     def __init__(self) -> None:
         self._drafts: dict[str, _Draft] = {}
 
-    def set_spout(self, id: str, spout: BaseRichSpout, parallelism: int = 1) -> SpoutDeclarer:
+    def set_spout(
+        self,
+        id: str,  # noqa: A002
+        spout: BaseRichSpout,
+        parallelism: int = 1,
+    ) -> SpoutDeclarer:
         """Adds a spout.
 
         Args:
@@ -253,24 +258,27 @@ class TopologyBuilder:
         Raises:
             InvalidTopologyError: an argument is not what it should be.
         """
-        where = self._checked_id(id, "spout")
-        kind = _named(id, kind_of_spout, spout, where)
+        self._check_id(id, is_spout=True)
+        kind = component_kind(spout, id, is_spout=True)
         return SpoutDeclarer(self._add(id, kind, spout, parallelism))
 
     def set_bolt(
-        self, id: str, bolt: BaseRichBolt | BaseBasicBolt | BatchBolt, parallelism: int = 1
+        self,
+        id: str,  # noqa: A002
+        bolt: BaseRichBolt | BaseBasicBolt | BatchBolt,
+        parallelism: int = 1,
     ) -> BoltDeclarer:
-        """Adds a bolt; name its inputs with the grouping methods of what is returned. Otherwise as `set_spout`."""
-        where = self._checked_id(id, "bolt")
-        kind = _named(id, kind_of_bolt, bolt, where)
+        """Adds a bolt; the grouping methods of what is returned name its inputs. Otherwise as `set_spout`."""
+        self._check_id(id, is_spout=False)
+        kind = component_kind(bolt, id, is_spout=False)
         return BoltDeclarer(self._add(id, kind, bolt, parallelism))
 
     def create_topology(self) -> Topology:
         """Returns the topology; asks every component for its configuration and output fields.
 
         Raises:
-            InvalidTopologyError: a component's `declare_output_fields` or `get_component_configuration` raised or
-                is wrong.
+            InvalidTopologyError: a component's `declare_output_fields` or `get_component_configuration`
+                raised or is wrong.
             ConfigError: a component's configuration is wrong.
         """
         return Topology({draft.id: _specify(draft) for draft in self._drafts.values()})
@@ -278,42 +286,30 @@ class TopologyBuilder:
     def __repr__(self) -> str:
         return f"TopologyBuilder({list(self._drafts)})"
 
-    def _checked_id(self, id: str, what: str) -> str:
-        if not isinstance(id, str) or not id:
+    def _check_id(self, name: str, is_spout: bool) -> None:
+        if not is_name(name):
+            what = "spout" if is_spout else "bolt"
             raise InvalidTopologyError(
-                f"the id of a {what} must be a string that is not empty, not {kind_of(id)}"
+                f"the id of a {what} must be a string that is not empty, not {kind_of(name)}"
             )
-        where = _where(what == "spout", id)
-        if is_system_id(id):
+        where = label(name, is_spout)
+        if is_system_id(name):
             raise InvalidTopologyError(
-                f'{where}: ids that start with "{SYSTEM_PREFIX}" are reserved for the system', component=id
+                f'{where}: ids that start with "{SYSTEM_PREFIX}" are reserved for the system', component=name
             )
-        if id in self._drafts:
-            other = self._drafts[id]
+        if name in self._drafts:
+            other = self._drafts[name]
             raise InvalidTopologyError(
-                f"{where}: the id is taken by {other.where} ({type(other.component).__qualname__}); ids must differ",
-                component=id,
+                f"{where}: the id is taken by {other.where} ({type(other.component).__qualname__}); "
+                "ids must differ",
+                component=name,
             )
-        return where
 
-    def _add(self, id: str, kind: ComponentKind, component: BaseComponent, parallelism: int) -> _Draft:
-        draft = _Draft(id, kind, component, parallelism)
+    def _add(self, name: str, kind: ComponentKind, component: BaseComponent, parallelism: int) -> _Draft:
+        draft = _Draft(name, kind, component, parallelism)
         _check_count(parallelism, "the parallelism", draft)
-        self._drafts[id] = draft
+        self._drafts[name] = draft
         return draft
-
-
-def _where(is_spout: bool, id: str) -> str:
-    return f'{"spout" if is_spout else "bolt"} "{id}"'
-
-
-def _named(id: str, check: Any, component: object, where: str) -> ComponentKind:
-    try:
-        kind: ComponentKind = check(component, where)
-    except InvalidTopologyError as error:
-        error.component = id
-        raise
-    return kind
 
 
 def _check_count(count: object, what: str, draft: _Draft) -> None:

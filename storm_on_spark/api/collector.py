@@ -1,6 +1,6 @@
 """What components emit, ack and fail through.
 
-These are interfaces: the runtime implements them for running topologies, `storm_on_spark.testing` for unit tests.
+These are interfaces: the runtime implements them for running topologies, the test kit for unit tests.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ Anchors = Tuple | Iterable[Tuple] | None
 class OutputCollector(ABC):
     """What a `BaseRichBolt` emits, acks and fails through.
 
-    Emitting, acking and failing is allowed while the bolt executes, at the latest before `execute` or `cleanup`
-    returns; an input may be acked in a later `execute` than its own.
+    Emitting, acking and failing is allowed while the bolt executes, at the latest before `execute` or
+    `cleanup` returns; an input may be acked in a later `execute` than its own.
     """
 
     @abstractmethod
@@ -33,26 +33,31 @@ class OutputCollector(ABC):
 
         Args:
             values: as many as the stream has fields, in their order.
-            anchors: the input tuple or tuples that this one follows from: it joins their trees, so that they are
-                complete only when it is acked too. `None` leaves it unanchored: if it is lost nobody notices.
+            anchors: the input tuple or tuples that this one follows from: it joins their trees, which are
+                then complete only when it is acked too. `None` leaves it unanchored: if it is lost nobody
+                notices.
             stream: one that `declare_output_fields` declared.
 
         Returns:
             The tasks that receive the tuple.
 
         Raises:
-            TupleError: wrong number of values, an undeclared or a direct stream, or a value that can't be grouped.
+            TupleError: wrong number of values, an undeclared or a direct stream, or a value that can't be
+                grouped.
         """
 
     @abstractmethod
     def emit_direct(
         self, task: int, values: Sequence[Any], anchors: Anchors = None, stream: str = DEFAULT_STREAM
     ) -> None:
-        """Emits a tuple to the one task `task`, over a stream that was declared direct; otherwise as `emit`."""
+        """Emits a tuple to one task, over a stream that was declared direct; otherwise as `emit`."""
 
     @abstractmethod
     def ack(self, tup: Tuple) -> None:
-        """Says that `tup` has been dealt with. Every input must be acked or failed once; later calls are ignored."""
+        """Says that `tup` has been dealt with.
+
+        Every input must be acked or failed; further calls for the same tuple are ignored.
+        """
 
     @abstractmethod
     def fail(self, tup: Tuple) -> None:
@@ -77,21 +82,23 @@ class SpoutOutputCollector(ABC):
         Args:
             values: as many as the stream has fields, in their order.
             message_id: any picklable value that is not `None`; `ack` or `fail` of the spout is called with it
-                once the tuple's tree is complete, has failed or timed out. Without it the tuple isn't tracked.
+                once the tuple's tree is complete, has failed or timed out. Without it the tuple isn't
+                tracked.
             stream: one that `declare_output_fields` declared.
 
         Returns:
             The tasks that receive the tuple.
 
         Raises:
-            TupleError: wrong number of values, an undeclared or a direct stream, or a value that can't be grouped.
+            TupleError: wrong number of values, an undeclared or a direct stream, or a value that can't be
+                grouped.
         """
 
     @abstractmethod
     def emit_direct(
         self, task: int, values: Sequence[Any], message_id: Any = None, stream: str = DEFAULT_STREAM
     ) -> None:
-        """Emits a tuple to the one task `task`, over a stream that was declared direct; otherwise as `emit`."""
+        """Emits a tuple to one task, over a stream that was declared direct; otherwise as `emit`."""
 
     @abstractmethod
     def report_error(self, error: BaseException) -> None:
@@ -107,7 +114,7 @@ class SpoutOutputCollector(ABC):
 
 
 class BasicOutputCollector(ABC):
-    """What a `BaseBasicBolt` emits through: everything is anchored to the input, which is acked afterwards."""
+    """What a `BaseBasicBolt` emits through: all is anchored to the input, which is acked afterwards."""
 
     @abstractmethod
     def emit(self, values: Sequence[Any], stream: str = DEFAULT_STREAM) -> list[int]:
@@ -121,12 +128,13 @@ class BasicOutputCollector(ABC):
             The tasks that receive the tuple.
 
         Raises:
-            TupleError: wrong number of values, an undeclared or a direct stream, or a value that can't be grouped.
+            TupleError: wrong number of values, an undeclared or a direct stream, or a value that can't be
+                grouped.
         """
 
     @abstractmethod
     def emit_direct(self, task: int, values: Sequence[Any], stream: str = DEFAULT_STREAM) -> None:
-        """Emits a tuple to the one task `task`, over a stream that was declared direct; otherwise as `emit`."""
+        """Emits a tuple to one task, over a stream that was declared direct; otherwise as `emit`."""
 
     @abstractmethod
     def reset_timeout(self, tup: Tuple) -> None:
@@ -154,13 +162,14 @@ class BatchOutputCollector(ABC):
 
         Args:
             batch: the columns must be the stream's fields, in their order.
-            parent: as many integers as `batch` has rows: the row of the input batch that each row is anchored to,
-                -1 for none. `None` anchors row *i* to input row *i* if both batches have the same number of rows,
-                and otherwise leaves the whole batch unanchored.
+            parent: as many integers as `batch` has rows: the row of the input batch that each row is
+                anchored to, -1 for none. `None` anchors row *i* to input row *i* if both batches have as many
+                rows, and otherwise leaves the whole batch unanchored.
             stream: one that `declare_output_fields` declared.
 
         Raises:
-            TupleError: the columns don't fit the stream, the stream is undeclared, or `parent` doesn't fit the rows.
+            TupleError: the columns don't fit the stream, the stream is undeclared, or `parent` doesn't
+                fit the rows.
         """
 
     @abstractmethod

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from storm_on_spark.api.tuple import Tuple
 
 
-class BaseComponent(ABC):
+class BaseComponent(ABC):  # noqa: B024  # its subclasses have the abstract methods
     """What spouts and bolts have in common."""
 
     # Not abstract: a component that emits nothing has nothing to declare.
-    def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
+    def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:  # noqa: B027
         """Declares the streams that the component emits, and their fields.
 
         Called once, when the topology is created.
@@ -42,8 +42,8 @@ class BaseComponent(ABC):
 class BaseRichSpout(BaseComponent):
     """A source of tuples.
 
-    All methods are called by one thread. Attributes that can be pickled are saved with the position in the stream
-    and restored after a crash, once `open` has run.
+    All methods are called by one thread. Attributes that can be pickled are saved with the position in the
+    stream and restored after a crash, once `open` has run.
 
     Example:
         >>> from storm_on_spark.api import Fields
@@ -72,7 +72,7 @@ class BaseRichSpout(BaseComponent):
 
     @abstractmethod
     def next_tuple(self) -> None:
-        """Emits the next tuple or tuples through the collector, or nothing if there is none. Must not block."""
+        """Emits what is there to be emitted, a tuple or a few, through the collector. Must not block."""
 
     def ack(self, message_id: Any) -> None:
         """The tree of the tuple that was emitted with `message_id` is complete."""
@@ -205,7 +205,8 @@ class BatchBolt(_Bolt):
 
         Args:
             batch: one row per tuple, one column per field of the stream.
-            collector: to emit through. The whole batch is acked when the method returns, except for rows failed.
+            collector: to emit through. The whole batch is acked when the method returns, except for rows
+                that failed.
 
         Raises:
             FailedException: fails all rows of the batch, and the bolt goes on.

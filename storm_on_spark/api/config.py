@@ -1,7 +1,10 @@
 from __future__ import annotations
-from collections.abc import Mapping
+
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class Scope(Enum):
@@ -25,5 +28,9 @@ class Config(dict[str, Any]):
 def validate_conf(conf: Mapping[str, object], where: str, scope: Scope = Scope.TOPOLOGY) -> None: ...
 def default_of(key: str) -> object:
     return 30
-def effective_conf(topology_conf: Mapping[str, object], component_conf: Mapping[str, object] | None = None) -> dict[str, Any]:
+
+
+def effective_conf(
+    topology_conf: Mapping[str, object], component_conf: Mapping[str, object] | None = None
+) -> dict[str, Any]:
     return {**topology_conf, **(component_conf or {})}

@@ -25,8 +25,8 @@ _SYSTEM_STREAMS: Final[Mapping[str, StreamSpec]] = {TICK_STREAM: StreamSpec(Fiel
 class TopologyContext:
     """Who and where a task is, and what is around it.
 
-    Made by the runtime, one for every task; `open` and `prepare` receive it. It belongs to its process and can't be
-    pickled: a bolt that keeps it as an attribute gets a new one whenever `prepare` runs.
+    Made by the runtime, one for every task; `open` and `prepare` receive it. It belongs to its process and
+    can't be pickled: a bolt that keeps it as an attribute gets a new one whenever `prepare` runs.
 
     Args:
         topology: what runs.
@@ -40,7 +40,7 @@ class TopologyContext:
         InvalidTopologyError: no component has the task `task_id`.
 
     Example:
-        >>> from storm_on_spark.api.topology import ComponentKind
+        >>> from storm_on_spark.api import ComponentKind, ComponentSpec, StreamSpec, Topology
         >>> spec = ComponentSpec("lines", ComponentKind.SPOUT, object(), 2, None, {},
         ...                      {"default": StreamSpec(Fields("line"))}, ())
         >>> context = TopologyContext(Topology({"lines": spec}), {}, {"lines": [1, 2]}, 2, "demo", "demo-1")
@@ -69,7 +69,7 @@ class TopologyContext:
         self._task_data: dict[str, Any] = {}
         self._hooks: list[BaseTaskHook] = []
 
-    # --- this task --------------------------------------------------------------------------------------------
+    # --- this task ------------------------------------------------------------------------------------------
 
     @property
     def this_task_id(self) -> int:
@@ -114,7 +114,7 @@ class TopologyContext:
             for source in self.this_sources()
         }
 
-    # --- the topology -----------------------------------------------------------------------------------------
+    # --- the topology ---------------------------------------------------------------------------------------
 
     @property
     def topology_name(self) -> str:
@@ -213,7 +213,7 @@ class TopologyContext:
         assert isinstance(default, int)
         return max(given, default=default)
 
-    # --- data and hooks of this task --------------------------------------------------------------------------
+    # --- data and hooks of this task ------------------------------------------------------------------------
 
     def set_task_data(self, name: str, value: Any) -> None:
         """Keeps a value for this task in this process, for its hooks and helpers."""
@@ -231,8 +231,8 @@ class TopologyContext:
         """
         if not isinstance(hook, BaseTaskHook):
             raise InvalidTopologyError(
-                f'component "{self.this_component_id}" (task {self._task_id}): add_task_hook takes an instance of a '
-                f"subclass of BaseTaskHook, not {kind_of(hook)}",
+                f'component "{self.this_component_id}" (task {self._task_id}): add_task_hook takes an '
+                f"instance of a subclass of BaseTaskHook, not {kind_of(hook)}",
                 component=self.this_component_id,
             )
         hook.prepare(self._conf, self)
@@ -243,7 +243,7 @@ class TopologyContext:
         """The hooks of this task, in the order in which they were added."""
         return tuple(self._hooks)
 
-    # --- Storm's accessors, for ported code -------------------------------------------------------------------
+    # --- Storm's accessors, for ported code -----------------------------------------------------------------
 
     def get_this_task_id(self) -> int:
         """Returns the id of this task."""
@@ -321,7 +321,7 @@ class TopologyContext:
         """Returns the hooks of this task."""
         return self.hooks
 
-    # --- helpers ----------------------------------------------------------------------------------------------
+    # --- helpers --------------------------------------------------------------------------------------------
 
     def _streams(self, component: str) -> Mapping[str, StreamSpec]:
         if component == SYSTEM_COMPONENT:
@@ -342,7 +342,8 @@ class TopologyContext:
         )
 
     def __repr__(self) -> str:
-        return f'<TopologyContext of task {self._task_id} of "{self.this_component_id}" in "{self._topology_name}">'
+        where = f'task {self._task_id} of "{self.this_component_id}" in "{self._topology_name}"'
+        return f"<TopologyContext of {where}>"
 
     def __reduce__(self) -> NoReturn:
         # Saved with a bolt's state and restored after `prepare`, it would replace the task's live context.

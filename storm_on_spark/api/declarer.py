@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from storm_on_spark.api._text import kind_of, quoted
+from storm_on_spark.api._text import is_name, kind_of, quoted
 from storm_on_spark.api.constants import SYSTEM_PREFIX, is_system_id
 from storm_on_spark.api.errors import InvalidTopologyError
 from storm_on_spark.api.fields import Fields
@@ -49,11 +49,11 @@ class OutputFieldsDeclarer:
         Raises:
             InvalidTopologyError: the stream is declared already, or an argument is not what it should be.
         """
-        if not isinstance(stream, str) or not stream:
+        if not is_name(stream):
             raise self._error(f"a stream id must be a string that is not empty, not {kind_of(stream)}", None)
         if is_system_id(stream):
             raise self._error(
-                f'the id of stream "{stream}" starts with "{SYSTEM_PREFIX}", which is reserved for the system',
+                f'stream "{stream}": ids that start with "{SYSTEM_PREFIX}" are reserved for the system',
                 stream,
             )
         if stream in self._streams:
@@ -63,9 +63,10 @@ class OutputFieldsDeclarer:
                 stream,
             )
         if not isinstance(direct, bool):
-            hint = ": the fields come first, then direct" if isinstance(fields, bool) else ""
             raise self._error(
-                f'stream "{stream}": direct must be True or False, not {kind_of(direct)}{hint}', stream
+                f'stream "{stream}": direct must be True or False, not {kind_of(direct)}; '
+                "the order is (fields, direct)",
+                stream,
             )
         if not isinstance(fields, Iterable):
             raise self._error(

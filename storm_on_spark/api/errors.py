@@ -66,7 +66,7 @@ class ConfigError(StormError, ValueError):
 
 
 class TupleError(StormError, ValueError):
-    """A tuple doesn't fit: wrong number of values, undeclared stream, value that can't be grouped or pickled."""
+    """A tuple doesn't fit: number of values, undeclared stream, value that can't be grouped or pickled."""
 
 
 class UnknownFieldError(TupleError, KeyError):
@@ -141,7 +141,7 @@ class TopologyFailedError(StormError, RuntimeError):
         return f'topology "{self.topology}" failed: {self.reason}'
 
 
-class FailedException(Exception):
+class FailedException(Exception):  # noqa: N818  # Storm's name  # Storm's name
     """Raised by a `BaseBasicBolt` (or a `BatchBolt`) to fail its input and go on."""
 
 

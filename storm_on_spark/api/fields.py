@@ -27,10 +27,10 @@ class Fields:
         (1, True, 2, ['word', 'count'])
         >>> fields == Fields(["word", "count"])
         True
-        >>> fields.index("cuont")
+        >>> fields.index("day")
         Traceback (most recent call last):
         ...
-        storm_on_spark.api.errors.UnknownFieldError: no field "cuont"; there are: "word", "count". Did you mean "count"?
+        storm_on_spark.api.errors.UnknownFieldError: no field "day"; there are: "word", "count".
     """
 
     __slots__ = ("_names", "_positions")

@@ -23,6 +23,7 @@ class CustomStreamGrouping(ABC):
     One copy lives in every task that emits the stream. It must be picklable.
 
     Example:
+        >>> from storm_on_spark.api import GlobalStreamId
         >>> class ByLength(CustomStreamGrouping):
         ...     def prepare(self, context, stream, target_tasks):
         ...         self.targets = target_tasks
@@ -34,7 +35,12 @@ class CustomStreamGrouping(ABC):
         [5]
     """
 
-    def prepare(self, context: TopologyContext, stream: GlobalStreamId, target_tasks: list[int]) -> None:
+    def prepare(  # noqa: B027
+        self,
+        context: TopologyContext,
+        stream: GlobalStreamId,
+        target_tasks: list[int],
+    ) -> None:
         """Called once, before the first tuple.
 
         Args:
@@ -74,12 +80,11 @@ class _KeyedGrouping(Grouping):
     fields: Fields
 
     def __post_init__(self) -> None:
-        if not isinstance(self.fields, Fields):
-            # Frozen: a name or a list of names is accepted and stored as Fields.
-            object.__setattr__(self, "fields", Fields.of(self.fields))
+        object.__setattr__(self, "fields", Fields.of(self.fields))  # a name or a list of names will do
         if not len(self.fields):
             raise InvalidTopologyError(
-                f"{type(self).__name__} needs at least one field; use a global grouping to send everything to one task"
+                f"{type(self).__name__} needs at least one field; "
+                "use a global grouping to send everything to one task"
             )
 
 
@@ -87,7 +92,7 @@ class _KeyedGrouping(Grouping):
 class ShuffleGrouping(Grouping):
     """Evenly over the tasks, in no particular order."""
 
-    def describe(self) -> str:
+    def describe(self) -> str:  # noqa: D102
         return "shuffle"
 
 
@@ -95,7 +100,7 @@ class ShuffleGrouping(Grouping):
 class FieldsGrouping(_KeyedGrouping):
     """Equal values of `fields` always go to the same task."""
 
-    def describe(self) -> str:
+    def describe(self) -> str:  # noqa: D102
         return f"fields({', '.join(self.fields)})"
 
 
@@ -103,7 +108,7 @@ class FieldsGrouping(_KeyedGrouping):
 class AllGrouping(Grouping):
     """Every task receives every tuple."""
 
-    def describe(self) -> str:
+    def describe(self) -> str:  # noqa: D102
         return "all"
 
 
@@ -111,7 +116,7 @@ class AllGrouping(Grouping):
 class GlobalGrouping(Grouping):
     """Everything goes to the task with the lowest id."""
 
-    def describe(self) -> str:
+    def describe(self) -> str:  # noqa: D102
         return "global"
 
 
@@ -119,7 +124,7 @@ class GlobalGrouping(Grouping):
 class NoneGrouping(Grouping):
     """The emitter doesn't care; as in Storm the same as a shuffle."""
 
-    def describe(self) -> str:
+    def describe(self) -> str:  # noqa: D102
         return "none"
 
 
@@ -127,7 +132,7 @@ class NoneGrouping(Grouping):
 class LocalOrShuffleGrouping(Grouping):
     """A task in the same place if there is one, otherwise as a shuffle."""
 
-    def describe(self) -> str:
+    def describe(self) -> str:  # noqa: D102
         return "local_or_shuffle"
 
 
@@ -135,7 +140,7 @@ class LocalOrShuffleGrouping(Grouping):
 class PartialKeyGrouping(_KeyedGrouping):
     """Two candidate tasks per key, of which the emitter takes the one it has used less (for skewed keys)."""
 
-    def describe(self) -> str:
+    def describe(self) -> str:  # noqa: D102
         return f"partial_key({', '.join(self.fields)})"
 
 
@@ -143,7 +148,7 @@ class PartialKeyGrouping(_KeyedGrouping):
 class DirectGrouping(Grouping):
     """The emitter names the task, by `emit_direct`; the stream must be declared direct."""
 
-    def describe(self) -> str:
+    def describe(self) -> str:  # noqa: D102
         return "direct"
 
 
@@ -162,8 +167,9 @@ class CustomGrouping(Grouping):
             )
         if not isinstance(given, CustomStreamGrouping):
             raise InvalidTopologyError(
-                f"a custom grouping must be an instance of a subclass of CustomStreamGrouping, not {kind_of(given)}"
+                "a custom grouping must be an instance of a subclass of CustomStreamGrouping, "
+                f"not {kind_of(given)}"
             )
 
-    def describe(self) -> str:
+    def describe(self) -> str:  # noqa: D102
         return f"custom({type(self.grouping).__qualname__})"

@@ -89,6 +89,6 @@ class TopologyInfo:
             "failed": self.failed,
             "pending": self.pending,
             "complete_latency_ms": None if latency is None else dict(latency),
-            "components": {id: component.to_dict() for id, component in self.components.items()},
+            "components": {name: component.to_dict() for name, component in self.components.items()},
             "error": self.error,
         }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from storm_on_spark.api._text import kind_of
+from storm_on_spark.api._text import is_name, kind_of
 from storm_on_spark.api.errors import InvalidTopologyError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class GlobalStreamId:
 
     def __post_init__(self) -> None:
         for what, name in (("component", self.component), ("stream", self.stream)):
-            if not isinstance(name, str) or not name:
+            if not is_name(name):
                 raise InvalidTopologyError(
                     f"a {what} id must be a string that is not empty, not {kind_of(name)}"
                 )
@@ -45,6 +45,7 @@ class StreamSpec:
     """What a component declared about one of its streams.
 
     Example:
+        >>> from storm_on_spark.api import Fields
         >>> StreamSpec(Fields("word"))
         StreamSpec(fields=Fields('word'), direct=False)
     """

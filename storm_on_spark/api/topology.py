@@ -129,13 +129,14 @@ class Topology:
     Made by `TopologyBuilder.create_topology`. `str()` of it shows one line per component.
 
     Example:
-        >>> topology = Topology({"lines": ComponentSpec("lines", ComponentKind.SPOUT, object(), 1, None, {}, {}, ())})
+        >>> lines = ComponentSpec("lines", ComponentKind.SPOUT, object(), 1, None, {}, {}, ())
+        >>> topology = Topology({"lines": lines})
         >>> topology
         Topology(spouts=['lines'], bolts=[])
-        >>> topology["line"]
+        >>> topology["split"]
         Traceback (most recent call last):
         ...
-        storm_on_spark.api.errors.InvalidTopologyError: no component "line"; there are: "lines". Did you mean "lines"?
+        storm_on_spark.api.errors.InvalidTopologyError: no component "split"; there are: "lines".
     """
 
     components: Mapping[str, ComponentSpec]
