@@ -1,0 +1,79 @@
+# Every target does its own set-up: in a fresh clone, `make run` or `make test` may be the first command ever.
+# It takes Python 3.10 or newer and Java 17 or 21; what is missing is said in one sentence.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+VENV := .venv
+PY := $(VENV)/bin/python
+# The stamp's name carries the checksum of what was installed: a changed lock or pyproject.toml installs anew.
+STAMP := $(VENV)/installed-$(shell cat requirements-dev.lock pyproject.toml tools/setup.sh | cksum | cut -d ' ' -f 1)
+
+# A path is always a string, and it may hold blanks and quotes: quoted for YAML, then for the shell.
+quote := '
+yaml = '$(subst $(quote),'',$(1))'
+shell = '$(subst $(quote),'\'',$(1))'
+
+.PHONY: help
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: $(STAMP) ## make .venv with the locked dependencies
+
+$(STAMP):
+	@sh tools/setup.sh $(VENV) $@
+
+.PHONY: java
+java:
+	@python=$$(sh tools/find-python.sh) && "$$python" -I storm_on_spark/spark/java.py
+
+.PHONY: run
+run: java $(STAMP) ## count the words of Python's documentation, or of INPUT=path (ARGS= for more options)
+	@$(VENV)/bin/storm-spark run jobs/word_count.py \
+	  $(if $(INPUT),-c $(call shell,word.count.input=$(call yaml,$(value INPUT)))) $(ARGS)
+
+.PHONY: test
+test: java $(STAMP) ## all tests, quickest first (PYTEST_ARGS= for more options)
+	@$(PY) -m pytest $(PYTEST_ARGS)
+
+.PHONY: test-unit
+test-unit: $(STAMP) ## the tests that need no Spark: seconds
+	@$(PY) -m pytest -m "not spark" $(PYTEST_ARGS)
+
+.PHONY: lint
+lint: $(STAMP) ## ruff, formatting and the direction of imports
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+	@$(VENV)/bin/lint-imports
+
+.PHONY: format
+format: $(STAMP) ## let ruff rewrite what it can
+	@$(PY) -m ruff check --fix .
+	@$(PY) -m ruff format .
+
+.PHONY: types
+types: $(STAMP) ## mypy --strict
+	@$(PY) -m mypy
+
+.PHONY: bench
+bench: java $(STAMP) ## sentences/s acked and latency, beside native PySpark
+	@$(PY) -m benchmarks $(BENCH_ARGS)
+
+.PHONY: bench-quick
+bench-quick: java $(STAMP) ## the same with a tenth of the input
+	@$(PY) -m benchmarks --quick $(BENCH_ARGS)
+
+.PHONY: docs
+docs: $(STAMP) ## write the generated pages: configuration reference, conf/defaults.yaml
+	@$(PY) tools/generate_docs.py
+
+.PHONY: lock
+lock: $(STAMP) ## resolve requirements-dev.lock anew for every supported Python (UPGRADE=1: newest versions)
+	@sh tools/lock.sh $(if $(UPGRADE),--upgrade)
+
+.PHONY: clean
+clean: ## remove .venv, caches and build output
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache spark-warehouse
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,10 @@
+#!/bin/sh
+# Writes requirements-dev.lock: exact versions and hashes, for every supported Python. Usage: tools/lock.sh [--upgrade]
+# Versions that are in the file stay unless --upgrade is given. uv is only needed here, so it lives apart.
+set -eu
+
+tool=build/lock-venv
+[ -x "$tool/bin/uv" ] || { "$(sh tools/find-python.sh)" -m venv "$tool" && "$tool/bin/pip" install --quiet uv; }
+"$tool/bin/uv" pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-annotate \
+    --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
+    --extra dev --output-file requirements-dev.lock "$@" pyproject.toml
