@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from storm_on_spark.api._checks import component_kind, label
 from storm_on_spark.api._text import is_name, kind_of
-from storm_on_spark.api.config import Config, Scope, validate_conf
+from storm_on_spark.api.config import Config, validate_conf
 from storm_on_spark.api.constants import SYSTEM_PREFIX, is_system_id
 from storm_on_spark.api.declarer import OutputFieldsDeclarer
 from storm_on_spark.api.errors import InvalidTopologyError
@@ -78,7 +78,7 @@ class ComponentConfigurationDeclarer:
         """
         if not isinstance(conf, Mapping):
             raise self._draft.error(f"add_configurations takes a mapping, not {kind_of(conf)}")
-        validate_conf(conf, self._draft.where, Scope.COMPONENT)
+        validate_conf(conf, self._draft.where, component=True)
         self._draft.conf.update(conf)
         return self
 
@@ -342,7 +342,7 @@ def _own_configuration(draft: _Draft) -> Mapping[str, object]:
         return {}
     if not isinstance(conf, Mapping):
         raise draft.error(f"{name} must return a mapping or None, not {kind_of(conf)}")
-    validate_conf(conf, f"{draft.where}, {name}", Scope.COMPONENT)
+    validate_conf(conf, f"{draft.where}, {name}", component=True)
     return conf
 
 

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from storm_on_spark.api._text import did_you_mean, kind_of, quoted
-from storm_on_spark.api.config import Config, default_of
+from storm_on_spark.api.config import Config, effective_conf
 from storm_on_spark.api.constants import SYSTEM_COMPONENT, TICK_STREAM
 from storm_on_spark.api.errors import InvalidTopologyError
 from storm_on_spark.api.fields import Fields
@@ -205,13 +205,10 @@ class TopologyContext:
         return found
 
     def max_topology_message_timeout(self) -> int:
-        """Returns the message timeout in seconds, the largest if components set their own."""
-        key = Config.TOPOLOGY_MESSAGE_TIMEOUT_SECS
-        confs = [self._conf, *(spec.conf for spec in self._topology.components.values())]
-        given = [value for conf in confs if isinstance(value := conf.get(key), int)]
-        default = default_of(key)
-        assert isinstance(default, int)
-        return max(given, default=default)
+        """Returns the message timeout in seconds, which is one for the whole topology."""
+        timeout = effective_conf(self._conf)[Config.TOPOLOGY_MESSAGE_TIMEOUT_SECS]
+        assert isinstance(timeout, int)
+        return timeout
 
     # --- data and hooks of this task ------------------------------------------------------------------------
 

@@ -78,7 +78,7 @@ class BaseTaskHook:
     """Told what its task does; override what you need.
 
     Added by `context.add_task_hook(hook)` in `open` or `prepare`, or for every task by the configuration key
-    `topology.auto.task.hooks`, a list of classes or `module:Class` names.
+    `topology.auto.task.hooks`, a list of names of classes, each as `module.Class`.
 
     Example:
         >>> class CountEmits(BaseTaskHook):

@@ -1,0 +1,29 @@
+"""Configuration: Storm's keys with their types, defaults and meaning, and what checks and merges them."""
+
+from __future__ import annotations
+
+from storm_on_spark.api.config.cluster_keys import FAMILIES
+from storm_on_spark.api.config.config import (
+    KEYS,
+    KNOWN_PREFIXES,
+    Config,
+    default_of,
+    effective_conf,
+    problems_of,
+    validate_conf,
+)
+from storm_on_spark.api.config.types import ConfigKey, ConfigType, Level
+
+__all__ = [
+    "FAMILIES",
+    "KEYS",
+    "KNOWN_PREFIXES",
+    "Config",
+    "ConfigKey",
+    "ConfigType",
+    "Level",
+    "default_of",
+    "effective_conf",
+    "problems_of",
+    "validate_conf",
+]

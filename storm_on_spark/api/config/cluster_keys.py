@@ -1,0 +1,421 @@
+"""Keys of a cluster: ZooKeeper, Nimbus, supervisors, Pacemaker and the web interface.
+
+They are checked wherever they stand, so that one file can configure a cluster and the topologies in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from storm_on_spark.api.config.names import ConfigNames as N
+from storm_on_spark.api.config.types import (
+    BOOL,
+    LIST,
+    MAPPING,
+    PORT,
+    PORTS,
+    TEXT,
+    TEXT_OR_TEXTS,
+    TEXTS,
+    ConfigKey,
+    accepted,
+    choice,
+    integer,
+    mapping,
+    number,
+    planned,
+)
+
+_ZOOKEEPER = "comes with the cluster"
+_NIMBUS = "comes with the cluster's Nimbus"
+_SUPERVISOR = "comes with the cluster's supervisors"
+_PACEMAKER = "comes with Pacemaker"
+_UI = "comes with the web interface"
+_THRIFT = "there is no Thrift service"
+_JVM = "daemons are Python processes"
+_BLOBS = "code distributors replace the blob store"
+_RPC = "there is no such service"
+
+CLUSTER_KEYS: Final[tuple[ConfigKey, ...]] = (
+    # ZooKeeper.
+    planned(N.STORM_ZOOKEEPER_SERVERS, TEXTS, ["localhost"], "Hosts of the ZooKeeper ensemble.", _ZOOKEEPER),
+    planned(N.STORM_ZOOKEEPER_PORT, PORT, 2181, "Port of the ZooKeeper servers.", _ZOOKEEPER),
+    planned(N.STORM_ZOOKEEPER_ROOT, TEXT, "/storm", "Node below which everything is kept.", _ZOOKEEPER),
+    planned(
+        N.STORM_ZOOKEEPER_SESSION_TIMEOUT,
+        integer(1),
+        20000,
+        "Milliseconds until a session expires.",
+        _ZOOKEEPER,
+    ),
+    planned(
+        N.STORM_ZOOKEEPER_CONNECTION_TIMEOUT,
+        integer(1),
+        15000,
+        "Milliseconds that connecting may take.",
+        _ZOOKEEPER,
+    ),
+    planned(N.STORM_ZOOKEEPER_RETRY_TIMES, integer(0), 5, "Attempts after a failed operation.", _ZOOKEEPER),
+    planned(
+        N.STORM_ZOOKEEPER_RETRY_INTERVAL,
+        integer(0),
+        1000,
+        "Milliseconds before the first of them.",
+        _ZOOKEEPER,
+    ),
+    planned(
+        N.STORM_ZOOKEEPER_RETRY_INTERVAL_CEILING,
+        integer(0),
+        30000,
+        "Most milliseconds between two of them.",
+        _ZOOKEEPER,
+    ),
+    planned(
+        N.STORM_ZOOKEEPER_AUTH_SCHEME, TEXT, None, "Authentication scheme, such as `digest`.", _ZOOKEEPER
+    ),
+    planned(N.STORM_ZOOKEEPER_AUTH_PAYLOAD, TEXT, None, "What that scheme sends.", _ZOOKEEPER),
+    planned(N.STORM_ZOOKEEPER_AUTH_USER, TEXT, None, "User name for ZooKeeper.", _ZOOKEEPER),
+    planned(N.STORM_ZOOKEEPER_AUTH_PASSWORD, TEXT, None, "Password for ZooKeeper.", _ZOOKEEPER),
+    planned(
+        N.STORM_ZOOKEEPER_TOPOLOGY_AUTH_SCHEME,
+        TEXT,
+        None,
+        "Authentication scheme of a topology's processes.",
+        _ZOOKEEPER,
+    ),
+    planned(N.STORM_ZOOKEEPER_TOPOLOGY_AUTH_PAYLOAD, TEXT, None, "What that scheme sends.", _ZOOKEEPER),
+    planned(N.STORM_ZOOKEEPER_SUPERACL, TEXT, None, "ACL of the daemons, as `scheme:acl`.", _ZOOKEEPER),
+    planned(N.STORM_ZOOKEEPER_SSL_ENABLE, BOOL, False, "Whether connections use TLS.", _ZOOKEEPER),
+    planned(
+        N.STORM_ZOOKEEPER_SSL_HOSTNAME_VERIFICATION,
+        BOOL,
+        False,
+        "Whether a server's certificate must name its host.",
+        _ZOOKEEPER,
+    ),
+    accepted(N.STORM_ZOOKEEPER_DRPC_ACL, TEXT, None, "ACL of the DRPC servers, as `scheme:acl`.", _RPC),
+    planned(
+        N.STORM_CLUSTER_STATE_STORE,
+        TEXT,
+        "org.apache.storm.cluster.ZKStateStorageFactory",
+        "Name of the class that keeps heartbeats; `PaceMakerStateStorageFactory` means Pacemaker.",
+        _PACEMAKER,
+    ),
+    planned(
+        N.STORM_CLUSTER_MODE,
+        choice("distributed", "local"),
+        "distributed",
+        "Whether this is a cluster or one process.",
+        _ZOOKEEPER,
+    ),
+    planned(N.STORM_LOCAL_DIR, TEXT, "storm-local", "Directory of the daemons' files.", _ZOOKEEPER),
+    planned(
+        N.STORM_LOCAL_HOSTNAME, TEXT, None, "Name by which this host is known to the others.", _ZOOKEEPER
+    ),
+    # Nimbus.
+    planned(N.NIMBUS_SEEDS, TEXTS, ["localhost"], "Hosts where a client looks for Nimbus.", _NIMBUS),
+    planned(N.NIMBUS_THRIFT_PORT, PORT, 6627, "Port on which Nimbus listens.", _NIMBUS),
+    planned(
+        N.NIMBUS_CODE_SYNC_FREQ_SECS,
+        integer(1),
+        120,
+        "Seconds between checks for missing code; a watch makes it come at once.",
+        _NIMBUS,
+    ),
+    planned(N.NIMBUS_MONITOR_FREQ_SECS, integer(1), 10, "Seconds between checks of all topologies.", _NIMBUS),
+    planned(
+        N.NIMBUS_TASK_TIMEOUT_SECS,
+        integer(1),
+        30,
+        "Seconds without a heartbeat after which a topology's driver counts as dead.",
+        _NIMBUS,
+    ),
+    planned(
+        N.NIMBUS_TASK_LAUNCH_SECS,
+        integer(1),
+        120,
+        "The same, until the first heartbeat after a start.",
+        _NIMBUS,
+    ),
+    planned(
+        N.NIMBUS_SUPERVISOR_TIMEOUT_SECS,
+        integer(1),
+        60,
+        "Seconds without a heartbeat after which a supervisor counts as dead.",
+        _NIMBUS,
+    ),
+    planned(
+        N.STORM_CODEDISTRIBUTOR_CLASS,
+        TEXT,
+        "org.apache.storm.codedistributor.LocalFileSystemCodeDistributor",
+        "Name of the class that brings a topology's code to all Nimbus hosts.",
+        _NIMBUS,
+    ),
+    planned(
+        N.STORM_NIMBUS_RETRY_TIMES, integer(0), 5, "Attempts of a client after a failed request.", _NIMBUS
+    ),
+    planned(
+        N.STORM_NIMBUS_RETRY_INTERVAL, integer(0), 2000, "Milliseconds before the first of them.", _NIMBUS
+    ),
+    planned(
+        N.STORM_NIMBUS_RETRY_INTERVAL_CEILING,
+        integer(0),
+        60000,
+        "Most milliseconds between two of them.",
+        _NIMBUS,
+    ),
+    planned(
+        N.NIMBUS_CLEANUP_INBOX_FREQ_SECS, integer(1), 600, "Seconds between cleanings of the inbox.", _NIMBUS
+    ),
+    planned(
+        N.NIMBUS_INBOX_JAR_EXPIRATION_SECS,
+        integer(1),
+        3600,
+        "Seconds that uploaded code stays in the inbox.",
+        _NIMBUS,
+    ),
+    planned(
+        N.NIMBUS_FILE_COPY_EXPIRATION_SECS,
+        integer(1),
+        600,
+        "Seconds after which an idle upload or download ends.",
+        _NIMBUS,
+    ),
+    planned(
+        N.NIMBUS_TOPOLOGY_VALIDATOR,
+        TEXT,
+        "org.apache.storm.nimbus.DefaultTopologyValidator",
+        "Name of the class that says whether a topology may be submitted.",
+        _NIMBUS,
+    ),
+    planned(N.NIMBUS_SLOTS_PER_TOPOLOGY, integer(0), None, "Most workers of any one topology.", _NIMBUS),
+    planned(
+        N.NIMBUS_EXECUTORS_PER_TOPOLOGY, integer(0), None, "Most executors of any one topology.", _NIMBUS
+    ),
+    planned(N.NIMBUS_AUTHORIZER, TEXT, None, "Name of the class that allows or refuses requests.", _NIMBUS),
+    planned(N.NIMBUS_ADMINS, TEXTS, None, "Users who may do everything.", _NIMBUS),
+    planned(N.NIMBUS_ADMINS_GROUPS, TEXTS, None, "Groups whose users may do everything.", _NIMBUS),
+    planned(N.NIMBUS_USERS, TEXTS, None, "The only users who may submit topologies.", _NIMBUS),
+    planned(N.NIMBUS_GROUPS, TEXTS, None, "The only groups whose users may.", _NIMBUS),
+    planned(N.NIMBUS_SUPERVISOR_USERS, TEXTS, None, "Users that supervisors run as.", _NIMBUS),
+    planned(N.NIMBUS_DAEMON_USER, TEXT, None, "User that Nimbus runs as.", _NIMBUS),
+    planned(N.NIMBUS_DAEMON_USERS, TEXTS, None, "Users that Nimbus may run as.", _NIMBUS),
+    accepted(N.NIMBUS_THRIFT_THREADS, integer(1), 64, "Threads of the Thrift service.", _THRIFT),
+    accepted(
+        N.NIMBUS_THRIFT_MAX_BUFFER_SIZE, integer(1), 1048576, "Most bytes of a Thrift message.", _THRIFT
+    ),
+    accepted(N.NIMBUS_THRIFT_TRANSPORT_PLUGIN, TEXT, None, "Thrift transport of Nimbus.", _THRIFT),
+    accepted(N.NIMBUS_QUEUE_SIZE, integer(1), 100000, "Requests that may wait for a thread.", _THRIFT),
+    accepted(
+        N.STORM_THRIFT_TRANSPORT_PLUGIN,
+        TEXT,
+        "org.apache.storm.security.auth.SimpleTransportPlugin",
+        "Thrift transport where no other is named.",
+        _THRIFT,
+    ),
+    accepted(N.STORM_THRIFT_SOCKET_TIMEOUT_MS, integer(0), 600000, "Timeout of Thrift clients.", _THRIFT),
+    accepted(N.NIMBUS_CHILDOPTS, TEXT_OR_TEXTS, "-Xmx1024m", "JVM options of Nimbus.", _JVM),
+    accepted(
+        N.NIMBUS_BLOBSTORE,
+        TEXT,
+        "org.apache.storm.blobstore.LocalFsBlobStore",
+        "Name of Nimbus' blob store.",
+        _BLOBS,
+    ),
+    accepted(
+        N.NIMBUS_BLOBSTORE_EXPIRATION_SECS, integer(1), 600, "Seconds until an idle session ends.", _BLOBS
+    ),
+    accepted(
+        N.NIMBUS_TOPOLOGY_BLOBSTORE_DELETION_DELAY_MS,
+        integer(0),
+        300000,
+        "Milliseconds before blobs of a dead topology go.",
+        _BLOBS,
+    ),
+    accepted(N.STORM_BLOBSTORE_REPLICATION_FACTOR, integer(1), 3, "Copies of a blob in HDFS.", _BLOBS),
+    accepted(N.NIMBUS_CREDENTIAL_RENEW_FREQ_SECS, integer(1), 600, "Seconds between renewals.", _RPC),
+    accepted(N.NIMBUS_CREDENTIAL_RENEWERS, TEXTS, None, "Classes that renew credentials.", _RPC),
+    accepted(N.NIMBUS_AUTO_CRED_PLUGINS, TEXTS, None, "Classes that fetch credentials.", _RPC),
+    accepted(
+        N.STORM_META_SERIALIZATION_DELEGATE,
+        TEXT,
+        "org.apache.storm.serialization.GzipThriftSerializationDelegate",
+        "Name of the class that serializes what is kept in ZooKeeper.",
+        "what is kept in ZooKeeper has a format of its own",
+    ),
+    accepted(N.STORM_SCHEDULER, TEXT, None, "Name of the scheduler.", "Spark schedules the tasks"),
+    accepted(N.STORM_METRICS_REPORTERS, LIST, None, "Reporters of metrics (v2), one mapping each.", _RPC),
+    # Supervisors.
+    planned(
+        N.SUPERVISOR_SLOTS_PORTS,
+        PORTS,
+        [6700, 6701, 6702, 6703],
+        "One port per topology that a supervisor may host at the same time.",
+        _SUPERVISOR,
+    ),
+    planned(
+        N.SUPERVISOR_WORKER_START_TIMEOUT_SECS,
+        integer(1),
+        120,
+        "Seconds that a driver may take to start.",
+        _SUPERVISOR,
+    ),
+    planned(
+        N.SUPERVISOR_WORKER_TIMEOUT_SECS,
+        integer(1),
+        30,
+        "Seconds without a heartbeat after which a driver is started again.",
+        _SUPERVISOR,
+    ),
+    planned(
+        N.SUPERVISOR_WORKER_SHUTDOWN_SLEEP_SECS,
+        integer(1),
+        3,
+        "Seconds that a driver may take to end by itself.",
+        _SUPERVISOR,
+    ),
+    planned(
+        N.SUPERVISOR_MONITOR_FREQUENCY_SECS,
+        integer(1),
+        3,
+        "Seconds between checks of the drivers.",
+        _SUPERVISOR,
+    ),
+    planned(
+        N.SUPERVISOR_HEARTBEAT_FREQUENCY_SECS,
+        integer(1),
+        5,
+        "Seconds between a supervisor's heartbeats.",
+        _SUPERVISOR,
+    ),
+    planned(
+        N.SUPERVISOR_WORKER_HEARTBEATS_MAX_TIMEOUT_SECS,
+        integer(1),
+        600,
+        "Seconds that a new leader waits for the first heartbeats.",
+        _SUPERVISOR,
+    ),
+    planned(N.SUPERVISOR_ENABLE, BOOL, True, "Whether a supervisor hosts anything.", _SUPERVISOR),
+    planned(
+        N.SUPERVISOR_MEMORY_CAPACITY_MB, number(0), 4096.0, "Megabytes that it may give out.", _SUPERVISOR
+    ),
+    planned(
+        N.SUPERVISOR_CPU_CAPACITY, number(0), 400.0, "Cores that it may give out, 100 each.", _SUPERVISOR
+    ),
+    planned(N.SUPERVISOR_SCHEDULER_META, mapping(TEXT), None, "Labels of the supervisor.", _SUPERVISOR),
+    accepted(N.SUPERVISOR_CHILDOPTS, TEXT_OR_TEXTS, "-Xmx256m", "JVM options of supervisors.", _JVM),
+    planned(
+        N.SUPERVISOR_RUN_WORKER_AS_USER,
+        BOOL,
+        False,
+        "Whether drivers run as the user who submitted the topology.",
+        _SUPERVISOR,
+    ),
+    accepted(
+        N.SUPERVISOR_RESOURCES_MAP, MAPPING, None, "Resources of a supervisor, by name.", "Spark schedules"
+    ),
+    accepted(N.SUPERVISOR_THRIFT_PORT, PORT, 6628, "Port of the Thrift service.", _THRIFT),
+    accepted(N.SUPERVISOR_THRIFT_THREADS, integer(1), 16, "Threads of the Thrift service.", _THRIFT),
+    accepted(
+        N.SUPERVISOR_THRIFT_MAX_BUFFER_SIZE, integer(1), 1048576, "Most bytes of a Thrift message.", _THRIFT
+    ),
+    accepted(N.SUPERVISOR_THRIFT_SOCKET_TIMEOUT_MS, integer(0), 5000, "Timeout of Thrift clients.", _THRIFT),
+    accepted(N.SUPERVISOR_QUEUE_SIZE, integer(1), 128, "Requests that may wait for a thread.", _THRIFT),
+    # Pacemaker.
+    planned(
+        N.PACEMAKER_SERVERS, TEXTS, [], "Hosts of the Pacemaker servers; any one left is enough.", _PACEMAKER
+    ),
+    planned(N.PACEMAKER_PORT, PORT, 6699, "Port of all Pacemaker servers.", _PACEMAKER),
+    planned(
+        N.PACEMAKER_AUTH_METHOD,
+        choice("NONE", "DIGEST", "KERBEROS"),
+        "NONE",
+        "How clients authenticate.",
+        _PACEMAKER,
+    ),
+    planned(N.PACEMAKER_KERBEROS_USERS, TEXTS, [], "Users who may read and write with Kerberos.", _PACEMAKER),
+    planned(
+        N.PACEMAKER_THRIFT_MESSAGE_SIZE_MAX, integer(1), 10485760, "Most bytes of a message.", _PACEMAKER
+    ),
+    planned(N.PACEMAKER_MAX_THREADS, integer(1), 50, "Most threads of a server.", _PACEMAKER),
+    planned(N.PACEMAKER_CLIENT_MAX_THREADS, integer(1), 2, "Most threads of a client.", _PACEMAKER),
+    accepted(
+        N.PACEMAKER_BASE_THREADS,
+        integer(1),
+        10,
+        "Threads of an idle server.",
+        "Storm 2 doesn't read it either",
+    ),
+    accepted(
+        N.PACEMAKER_THREAD_TIMEOUT,
+        integer(1),
+        10,
+        "Seconds until an idle thread ends.",
+        "Storm 2 doesn't read it either",
+    ),
+    accepted(N.PACEMAKER_CHILDOPTS, TEXT_OR_TEXTS, "-Xmx1024m", "JVM options of Pacemaker.", _JVM),
+    # Web interface.
+    planned(N.UI_HOST, TEXT, "0.0.0.0", "Address that the web interface listens on.", _UI),  # noqa: S104
+    planned(N.UI_PORT, PORT, 8080, "Port that the web interface listens on.", _UI),
+    planned(N.UI_ACTIONS_ENABLED, BOOL, True, "Whether topologies can be killed and the like from it.", _UI),
+    planned(N.UI_PAGINATION, integer(-1), 20, "Rows per page; -1 shows all.", _UI),
+    planned(N.UI_USERS, TEXTS, None, "Users who may see it.", _UI),
+    planned(N.UI_GROUPS, TEXTS, None, "Groups whose users may see it.", _UI),
+    planned(N.UI_CENTRAL_LOGGING_URL, TEXT, None, "Link to where all logs are.", _UI),
+    planned(N.UI_PROJECT_BUGTRACKER_URL, TEXT, None, "Link to where problems are reported.", _UI),
+    planned(
+        N.UI_DISABLE_SPOUT_LAG_MONITORING, BOOL, True, "Whether it doesn't show the lag of Kafka spouts.", _UI
+    ),
+    accepted(N.UI_CHILDOPTS, TEXT_OR_TEXTS, "-Xmx768m", "JVM options of the web interface.", _JVM),
+    accepted(
+        N.UI_HEADER_BUFFER_BYTES, integer(1), 4096, "Bytes of a request's header.", "the web server decides"
+    ),
+    accepted(
+        N.UI_DISABLE_HTTP_BINDING,
+        BOOL,
+        True,
+        "Whether it listens on HTTPS only, where HTTPS is set up.",
+        "put a reverse proxy in front of it for HTTPS",
+    ),
+)
+
+FAMILIES: Final[Mapping[str, str]] = {
+    "nimbus.assignments.": _THRIFT,
+    "nimbus.impersonation.": _THRIFT,
+    "nimbus.local.assignments.": _THRIFT,
+    "nimbus.scheduler.": "Spark schedules the tasks",
+    "nimbus.thrift.client.": _THRIFT,
+    "nimbus.thrift.tls.": _THRIFT,
+    "nimbus.topology.action.": _RPC,
+    "nimbus.worker.heartbeats.": _NIMBUS,
+    "storm.auth.": _THRIFT,
+    "storm.blobstore.": _BLOBS,
+    "storm.cgroup.": "Spark's cluster manager isolates processes",
+    "storm.cluster.metrics.": "daemons report no metrics",
+    "storm.daemon.metrics.": "daemons report no metrics",
+    "storm.exhibitor.": "name the ZooKeeper servers in `storm.zookeeper.servers`",
+    "storm.group.mapping.": _THRIFT,
+    "storm.hdfs.": "Spark logs in to HDFS",
+    "storm.health.check.": "watch the daemons with the tools of your system",
+    "storm.messaging.": "tuples travel through Spark's exchanges",
+    "storm.metricprocessor.": "daemons report no metrics",
+    "storm.metricstore.": "daemons report no metrics",
+    "storm.network.topography.": "Spark decides where tasks run",
+    "storm.nimbus.zookeeper.acls.": _ZOOKEEPER,
+    "storm.oci.": "Spark's cluster manager isolates processes",
+    "storm.principal.": _THRIFT,
+    "storm.resource.isolation.": "Spark's cluster manager isolates processes",
+    "storm.supervisor.": "Spark's cluster manager isolates processes",
+    "storm.topology.": _JVM,
+    "storm.worker.": "Spark's cluster manager isolates processes",
+    "storm.workers.": "workers are processes of Spark",
+    "storm.zookeeper.ssl.": _ZOOKEEPER,
+    "supervisor.blobstore.": _BLOBS,
+    "supervisor.localizer.": _BLOBS,
+    "supervisor.worker.version.": _SUPERVISOR,
+    "ui.filter": "put a reverse proxy in front of it for authentication",
+    "ui.http.": "put a reverse proxy in front of it for authentication",
+    "ui.https.": "put a reverse proxy in front of it for HTTPS",
+}
+"""Families of keys of mechanisms that don't exist here: how they start, and why they have no effect."""

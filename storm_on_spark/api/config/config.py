@@ -1,0 +1,210 @@
+"""`Config`, and what checks and merges configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from storm_on_spark.api._text import did_you_mean, kind_of
+from storm_on_spark.api.config.cluster_keys import CLUSTER_KEYS, FAMILIES
+from storm_on_spark.api.config.compat_keys import COMPAT_KEYS
+from storm_on_spark.api.config.names import ConfigNames
+from storm_on_spark.api.config.topology_keys import HONOURED_KEYS, PLANNED_KEYS
+from storm_on_spark.api.config.types import ConfigKey
+from storm_on_spark.api.errors import ConfigError
+
+KEYS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
+    {key.name: key for key in (*HONOURED_KEYS, *PLANNED_KEYS, *COMPAT_KEYS, *CLUSTER_KEYS)}
+)
+"""All keys by name."""
+
+KNOWN_PREFIXES: Final = ("nimbus.", "pacemaker.", "storm.", "supervisor.", "topology.", "ui.")
+"""A key that starts so and isn't in `KEYS` is a mistake; all others are the user's own and pass unchecked."""
+
+_TOPOLOGY_DEFAULTS: Final[Mapping[str, object]] = {
+    name: key.default for name, key in KEYS.items() if name.startswith("topology.")
+}
+
+
+class Config(ConfigNames, dict[str, Any]):
+    """Configuration of a topology: a `dict` with Storm's key names as constants and its setters.
+
+    A plain `dict` does as well wherever a configuration is asked for. Keys that don't start like one of
+    Storm's (`topology.`, `storm.`, ...) are your own: `open` and `prepare` receive them. `None` means the
+    default.
+
+    Example:
+        >>> conf = Config({"my.greeting": "hello"})
+        >>> conf.set_max_spout_pending(5000)
+        >>> conf[Config.TOPOLOGY_MESSAGE_TIMEOUT_SECS] = 60
+        >>> conf.validate()
+        >>> conf["topology.debugg"] = True
+        >>> conf.validate()
+        Traceback (most recent call last):
+        ...
+        storm_on_spark.api.errors.ConfigError: unknown key "topology.debugg". Did you mean "topology.debug"?
+    """
+
+    def validate(self) -> None:
+        """Checks all keys and values; see `validate_conf`.
+
+        Raises:
+            ConfigError: naming every problem.
+        """
+        validate_conf(self)
+
+    def set_debug(self, debug: bool) -> None:
+        """Sets whether every tuple that is emitted is logged."""
+        self._set(self.TOPOLOGY_DEBUG, debug)
+
+    def set_environment(self, variables: Mapping[str, str]) -> None:
+        """Sets environment variables for the topology's processes."""
+        self._set(self.TOPOLOGY_ENVIRONMENT, dict(variables))
+
+    def set_max_spout_pending(self, limit: int) -> None:
+        """Sets how many tuples of each spout task may be pending."""
+        self._set(self.TOPOLOGY_MAX_SPOUT_PENDING, limit)
+
+    def set_max_task_parallelism(self, limit: int) -> None:
+        """Sets how many tasks any component may have."""
+        self._set(self.TOPOLOGY_MAX_TASK_PARALLELISM, limit)
+
+    def set_message_timeout_secs(self, seconds: int) -> None:
+        """Sets how long a tuple tree may take."""
+        self._set(self.TOPOLOGY_MESSAGE_TIMEOUT_SECS, seconds)
+
+    def set_num_ackers(self, tasks: int) -> None:
+        """Sets how many acker tasks there are; with 0 nothing is tracked."""
+        self._set(self.TOPOLOGY_ACKER_EXECUTORS, tasks)
+
+    def set_num_event_loggers(self, tasks: int) -> None:
+        """Sets how many event loggers there are."""
+        self._set(self.TOPOLOGY_EVENTLOGGER_EXECUTORS, tasks)
+
+    def set_num_workers(self, workers: int) -> None:
+        """Sets how many acker tasks there are unless `set_num_ackers` does; Spark decides about processes."""
+        self._set(self.TOPOLOGY_WORKERS, workers)
+
+    def set_stats_sample_rate(self, rate: float) -> None:
+        """Sets the share of the tuples that are timed."""
+        self._set(self.TOPOLOGY_STATS_SAMPLE_RATE, rate)
+
+    def set_topology_priority(self, priority: int) -> None:
+        """Sets the priority of the topology; 0 goes before everything."""
+        self._set(self.TOPOLOGY_PRIORITY, priority)
+
+    def set_topology_version(self, version: str) -> None:
+        """Sets your own version of the topology."""
+        self._set(self.TOPOLOGY_VERSION, version)
+
+    def _set(self, key: str, value: object) -> None:
+        validate_conf({key: value})
+        self[key] = value
+
+    def __repr__(self) -> str:
+        return f"Config({dict(self)!r})"
+
+
+def default_of(key: str) -> object:
+    """Returns what a key means when it isn't set.
+
+    Raises:
+        ConfigError: there is no such key.
+
+    Example:
+        >>> default_of(Config.TOPOLOGY_MESSAGE_TIMEOUT_SECS)
+        30
+    """
+    if key not in KEYS:
+        raise ConfigError(_unknown(key), key=key)
+    return KEYS[key].default
+
+
+def problems_of(conf: Mapping[str, object], *, component: bool = False) -> list[str]:
+    """Returns what is wrong with a configuration, a sentence per key.
+
+    Args:
+        conf: keys and values; `None` is always right and means the default.
+        component: whether this is the configuration of a single component, where most keys make no sense.
+
+    Example:
+        >>> problems_of({"topology.workers": "2"})
+        ["topology.workers must be an int of at least 1, not '2' (str)"]
+        >>> problems_of({"topology.workers": 2}, component=True)
+        ['topology.workers is a setting of the whole topology; a single component has none of its own']
+    """
+    return [problem for _, problem in _problems(conf, component)]
+
+
+def validate_conf(conf: Mapping[str, object], where: str = "", *, component: bool = False) -> None:
+    """Checks a configuration.
+
+    Args:
+        conf: as for `problems_of`.
+        where: whose configuration it is, for the message; e.g. `bolt "count"`.
+        component: as for `problems_of`.
+
+    Raises:
+        ConfigError: naming every problem, one per line.
+
+    Example:
+        >>> validate_conf({"topology.debug": 1}, 'bolt "sum"', component=True)
+        Traceback (most recent call last):
+        ...
+        storm_on_spark.api.errors.ConfigError: bolt "sum": topology.debug must be True or False, not 1 (int)
+    """
+    found = list(_problems(conf, component))
+    if found:
+        prefix = f"{where}: " if where else ""
+        raise ConfigError("\n".join(f"{prefix}{problem}" for _, problem in found), key=found[0][0])
+
+
+def effective_conf(
+    topology_conf: Mapping[str, object], component_conf: Mapping[str, object] | None = None
+) -> dict[str, Any]:
+    """Returns the configuration that a task sees.
+
+    The component's settings lie over the topology's, and those over the defaults of all `topology.` keys, so
+    that each of these keys is there. What is `None` then is the default.
+
+    Example:
+        >>> conf = effective_conf({"topology.debug": True, "topology.workers": None}, {"my.key": 7})
+        >>> conf["topology.debug"], conf["topology.workers"], conf["topology.message.timeout.secs"]
+        (True, 1, 30)
+    """
+    merged = {**_TOPOLOGY_DEFAULTS, **topology_conf, **(component_conf or {})}
+    for name, value in merged.items():
+        if value is None and name in KEYS:
+            merged[name] = KEYS[name].default
+    return merged
+
+
+def _problems(conf: Mapping[str, object], component: bool) -> Iterator[tuple[str, str]]:
+    """Yields (key, problem)."""
+    for name, value in conf.items():
+        problem = _problem(name, value, component)
+        if problem is not None:
+            yield str(name), problem
+
+
+def _problem(name: object, value: object, component: bool) -> str | None:
+    if not isinstance(name, str):
+        return f"a key must be a string, not {kind_of(name)}"
+    key = KEYS.get(name)
+    if key is None:
+        known = name.startswith(KNOWN_PREFIXES) and not name.startswith(tuple(FAMILIES))
+        return _unknown(name) if known else None
+    if component and not key.component and name.startswith(KNOWN_PREFIXES):
+        return f"{name} is a setting of the whole topology; a single component has none of its own"
+    if value is None or key.type.accepts(value):
+        return None
+    return f"{name} must be {key.type}, not {kind_of(value)}"
+
+
+def _unknown(name: str) -> str:
+    hint = did_you_mean(name, KEYS)
+    if not hint and name.startswith(KNOWN_PREFIXES):
+        prefix = name.partition(".")[0]
+        hint = f' Keys that start with "{prefix}." belong to Storm; call your own differently.'
+    return f'unknown key "{name}".{hint}'
