@@ -1,0 +1,285 @@
+"""The tuple that a bolt executes.
+
+A `Tuple` is created once per delivery in the hottest loop of the runtime, so what all tuples of one delivery share
+(component, stream, task, field names, roots and edges) stands once in a `Delivery`, and a tuple is its values, a
+position in that delivery and whether it has been acked or failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from storm_on_spark.api.constants import SYSTEM_COMPONENT, TICK_STREAM
+from storm_on_spark.api.fields import Fields
+from storm_on_spark.api.streams import DEFAULT_STREAM, GlobalStreamId
+
+
+class Delivery:
+    """What the tuples that travelled together have in common.
+
+    Args:
+        component: the component that emitted the tuples.
+        stream: the stream on which it emitted them.
+        task: the task that emitted them.
+        fields: the names of the values.
+        roots: per tuple the root ids it is anchored to: one int (0 = unanchored) or a tuple of ints.
+            `None` when no tuple of the delivery is anchored.
+        edges: per tuple its 64-bit edge id; as long as `roots`, or `None` with it.
+    """
+
+    __slots__ = ("component", "edges", "epoch", "fields", "offset", "roots", "stream", "task")
+
+    def __init__(
+        self,
+        component: str,
+        stream: str,
+        task: int,
+        fields: Fields,
+        roots: Sequence[Any] | None = None,
+        edges: Sequence[int] | None = None,
+    ) -> None:
+        self.component = component
+        self.stream = stream
+        self.task = task
+        self.fields = fields
+        self.roots = roots
+        self.edges = edges
+        #: The execution that this delivery belongs to; while it is current, anchors are plain positions.
+        self.epoch: object = None
+        #: Position of the delivery's first tuple among all input of that execution.
+        self.offset = 0
+
+
+def _typed(convert: type, what: str) -> tuple[Callable[[Tuple, int], Any], Callable[[Tuple, str], Any]]:
+    """Makes the pair of Storm's typed accessors (`get_string`, `get_string_by_field`) for one type."""
+
+    def check(tup: Tuple, key: str | int) -> Any:
+        value = tup[key]
+        if value is None or isinstance(value, convert) and not (convert is int and isinstance(value, bool)):
+            return value
+        if convert is float and isinstance(value, int) and not isinstance(value, bool):
+            return float(value)
+        name = key if isinstance(key, str) else tup.fields[key]
+        raise TypeError(
+            f"field {name!r} of stream {tup.source_stream!r} from {tup.source_component!r} "
+            f"is {type(value).__name__}, not {what}: {value!r}"
+        )
+
+    def by_position(self: Tuple, position: int) -> Any:
+        return check(self, position)
+
+    def by_field(self: Tuple, field: str) -> Any:
+        return check(self, field)
+
+    by_position.__doc__ = f"Returns the value at `position`, which must be {what} or None."
+    by_field.__doc__ = f"Returns the value of `field`, which must be {what} or None."
+    return by_position, by_field
+
+
+class Tuple:
+    """A named list of values, as a bolt receives it.
+
+    Values are read by field name or position; `len` and iteration work as for a list. Two tuples are the same only
+    if they are the same delivery: equality is identity, as in Storm.
+
+    Example:
+        >>> from storm_on_spark.testing import make_tuple
+        >>> tup = make_tuple(["storm", 3], fields=["word", "count"])
+        >>> tup["word"], tup[1], tup.values
+        ('storm', 3, ['storm', 3])
+    """
+
+    __slots__ = ("_delivery", "_position", "_settled", "_values")
+
+    def __init__(self, values: Sequence[Any], delivery: Delivery, position: int) -> None:
+        self._values = values
+        self._delivery = delivery
+        self._position = position
+        #: Whether the tuple has been acked or failed; later acks and fails of it are ignored.
+        self._settled = False
+
+    # --- values -----------------------------------------------------------------------------------------------
+
+    def __getitem__(self, key: str | int) -> Any:
+        if key.__class__ is str:
+            return self._values[self._delivery.fields.index(key)]  # type: ignore[arg-type]
+        return self._values[key]  # type: ignore[index]
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._values)
+
+    def __contains__(self, field: object) -> bool:
+        return field in self._delivery.fields
+
+    @property
+    def values(self) -> list[Any]:
+        """The values, in the order of `fields`; a new list."""
+        return list(self._values)
+
+    @property
+    def fields(self) -> Fields:
+        """The names of the values."""
+        return self._delivery.fields
+
+    def select(self, selector: Fields) -> list[Any]:
+        """Returns the values of the fields that `selector` names, in its order."""
+        return [self[name] for name in selector]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns the values by field name."""
+        return dict(zip(self._delivery.fields, self._values, strict=True))
+
+    # --- where it comes from ------------------------------------------------------------------------------------
+
+    @property
+    def source_component(self) -> str:
+        """The id of the component that emitted the tuple."""
+        return self._delivery.component
+
+    @property
+    def source_stream(self) -> str:
+        """The stream on which the tuple was emitted."""
+        return self._delivery.stream
+
+    @property
+    def source_task(self) -> int:
+        """The task that emitted the tuple; -1 for the system."""
+        return self._delivery.task
+
+    @property
+    def source_global_stream_id(self) -> GlobalStreamId:
+        """Component and stream of origin in one."""
+        return GlobalStreamId(self._delivery.component, self._delivery.stream)
+
+    @property
+    def is_tick(self) -> bool:
+        """Whether this is a tick tuple of the system."""
+        return self._delivery.stream == TICK_STREAM and self._delivery.component == SYSTEM_COMPONENT
+
+    @property
+    def message_id(self) -> dict[int, int]:
+        """The anchors: root id -> edge id. Empty for an unanchored tuple."""
+        return dict.fromkeys(self._roots, self._edge)
+
+    @property
+    def _roots(self) -> tuple[int, ...]:
+        roots = self._delivery.roots
+        if roots is None:
+            return ()
+        root = roots[self._position]
+        if isinstance(root, tuple):
+            return root
+        return (int(root),) if root else ()
+
+    @property
+    def _edge(self) -> int:
+        edges = self._delivery.edges
+        return 0 if edges is None else int(edges[self._position])
+
+    # --- Storm's accessors, for ported code -----------------------------------------------------------------------
+
+    def size(self) -> int:
+        """Returns the number of values."""
+        return len(self._values)
+
+    def contains(self, field: str) -> bool:
+        """Returns whether the tuple has a field of that name."""
+        return field in self._delivery.fields
+
+    def field_index(self, field: str) -> int:
+        """Returns the position of `field`."""
+        return self._delivery.fields.index(field)
+
+    def get_fields(self) -> Fields:
+        """Returns the names of the values."""
+        return self._delivery.fields
+
+    def get_values(self) -> list[Any]:
+        """Returns the values as a new list."""
+        return list(self._values)
+
+    def get_value(self, position: int) -> Any:
+        """Returns the value at `position`, counted from 0."""
+        return self._values[position]
+
+    def get_value_by_field(self, field: str) -> Any:
+        """Returns the value of `field`."""
+        return self[field]
+
+    def get_source_component(self) -> str:
+        """Returns the id of the component that emitted the tuple."""
+        return self._delivery.component
+
+    def get_source_stream_id(self) -> str:
+        """Returns the stream on which the tuple was emitted."""
+        return self._delivery.stream
+
+    get_source_stream = get_source_stream_id
+
+    def get_source_task(self) -> int:
+        """Returns the task that emitted the tuple."""
+        return self._delivery.task
+
+    def get_source_global_stream_id(self) -> GlobalStreamId:
+        """Returns component and stream of origin."""
+        return self.source_global_stream_id
+
+    def get_message_id(self) -> dict[int, int]:
+        """Returns the anchors: root id -> edge id."""
+        return self.message_id
+
+    # --- Storm's typed accessors: the value, or None, or a TypeError that names the field ----------------------------
+
+    get_string, get_string_by_field = _typed(str, "a string")
+    get_integer, get_integer_by_field = _typed(int, "an integer")
+    get_long, get_long_by_field = _typed(int, "an integer")
+    get_short, get_short_by_field = _typed(int, "an integer")
+    get_byte, get_byte_by_field = _typed(int, "an integer")
+    get_boolean, get_boolean_by_field = _typed(bool, "a boolean")
+    get_double, get_double_by_field = _typed(float, "a number")
+    get_float, get_float_by_field = _typed(float, "a number")
+    get_binary, get_binary_by_field = _typed(bytes, "bytes")
+
+    # --- identity and pickling ------------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        pairs = ", ".join(f"{n}={v!r}" for n, v in zip(self._delivery.fields, self._values, strict=False))
+        stream = "" if self.source_stream == DEFAULT_STREAM else f":{self.source_stream}"
+        return f"Tuple({pairs}; from {self.source_component}{stream} task {self.source_task})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A tuple that a bolt keeps across micro-batches travels alone, without the delivery it came with.
+        delivery = self._delivery
+        return (
+            _restore,
+            (
+                self._values,
+                delivery.component,
+                delivery.stream,
+                delivery.task,
+                delivery.fields,
+                self._roots,
+                self._edge,
+                self._settled,
+            ),
+        )
+
+
+def _restore(
+    values: Sequence[Any],
+    component: str,
+    stream: str,
+    task: int,
+    fields: Fields,
+    roots: tuple[int, ...],
+    edge: int,
+    settled: bool,
+) -> Tuple:
+    delivery = Delivery(component, stream, task, fields, [roots] if roots else None, [edge] if roots else None)
+    tup = Tuple(values, delivery, 0)
+    tup._settled = settled
+    return tup

@@ -1,0 +1,177 @@
+"""Storm's acker as a pure, vectorised state machine.
+
+Every task folds all it did for a root in one micro-batch into one XOR and sends arrays of (root, xor, mark). The acker
+puts these together with its pending roots, sorts by root and reduces: a root whose XOR is zero is complete. Trees that
+begin and end within a micro-batch never become state. The algorithm per root is Storm's
+(`org.apache.storm.daemon.Acker`); the mark says what Storm says with separate streams.
+
+Time is an epoch number, the batch's clock divided by the message timeout. A pending root remembers in which epoch it
+was emitted (or last reset) and fails when two epoch boundaries have passed: between T and 2T, as Storm's rotating map
+does it. Contributions to a root that is not known, because it was failed before, make a record without INIT; it is
+dropped in silence when it expires.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from storm_on_spark.api.errors import CheckpointError
+from storm_on_spark.runtime.ids import U64Array
+
+U8Array = NDArray[np.uint8]
+
+INIT = 1
+"""Mark: the spout emitted this root."""
+FAIL = 2
+"""Mark: a bolt failed a tuple of this root."""
+RESET = 4
+"""Mark: a bolt asked for the root's timeout to start again."""
+
+_AGE_SHIFT = 4
+_AGE_ONE = np.uint8(1 << _AGE_SHIFT)
+EXPIRED_AGE = 2
+
+ACKED = 0
+"""Outcome: every tuple of the tree was acked."""
+FAILED = 1
+"""Outcome: a bolt failed a tuple of the tree."""
+TIMED_OUT = 2
+"""Outcome: the tree was not complete in time."""
+
+_STATE = struct.Struct("<BqI")
+_STATE_VERSION = 1
+
+
+class Contribution(NamedTuple):
+    """What one task did: `xors[i]` and `marks[i]` belong to `roots[i]`; a root may occur more than once."""
+
+    roots: U64Array
+    xors: U64Array
+    marks: U8Array
+    epoch: int
+    """The epoch in which the roots marked INIT were emitted."""
+
+
+class Outcome(NamedTuple):
+    """Roots that ended in this batch, with their codes (ACKED, FAILED, TIMED_OUT)."""
+
+    roots: U64Array
+    codes: U8Array
+
+
+def fold(roots: U64Array, xors: U64Array, marks: U8Array) -> tuple[U64Array, U64Array, U8Array]:
+    """Returns the distinct roots, sorted, each with the XOR of its xors and the OR of its marks."""
+    if len(roots) == 0:
+        return roots, xors, marks
+    # 'stable' is a merge sort: fast on the sorted runs that every contribution is.
+    order = np.argsort(roots, kind="stable")
+    roots = roots[order]
+    starts = np.flatnonzero(np.concatenate(([True], roots[1:] != roots[:-1])))
+    return (
+        roots[starts],
+        np.bitwise_xor.reduceat(xors[order], starts),
+        np.bitwise_or.reduceat(marks[order], starts),
+    )
+
+
+@dataclass
+class AckerState:
+    """The pending roots of one acker task.
+
+    Args:
+        timeouts: whether pending roots expire (`topology.enable.message.timeouts`).
+
+    Example:
+        >>> one = np.array([7], dtype=np.uint64)
+        >>> state = AckerState()
+        >>> init = Contribution(one, one * 5, np.array([INIT], np.uint8), epoch=0)
+        >>> state.apply([init], epoch=0).roots.tolist(), len(state)
+        ([], 1)
+        >>> ack = Contribution(one, one * 5, np.array([0], np.uint8), epoch=0)
+        >>> state.apply([ack], epoch=0).roots.tolist(), len(state)
+        ([7], 0)
+    """
+
+    timeouts: bool = True
+
+    def __post_init__(self) -> None:
+        #: Sorted, without duplicates; xors and marks run parallel to it.
+        self.roots: U64Array = np.empty(0, np.uint64)
+        self.xors: U64Array = np.empty(0, np.uint64)
+        #: INIT in bit 0, the age in epochs (0 or 1) from bit 4 on.
+        self.marks: U8Array = np.empty(0, np.uint8)
+        #: The epoch that the ages are relative to.
+        self.epoch = 0
+
+    def __len__(self) -> int:
+        return len(self.roots)
+
+    def apply(self, contributions: Iterable[Contribution], epoch: int) -> Outcome:
+        """Adds one micro-batch's contributions at time `epoch` and returns what ended."""
+        passed = max(0, epoch - self.epoch)
+        self.epoch = max(epoch, self.epoch)
+        roots, xors, marks = [self.roots], [self.xors], [self._aged(passed)]
+        for part in contributions:
+            late = min(max(0, self.epoch - part.epoch), EXPIRED_AGE) << _AGE_SHIFT
+            roots.append(part.roots)
+            xors.append(part.xors)
+            marks.append(part.marks | (part.marks & INIT) * np.uint8(late) if late else part.marks)
+        all_roots, all_xors, all_marks = fold(np.concatenate(roots), np.concatenate(xors), np.concatenate(marks))
+        reset = (all_marks & RESET) != 0
+        if reset.any():
+            all_marks = np.where(reset, all_marks & np.uint8(INIT | FAIL), all_marks)
+        known = (all_marks & INIT) != 0
+        failed = known & ((all_marks & FAIL) != 0)
+        done = (all_xors == 0) & known & ~failed
+        # A record without INIT whose XOR is zero says nothing any more.
+        void = (all_xors == 0) & ~known & ((all_marks & FAIL) == 0)
+        expired = np.zeros(len(all_roots), bool)
+        if self.timeouts:
+            expired = ((all_marks >> np.uint8(_AGE_SHIFT)) >= EXPIRED_AGE) & ~done & ~failed
+        keep = ~(done | failed | void | expired)
+        self.roots, self.xors = all_roots[keep], all_xors[keep]
+        self.marks = all_marks[keep]
+        told = done | failed | (expired & known)
+        codes = np.where(done, ACKED, np.where(failed, FAILED, TIMED_OUT)).astype(np.uint8)
+        return Outcome(all_roots[told], codes[told])
+
+    def _aged(self, passed: int) -> U8Array:
+        if passed == 0 or len(self.marks) == 0:
+            return self.marks
+        ages = np.minimum((self.marks >> np.uint8(_AGE_SHIFT)) + np.uint8(min(passed, EXPIRED_AGE)), EXPIRED_AGE)
+        return (self.marks & np.uint8(INIT | FAIL)) | (ages.astype(np.uint8) << np.uint8(_AGE_SHIFT))
+
+    def dump(self) -> bytes:
+        """Returns the state as bytes: 17 a pending root; empty when nothing is pending."""
+        if len(self.roots) == 0:
+            return b""
+        head = _STATE.pack(_STATE_VERSION, self.epoch, len(self.roots))
+        return b"".join((head, self.roots.tobytes(), self.xors.tobytes(), self.marks.tobytes()))
+
+    @classmethod
+    def load(cls, data: bytes, timeouts: bool = True) -> AckerState:
+        """Returns the state that `dump` wrote.
+
+        Raises:
+            CheckpointError: the bytes have another format version or are cut short.
+        """
+        state = cls(timeouts)
+        if not data:
+            return state
+        version, epoch, count = _STATE.unpack_from(data)
+        if version != _STATE_VERSION:
+            raise CheckpointError(f"acker state has format version {version}; this release reads {_STATE_VERSION}")
+        if len(data) != _STATE.size + 17 * count:
+            raise CheckpointError(f"acker state of {count} roots has {len(data)} bytes, not {_STATE.size + 17 * count}")
+        view = memoryview(data)[_STATE.size :]
+        state.epoch = epoch
+        state.roots = np.frombuffer(view[: 8 * count], np.uint64)
+        state.xors = np.frombuffer(view[8 * count : 16 * count], np.uint64)
+        state.marks = np.frombuffer(view[16 * count :], np.uint8)
+        return state

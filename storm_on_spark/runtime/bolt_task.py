@@ -1,0 +1,361 @@
+"""One task of a bolt: a prepared instance and how it executes a micro-batch.
+
+A tuple whose execution raises is poison: its trees fail, the error is reported, and the instance and its output become
+what they would be had the tuple never come. So the work since the last known good state is done again without it.
+A batch without errors pays nothing for this.
+"""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from storm_on_spark.api.context import TopologyContext
+from storm_on_spark.api.errors import ComponentError, FailedException, ReportedFailedException
+from storm_on_spark.api.hooks import BoltExecuteInfo
+from storm_on_spark.api.topology import ComponentKind
+from storm_on_spark.api.tuple import Delivery, Tuple
+from storm_on_spark.runtime.acker import FAIL, RESET, U8Array
+from storm_on_spark.runtime.collectors import BasicCollector, BatchCollector, Held, Ledger, RichCollector
+from storm_on_spark.runtime.ids import EdgeIds, U64Array
+from storm_on_spark.runtime.output import Sealed, TaskOutput, contributions
+from storm_on_spark.runtime.snapshot import Snapshots
+from storm_on_spark.runtime.wiring import Wiring
+
+
+class Input(NamedTuple):
+    """Tuples that arrived together: rows of values, or a record batch for a `BatchBolt`."""
+
+    delivery: Delivery
+    rows: Any
+    count: int
+
+
+class Fold(NamedTuple):
+    """What happened to roots: as in `acker.Contribution`, for INIT-less marks."""
+
+    roots: U64Array
+    xors: U64Array
+    marks: U8Array
+
+
+@dataclass
+class Execution:
+    """What came of executing one micro-batch."""
+
+    sealed: list[Sealed] = field(default_factory=list)
+    folds: list[Fold] = field(default_factory=list)
+    executed: int = 0
+    acked: int = 0
+    failed: int = 0
+    emitted: dict[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
+    errors: list[ComponentError] = field(default_factory=list)
+
+
+class _PoisonError(Exception):
+    """The `count` tuples from `index` of the input on can't be executed (more than one only for a batch)."""
+
+    def __init__(self, index: int, cause: Exception, count: int = 1) -> None:
+        super().__init__(index)
+        self.index = index
+        self.cause = cause
+        self.count = count
+
+
+@dataclass
+class _Good:
+    """A state known to be good: everything before `index` is done."""
+
+    index: int
+    snapshot: bytes | None
+    output: list[int]
+    emitted: dict[str, int]
+    ledger: tuple[int, ...]
+
+
+class BoltTask:
+    """A prepared bolt.
+
+    Args:
+        wiring: the tables of the plan.
+        instance: the bolt's own copy for this task.
+        context: the task's context.
+        stateless: whether the instance needs no snapshots.
+        fail_fast: whether an exception of the bolt ends the execution (`topology.fail.fast`).
+
+    Raises:
+        ComponentError: `prepare` raised.
+    """
+
+    def __init__(
+        self, wiring: Wiring, instance: Any, context: TopologyContext, *, stateless: bool, fail_fast: bool
+    ) -> None:
+        self.component = context.this_component_id
+        self.task = context.this_task_id
+        self.kind = wiring.plan.components[self.component].kind
+        self.instance = instance
+        self._context = context
+        self._fail_fast = fail_fast
+        conf = wiring.conf(self.component)
+        self._output = TaskOutput(wiring, context)
+        #: Snapshot that equals the instance's state between executions; None for a stateless bolt.
+        self.snapshot: bytes | None = None
+        try:
+            if self.kind is ComponentKind.BASIC_BOLT:
+                self._collector: Any = BasicCollector(self._output)
+                instance.prepare(conf, context)
+            else:
+                self._collector = (RichCollector if self.kind is ComponentKind.BOLT else BatchCollector)(self._output)
+                instance.prepare(conf, context, self._collector)
+        except Exception as error:
+            raise self._wrap("prepare", error) from error
+        self._run = {
+            ComponentKind.BOLT: self._run_rich,
+            ComponentKind.BASIC_BOLT: self._run_basic,
+            ComponentKind.BATCH_BOLT: self._run_batches,
+        }[self.kind]
+        self._snapshots = None if stateless else Snapshots(instance, f"bolt {self.component!r} (task {self.task})")
+        if self._snapshots is not None:
+            self.snapshot = self._snapshots.take()
+
+    def restore(self, snapshot: bytes) -> None:
+        """Puts a snapshot from the state store over the prepared instance."""
+        assert self._snapshots is not None
+        self._snapshots.restore(snapshot)
+        self.snapshot = snapshot
+
+    def execute(self, inputs: Sequence[Input], ids: EdgeIds, seed: int) -> Execution:
+        """Executes one micro-batch; afterwards `snapshot` is the new state.
+
+        Args:
+            inputs: the tuples in order. Their deliveries become part of this execution.
+            ids: where edge ids come from.
+            seed: the same for every attempt at this batch.
+
+        Raises:
+            ComponentError: the bolt raised and `topology.fail.fast` is set, or its state can't be pickled.
+        """
+        started = time.perf_counter()
+        ledger = self._collector.ledger = Ledger()
+        roots, edges = _anchors_of(inputs, ledger)
+        self._output.begin(seed)
+        self._output.emitted = {}
+        result = Execution(executed=sum(part.count for part in inputs))
+        poisoned = self._execute_all(inputs, result)
+        ledger.failed += poisoned
+        result.errors += [
+            ComponentError(self.component, self.task, "report_error", text, "") for text in ledger.errors
+        ]
+        result.emitted = self._output.emitted
+        result.folds, result.acked = self._settle(ledger, roots, edges)
+        result.failed = len(ledger.failed) + len(ledger.failed_held)
+        for sealed in self._output.seal(roots, ids):
+            result.sealed.append(sealed)
+            if sealed.roots is not None and sealed.edges is not None:
+                pairs = contributions(sealed.roots, sealed.edges)
+                result.folds.append(Fold(*pairs, np.zeros(len(pairs[0]), np.uint8)))
+        if self._snapshots is not None:
+            try:
+                self.snapshot = self._snapshots.take()
+            except Exception as error:
+                raise self._wrap("snapshot", error) from error
+        result.seconds = time.perf_counter() - started
+        return result
+
+    # --- executing ------------------------------------------------------------------------------------------------
+
+    def _execute_all(self, inputs: Sequence[Input], result: Execution) -> list[int]:
+        good = _Good(0, self.snapshot, self._output.lengths(), {}, self._collector.ledger.mark())
+        poisoned: list[int] = []
+        stop: int | None = None
+        behind = 0
+        while True:
+            try:
+                self._run(inputs, good.index, stop)
+            except _PoisonError as poison:
+                error = self._wrap("execute", poison.cause)
+                if self._fail_fast:
+                    raise error from poison.cause
+                result.errors.append(error)
+                poisoned += range(poison.index, poison.index + poison.count)
+                self._back_to(good)
+                behind = poison.index + poison.count
+                if poison.index == good.index:
+                    good.index = behind
+                    stop = None
+                else:
+                    # Do the good part again, up to the poison, and go on behind it from there.
+                    stop = poison.index
+                continue
+            if stop is None:
+                return poisoned
+            snapshot = None if self._snapshots is None else self._snapshots.take()
+            mark = self._output.lengths(), dict(self._output.emitted), self._collector.ledger.mark()
+            good, stop = _Good(behind, snapshot, *mark), None
+
+    def _back_to(self, good: _Good) -> None:
+        if self._snapshots is not None and good.snapshot is not None:
+            self._snapshots.restore(good.snapshot)
+        self._output.truncate(good.output, good.emitted)
+        self._collector.ledger.truncate(good.ledger)
+
+    def _run_basic(self, inputs: Sequence[Input], start: int, stop: int | None) -> None:
+        execute, collector, ledger = self.instance.execute, self._collector, self._collector.ledger
+        hooks = self._context.hooks
+        for delivery, position, rows in _from(inputs, start, stop):
+            index = delivery.offset + position
+            for values in rows:
+                ledger.current = index
+                tup = Tuple(values, delivery, index - delivery.offset)
+                try:
+                    execute(tup, collector)
+                except FailedException as failure:
+                    ledger.failed.append(index)
+                    if isinstance(failure, ReportedFailedException):
+                        collector.report_error(failure)
+                except Exception as error:
+                    raise _PoisonError(index, error) from error
+                if hooks:
+                    self._tell_executed(tup)
+                index += 1
+
+    def _run_rich(self, inputs: Sequence[Input], start: int, stop: int | None) -> None:
+        execute, hooks = self.instance.execute, self._context.hooks
+        for delivery, position, rows in _from(inputs, start, stop):
+            for values in rows:
+                tup = Tuple(values, delivery, position)
+                try:
+                    execute(tup)
+                except Exception as error:
+                    raise _PoisonError(delivery.offset + position, error) from error
+                if hooks:
+                    self._tell_executed(tup)
+                position += 1
+
+    def _run_batches(self, inputs: Sequence[Input], start: int, stop: int | None) -> None:
+        collector = self._collector
+        for delivery, batch, count in inputs:
+            if delivery.offset < start or (stop is not None and delivery.offset >= stop):
+                continue
+            collector.offset, collector.rows = delivery.offset, count
+            try:
+                self.instance.execute_batch(batch, collector)
+            except FailedException as failure:
+                collector.fail(np.arange(count))
+                if isinstance(failure, ReportedFailedException):
+                    collector.report_error(failure)
+            except Exception as error:
+                raise _PoisonError(delivery.offset, error, count) from error
+
+    def _tell_executed(self, tup: Tuple) -> None:
+        for hook in self._context.hooks:
+            hook.bolt_execute(BoltExecuteInfo(tup, self.task, None))
+
+    # --- settling ---------------------------------------------------------------------------------------------------
+
+    def _settle(self, ledger: Ledger, roots: U64Array | list[Any], edges: U64Array) -> tuple[list[Fold], int]:
+        folds: list[Fold] = []
+        count = len(edges)
+        if self.kind is ComponentKind.BOLT:
+            acked = ledger.acked
+        elif ledger.failed:
+            gone = set(ledger.failed)
+            acked = [index for index in range(count) if index not in gone]
+        else:
+            acked = range(count)  # type: ignore[assignment]
+        total = len(acked) + len(ledger.acked_held)
+        if isinstance(roots, list) or len(roots) > 1:
+            folds.append(_fold_of(roots, edges, acked, 0))
+            folds.append(_fold_of(roots, edges, ledger.failed, FAIL))
+        folds.append(_fold_of_held(ledger.acked_held, 0))
+        folds.append(_fold_of_held(ledger.failed_held, FAIL))
+        if ledger.reset:
+            again = np.array(ledger.reset, np.uint64)
+            folds.append(Fold(again, np.zeros(len(again), np.uint64), np.full(len(again), RESET, np.uint8)))
+        return [part for part in folds if len(part.roots)], total
+
+    def _wrap(self, phase: str, error: Exception) -> ComponentError:
+        if isinstance(error, ComponentError):
+            return error
+        text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+        return ComponentError(self.component, self.task, phase, f"{type(error).__name__}: {error}", text)
+
+
+def _anchors_of(inputs: Sequence[Input], ledger: Ledger) -> tuple[U64Array | list[Any], U64Array]:
+    """Returns root of each input tuple with a zero behind the last (just that if none is anchored), and edges."""
+    offset = 0
+    anchored = ragged = False
+    for delivery, _, count in inputs:
+        delivery.epoch = ledger.epoch
+        delivery.offset = offset
+        offset += count
+        anchored |= delivery.roots is not None
+        ragged |= isinstance(delivery.roots, list)
+    if not anchored:
+        return np.zeros(1, np.uint64), np.zeros(offset, np.uint64)
+    edges = [np.zeros(n, np.uint64) if d.edges is None else d.edges for d, _, n in inputs]
+    if ragged:
+        listed: list[Any] = []
+        for delivery, _, count in inputs:
+            listed += [0] * count if delivery.roots is None else list(delivery.roots)
+        listed.append(0)
+        return listed, np.concatenate(edges)
+    parts = [np.zeros(n, np.uint64) if d.roots is None else d.roots for d, _, n in inputs]
+    parts.append(np.zeros(1, np.uint64))
+    return np.concatenate(parts), np.concatenate(edges)  # type: ignore[arg-type]
+
+
+def _fold_of(roots: U64Array | list[Any], edges: U64Array, indices: Sequence[int], mark: int) -> Fold:
+    if isinstance(roots, list):
+        pairs = contributions([roots[i] for i in indices], edges[np.asarray(indices, np.int64)])
+    elif isinstance(indices, range):
+        pairs = contributions(roots[: len(indices)], edges)
+    else:
+        chosen = np.asarray(indices, np.int64)
+        pairs = contributions(roots[chosen], edges[chosen])
+    xors = pairs[1] if mark == 0 else np.zeros(len(pairs[0]), np.uint64)
+    return Fold(pairs[0], xors, np.full(len(pairs[0]), mark, np.uint8))
+
+
+def _fold_of_held(held: Sequence[Held], mark: int) -> Fold:
+    pairs = [(root, edge) for roots, edge in held for root in roots]
+    flat = np.array(pairs, dtype=np.uint64).reshape(-1, 2)
+    xors = flat[:, 1] if mark == 0 else np.zeros(len(flat), np.uint64)
+    return Fold(flat[:, 0], xors, np.full(len(flat), mark, np.uint8))
+
+
+def _from(inputs: Sequence[Input], start: int, stop: int | None) -> Any:
+    """Yields (delivery, first position, rows) for the tuples from `start` up to `stop`."""
+    for delivery, rows, count in inputs:
+        first = max(0, start - delivery.offset)
+        last = count if stop is None else min(count, stop - delivery.offset)
+        if first == 0 and last == count:
+            yield delivery, 0, rows
+        elif first < last:
+            yield delivery, first, islice(rows, first, last)
+
+
+def to_rows(batch: pa.RecordBatch) -> list[tuple[Any, ...]]:
+    """Returns the rows of a record batch as tuples of Python values, for a bolt that executes tuples."""
+    if batch.num_columns == 0:
+        return [()] * batch.num_rows
+    return list(zip(*[column.to_pylist() for column in batch.columns], strict=True))
+
+
+def to_batch(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
+    """Returns rows of values as a record batch, for a `BatchBolt`; types are inferred by Arrow.
+
+    Raises:
+        pyarrow.ArrowInvalid: the values of a column have no common Arrow type.
+    """
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
+    return pa.RecordBatch.from_arrays([pa.array(list(column)) for column in columns], names=list(names))
+

@@ -1,0 +1,246 @@
+"""Chunks: what Spark moves between stages instead of tuples.
+
+A chunk is one binary row that holds everything one task sent to one other task in one execution. A row of its own for
+each tuple costs about ten times as much. The layout, little endian:
+
+    header   version u8, kind u8, flags u16, target i32, source i32, sequence i64, count u32, stream u32, extra u32
+    payload  by kind:
+      TUPLES  roots count*u64, edges count*u64 (both only with ANCHORED), then the pickled columns
+              with RAGGED the roots are `extra` bytes of pickle: per tuple an int or a tuple of ints
+      ARROW   roots and edges as above, then an Arrow IPC stream of one record batch
+      ACKS    roots count*u64, xors count*u64, marks count*u8: one fold of a task's work (see `acker`)
+      OUTCOME roots count*u64, codes count*u8: what became of root tuples (see `acker`)
+      CLOCK   nothing; `sequence` is the batch's clock in ms, `count` is 1 when the task's tick is due
+      REPORT  pickled records for the sink: metrics and errors
+
+`sequence` orders the chunks of one source, so a receiver that sorts by (source, sequence) sees emit order.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from storm_on_spark.api.errors import CheckpointError
+from storm_on_spark.runtime import pickling
+from storm_on_spark.runtime.ids import U64Array
+
+VERSION = 1
+_HEADER = struct.Struct("<BBHiiqIII")
+HEADER_BYTES = _HEADER.size
+
+
+class Kind(IntEnum):
+    """What a chunk holds."""
+
+    TUPLES = 1
+    ARROW = 2
+    ACKS = 3
+    OUTCOME = 4
+    CLOCK = 5
+    REPORT = 6
+
+
+ANCHORED = 1
+"""Flag: some tuple has a root, so roots and edges are there."""
+RAGGED = 2
+"""Flag: some tuple has several roots."""
+CARRIED = 4
+"""Flag: travels over a back edge; every stage passes it on to the sink, which keeps it for the next micro-batch."""
+
+_FLAGS_OFFSET = 2
+
+
+class Header(NamedTuple):
+    """The fixed part of a chunk."""
+
+    version: int
+    kind: int
+    flags: int
+    target: int
+    source: int
+    sequence: int
+    count: int
+    stream: int
+    extra: int
+
+
+Roots = U64Array | list[Any] | None
+"""Per tuple its root: an array (0 = unanchored), a list of ints and tuples of ints, or None for all unanchored."""
+
+
+def read_header(body: bytes | memoryview) -> Header:
+    """Returns the header of a chunk.
+
+    Raises:
+        CheckpointError: the bytes are no chunk, or one of an unknown version.
+    """
+    if len(body) < HEADER_BYTES:
+        raise CheckpointError(f"a chunk of {len(body)} bytes is shorter than its header of {HEADER_BYTES} bytes")
+    header = Header._make(_HEADER.unpack_from(body))
+    if header.version != VERSION:
+        raise CheckpointError(f"a chunk has format version {header.version}; this release reads version {VERSION}")
+    return header
+
+
+def encode_tuples(
+    values: Sequence[Sequence[Any]],
+    roots: Roots,
+    edges: U64Array | None,
+    *,
+    target: int,
+    source: int,
+    sequence: int,
+    stream: int,
+    flags: int = 0,
+) -> bytes:
+    """Returns a TUPLES chunk of `values`, all of one stream and so of one length."""
+    columns: list[Any]
+    if len(values) == 0 or len(values[0]) == 0:
+        columns = []
+    elif len(values[0]) == 1:
+        columns = [[row[0] for row in values]]
+    else:
+        columns = [list(column) for column in zip(*values, strict=True)]
+    payload = pickling.dumps(columns)
+    return _join(Kind.TUPLES, payload, len(values), roots, edges, target, source, sequence, stream, flags)
+
+
+def encode_arrow(
+    batch: pa.RecordBatch,
+    roots: Roots,
+    edges: U64Array | None,
+    *,
+    target: int,
+    source: int,
+    sequence: int,
+    stream: int,
+    flags: int = 0,
+) -> bytes:
+    """Returns an ARROW chunk of the rows of `batch`."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    payload = sink.getvalue().to_pybytes()
+    return _join(Kind.ARROW, payload, batch.num_rows, roots, edges, target, source, sequence, stream, flags)
+
+
+def _join(
+    kind: Kind,
+    payload: bytes,
+    count: int,
+    roots: Roots,
+    edges: U64Array | None,
+    target: int,
+    source: int,
+    sequence: int,
+    stream: int,
+    flags: int,
+) -> bytes:
+    anchors, extra = b"", 0
+    if roots is not None and edges is not None:
+        flags |= ANCHORED
+        if isinstance(roots, list):
+            flags |= RAGGED
+            packed = pickling.dumps(roots)
+            extra = len(packed)
+            anchors = packed + edges.tobytes()
+        else:
+            anchors = roots.tobytes() + edges.tobytes()
+    header = _HEADER.pack(VERSION, kind, flags, target, source, sequence, count, stream, extra)
+    return b"".join((header, anchors, payload))
+
+
+class Anchors(NamedTuple):
+    """Roots and edges of a chunk's tuples, and where the payload proper starts."""
+
+    roots: Roots
+    edges: U64Array | None
+    payload: memoryview
+
+
+def read_anchors(header: Header, body: bytes | memoryview) -> Anchors:
+    """Returns roots, edges and payload of a TUPLES or ARROW chunk."""
+    view = memoryview(body)[HEADER_BYTES:]
+    if not header.flags & ANCHORED:
+        return Anchors(None, None, view)
+    width = 8 * header.count
+    roots: Roots
+    if header.flags & RAGGED:
+        roots = pickling.loads(view[: header.extra])
+        view = view[header.extra :]
+    else:
+        roots = np.frombuffer(view[:width], dtype=np.uint64)
+        view = view[width:]
+    return Anchors(roots, np.frombuffer(view[:width], dtype=np.uint64), view[width:])
+
+
+def read_rows(header: Header, payload: memoryview) -> list[Any]:
+    """Returns the values of a TUPLES chunk, one tuple a row."""
+    columns = pickling.loads(payload)
+    return list(zip(*columns, strict=True)) if columns else [()] * header.count
+
+
+def read_batch(payload: memoryview) -> pa.RecordBatch:
+    """Returns the record batch of an ARROW chunk."""
+    with pa.ipc.open_stream(pa.py_buffer(payload)) as reader:
+        return reader.read_next_batch()
+
+
+def encode_acks(
+    roots: U64Array, xors: U64Array, marks: NDArray[np.uint8], *, target: int, source: int, clock: int = 0
+) -> bytes:
+    """Returns an ACKS chunk; `clock` is the time in ms at which the roots in it were emitted, if any was."""
+    header = _HEADER.pack(VERSION, Kind.ACKS, 0, target, source, clock, len(roots), 0, 0)
+    return b"".join((header, roots.tobytes(), xors.tobytes(), marks.tobytes()))
+
+
+def read_acks(header: Header, body: bytes | memoryview) -> tuple[U64Array, U64Array, NDArray[np.uint8]]:
+    """Returns (roots, xors, marks) of an ACKS chunk."""
+    view, n = memoryview(body)[HEADER_BYTES:], header.count
+    return (
+        np.frombuffer(view[: 8 * n], dtype=np.uint64),
+        np.frombuffer(view[8 * n : 16 * n], dtype=np.uint64),
+        np.frombuffer(view[16 * n : 17 * n], dtype=np.uint8),
+    )
+
+
+def encode_outcome(roots: U64Array, codes: NDArray[np.uint8], *, source: int) -> bytes:
+    """Returns an OUTCOME chunk of an acker task."""
+    header = _HEADER.pack(VERSION, Kind.OUTCOME, 0, -1, source, 0, len(roots), 0, 0)
+    return b"".join((header, roots.tobytes(), codes.tobytes()))
+
+
+def read_outcome(header: Header, body: bytes | memoryview) -> tuple[U64Array, NDArray[np.uint8]]:
+    """Returns (roots, codes) of an OUTCOME chunk."""
+    view, n = memoryview(body)[HEADER_BYTES:], header.count
+    return np.frombuffer(view[: 8 * n], dtype=np.uint64), np.frombuffer(view[8 * n : 9 * n], dtype=np.uint8)
+
+
+def encode_clock(clock: int, tick: bool, *, target: int) -> bytes:
+    """Returns a CLOCK chunk: the micro-batch's time in ms, and whether the target's tick is due."""
+    return _HEADER.pack(VERSION, Kind.CLOCK, 0, target, -1, clock, int(tick), 0, 0)
+
+
+def encode_report(records: Sequence[Any], *, source: int) -> bytes:
+    """Returns a REPORT chunk for the sink."""
+    header = _HEADER.pack(VERSION, Kind.REPORT, 0, -1, source, 0, len(records), 0, 0)
+    return header + pickling.dumps(list(records))
+
+
+def read_report(body: bytes | memoryview) -> list[Any]:
+    """Returns the records of a REPORT chunk."""
+    records: list[Any] = pickling.loads(memoryview(body)[HEADER_BYTES:])
+    return records
+
+
+def without_flag(body: bytes, flag: int) -> bytes:
+    """Returns the chunk with `flag` cleared."""
+    flags = int.from_bytes(body[_FLAGS_OFFSET : _FLAGS_OFFSET + 2], "little") & ~flag
+    return body[:_FLAGS_OFFSET] + flags.to_bytes(2, "little") + body[_FLAGS_OFFSET + 2 :]

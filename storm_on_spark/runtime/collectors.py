@@ -1,0 +1,174 @@
+"""The collectors that running bolts emit, ack and fail through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from storm_on_spark.api.collector import (
+    Anchors,
+    BasicOutputCollector,
+    BatchOutputCollector,
+    OutputCollector,
+)
+from storm_on_spark.api.errors import TupleError
+from storm_on_spark.api.hooks import BoltAckInfo, BoltFailInfo, EmitInfo
+from storm_on_spark.api.streams import DEFAULT_STREAM
+from storm_on_spark.api.tuple import Tuple
+from storm_on_spark.runtime.output import UNANCHORED, Anchor, TaskOutput
+
+if TYPE_CHECKING:
+    import pyarrow
+
+Held = tuple[tuple[int, ...], int]
+"""Roots and edge of a tuple that came in an earlier execution."""
+
+
+class Ledger:
+    """What a bolt task did in one execution besides emitting."""
+
+    def __init__(self) -> None:
+        #: Identity of the execution; deliveries carry it.
+        self.epoch = object()
+        #: Position of the input tuple that a basic bolt is executing.
+        self.current = UNANCHORED
+        self.acked: list[int] = []
+        self.acked_held: list[Held] = []
+        self.failed: list[int] = []
+        self.failed_held: list[Held] = []
+        #: Roots whose timeout starts again.
+        self.reset: list[int] = []
+        self.errors: list[str] = []
+
+    def mark(self) -> tuple[int, ...]:
+        """Returns how much there is now, for `truncate`."""
+        return tuple(len(part) for part in self._lists())
+
+    def truncate(self, mark: tuple[int, ...]) -> None:
+        """Forgets what came after `mark`."""
+        for part, length in zip(self._lists(), mark, strict=True):
+            del part[length:]
+
+    def _lists(self) -> tuple[list[Any], ...]:
+        return self.acked, self.acked_held, self.failed, self.failed_held, self.reset, self.errors
+
+
+class _Collector:
+    def __init__(self, output: TaskOutput) -> None:
+        self._output = output
+        self._task = output.task
+        self._hooks = output.context.hooks
+        self.ledger = Ledger()
+
+    def report_error(self, error: BaseException) -> None:
+        self.ledger.errors.append(f"{type(error).__name__}: {error}")
+
+    def reset_timeout(self, tup: Tuple) -> None:
+        self.ledger.reset.extend(tup._roots)
+
+    def _tell_emit(self, values: Sequence[Any], stream: str, tasks: list[int]) -> None:
+        for hook in self._hooks:
+            hook.emit(EmitInfo(values, stream, self._task, tasks))
+
+    def _settle(self, tup: Tuple, acked: bool) -> None:
+        if tup._settled:
+            return
+        tup._settled = True
+        ledger, delivery = self.ledger, tup._delivery
+        if delivery.epoch is ledger.epoch:
+            (ledger.acked if acked else ledger.failed).append(delivery.offset + tup._position)
+        elif tup._roots:
+            (ledger.acked_held if acked else ledger.failed_held).append((tup._roots, tup._edge))
+        for hook in self._hooks:
+            if acked:
+                hook.bolt_ack(BoltAckInfo(tup, self._task, None))
+            else:
+                hook.bolt_fail(BoltFailInfo(tup, self._task, None))
+
+
+class RichCollector(_Collector, OutputCollector):
+    """For `BaseRichBolt`."""
+
+    def emit(self, values: Sequence[Any], anchors: Anchors = None, stream: str = DEFAULT_STREAM) -> list[int]:
+        tasks = self._output.emit(stream, values, UNANCHORED if anchors is None else self._anchor(anchors))
+        if self._hooks:
+            self._tell_emit(values, stream, tasks)
+        return tasks
+
+    def emit_direct(
+        self, task: int, values: Sequence[Any], anchors: Anchors = None, stream: str = DEFAULT_STREAM
+    ) -> None:
+        self._output.emit_direct(task, stream, values, self._anchor(anchors))
+        if self._hooks:
+            self._tell_emit(values, stream, [task])
+
+    def ack(self, tup: Tuple) -> None:
+        self._settle(tup, True)
+
+    def fail(self, tup: Tuple) -> None:
+        self._settle(tup, False)
+
+    def _anchor(self, anchors: Anchors) -> Anchor:
+        if anchors.__class__ is Tuple:
+            delivery = anchors._delivery  # type: ignore[union-attr]
+            if delivery.epoch is self.ledger.epoch:
+                return delivery.offset + anchors._position  # type: ignore[union-attr]
+            return anchors._roots or UNANCHORED  # type: ignore[union-attr]
+        if anchors is None:
+            return UNANCHORED
+        if not isinstance(anchors, Iterable):
+            raise TupleError(f"anchors must be a tuple, several tuples or None, not {anchors!r:.100}")
+        roots: dict[int, None] = {}
+        for tup in anchors:
+            if not isinstance(tup, Tuple):
+                raise TupleError(f"an anchor must be a Tuple that the bolt received, not {tup!r:.100}")
+            roots.update(dict.fromkeys(tup._roots))
+        return tuple(roots) or UNANCHORED
+
+
+class BasicCollector(_Collector, BasicOutputCollector):
+    """For `BaseBasicBolt`: the anchor is the tuple being executed."""
+
+    def emit(self, values: Sequence[Any], stream: str = DEFAULT_STREAM) -> list[int]:
+        tasks = self._output.emit(stream, values, self.ledger.current)
+        if self._hooks:
+            self._tell_emit(values, stream, tasks)
+        return tasks
+
+    def emit_direct(self, task: int, values: Sequence[Any], stream: str = DEFAULT_STREAM) -> None:
+        self._output.emit_direct(task, stream, values, self.ledger.current)
+        if self._hooks:
+            self._tell_emit(values, stream, [task])
+
+
+class BatchCollector(_Collector, BatchOutputCollector):
+    """For `BatchBolt`: whole record batches, anchored by row."""
+
+    def __init__(self, output: TaskOutput) -> None:
+        super().__init__(output)
+        #: Position of the current batch's first row among all input, and its number of rows.
+        self.offset = 0
+        self.rows = 0
+
+    def emit(self, batch: pyarrow.RecordBatch, parent: Any = None, stream: str = DEFAULT_STREAM) -> None:
+        if parent is None:
+            same = batch.num_rows == self.rows
+            anchors = np.arange(self.rows) if same else np.full(batch.num_rows, UNANCHORED)
+        else:
+            anchors = np.asarray(parent, dtype=np.int64)
+            if len(anchors) != batch.num_rows:
+                raise TupleError(f"parent has {len(anchors)} entries for {batch.num_rows} rows on stream {stream!r}")
+            if len(anchors) and (anchors.min() < UNANCHORED or anchors.max() >= self.rows):
+                raise TupleError(
+                    f"parent names row {int(anchors.max())} (least {int(anchors.min())}) of an input batch of "
+                    f"{self.rows} rows on stream {stream!r}"
+                )
+        self._output.emit_batch(stream, batch, np.where(anchors >= 0, anchors + self.offset, UNANCHORED))
+
+    def fail(self, rows: Any) -> None:
+        wrong = [row for row in np.asarray(rows, dtype=np.int64).tolist() if not 0 <= row < self.rows]
+        if wrong:
+            raise TupleError(f"fail names row {wrong[0]} of an input batch of {self.rows} rows")
+        self.ledger.failed.extend((np.asarray(rows, dtype=np.int64) + self.offset).tolist())

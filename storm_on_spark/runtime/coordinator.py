@@ -1,0 +1,374 @@
+"""The coordinator: decides how far the next micro-batch reaches, and tells spouts what became of their tuples.
+
+It lives in the driver's Python process, between the spout hosts on one side and Spark on the other: Spark's streaming
+source asks it for the next offset (`poll`), the sink hands it the outcomes of a batch (`deliver`).
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from storm_on_spark.api.errors import CheckpointError
+from storm_on_spark.plan.model import PhysicalPlan
+from storm_on_spark.runtime import chunk
+from storm_on_spark.runtime.acker import Outcome
+from storm_on_spark.runtime.batch_files import BatchFiles
+from storm_on_spark.runtime.clock import Clock
+from storm_on_spark.runtime.host_process import HostProcess, spread_executors
+from storm_on_spark.runtime.ids import spout_task_of
+from storm_on_spark.runtime.messages import (
+    Consumed,
+    Failed,
+    Idle,
+    Message,
+    Progress,
+    Ready,
+    SetActive,
+    SetClock,
+    Settle,
+    Setup,
+    Want,
+)
+from storm_on_spark.runtime.metrics import Metrics
+from storm_on_spark.runtime.offsets import Offset
+from storm_on_spark.runtime.spec import RunSpec
+from storm_on_spark.runtime.wiring import Wiring
+
+log = logging.getLogger(__name__)
+
+POLL_SECONDS = 0.2
+"""How long `poll` waits for news before it answers that there are none; so long a stopping query may wait for it."""
+_ANSWER_SECONDS = 0.005
+"""How long spouts have to cut when there is something to do already."""
+
+
+@dataclass
+class _Task:
+    """What the coordinator knows of a spout task."""
+
+    host: HostProcess | None = None
+    ready: bool = False
+    #: End of the log as far as cuts are known.
+    head: int = 0
+    #: Cuts that no batch was planned for: (end position, tuples).
+    cuts: deque[tuple[int, int]] = field(default_factory=deque)
+    #: Position up to which Spark has committed.
+    committed: int = 0
+    answered: bool = False
+    idle: bool = False
+    exhausted: bool = False
+    pending: int = 0
+
+
+class Coordinator:
+    """Runs the spouts of one topology.
+
+    Args:
+        spec: the run.
+        folder: the topology's own folder in the checkpoint.
+        clock: the topology's clock; started by `start`.
+        active: whether spouts start out active.
+        on_failure: called once, on any thread, with the reason when a spout or host fails for good.
+    """
+
+    def __init__(
+        self, spec: RunSpec, folder: Path, clock: Clock, active: bool, on_failure: Callable[[str, str], None]
+    ) -> None:
+        self._spec = spec
+        self._plan: PhysicalPlan = spec.plan
+        self._folder = folder
+        self._clock = clock
+        self.active = active
+        self._on_failure = on_failure
+        self._wiring = Wiring(spec.plan)
+        self._outcomes = BatchFiles(folder / "outcomes")
+        self._carried = BatchFiles(folder / "carried")
+        self._hosts: list[HostProcess] = []
+        self._changed = threading.Condition()
+        self._tasks = {task: _Task() for executor in self._executors() for task in executor}
+        #: Batch -> tasks that may still need to be told of its outcome after a crash.
+        self._unsaved: dict[int, set[int]] = {}
+        self._carried_head = max(self._carried.batches(), default=-1)
+        self._stopped = False
+        self._completed = threading.Event()
+        self.metrics = Metrics(spec.plan)
+        conf = spec.plan.conf
+        self._batch_tuples = int(conf["topology.batch.max.tuples"])  # type: ignore[call-overload]
+        self._timeout_ms = 1000 * int(conf["topology.message.timeout.secs"])  # type: ignore[call-overload]
+        self._timeouts = bool(conf["topology.enable.message.timeouts"])
+        self._tick_ms = sorted(tick_periods(self._wiring).values())
+
+    # --- life -------------------------------------------------------------------------------------------------------
+
+    def start(self, planned: Offset) -> None:
+        """Starts the spout hosts and waits until every spout is open.
+
+        Args:
+            planned: the last offset that Spark has in its log; the topology's time goes on from there.
+
+        Raises:
+            CheckpointError: the spout logs end before `planned`.
+            TimeoutError: a spout did not open in time.
+        """
+        self._clock.start(planned.clock)
+        known = self._read_outcomes()
+        workers = int(self._plan.conf.get("topology.workers") or 1)  # type: ignore[call-overload]
+        spec = self._spec.dumps()
+        for group in spread_executors(self._executors(), workers):
+            started_at = self._clock.started_at
+            setup = Setup(
+                spec, group, str(self._folder / "spouts"), self.active, planned.clock, started_at
+            )
+            host = HostProcess(setup, self._on_message, self._on_gone)
+            self._hosts.append(host)
+            for executor in group:
+                for task in executor:
+                    self._tasks[task].host = host
+        for host in self._hosts:
+            host.start()
+        with self._changed:
+            self._changed.wait_for(lambda: self._stopped or all(task.ready for task in self._tasks.values()), 120)
+            for number, task in self._tasks.items():
+                if not task.ready and not self._stopped:
+                    raise TimeoutError(
+                        f"spout {self._wiring.component_of[number]!r} (task {number}) did not open within 120 s"
+                    )
+                wanted = planned.logs.get(number, 0)
+                if task.ready and task.head < wanted:
+                    raise CheckpointError(
+                        f"the log of spout task {number} ends at position {task.head}, but micro-batches up to "
+                        f"position {wanted} were planned: part of the checkpoint is missing"
+                    )
+                if task.ready and task.head > wanted:
+                    task.cuts.append((task.head, 0))
+        for batch, outcome in known:
+            self._tell(batch, outcome)
+
+    def stop(self) -> None:
+        """Ends the spout hosts; returns when they are gone."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+        for host in self._hosts:
+            host.stop()
+
+    def set_active(self, active: bool) -> None:
+        """Activates or deactivates the spouts."""
+        self.active = active
+        self._broadcast(SetActive(active))
+
+    def _executors(self) -> list[tuple[int, ...]]:
+        """Returns the tasks of every spout executor: Storm spreads tasks over executors in order."""
+        executors: list[tuple[int, ...]] = []
+        for component in self._plan.components.values():
+            if self._plan.topology[component.id].is_spout:
+                count = max(1, min(component.executors, len(component.tasks)))
+                executors += [tuple(part.tolist()) for part in np.array_split(np.array(component.tasks), count)]
+        return executors
+
+    # --- for the streaming source ---------------------------------------------------------------------------------------
+
+    def poll(self, start: Offset) -> Offset:
+        """Returns how far the next micro-batch reaches; `start` itself when there is nothing to do.
+
+        Spark asks when the batch that ended at `start` is committed. Waits for news for up to 0.2 s.
+        """
+        self._commit(start)
+        deadline = time.monotonic() + POLL_SECONDS
+        with self._changed:
+            for task in self._tasks.values():
+                task.answered = task.idle = False
+        self._broadcast(Want())
+        with self._changed:
+            patience = 0.0
+            while not self._stopped:
+                now = time.monotonic()
+                if self._is_due(start):
+                    # Something to do: give every spout a moment to add what it has.
+                    patience = patience or min(deadline, now + _ANSWER_SECONDS)
+                    if now >= patience or self._is_full() or all(task.answered for task in self._tasks.values()):
+                        return self._cover(start)
+                    self._changed.wait(patience - now)
+                else:
+                    self._notice_completion(start)
+                    if now >= deadline:
+                        return start
+                    # A clock that is driven by hand tells nobody when it moves.
+                    self._changed.wait(min(deadline - now, 0.01 if self._clock.started_at is None else 0.05))
+        return start
+
+    def _is_due(self, start: Offset) -> bool:
+        if any(task.cuts for task in self._tasks.values()) or self._carried_head > start.carried:
+            return True
+        now = self._clock.now_ms()
+        if any(now // period > start.clock // period for period in self._tick_ms):
+            return True
+        if not self._timeouts or not any(task.pending for task in self._tasks.values()):
+            return False
+        return now // self._timeout_ms > start.clock // self._timeout_ms
+
+    def _is_full(self) -> bool:
+        return sum(tuples for task in self._tasks.values() for _, tuples in task.cuts) >= self._batch_tuples
+
+    def _cover(self, start: Offset) -> Offset:
+        logs = dict(start.logs)
+        share = max(1, self._batch_tuples // max(1, sum(bool(task.cuts) for task in self._tasks.values())))
+        for number, task in self._tasks.items():
+            taken = 0
+            while task.cuts and (taken == 0 or taken + task.cuts[0][1] <= share):
+                end, tuples = task.cuts.popleft()
+                taken += tuples
+                logs[number] = end
+        return Offset(logs, max(start.clock, self._clock.now_ms()), max(start.carried, self._carried_head))
+
+    def _commit(self, offset: Offset) -> None:
+        for number, task in self._tasks.items():
+            position = offset.logs.get(number, 0)
+            if position > task.committed:
+                task.committed = position
+                if task.host is not None:
+                    task.host.send(Consumed(number, position))
+        for batch in self._carried.batches():
+            if batch <= offset.carried:
+                self._carried.delete(batch)
+        self._broadcast_clock()
+
+    def _notice_completion(self, start: Offset) -> None:
+        """Finds out whether a finite topology is done: called with all that was planned committed."""
+        done = all(
+            task.idle and task.exhausted and not task.pending and task.head == start.logs.get(number, 0)
+            for number, task in self._tasks.items()
+        )
+        if done and self.active:
+            self._completed.set()
+
+    @property
+    def completed(self) -> threading.Event:
+        """Set when all spouts are exhausted and nothing is pending or under way."""
+        return self._completed
+
+    def pending(self) -> int:
+        """Returns how many messages are neither acked nor failed, as of the spouts' last word."""
+        return sum(task.pending for task in self._tasks.values())
+
+    def drained(self) -> bool:
+        """Returns whether everything that was emitted has been processed and committed."""
+        with self._changed:
+            return not any(
+                task.pending or task.cuts or task.head != task.committed for task in self._tasks.values()
+            ) and not self._carried.batches()
+
+    # --- for the sink -------------------------------------------------------------------------------------------------
+
+    def deliver(self, batch: int, outcomes: Sequence[bytes], carried: Sequence[bytes]) -> None:
+        """Keeps what a micro-batch left behind, and tells the spouts.
+
+        Args:
+            batch: Spark's number of the batch. It may come again after a crash.
+            outcomes: OUTCOME chunks.
+            carried: chunks of back edges.
+
+        Raises:
+            OSError: the checkpoint can't be written.
+        """
+        self._carried.write(batch, carried)
+        if carried:
+            self._carried_head = max(self._carried_head, batch)
+        self._outcomes.write(batch, outcomes)
+        if outcomes:
+            self._tell(batch, [Outcome(*chunk.read_outcome(chunk.read_header(body), body)) for body in outcomes])
+
+    def _tell(self, batch: int, outcomes: Sequence[Outcome]) -> None:
+        roots = np.concatenate([outcome.roots for outcome in outcomes])
+        codes = np.concatenate([outcome.codes for outcome in outcomes])
+        order = np.argsort(roots, kind="stable")
+        roots, codes = roots[order], codes[order]
+        owners = spout_task_of(roots)
+        told = [int(owner) for owner in np.unique(owners)]
+        with self._changed:
+            self._unsaved[batch] = set(told)
+        for owner in told:
+            task = self._tasks.get(owner)
+            if task is not None and task.host is not None:
+                mine = owners == owner
+                task.host.send(Settle(owner, batch, roots[mine], codes[mine]))
+
+    def _read_outcomes(self) -> list[tuple[int, list[Outcome]]]:
+        return [
+            (batch, [Outcome(*chunk.read_outcome(chunk.read_header(body), body)) for body in self._outcomes.read(batch)])
+            for batch in self._outcomes.batches()
+        ]
+
+    # --- from the hosts ------------------------------------------------------------------------------------------------
+
+    def _on_message(self, message: Message) -> None:
+        if isinstance(message, Failed):
+            self._on_failure(message.message, message.trace)
+            with self._changed:
+                self._stopped = True
+                self._changed.notify_all()
+            return
+        saved: list[int] = []
+        with self._changed:
+            if isinstance(message, Ready):
+                task = self._tasks[message.task]
+                task.ready, task.head = True, message.position
+            elif isinstance(message, Idle):
+                task = self._tasks[message.task]
+                task.answered = task.idle = True
+            elif isinstance(message, Progress):
+                task = self._tasks[message.task]
+                task.exhausted, task.pending = message.stats.exhausted, message.stats.pending
+                if message.cut:
+                    task.head = message.position
+                    task.cuts.append((message.position, message.tuples))
+                    task.answered = True
+                    task.idle = False
+                saved = self._saved(message.task, message.saved_batch)
+                self.metrics.add_spout(message)
+            self._changed.notify_all()
+        for batch in saved:
+            self._outcomes.delete(batch)
+
+    def _saved(self, task: int, saved_batch: int) -> list[int]:
+        """Returns the batches that no spout needs to be told of again."""
+        done = []
+        for batch, tasks in list(self._unsaved.items()):
+            if batch <= saved_batch:
+                tasks.discard(task)
+            if not tasks:
+                del self._unsaved[batch]
+                done.append(batch)
+        return done
+
+    def _on_gone(self, host: HostProcess, status: str) -> None:
+        if not self._stopped:
+            self._on_failure(f"a spout host (process {host.pid}) ended unexpectedly: {status}", "")
+
+    def _broadcast(self, message: Message) -> None:
+        for host in self._hosts:
+            host.send(message)
+
+    def _broadcast_clock(self) -> None:
+        if self._clock.started_at is None:
+            self._broadcast(SetClock(self._clock.now_ms()))
+
+
+def tick_periods(wiring: Wiring) -> Mapping[int, int]:
+    """Returns for every task that wants ticks their period in ms."""
+    periods: dict[int, int] = {}
+    for component in wiring.plan.components.values():
+        if wiring.plan.topology[component.id].is_spout:
+            continue
+        seconds = wiring.conf(component.id).get("topology.tick.tuple.freq.secs")
+        if seconds:
+            periods.update(dict.fromkeys(component.tasks, max(1, int(1000 * float(seconds)))))  # type: ignore[arg-type]
+    return periods

@@ -1,0 +1,117 @@
+"""What a running topology counts."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable
+
+from storm_on_spark.api.info import ComponentInfo, ErrorInfo
+from storm_on_spark.plan.model import PhysicalPlan
+from storm_on_spark.runtime.latency import LatencyHistogram
+from storm_on_spark.runtime.messages import Progress
+from storm_on_spark.runtime.report import Failure, TaskMetrics
+from storm_on_spark.runtime.spout_task import SpoutStats
+
+_ERRORS_KEPT = 20
+
+
+class Metrics:
+    """Counters of all components, added up over tasks. Any thread may use it."""
+
+    def __init__(self, plan: PhysicalPlan) -> None:
+        self._plan = plan
+        self._lock = threading.Lock()
+        self._spouts: dict[int, SpoutStats] = {}
+        self._bolts: dict[str, list[TaskMetrics]] = {}
+        self.latencies = LatencyHistogram()
+        self._errors: dict[str, deque[ErrorInfo]] = {}
+
+    def add_spout(self, progress: Progress) -> None:
+        """Takes in news of a spout task."""
+        with self._lock:
+            self._spouts[progress.task] = progress.stats
+            self.latencies.merge(progress.latencies)
+        for message in progress.errors:
+            self.add_failure(Failure(self._plan.component_of(progress.task), progress.task, message, "", False))
+
+    def add_bolt(self, metrics: TaskMetrics) -> None:
+        """Takes in what a task did in one execution."""
+        with self._lock:
+            known = self._bolts.setdefault(metrics.component, [])
+            if known:
+                metrics = _sum(known.pop(), metrics)
+            known.append(metrics)
+
+    def add_failure(self, failure: Failure) -> None:
+        """Takes in an error; the last ones of each component are kept."""
+        error = ErrorInfo(failure.component, failure.task, failure.message, time.time())
+        with self._lock:
+            self._errors.setdefault(failure.component, deque(maxlen=_ERRORS_KEPT)).append(error)
+
+    def spout_totals(self) -> SpoutStats:
+        """Returns the counters of all spout tasks together."""
+        with self._lock:
+            return _total(self._spouts.values())
+
+    def components(self) -> dict[str, ComponentInfo]:
+        """Returns the counters of every component."""
+        with self._lock:
+            return {component_id: self._component(component_id) for component_id in self._plan.components}
+
+    def _component(self, component_id: str) -> ComponentInfo:
+        component = self._plan.components[component_id]
+        errors = tuple(self._errors.get(component_id, ()))
+        if self._plan.topology[component_id].is_spout:
+            stats = _total(self._spouts[task] for task in component.tasks if task in self._spouts)
+            return ComponentInfo(
+                id=component_id,
+                kind=component.kind.value,
+                tasks=len(component.tasks),
+                executed=0,
+                emitted=stats.emitted,
+                acked=stats.acked,
+                failed=stats.failed,
+                execute_latency_ms=None,
+                errors=errors,
+            )
+        known = self._bolts.get(component_id)
+        metrics = known[0] if known else TaskMetrics(component_id, -1, 0, 0, 0, {}, 0.0)
+        return ComponentInfo(
+            id=component_id,
+            kind=component.kind.value,
+            tasks=len(component.tasks),
+            executed=metrics.executed,
+            emitted=sum(metrics.emitted.values()),
+            acked=metrics.acked,
+            failed=metrics.failed,
+            execute_latency_ms=1e3 * metrics.seconds / metrics.executed if metrics.executed else None,
+            errors=errors,
+        )
+
+
+def _sum(one: TaskMetrics, other: TaskMetrics) -> TaskMetrics:
+    emitted = dict(one.emitted)
+    for stream, count in other.emitted.items():
+        emitted[stream] = emitted.get(stream, 0) + count
+    return TaskMetrics(
+        one.component,
+        -1,
+        one.executed + other.executed,
+        one.acked + other.acked,
+        one.failed + other.failed,
+        emitted,
+        one.seconds + other.seconds,
+    )
+
+
+def _total(parts: Iterable[SpoutStats]) -> SpoutStats:
+    total = SpoutStats()
+    for part in parts:
+        total.emitted += part.emitted
+        total.acked += part.acked
+        total.failed += part.failed
+        total.timed_out += part.timed_out
+        total.pending += part.pending
+    return total

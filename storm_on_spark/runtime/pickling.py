@@ -1,0 +1,113 @@
+"""Pickling of tuple values and snapshots.
+
+Plain pickle, protocol 5, does almost everything. It can't name a class or function that was defined in a script or a
+notebook, since `__main__` is another module in every process. Such objects travel as (module, qualified name), and are
+looked up among the globals of the topology's own components, which every process has loaded.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+import sys
+import types
+from collections.abc import Iterable
+from typing import Any
+
+from storm_on_spark.api.errors import StormError
+
+_PROTOCOL = 5
+
+_namespaces: dict[str, dict[str, Any]] = {}
+#: Names that components of this process brought along, by module: what `__main__.X` means here.
+
+
+def register_component(component: object) -> None:
+    """Makes the classes and functions that a component's code can name known to `loads`."""
+    for cls in type(component).__mro__:
+        if cls.__module__ == "builtins":
+            continue
+        names = _namespaces.setdefault(cls.__module__, {})
+        names[cls.__qualname__] = cls
+        for function in vars(cls).values():
+            function = getattr(function, "__func__", function)
+            if isinstance(function, types.FunctionType):
+                _register_globals(function.__globals__)
+
+
+def _register_globals(values: dict[str, Any]) -> None:
+    for name, value in list(values.items()):
+        if isinstance(value, (type, types.FunctionType)) and value.__qualname__ == name:
+            _namespaces.setdefault(value.__module__, {}).setdefault(name, value)
+
+
+def _importable(obj: Any) -> bool:
+    module = sys.modules.get(obj.__module__)
+    if module is None:
+        return False
+    found: Any = module
+    for part in obj.__qualname__.split("."):
+        found = getattr(found, part, None)
+        if found is None:
+            return False
+    return found is obj
+
+
+def find(module: str, qualname: str) -> Any:
+    """Returns the class or function `qualname` of the topology's code.
+
+    Raises:
+        StormError: no component of the topology knows that name.
+    """
+    names = _namespaces.get(module, {})
+    if qualname in names:
+        return names[qualname]
+    head, _, rest = qualname.partition(".")
+    found = names.get(head)
+    for part in rest.split(".") if rest else ():
+        found = getattr(found, part, None)
+    if found is None:
+        raise StormError(
+            f"{module}.{qualname} is needed to read a value, but no component of the topology uses that name; "
+            "define it in a module that every worker can import"
+        )
+    return found
+
+
+class _Pickler(pickle.Pickler):
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, (type, types.FunctionType)) and not _importable(obj):
+            if "<locals>" in obj.__qualname__:
+                raise pickle.PicklingError(f"{obj.__module__}.{obj.__qualname__} is defined inside a function")
+            return find, (obj.__module__, obj.__qualname__)
+        return NotImplemented
+
+
+def dumps(value: Any) -> bytes:
+    """Returns `value` pickled.
+
+    Raises:
+        pickle.PicklingError, TypeError, AttributeError: part of it can't be pickled.
+    """
+    try:
+        return pickle.dumps(value, _PROTOCOL)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        buffer = io.BytesIO()
+        _Pickler(buffer, _PROTOCOL).dump(value)
+        return buffer.getvalue()
+
+
+def loads(data: bytes | memoryview) -> Any:
+    """Returns the value that `dumps` pickled. Only for bytes that this topology wrote itself."""
+    return pickle.loads(data)
+
+
+def unpicklable(names_and_values: Iterable[tuple[str, Any]]) -> list[tuple[str, Exception]]:
+    """Returns the names whose values can't be pickled, each with the reason."""
+    failed = []
+    for name, value in names_and_values:
+        try:
+            dumps(value)
+        except Exception as error:
+            failed.append((name, error))
+    return failed

@@ -1,0 +1,97 @@
+"""What every process of a running topology gets: the plan and the code of the components."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import cloudpickle
+
+from storm_on_spark.api.errors import ComponentError, StormError
+from storm_on_spark.plan.model import PhysicalPlan
+from storm_on_spark.runtime import pickling
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """One start of one topology."""
+
+    name: str
+    """The topology's name."""
+    storm_id: str
+    """Name and a unique part; the same when the topology goes on from its checkpoint, so ids are repeatable."""
+    start_id: str
+    """Unique for each start; instances of an earlier start are not used again."""
+    plan: PhysicalPlan
+    """The plan with partitions; its topology carries no component objects."""
+    code: Mapping[str, bytes]
+    """The components, cloudpickled one by one, by id."""
+    sys_path: tuple[str, ...]
+    """Folders of the driver's `sys.path` that workers need to import the user's modules."""
+
+    def dumps(self) -> bytes:
+        """Returns the specification as bytes for other processes of this run."""
+        return cloudpickle.dumps(self)
+
+    def instance(self, component: str) -> Any:
+        """Returns a fresh copy of a component.
+
+        Raises:
+            StormError: its code can't be loaded here, say because a module can't be imported.
+        """
+        try:
+            instance = pickle.loads(self.code[component])
+        except Exception as error:
+            raise StormError(
+                f"component {component!r} can't be loaded in a worker ({type(error).__name__}: {error}); "
+                "ship the modules it needs, for example with --py-files"
+            ) from error
+        pickling.register_component(instance)
+        return instance
+
+
+def load_spec(data: bytes) -> RunSpec:
+    """Returns the specification that `RunSpec.dumps` wrote; makes the user's modules importable first."""
+    spec: RunSpec = pickle.loads(data)
+    add_to_path(spec.sys_path)
+    return spec
+
+
+def add_to_path(folders: tuple[str, ...]) -> None:
+    """Appends the folders to `sys.path` where they are missing."""
+    for folder in folders:
+        if folder not in sys.path:
+            sys.path.append(folder)
+
+
+def make_spec(plan: PhysicalPlan, name: str, storm_id: str, start_id: str, sys_path: tuple[str, ...]) -> RunSpec:
+    """Returns the specification of a run.
+
+    Raises:
+        ComponentError: a component can't be pickled; the message names the attribute at fault where it can.
+    """
+    code: dict[str, bytes] = {}
+    stripped = {}
+    for component_id, spec in plan.topology.components.items():
+        try:
+            code[component_id] = cloudpickle.dumps(spec.component)
+        except Exception as error:
+            raise _cannot_pickle(component_id, spec.component, error) from error
+        stripped[component_id] = dataclasses.replace(spec, component=None)
+    bare = dataclasses.replace(plan, topology=type(plan.topology)(stripped))
+    return RunSpec(name, storm_id, start_id, bare, code, sys_path)
+
+
+def _cannot_pickle(component_id: str, component: object, error: Exception) -> ComponentError:
+    culprits = []
+    for attribute, value in getattr(component, "__dict__", {}).items():
+        try:
+            cloudpickle.dumps(value)
+        except Exception:
+            culprits.append(f"{attribute} ({type(value).__name__})")
+    hint = f"; attribute(s) at fault: {', '.join(culprits)}: create them in prepare or open" if culprits else ""
+    return ComponentError(component_id, None, "pickling", f"the component can't be pickled: {error}{hint}")

@@ -1,0 +1,313 @@
+"""A spout host: the process in which arbitrary Python spouts live.
+
+Started by the coordinator as `python -m storm_on_spark.runtime.spout_host FD`. Every executor is a thread that calls
+`next_tuple` of its tasks in turn, as a Storm executor does. When the driver goes, the socket closes and so the host
+ends.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable, Mapping
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from storm_on_spark.api.errors import ComponentError, StormError
+from storm_on_spark.runtime.latency import LatencyHistogram
+from storm_on_spark.runtime.messages import (
+    Consumed,
+    Failed,
+    Idle,
+    Message,
+    Progress,
+    Ready,
+    SetActive,
+    SetClock,
+    Settle,
+    Setup,
+    Stop,
+    Want,
+)
+from storm_on_spark.runtime.spec import load_spec
+from storm_on_spark.runtime.spout_task import SpoutTask
+from storm_on_spark.runtime.worker import Worker
+
+_BURST = 64
+"""Calls of `next_tuple` between two looks at the inbox."""
+_CHUNK_TUPLES = 16384
+"""A cut is due when this many tuples wait for one."""
+_CUT_SECONDS = 0.05
+"""A cut is due this long after the last one, even if nobody asked."""
+_CUT_SHARE = 10
+"""Unasked cuts take at most one part in this many of the time: big snapshots are taken less often."""
+_IDLE_SECONDS = (0.001, 0.001, 0.001, 0.002, 0.004)
+"""Waits after calls of `next_tuple` that emitted nothing; the last one repeats (Storm's progressive wait strategy)."""
+_REPORT_SECONDS = 0.1
+
+
+class _TaskLoop:
+    """One task on its executor's thread, and what it owes the coordinator."""
+
+    def __init__(self, task: SpoutTask, conf: Mapping[str, object], send: Callable[[Message], None]) -> None:
+        self.task = task
+        self._send = send
+        limit = conf.get("topology.max.spout.pending")
+        self._max_pending = int(limit) if limit is not None else None  # type: ignore[call-overload]
+        self._max_bytes = int(conf["topology.spout.log.max.bytes"])  # type: ignore[call-overload]
+        self._max_tuples = 2 * int(conf["topology.batch.max.tuples"])  # type: ignore[call-overload]
+        #: Cuts that Spark has not committed: (end position, tuples).
+        self._uncommitted: deque[tuple[int, int]] = deque()
+        self._waiting_tuples = 0
+        self._consumed = task.log.end
+        self.wanted = False
+        self._last_cut = time.monotonic()
+        self._cut_cost = 0.0
+        self._last_report = 0.0
+        self._reported = copy.copy(task.stats)
+        self._saved_batch = task.settled_batch
+
+    def blocked(self) -> bool:
+        """Whether back pressure or `topology.max.spout.pending` forbids to call `next_tuple`."""
+        task = self.task
+        if self._max_pending is not None and len(task.pending) >= self._max_pending:
+            return True
+        return self._waiting_tuples + task.fresh >= self._max_tuples or task.log.end - self._consumed >= self._max_bytes
+
+    def burst(self, active: bool) -> bool:
+        """Calls `next_tuple` a few times; returns whether anything was emitted."""
+        if not active:
+            return False
+        emitted = False
+        until = time.monotonic() + 0.002
+        for _ in range(_BURST):
+            if self.blocked() or not self.task.next_tuple():
+                break
+            emitted = True
+            if self.task.fresh >= _CHUNK_TUPLES or time.monotonic() > until:
+                break
+        return emitted
+
+    def handle(self, message: Message) -> None:
+        """Deals with a message to the task."""
+        if isinstance(message, Settle):
+            self.task.settle(message.batch, message.roots, message.codes)
+        elif isinstance(message, Consumed):
+            self._consumed = message.position
+            while self._uncommitted and self._uncommitted[0][0] <= message.position:
+                self._waiting_tuples -= self._uncommitted.popleft()[1]
+            self.task.trim(message.position)
+        elif isinstance(message, Want):
+            self.wanted = True
+        elif isinstance(message, SetActive):
+            (self.task.activate if message.active else self.task.deactivate)()
+
+    def cut_if_due(self) -> None:
+        """Cuts when somebody waits for it or enough has come together, and tells the coordinator."""
+        task, now = self.task, time.monotonic()
+        if task.dirty:
+            due = now - self._last_cut >= max(_CUT_SECONDS, _CUT_SHARE * self._cut_cost)
+            if (self.wanted and task.fresh) or task.fresh >= _CHUNK_TUPLES or due:
+                tuples = task.fresh
+                cut = task.cut()
+                self._saved_batch = task.settled_batch
+                self._uncommitted.append((cut.end, tuples))
+                self._waiting_tuples += tuples
+                self._last_cut = time.monotonic()
+                self._cut_cost = self._last_cut - now
+                self.wanted = False
+                self._progress(cut=True, tuples=tuples)
+        if self.wanted and not task.fresh:
+            self.wanted = False
+            self._send(Idle(task.task))
+        if now - self._last_report > _REPORT_SECONDS:
+            self._last_report = now
+            task.stats.pending = len(task.pending)
+            task.stats.exhausted = task.exhausted()
+            if task.stats != self._reported or task.errors:
+                self._progress(cut=False, tuples=0)
+
+    def _progress(self, *, cut: bool, tuples: int) -> None:
+        task = self.task
+        task.stats.pending = len(task.pending)
+        task.stats.exhausted = task.exhausted()
+        self._reported = copy.copy(task.stats)
+        latencies, task.latencies = task.latencies, LatencyHistogram()
+        errors, task.errors[:] = tuple(task.errors), []
+        self._send(
+            Progress(
+                task.task,
+                task.log.end,
+                cut,
+                tuples,
+                task.settled_batch,
+                self._saved_batch,
+                self._reported,
+                latencies,
+                errors,
+            )
+        )
+
+
+class _Executor(threading.Thread):
+    """A thread with one or more tasks of one spout."""
+
+    def __init__(self, host: SpoutHost, tasks: tuple[int, ...], active: bool) -> None:
+        super().__init__(name=f"spout-{'-'.join(map(str, tasks))}", daemon=True)
+        self._host = host
+        self.tasks = tasks
+        self._active = active
+        self._inbox: deque[Message] = deque()
+        self._news = threading.Event()
+        self._stopping = False
+
+    def tell(self, message: Message) -> None:
+        """Hands a message to the thread."""
+        self._inbox.append(message)
+        self._news.set()
+
+    def stop(self) -> None:
+        """Lets the thread end after the current call."""
+        self._stopping = True
+        self._news.set()
+
+    def run(self) -> None:
+        task = self.tasks[0]
+        loops: dict[int, _TaskLoop] = {}
+        try:
+            for task in self.tasks:
+                loops[task] = self._host.open(task)
+                if self._active:
+                    loops[task].task.activate()
+            idle = 0
+            while not self._stopping:
+                self._news.clear()
+                while self._inbox:
+                    message = self._inbox.popleft()
+                    if isinstance(message, SetActive):
+                        self._active = message.active
+                    for task in [message.task] if isinstance(message, (Settle, Consumed)) else self.tasks:
+                        loops[task].handle(message)
+                emitted = False
+                for task, loop in loops.items():
+                    emitted |= loop.burst(self._active)
+                    loop.cut_if_due()
+                if emitted:
+                    idle = 0
+                elif not self._inbox:
+                    self._news.wait(_IDLE_SECONDS[min(idle, len(_IDLE_SECONDS) - 1)])
+                    idle += 1
+            for loop in loops.values():
+                if loop.task.dirty:
+                    loop.task.cut()
+                loop.task.close()
+        except (StormError, OSError) as error:
+            self._fail(task, error, error.cause_text if isinstance(error, ComponentError) else traceback.format_exc())
+        except Exception as error:
+            self._fail(task, error, traceback.format_exc())
+
+    def _fail(self, task: int, error: Exception, trace: str) -> None:
+        component = self._host.component_of(task)
+        message = str(error)
+        if isinstance(error, OSError):
+            message = f"component {component!r} (task {task}): the spout log can't be written: {error}"
+        elif not isinstance(error, StormError):
+            message = f"component {component!r} (task {task}) failed: {type(error).__name__}: {error}"
+        self._host.send(Failed(task, component, message, trace))
+
+
+class SpoutHost:
+    """The process: reads messages on its main thread and hands them to the executors."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._lock = threading.Lock()
+        setup = self._receive()
+        assert isinstance(setup, Setup)
+        self._setup = setup
+        self._worker = Worker(load_spec(setup.spec))
+        self._clock_ms = setup.clock_ms
+        self._executors = [_Executor(self, tasks, setup.active) for tasks in setup.tasks]
+
+    def run(self) -> None:
+        """Runs until the coordinator says stop or goes away."""
+        by_task = {task: executor for executor in self._executors for task in executor.tasks}
+        for executor in self._executors:
+            executor.start()
+        try:
+            while True:
+                message = self._receive()
+                if isinstance(message, Stop):
+                    break
+                if isinstance(message, SetClock):
+                    self._clock_ms = message.clock_ms
+                elif isinstance(message, (Settle, Consumed)):
+                    by_task[message.task].tell(message)
+                else:
+                    for executor in self._executors:
+                        executor.tell(message)
+        except (EOFError, OSError):
+            # The driver is gone; what is in the log is all that counts.
+            os._exit(0)
+        for executor in self._executors:
+            executor.stop()
+        deadline = time.monotonic() + 5
+        for executor in self._executors:
+            executor.join(max(0.0, deadline - time.monotonic()))
+
+    def open(self, task: int) -> _TaskLoop:
+        """Opens a task's spout and log."""
+        worker, setup = self._worker, self._setup
+        spout = SpoutTask(worker.spec, worker.wiring, worker.context(task), Path(setup.folder) / str(task), self.clock)
+        loop = _TaskLoop(spout, worker.wiring.conf(spout.component), self.send)
+        self.send(Ready(task, spout.log.end, spout.settled_batch))
+        return loop
+
+    def clock(self) -> int:
+        """Returns the topology's time in ms."""
+        if self._setup.clock_at is None:
+            return self._clock_ms
+        return self._setup.clock_ms + int(1000 * (time.monotonic() - self._setup.clock_at))
+
+    def component_of(self, task: int) -> str:
+        """Returns the component that owns `task`."""
+        return self._worker.wiring.component_of[task]
+
+    def send(self, message: Message) -> None:
+        """Sends a message to the coordinator; any thread may."""
+        with self._lock:
+            try:
+                self._connection.send_bytes(pickle.dumps(message, 5))
+            except OSError:
+                os._exit(0)
+
+    def _receive(self) -> Message:
+        message: Message = pickle.loads(self._connection.recv_bytes())
+        return message
+
+
+def main() -> None:
+    """Runs a spout host on the inherited socket that the first argument names."""
+    # Ctrl-C goes to the whole process group; the driver decides what becomes of the host.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # What a spout prints is no answer of the program that runs the topology.
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    connection = Connection(int(sys.argv[1]))
+    try:
+        host = SpoutHost(connection)
+    except Exception as error:
+        failed = Failed(-1, "", str(error), traceback.format_exc())
+        connection.send_bytes(pickle.dumps(failed, 5))
+        return
+    host.run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,243 @@
+"""The spout log: an append-only record of what a spout task emitted.
+
+A micro-batch must be repeatable, so what a spout emits is written here before Spark hears of it, and a batch is a
+range of positions. The log of a task is a folder of segments, each named by the position of its first byte. A segment
+is a row of records; a record is one *cut*: everything emitted since the last one, together with the snapshot of the
+spout at that moment, so that log and spout can never disagree.
+
+    header   magic "SLOG", version u16, flags u16, entries u32, tuples u32, messages u32, first u64, clock i64,
+             snapshot u64, body u64, crc u32
+    index    entries * (target i32, length u32, crc u32)
+    bodies   the chunks, one after the other
+
+`target` is the task that a chunk is for, or SNAPSHOT or MESSAGE_IDS. `snapshot` is the position of the record that
+holds the snapshot, since an unchanged one isn't written again; it never lies in an earlier segment. `first` is the
+number of the first message with an id, `clock` the topology's time in ms. All checksums are CRC-32.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+from zlib import crc32
+
+from storm_on_spark.api.errors import CheckpointError
+
+VERSION = 1
+SNAPSHOT = -2
+MESSAGE_IDS = -3
+SEGMENT_BYTES = 64 << 20
+
+_MAGIC = b"SLOG"
+_HEADER = struct.Struct("<4sHHIIIQqQQI")
+_ENTRY = struct.Struct("<iII")
+_SUFFIX = ".log"
+
+Entry = tuple[int, bytes]
+"""Target task (or SNAPSHOT, MESSAGE_IDS) and chunk."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A record's header."""
+
+    position: int
+    end: int
+    """Position behind the record: the offset that a micro-batch may end at."""
+    entries: int
+    tuples: int
+    messages: int
+    first: int
+    clock: int
+    snapshot: int
+
+
+class SpoutLog:
+    """The log of one spout task, open for writing. One process at a time writes a log.
+
+    Args:
+        folder: where the segments are; made when missing.
+        segment_bytes: a segment that has grown beyond this is followed by a new one.
+
+    Raises:
+        CheckpointError: a record before the last is damaged, or of another version.
+        OSError: the folder can't be written.
+    """
+
+    def __init__(self, folder: Path, segment_bytes: int = SEGMENT_BYTES) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self._segment_bytes = segment_bytes
+        segments = list_segments(folder)
+        base = segments[-1] if segments else 0
+        self._base = base
+        self._file = os.open(folder / segment_name(base), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        #: The last complete record; None in a new log.
+        self.last: Cut | None = None
+        self.end = base
+        for cut in iter_cuts(folder, base, None):
+            self.last, self.end = cut, cut.end
+        # What a crash cut short was never given to Spark.
+        os.ftruncate(self._file, self.end - base)
+        os.lseek(self._file, 0, os.SEEK_END)
+
+    def append(
+        self, entries: Sequence[Entry], *, tuples: int, messages: int, first: int, clock: int, snapshot: bytes | None
+    ) -> Cut:
+        """Writes one record and returns its header.
+
+        Args:
+            entries: the chunks.
+            tuples: how many tuples they hold.
+            messages: how many of these have message ids.
+            first: the number of the first of these.
+            clock: the topology's time in ms.
+            snapshot: the spout's snapshot if it differs from the last one; the first record needs one.
+
+        Raises:
+            OSError: the disk is full or fails; nothing of the record remains.
+        """
+        if snapshot is not None and self.end - self._base > self._segment_bytes:
+            self._roll()
+        position = self.end
+        if snapshot is not None:
+            entries = [*entries, (SNAPSHOT, snapshot)]
+            at = position
+        else:
+            assert self.last is not None, "the first record of a log needs a snapshot"
+            at = self.last.snapshot
+        index = b"".join(_ENTRY.pack(target, len(body), crc32(body)) for target, body in entries)
+        size = sum(len(body) for _, body in entries)
+        head = _HEADER.pack(_MAGIC, VERSION, 0, len(entries), tuples, messages, first, clock, at, size, 0)[:-4]
+        record = b"".join((head, struct.pack("<I", crc32(index, crc32(head))), index, *(body for _, body in entries)))
+        try:
+            view = memoryview(record)
+            while view:
+                view = view[os.write(self._file, view) :]
+        except OSError:
+            os.ftruncate(self._file, position - self._base)
+            os.lseek(self._file, 0, os.SEEK_END)
+            raise
+        self.end = position + len(record)
+        self.last = Cut(position, self.end, len(entries), tuples, messages, first, clock, at)
+        return self.last
+
+    @property
+    def wants_snapshot(self) -> bool:
+        """Whether the next record should carry its snapshot even if unchanged, so that a new segment can begin."""
+        return self.end - self._base > self._segment_bytes
+
+    def trim(self, position: int) -> None:
+        """Deletes the segments that end at or before `position`; the one being written stays."""
+        segments = list_segments(self.folder)
+        for base, following in zip(segments, segments[1:], strict=False):
+            if following <= position:
+                (self.folder / segment_name(base)).unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Closes the file."""
+        os.close(self._file)
+
+    def _roll(self) -> None:
+        following = os.open(
+            self.folder / segment_name(self.end), os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600
+        )
+        os.close(self._file)
+        self._file, self._base = following, self.end
+
+
+def segment_name(base: int) -> str:
+    """Returns the file name of the segment that begins at position `base`."""
+    return f"{base:020d}{_SUFFIX}"
+
+
+def list_segments(folder: Path) -> list[int]:
+    """Returns the first positions of the segments in `folder`, ascending."""
+    if not folder.is_dir():
+        return []
+    return sorted(int(path.stem) for path in folder.iterdir() if path.suffix == _SUFFIX and path.stem.isdigit())
+
+
+def iter_cuts(folder: Path, start: int, end: int | None) -> Iterator[Cut]:
+    """Yields the headers of the records from position `start` to `end`, or to the last complete one for None.
+
+    Raises:
+        CheckpointError: there is no whole record where one must be.
+    """
+    for cut, _, _ in _records(folder, start, end):
+        yield cut
+
+
+def read_entries(folder: Path, start: int, end: int, wanted: Callable[[int], bool]) -> Iterator[tuple[Cut, int, bytes]]:
+    """Yields (cut, target, chunk) of the records in [start, end) for the targets that `wanted` wants.
+
+    Raises:
+        CheckpointError: a record or chunk is missing or damaged.
+    """
+    for cut, index, file in _records(folder, start, end):
+        offset = file.tell()
+        for target, length, checksum in _ENTRY.iter_unpack(index):
+            if wanted(target):
+                file.seek(offset)
+                body = file.read(length)
+                if len(body) != length or crc32(body) != checksum:
+                    raise CheckpointError(
+                        f"spout log {folder} is damaged: a chunk of the record at position {cut.position} "
+                        "has the wrong checksum"
+                    )
+                yield cut, target, body
+            offset += length
+
+
+def _records(folder: Path, start: int, end: int | None) -> Iterator[tuple[Cut, bytes, BinaryIO]]:
+    segments = list_segments(folder)
+    position = start
+    while end is None or position < end:
+        base = max((s for s in segments if s <= position), default=None)
+        following = min((s for s in segments if s > position), default=None)
+        if base is None:
+            if end is None:
+                return
+            raise CheckpointError(f"spout log {folder} has no segment for position {position}; it was trimmed or lost")
+        with open(folder / segment_name(base), "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            while end is None or position < end:
+                if following is not None and position >= following:
+                    break
+                file.seek(position - base)
+                found = _read_header(file, folder, position, size - (position - base))
+                if found is None:
+                    if end is None and following is None:
+                        return
+                    raise CheckpointError(
+                        f"spout log {folder} has no whole record at position {position}; "
+                        f"the log must reach to {end if end is not None else following}"
+                    )
+                cut, index = found
+                yield cut, index, file
+                position = cut.end
+
+
+def _read_header(file: BinaryIO, folder: Path, position: int, available: int) -> tuple[Cut, bytes] | None:
+    """Returns the record's header and index, or None when the record is not complete."""
+    if available < _HEADER.size:
+        return None
+    head = file.read(_HEADER.size)
+    magic, version, _, entries, tuples, messages, first, clock, snapshot, size, checksum = _HEADER.unpack(head)
+    if magic != _MAGIC:
+        return None
+    if version != VERSION:
+        raise CheckpointError(
+            f"spout log {folder} has format version {version} at position {position}; this release reads {VERSION}"
+        )
+    length = _HEADER.size + entries * _ENTRY.size + size
+    if available < length:
+        return None
+    index = file.read(entries * _ENTRY.size)
+    if crc32(index, crc32(head[:-4])) != checksum:
+        return None
+    return Cut(position, position + length, entries, tuples, messages, first, clock, snapshot), index

@@ -1,0 +1,388 @@
+"""One task of a spout: its instance, its pending messages and its log.
+
+Everything here happens on one thread, as Storm promises a spout. A *cut* writes what was emitted since the last one
+to the log together with a snapshot; after a crash `open` runs, the snapshot is put back over the instance, and the
+pending messages are read from the log. What was emitted after the last cut never happened, for the log and for the
+spout alike.
+"""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from storm_on_spark.api.collector import SpoutOutputCollector
+from storm_on_spark.api.context import TopologyContext
+from storm_on_spark.api.errors import CheckpointError, ComponentError
+from storm_on_spark.api.hooks import EmitInfo, SpoutAckInfo, SpoutFailInfo
+from storm_on_spark.api.streams import DEFAULT_STREAM
+from storm_on_spark.runtime import acker, chunk, pickling
+from storm_on_spark.runtime.ids import EdgeIds, U64Array, root_base
+from storm_on_spark.runtime.latency import LatencyHistogram
+from storm_on_spark.runtime.output import UNANCHORED, TaskOutput, contributions
+from storm_on_spark.runtime.snapshot import Snapshots
+from storm_on_spark.runtime.spec import RunSpec
+from storm_on_spark.runtime.spout_log import (
+    MESSAGE_IDS,
+    SNAPSHOT,
+    Cut,
+    Entry,
+    SpoutLog,
+    iter_cuts,
+    list_segments,
+    read_entries,
+)
+from storm_on_spark.runtime.stage import encode_sealed, split_by_acker
+from storm_on_spark.runtime.wiring import Wiring
+
+_SNAPSHOT_VERSION = 1
+
+
+@dataclass
+class SpoutStats:
+    """What a spout task has done since it was started."""
+
+    emitted: int = 0
+    acked: int = 0
+    failed: int = 0
+    timed_out: int = 0
+    pending: int = 0
+    exhausted: bool = False
+    by_stream: dict[str, int] | None = None
+
+
+class _Collector(SpoutOutputCollector):
+    def __init__(self, task: SpoutTask) -> None:
+        self._task = task
+
+    def emit(self, values: Sequence[Any], message_id: Any = None, stream: str = DEFAULT_STREAM) -> list[int]:
+        return self._task.emit(values, message_id, stream)
+
+    def emit_direct(
+        self, task: int, values: Sequence[Any], message_id: Any = None, stream: str = DEFAULT_STREAM
+    ) -> None:
+        self._task.emit_direct(task, values, message_id, stream)
+
+    def report_error(self, error: BaseException) -> None:
+        self._task.errors.append(f"{type(error).__name__}: {error}")
+
+    def pending_count(self) -> int:
+        return len(self._task.pending)
+
+
+class SpoutTask:
+    """A spout's task, opened and restored.
+
+    Args:
+        spec: the run.
+        wiring: the tables of its plan.
+        context: the task's context.
+        folder: where the task's log is.
+        clock: the topology's time in ms.
+        now: monotonic seconds, for latencies.
+
+    Raises:
+        ComponentError: `open` raised.
+        CheckpointError: the log can't be read.
+    """
+
+    def __init__(
+        self,
+        spec: RunSpec,
+        wiring: Wiring,
+        context: TopologyContext,
+        folder: Path,
+        clock: Callable[[], int],
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.component = context.this_component_id
+        self.task = context.this_task_id
+        self._storm_id = spec.storm_id
+        self._ackers = spec.plan.acker_tasks
+        self._clock = clock
+        self._now = now
+        self._hooks = context.hooks
+        self._output = TaskOutput(wiring, context)
+        self._context = context
+        #: Message number -> (message id, time of emit), for what is neither acked nor failed, in emit order.
+        self.pending: dict[int, tuple[Any, float]] = {}
+        self.errors: list[str] = []
+        self.stats = SpoutStats(by_stream={})
+        self.latencies = LatencyHistogram()
+        #: Number of the next message with an id; 0 is never given.
+        self._next = 1
+        #: Ids of the messages emitted since the last cut, and the number of the first.
+        self._fresh: list[Any] = []
+        self._fresh_first = 1
+        self._fresh_tuples = 0
+        self._called = 0.0
+        #: Last batch whose outcome is in the instance's state.
+        self.settled_batch = -1
+        self._settled_dirty = False
+        self.log = SpoutLog(folder)
+        self._snapshot = b""
+        self.spout = spec.instance(self.component)
+        self._guard("open", self.spout.open, wiring.conf(self.component), context, _Collector(self))
+        self._snapshots = Snapshots(self.spout, f"spout {self.component!r} (task {self.task})")
+        self._emit_acks: list[Any] = []
+        if self.log.last is not None:
+            self._restore(self.log.last)
+
+    # --- emitting ---------------------------------------------------------------------------------------------------
+
+    def emit(self, values: Sequence[Any], message_id: Any, stream: str) -> list[int]:
+        """Emits one tuple; see `SpoutOutputCollector.emit`."""
+        tasks = self._output.emit(stream, values, self._anchor(message_id))
+        self._fresh_tuples += 1
+        if message_id is not None:
+            self._track(message_id)
+        for hook in self._hooks:
+            hook.emit(EmitInfo(values, stream, self.task, tasks))
+        return tasks
+
+    def emit_direct(self, task: int, values: Sequence[Any], message_id: Any, stream: str) -> None:
+        """Emits one tuple to one task; see `SpoutOutputCollector.emit_direct`."""
+        self._output.emit_direct(task, stream, values, self._anchor(message_id))
+        self._fresh_tuples += 1
+        if message_id is not None:
+            self._track(message_id)
+        for hook in self._hooks:
+            hook.emit(EmitInfo(values, stream, self.task, [task]))
+
+    def _anchor(self, message_id: Any) -> int:
+        return len(self._fresh) if message_id is not None and self._ackers else UNANCHORED
+
+    def _track(self, message_id: Any) -> None:
+        if self._ackers:
+            self._fresh.append(message_id)
+            self.pending[self._next] = (message_id, self._called)
+            self._next += 1
+        else:
+            self._emit_acks.append(message_id)
+
+    def next_tuple(self) -> bool:
+        """Calls the spout once; returns whether it emitted."""
+        before = self._fresh_tuples
+        self._called = self._now()
+        try:
+            self.spout.next_tuple()
+        except Exception as error:
+            raise self._wrap("next_tuple", error) from error
+        if self._emit_acks:
+            # Without ackers a message is done once it is out, but not before the spout has noted that it sent it.
+            acks, self._emit_acks = self._emit_acks, []
+            for message_id in acks:
+                self._ack(message_id, None)
+        return self._fresh_tuples != before
+
+    @property
+    def fresh(self) -> int:
+        """How many tuples the next cut will hold."""
+        return self._fresh_tuples
+
+    @property
+    def dirty(self) -> bool:
+        """Whether a cut would say anything new."""
+        return bool(self._fresh_tuples or self._settled_dirty)
+
+    # --- the log ----------------------------------------------------------------------------------------------------
+
+    def cut(self) -> Cut:
+        """Writes what was emitted since the last cut, and the snapshot; returns the record's header.
+
+        Raises:
+            OSError: the log can't be written.
+            TupleError: a value can't be pickled.
+            ComponentError: the spout's state can't be pickled.
+        """
+        first, count = self._fresh_first, len(self._fresh)
+        base = root_base(self.task)
+        roots = np.arange(base + first, base + first + count + 1, dtype=np.uint64)
+        roots[count] = 0
+        clock = self._clock()
+        entries: list[Entry] = []
+        inits: list[tuple[U64Array, U64Array]] = []
+        ids = EdgeIds(self._storm_id, "spout", self.task, self.log.end)
+        for sequence, sealed in enumerate(self._output.seal(roots, ids)):
+            body = encode_sealed(sealed, self.component, self.task, (self.log.end << 12) + sequence)
+            entries.append((sealed.box.target, body))
+            if sealed.roots is not None and sealed.edges is not None:
+                inits.append(contributions(sealed.roots, sealed.edges))
+        if count:
+            entries += self._init_entries(roots[:-1], inits, clock)
+            entries.append((MESSAGE_IDS, pickling.dumps(self._fresh)))
+        try:
+            snapshot = pickling.dumps(
+                (_SNAPSHOT_VERSION, self._snapshots.take(), self._next, self.settled_batch, self._done_bits())
+            )
+        except Exception as error:
+            raise self._wrap("snapshot", error) from error
+        new = snapshot != self._snapshot or self.log.wants_snapshot or self.log.last is None
+        cut = self.log.append(
+            entries,
+            tuples=self._fresh_tuples,
+            messages=count,
+            first=first,
+            clock=clock,
+            snapshot=snapshot if new else None,
+        )
+        self._snapshot = snapshot
+        self.stats.emitted += self._fresh_tuples
+        by_stream = self.stats.by_stream
+        assert by_stream is not None
+        for stream, emitted in self._output.emitted.items():
+            by_stream[stream] = by_stream.get(stream, 0) + emitted
+        self._output.emitted = {}
+        self._fresh = []
+        self._fresh_first = self._next
+        self._fresh_tuples = 0
+        self._settled_dirty = False
+        return cut
+
+    def _init_entries(self, roots: U64Array, inits: list[tuple[U64Array, U64Array]], clock: int) -> list[Entry]:
+        all_roots = np.concatenate([roots, *(part for part, _ in inits)])
+        xors = np.concatenate([np.zeros(len(roots), np.uint64), *(part for _, part in inits)])
+        marks = np.zeros(len(all_roots), np.uint8)
+        marks[: len(roots)] = acker.INIT
+        folded = acker.fold(all_roots, xors, marks)
+        return [
+            (task, chunk.encode_acks(*part, target=task, source=self.task, clock=clock))
+            for task, part in split_by_acker(self._ackers, *folded)
+        ]
+
+    def _done_bits(self) -> tuple[int, bytes]:
+        """Returns (lowest pending number, bits): which of the numbers from there on are done."""
+        if not self.pending:
+            return self._next, b""
+        low = next(iter(self.pending))
+        done = np.ones(self._next - low, np.uint8)
+        done[np.fromiter(self.pending, np.int64, len(self.pending)) - low] = 0
+        return low, np.packbits(done).tobytes() if done.any() else b""
+
+    def _restore(self, last: Cut) -> None:
+        folder = self.log.folder
+        for _, _, body in read_entries(folder, last.snapshot, last.snapshot + 1, lambda t: t == SNAPSHOT):
+            self._snapshot = body
+        saved = pickling.loads(self._snapshot)
+        if saved[0] != _SNAPSHOT_VERSION:
+            raise CheckpointError(
+                f"the snapshot of spout {self.component!r} (task {self.task}) has format version {saved[0]}; "
+                f"this release reads {_SNAPSHOT_VERSION}"
+            )
+        _, state, self._next, self.settled_batch, (low, bits) = saved
+        self._snapshots.restore(state)
+        self._fresh_first = self._next
+        done = np.unpackbits(np.frombuffer(bits, np.uint8)) if bits else np.zeros(0, np.uint8)
+        now = self._now()
+        start = list_segments(folder)[0]
+        for cut, _, body in read_entries(folder, start, self.log.end, lambda t: t == MESSAGE_IDS):
+            for number, message_id in enumerate(pickling.loads(body), cut.first):
+                index = number - low
+                if index >= 0 and not (index < len(done) and done[index]):
+                    self.pending[number] = (message_id, now)
+
+    def trim(self, consumed: int) -> None:
+        """Deletes what no batch and no pending message needs.
+
+        Args:
+            consumed: position up to which Spark has committed.
+        """
+        low = next(iter(self.pending), None)
+        self.log.trim(consumed if low is None else min(consumed, self._position_of(low)))
+
+    def _position_of(self, number: int) -> int:
+        """Returns a position at or before the record that holds message `number`."""
+        position = 0
+        for base in list_segments(self.log.folder):
+            first = next(iter(iter_cuts(self.log.folder, base, None)), None)
+            if first is None or first.first > number:
+                break
+            position = base
+        return position
+
+    # --- outcomes ---------------------------------------------------------------------------------------------------
+
+    def settle(self, batch: int, roots: U64Array, codes: acker.U8Array) -> None:
+        """Calls `ack` and `fail` for what ended in `batch`.
+
+        Spark may run a batch again after a crash, and outcomes are told again: a message that is no longer pending
+        has had its answer and gets no second one.
+
+        Raises:
+            ComponentError: the spout raised.
+        """
+        self.settled_batch = max(batch, self.settled_batch)
+        self._settled_dirty = True
+        base = root_base(self.task)
+        now = self._now()
+        latencies: list[float] = []
+        for number, code in zip((roots - np.uint64(base)).tolist(), codes.tolist(), strict=True):
+            entry = self.pending.pop(number, None)
+            if entry is None:
+                continue
+            message_id, emitted = entry
+            if code == acker.ACKED:
+                latencies.append(now - emitted)
+                self._ack(message_id, 1e3 * (now - emitted))
+            else:
+                self._fail(message_id, 1e3 * (now - emitted), code)
+        if latencies:
+            self.latencies.add(1e3 * np.array(latencies))
+
+    def _ack(self, message_id: Any, latency_ms: float | None) -> None:
+        self.stats.acked += 1
+        try:
+            self.spout.ack(message_id)
+        except Exception as error:
+            raise self._wrap("ack", error) from error
+        for hook in self._hooks:
+            hook.spout_ack(SpoutAckInfo(message_id, self.task, latency_ms))
+
+    def _fail(self, message_id: Any, latency_ms: float, code: int) -> None:
+        self.stats.failed += 1
+        self.stats.timed_out += code == acker.TIMED_OUT
+        try:
+            self.spout.fail(message_id)
+        except Exception as error:
+            raise self._wrap("fail", error) from error
+        for hook in self._hooks:
+            hook.spout_fail(SpoutFailInfo(message_id, self.task, latency_ms))
+
+    # --- life -------------------------------------------------------------------------------------------------------
+
+    def exhausted(self) -> bool:
+        """Returns whether the spout says that it will emit nothing new."""
+        return bool(self._guard("exhausted", self.spout.exhausted))
+
+    def activate(self) -> None:
+        """Tells the spout that the topology is active."""
+        self._guard("activate", self.spout.activate)
+
+    def deactivate(self) -> None:
+        """Tells the spout that it won't be called until `activate`."""
+        self._guard("deactivate", self.spout.deactivate)
+
+    def close(self) -> None:
+        """Closes spout and log."""
+        try:
+            self._guard("close", self.spout.close)
+        finally:
+            self.log.close()
+
+    def _guard(self, phase: str, call: Callable[..., Any], *args: Any) -> Any:
+        try:
+            return call(*args)
+        except Exception as error:
+            raise self._wrap(phase, error) from error
+
+    def _wrap(self, phase: str, error: Exception) -> ComponentError:
+        if isinstance(error, ComponentError):
+            return error
+        text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+        return ComponentError(self.component, self.task, phase, f"{type(error).__name__}: {error}", text)

@@ -1,0 +1,337 @@
+"""Executing a stage: chunks in, chunks out.
+
+The same for all kinds of stage; what differs is who brings the chunks (`storm_on_spark.spark`) and whether there is
+state. A chunk that is meant for a later stage, or for the sink, passes through untouched.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from storm_on_spark.api.constants import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
+from storm_on_spark.api.errors import ComponentError, StormError, TupleError
+from storm_on_spark.api.fields import Fields
+from storm_on_spark.api.topology import ComponentKind
+from storm_on_spark.api.tuple import Delivery as TupleDelivery
+from storm_on_spark.plan.model import Delivery, Stage
+from storm_on_spark.runtime import acker, chunk, pickling
+from storm_on_spark.runtime.bolt_task import BoltTask, Execution, Fold, Input, to_batch, to_rows
+from storm_on_spark.runtime.chunk import Header, Kind
+from storm_on_spark.runtime.hashing import mix64
+from storm_on_spark.runtime.ids import EdgeIds
+from storm_on_spark.runtime.output import Sealed
+from storm_on_spark.runtime.report import Failure, TaskMetrics
+from storm_on_spark.runtime.wiring import StreamInfo, Wiring
+from storm_on_spark.runtime.worker import CachedTask, Worker
+
+Row = tuple[int, bytes]
+"""Key and chunk, as rows travel through Spark."""
+
+_TICK_FIELDS = Fields("rate_secs")
+_TO_SINK = (Kind.OUTCOME, Kind.REPORT)
+
+
+class StateAccess(Protocol):
+    """The state of one task in this batch; names are those of Spark's state variables."""
+
+    def get(self, name: str) -> bytes | None:
+        """Returns the value, or None."""
+
+    def put(self, name: str, value: bytes) -> None:
+        """Sets the value."""
+
+    def clear(self, name: str) -> None:
+        """Removes the value."""
+
+
+@dataclass(frozen=True)
+class BatchInfo:
+    """Which execution this is; the same for every attempt at it."""
+
+    batch: int
+    partition: int
+
+
+def execute_stage(
+    worker: Worker, stage: Stage, bodies: Iterable[bytes], info: BatchInfo, state: StateAccess | None
+) -> Iterator[Row]:
+    """Yields what a stage of bolts makes of the chunks that reached it.
+
+    Args:
+        worker: this process's instances.
+        stage: the stage; not the acker's.
+        bodies: the chunks of one partition, or of one task where the stage is stateful.
+        info: which batch and partition.
+        state: the state of the one stateful task among the targets; None in a stateless stage.
+    """
+    run = _StageRun(worker, stage, info, state)
+    yield from run.take_in(bodies)
+    try:
+        yield from run.execute()
+    except StormError as error:
+        # Ends the topology: the sink reads it before the batch can be committed.
+        yield run.report([Failure.of(error)])
+
+
+class _StageRun:
+    def __init__(self, worker: Worker, stage: Stage, info: BatchInfo, state: StateAccess | None) -> None:
+        self.worker = worker
+        self.wiring = worker.wiring
+        self.keys = worker.spec.plan.keys
+        self.stage = stage
+        self.info = info
+        self.state = state
+        self.inputs: dict[int, list[Input]] = {}
+        self.ticks: set[int] = set()
+        self.folds: list[Fold] = []
+        self.reports: list[TaskMetrics | Failure] = []
+        # Partitions of a stage may execute the same stateless task: the upper bits keep their chunks apart.
+        self.sequence = count(info.partition << 40)
+
+    def take_in(self, bodies: Iterable[bytes]) -> Iterator[Row]:
+        """Sorts chunks into inputs by task; yields those that pass through."""
+        mine: list[tuple[Header, bytes]] = []
+        for body in bodies:
+            header = chunk.read_header(body)
+            if header.kind in _TO_SINK or header.flags & chunk.CARRIED:
+                yield self.wiring.system_key, body
+            elif self.wiring.stage_of_task(header.target) != self.stage.index:
+                yield self.keys[header.target], body
+            elif header.kind == Kind.CLOCK:
+                if header.count:
+                    self.ticks.add(header.target)
+            else:
+                mine.append((header, body))
+        mine.sort(key=lambda item: (item[0].source, item[0].sequence))
+        for header, body in mine:
+            self.inputs.setdefault(header.target, []).append(self._decode(header, body))
+
+    def _decode(self, header: Header, body: bytes) -> Input:
+        stream = self.wiring.streams[header.stream]
+        anchors = chunk.read_anchors(header, body)
+        values = chunk.read_batch(anchors.payload) if header.kind == Kind.ARROW else chunk.read_rows(header, anchors.payload)
+        delivery = TupleDelivery(
+            stream.component, stream.stream, header.source, stream.fields, anchors.roots, anchors.edges  # type: ignore[arg-type]
+        )
+        return self._as_consumed(header.target, stream, delivery, values, header.count)
+
+    def _as_consumed(
+        self, task: int, stream: StreamInfo, delivery: TupleDelivery, values: object, rows: int
+    ) -> Input:
+        """Converts between tuples and batches where producer and consumer differ."""
+        consumer = self.wiring.component(task)
+        if consumer.kind is ComponentKind.BATCH_BOLT:
+            if not isinstance(values, pa.RecordBatch):
+                try:
+                    values = to_batch(list(stream.fields), values)  # type: ignore[arg-type]
+                except pa.ArrowException as error:
+                    raise ComponentError(
+                        consumer.id,
+                        task,
+                        "execute",
+                        f"the tuples of stream {stream.stream!r} from {stream.component!r} don't fit in Arrow "
+                        f"columns, which a BatchBolt needs: {error}",
+                    ) from error
+        elif isinstance(values, pa.RecordBatch):
+            values = to_rows(values)
+        return Input(delivery, values, rows)
+
+    def execute(self) -> Iterator[Row]:
+        """Executes the components in order; yields what leaves the stage."""
+        for component_id in self.stage.components:
+            component = self.wiring.plan.components[component_id]
+            if component.kind is ComponentKind.SPOUT:
+                continue
+            for task in component.tasks:
+                inputs = self.inputs.pop(task, [])
+                if task in self.ticks:
+                    inputs.append(self._tick(component_id))
+                if inputs:
+                    yield from self._execute_task(task, inputs)
+        yield from self._fold_rows()
+        if self.reports:
+            yield self.report(self.reports)
+
+    def _tick(self, component: str) -> Input:
+        rate = self.wiring.conf(component)["topology.tick.tuple.freq.secs"]
+        return Input(TupleDelivery(SYSTEM_COMPONENT, TICK_STREAM, SYSTEM_TASK, _TICK_FIELDS), [(rate,)], 1)
+
+    def _execute_task(self, task: int, inputs: list[Input]) -> Iterator[Row]:
+        component = self.wiring.component(task)
+        ids = EdgeIds(self.worker.spec.storm_id, self.info.batch, self.info.partition, task)
+        seed = mix64(self.info.batch)
+        if component.stateless:
+            cached = self.worker.tasks.get(task)
+            if cached is None:
+                cached = self.worker.tasks[task] = CachedTask(self.worker.prepare(task), None)
+            execution = cached.bolt.execute(inputs, ids, seed)
+        else:
+            execution = self._execute_stateful(task, inputs, ids, seed)
+        for sealed in execution.sealed:
+            box = sealed.box
+            if box.delivery is Delivery.LOCAL:
+                self.inputs.setdefault(box.target, []).append(self._local(task, sealed))
+            else:
+                body = encode_sealed(sealed, component.id, task, next(self.sequence))
+                carried = box.delivery is Delivery.CARRIED
+                yield (self.wiring.system_key if carried else self.keys[box.target]), body
+        self.folds += execution.folds
+        self.reports.append(_metrics(component.id, task, execution))
+        self.reports += [Failure.of(error, fatal=False) for error in execution.errors]
+
+    def _local(self, task: int, sealed: Sealed) -> Input:
+        stream = sealed.box.stream
+        delivery = TupleDelivery(stream.component, stream.stream, task, stream.fields, sealed.roots, sealed.edges)  # type: ignore[arg-type]
+        rows = sealed.values.num_rows if isinstance(sealed.values, pa.RecordBatch) else len(sealed.values)
+        return self._as_consumed(sealed.box.target, stream, delivery, sealed.values, rows)
+
+    def _execute_stateful(self, task: int, inputs: list[Input], ids: EdgeIds, seed: int) -> Execution:
+        """Executes a task whose instance is a cache over the state store.
+
+        State variable `version` names the snapshot in `snapshot` by random bytes: a number would not do, since a
+        failed attempt and its repetition would give different states the same number.
+        """
+        assert self.state is not None
+        version = self.state.get("version")
+        bolt = self._instance_at(task, version)
+        cached = self.worker.tasks[task]
+        before = bolt.snapshot
+        cached.valid = False
+        execution = bolt.execute(inputs, ids, seed)
+        assert bolt.snapshot is not None
+        if version is None or bolt.snapshot != before:
+            cached.version = os.urandom(8)
+            self.state.put("snapshot", bolt.snapshot)
+            self.state.put("version", cached.version)
+        cached.valid = True
+        return execution
+
+    def _instance_at(self, task: int, version: bytes | None) -> BoltTask:
+        cached = self.worker.tasks.get(task)
+        if cached is not None and cached.valid and cached.version == version:
+            return cached.bolt
+        if cached is None or version is None:
+            cached = self.worker.tasks[task] = CachedTask(self.worker.prepare(task), None)
+        if version is not None:
+            assert self.state is not None
+            cached.valid = False
+            snapshot = self.state.get("snapshot")
+            assert snapshot is not None, "a version without a snapshot"
+            cached.bolt.restore(snapshot)
+            cached.version, cached.valid = version, True
+        return cached.bolt
+
+    def _fold_rows(self) -> Iterator[Row]:
+        ackers = self.worker.spec.plan.acker_tasks
+        if not self.folds or not ackers:
+            return
+        roots, xors, marks = acker.fold(
+            np.concatenate([part.roots for part in self.folds]),
+            np.concatenate([part.xors for part in self.folds]),
+            np.concatenate([part.marks for part in self.folds]),
+        )
+        # What cancelled out within this execution need not travel.
+        news = (xors != 0) | (marks != 0)
+        roots, xors, marks = roots[news], xors[news], marks[news]
+        for task, (part_roots, part_xors, part_marks) in split_by_acker(ackers, roots, xors, marks):
+            yield self.keys[task], chunk.encode_acks(part_roots, part_xors, part_marks, target=task, source=-1)
+
+    def report(self, records: list[TaskMetrics | Failure]) -> Row:
+        """Returns a row for the sink."""
+        return self.wiring.system_key, chunk.encode_report(records, source=self.stage.index)
+
+
+def split_by_acker(
+    ackers: tuple[int, ...], roots: chunk.U64Array, xors: chunk.U64Array, marks: acker.U8Array
+) -> Iterator[tuple[int, tuple[chunk.U64Array, chunk.U64Array, acker.U8Array]]]:
+    """Yields (acker task, its share): root modulo the number of ackers, as Storm's fields grouping on the root."""
+    if len(ackers) == 1:
+        if len(roots):
+            yield ackers[0], (roots, xors, marks)
+        return
+    owner = roots % np.uint64(len(ackers))
+    for index, task in enumerate(ackers):
+        mine = owner == index
+        if mine.any():
+            yield task, (roots[mine], xors[mine], marks[mine])
+
+
+def encode_sealed(sealed: Sealed, component: str, task: int, sequence: int) -> bytes:
+    """Returns a box as a chunk.
+
+    Raises:
+        TupleError: a value can't be pickled; the message names its field.
+    """
+    box = sealed.box
+    flags = chunk.CARRIED if box.delivery is Delivery.CARRIED else 0
+    encode = chunk.encode_arrow if isinstance(sealed.values, pa.RecordBatch) else chunk.encode_tuples
+    try:
+        return encode(
+            sealed.values,
+            sealed.roots,
+            sealed.edges,
+            target=box.target,
+            source=task,
+            sequence=sequence,
+            stream=box.stream.index,
+            flags=flags,
+        )
+    except (pickle.PicklingError, TypeError, AttributeError, RecursionError) as error:
+        for values in sealed.values:
+            for field, value in zip(box.stream.fields, values, strict=True):
+                try:
+                    pickling.dumps(value)
+                except Exception as reason:
+                    raise TupleError(
+                        f"{component!r} (task {task}) emitted a value for field {field!r} of stream "
+                        f"{box.stream.stream!r} that can't be pickled: {reason} (given {value!r:.100})"
+                    ) from error
+        raise
+
+
+def _metrics(component: str, task: int, execution: Execution) -> TaskMetrics:
+    return TaskMetrics(
+        component,
+        task,
+        execution.executed,
+        execution.acked,
+        execution.failed,
+        dict(execution.emitted),
+        execution.seconds,
+    )
+
+
+def execute_ackers(
+    wiring: Wiring, bodies: Iterable[bytes], state: StateAccess, timeout_ms: int, timeouts: bool
+) -> Iterator[Row]:
+    """Yields what the acker stage makes of the chunks of one key: outcomes, and all that is meant for the sink."""
+    parts: list[acker.Contribution] = []
+    clock = task = None
+    for body in bodies:
+        header = chunk.read_header(body)
+        if header.kind == Kind.ACKS:
+            parts.append(acker.Contribution(*chunk.read_acks(header, body), epoch=header.sequence // timeout_ms))
+            task = header.target
+        elif header.kind == Kind.CLOCK:
+            clock, task = header.sequence, header.target
+        else:
+            yield wiring.system_key, body
+    if task is None or clock is None:
+        return
+    pending = acker.AckerState.load(state.get("pending") or b"", timeouts)
+    had = len(pending)
+    outcome = pending.apply(parts, clock // timeout_ms)
+    if len(pending):
+        state.put("pending", pending.dump())
+    elif had:
+        state.clear("pending")
+    if len(outcome.roots):
+        yield wiring.system_key, chunk.encode_outcome(outcome.roots, outcome.codes, source=task)

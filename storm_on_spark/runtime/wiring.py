@@ -1,0 +1,112 @@
+"""What a running task needs to know of the plan, as tables.
+
+A plan says which edges exist; the hot path asks "who consumes stream 3 of this task". `Wiring` answers such questions
+and is built once per process from the plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from storm_on_spark.api.config import effective_conf
+from storm_on_spark.api.fields import Fields
+from storm_on_spark.api.grouping import Grouping
+from storm_on_spark.plan.model import Delivery, PhysicalPlan, PlannedComponent, StageKind
+
+
+@dataclass(frozen=True)
+class StreamInfo:
+    """One declared stream; `index` names it in chunk headers."""
+
+    index: int
+    component: str
+    stream: str
+    fields: Fields
+    direct: bool
+
+
+@dataclass(frozen=True)
+class Subscription:
+    """One consumer of a stream."""
+
+    target: str
+    tasks: tuple[int, ...]
+    grouping: Grouping
+    delivery: Delivery
+
+
+class Wiring:
+    """Lookup tables over a plan.
+
+    Args:
+        plan: the plan, with partitions assigned.
+    """
+
+    def __init__(self, plan: PhysicalPlan) -> None:
+        self.plan = plan
+        #: All streams by index; the order is that of component id and stream id, so it is the same everywhere.
+        self.streams: list[StreamInfo] = []
+        self._by_name: dict[tuple[str, str], StreamInfo] = {}
+        for component in sorted(plan.components):
+            for stream, spec in sorted(plan.topology[component].streams.items()):
+                info = StreamInfo(len(self.streams), component, stream, spec.fields, spec.direct)
+                self.streams.append(info)
+                self._by_name[component, stream] = info
+        self._subscriptions: dict[tuple[str, str], list[Subscription]] = {}
+        for edge in plan.edges:
+            target = plan.components[edge.target]
+            self._subscriptions.setdefault((edge.source, edge.stream), []).append(
+                Subscription(edge.target, target.tasks, edge.grouping, edge.delivery)
+            )
+        self.component_of: dict[int, str] = {
+            task: component.id for component in plan.components.values() for task in component.tasks
+        }
+        self._confs: dict[str, dict[str, object]] = {}
+
+    def component(self, task: int) -> PlannedComponent:
+        """Returns the component that owns `task`."""
+        return self.plan.components[self.component_of[task]]
+
+    def stream(self, component: str, stream: str) -> StreamInfo | None:
+        """Returns a declared stream, or None."""
+        return self._by_name.get((component, stream))
+
+    def streams_of(self, component: str) -> list[StreamInfo]:
+        """Returns the streams that a component declares."""
+        return [info for info in self.streams if info.component == component]
+
+    def subscriptions(self, component: str, stream: str) -> list[Subscription]:
+        """Returns the consumers of a stream."""
+        return self._subscriptions.get((component, stream), [])
+
+    def conf(self, component: str) -> Mapping[str, object]:
+        """Returns the configuration that a component sees: the topology's under its own."""
+        if component not in self._confs:
+            own = self.plan.topology[component].conf
+            self._confs[component] = effective_conf(self.plan.conf, own)
+        return self._confs[component]
+
+    def stage_of_task(self, task: int) -> int | None:
+        """Returns the index of the stage that executes `task`; None for a task that is not in the plan."""
+        if task in self.plan.acker_tasks:
+            return self.plan.stages[-1].index
+        component = self.component_of.get(task)
+        return None if component is None else self.plan.components[component].stage
+
+    def acker_of(self, root: int) -> int:
+        """Returns the acker task that is responsible for a root."""
+        ackers = self.plan.acker_tasks
+        return ackers[root % len(ackers)]
+
+    @property
+    def system_key(self) -> int:
+        """The key of rows that are meant for the sink: that of the first acker, or of any task without ackers."""
+        plan = self.plan
+        task = plan.acker_tasks[0] if plan.acker_tasks else max(plan.keys)
+        return plan.keys[task]
+
+    @property
+    def has_acker_stage(self) -> bool:
+        """Whether the plan ends in an acker stage."""
+        return self.plan.stages[-1].kind is StageKind.ACKER

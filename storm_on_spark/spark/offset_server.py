@@ -1,0 +1,72 @@
+"""The coordinator's ear for the streaming source: a Unix socket in a folder that only this user can enter."""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+import socket
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from storm_on_spark.runtime.offsets import Offset
+
+log = logging.getLogger(__name__)
+
+_MAX_LINE = 1 << 20
+
+
+class OffsetServer:
+    """Answers each line, an offset in JSON, with the offset at which the next micro-batch ends.
+
+    Args:
+        poll: the coordinator's `poll`.
+    """
+
+    def __init__(self, poll: Callable[[Offset], Offset]) -> None:
+        self._poll = poll
+        self._folder = Path(tempfile.mkdtemp(prefix="storm-on-spark-"))
+        self.path = str(self._folder / "offsets")
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(self.path)
+        self._listener.listen()
+        self._connections: list[socket.socket] = []
+        self._threads = [threading.Thread(target=self._accept, name="offset-server", daemon=True)]
+        self._threads[0].start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            self._connections.append(connection)
+            thread = threading.Thread(target=self._serve, args=(connection,), name="offset-poll", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        try:
+            with connection, connection.makefile("rwb") as line:
+                while request := line.readline(_MAX_LINE):
+                    answer = self._poll(Offset.from_json(json.loads(request)))
+                    line.write(json.dumps(answer.to_json()).encode() + b"\n")
+                    line.flush()
+        except OSError:
+            return  # the source's process is gone; so is its query
+        except Exception:
+            log.exception("an offset could not be given")
+
+    def close(self) -> None:
+        """Stops answering and removes the socket; returns when all threads have ended."""
+        for end in (self._listener, *self._connections):
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass  # not connected, or closed by the other side
+            end.close()
+        for thread in self._threads:
+            thread.join()
+        shutil.rmtree(self._folder, ignore_errors=True)

@@ -1,0 +1,195 @@
+"""A running topology: Spark's streaming query, and what belongs to it."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql.streaming.query import StreamingQuery
+
+from storm_on_spark.api.errors import TopologyFailedError
+from storm_on_spark.api.info import TopologyInfo, TopologyStatus
+from storm_on_spark.runtime.coordinator import Coordinator
+
+_WATCH_SECONDS = 0.1
+
+
+class TopologyQuery(StreamingQuery):
+    """A topology that runs as a streaming query.
+
+    It is what `pyspark` returns for a query, so notebooks and tools treat it as one, plus what Storm knows of a
+    topology. A finite topology ends by itself when all spouts are exhausted and nothing is pending.
+
+    Don't make one yourself; `CompiledTopology.start` returns it.
+    """
+
+    def __init__(
+        self,
+        query: StreamingQuery,
+        name: str,
+        message_timeout_secs: float,
+        coordinator: Coordinator,
+        release: contextlib.ExitStack,
+    ) -> None:
+        super().__init__(query._jsq)
+        self._topology = name
+        self.message_timeout_secs = message_timeout_secs
+        self._coordinator = coordinator
+        self._release = release
+        self._started = time.monotonic()
+        self._ended: float | None = None
+        self._failure: TopologyFailedError | None = None
+        self._status: TopologyStatus | None = None
+        self._lock = threading.Lock()
+        self._done = threading.Event()
+        self._watcher = threading.Thread(target=self._watch, name=f"topology-{name}", daemon=True)
+
+    def watch(self) -> None:
+        """Begins to watch the query; called once by whoever started it."""
+        self._watcher.start()
+
+    # --- Storm's side -----------------------------------------------------------------------------------------------
+
+    def status_info(self) -> TopologyInfo:
+        """Returns status and counters as of now."""
+        metrics = self._coordinator.metrics
+        totals = metrics.spout_totals()
+        status = self._status or ("ACTIVE" if self._coordinator.active else "INACTIVE")
+        return TopologyInfo(
+            name=self._topology,
+            status=status,
+            uptime_secs=(self._ended or time.monotonic()) - self._started,
+            emitted=totals.emitted,
+            acked=totals.acked,
+            failed=totals.failed,
+            pending=totals.pending,
+            complete_latency_ms=metrics.latencies.summary(),
+            components=metrics.components(),
+            error=None if self._failure is None else self._failure.reason,
+        )
+
+    def activate(self) -> None:
+        """Lets the spouts emit again."""
+        self._coordinator.set_active(True)
+
+    def deactivate(self) -> None:
+        """Stops the spouts from emitting; what is under way goes on."""
+        self._coordinator.set_active(False)
+
+    def drain(self, timeout: float | None = None) -> bool:
+        """Deactivates the spouts and waits until everything that they emitted is acked or failed.
+
+        Args:
+            timeout: the longest wait in seconds; None for no limit.
+
+        Returns:
+            Whether nothing is left under way.
+        """
+        self.deactivate()
+        return self.wait_until(self._coordinator.drained, timeout)
+
+    def wait_until(self, condition: Callable[[], bool], timeout: float | None = None) -> bool:
+        """Waits until `condition` holds or the topology has ended; returns whether it holds."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while not condition():
+            if self._done.is_set() or (deadline is not None and time.monotonic() > deadline):
+                return condition()
+            self._done.wait(0.05)
+        return True
+
+    @property
+    def failure(self) -> TopologyFailedError | None:
+        """Why the topology failed; None if it did not."""
+        return self._failure
+
+    def fail(self, reason: str, trace: str) -> None:
+        """Ends the topology as failed; the first reason counts. Any thread may call it."""
+        with self._lock:
+            if self._failure is None and self._status is None:
+                self._failure = TopologyFailedError(self._topology, reason)
+                if trace:
+                    self._failure.add_note(trace) if hasattr(self._failure, "add_note") else None
+
+    # --- Spark's side -----------------------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """Ends the topology at once, and returns when nothing of it is left running."""
+        with self._lock:
+            if self._status is None and self._failure is None:
+                self._status = "KILLED"
+        if not self._done.is_set():
+            self._stop_query()
+        if threading.current_thread() is not self._watcher:
+            self._done.wait()
+
+    def awaitTermination(self, timeout: float | None = None) -> bool | None:  # type: ignore[override]  # noqa: N802
+        """Waits for the end of the topology, as `StreamingQuery.awaitTermination`.
+
+        Args:
+            timeout: the longest wait in seconds; None for no limit.
+
+        Returns:
+            Whether the topology has ended; None without `timeout`.
+
+        Raises:
+            TopologyFailedError: it ended with an error.
+        """
+        ended = self._done.wait(timeout)
+        if ended and self._failure is not None:
+            raise self._failure
+        return None if timeout is None else ended
+
+    @property
+    def isActive(self) -> bool:  # noqa: N802
+        """Whether the topology has not ended yet."""
+        return not self._done.is_set()
+
+    def exception(self) -> Any:
+        """Returns the error that the topology ended with, or None."""
+        return self._failure
+
+    def _stop_query(self) -> None:
+        with contextlib.suppress(Exception):
+            # A query that fails while it stops has said why; what counts is that it ends.
+            super().stop()
+
+    def _watch(self) -> None:
+        while True:
+            if self._coordinator.completed.is_set():
+                with self._lock:
+                    if self._failure is None and self._status is None:
+                        self._status = "COMPLETED"
+                self._stop_query()
+            elif self._failure is not None:
+                self._stop_query()
+            try:
+                if super().awaitTermination(_WATCH_SECONDS):
+                    break
+            except StreamingQueryException as error:
+                self.fail(_reason(error), str(error))
+                break
+            except Exception as error:  # the JVM is gone
+                self.fail(f"Spark is gone: {type(error).__name__}", str(error))
+                break
+        with self._lock:
+            if self._failure is not None:
+                self._status = "FAILED"
+            elif self._status is None:
+                self._status = "KILLED"
+        self._ended = time.monotonic()
+        try:
+            self._release.close()
+        finally:
+            self._done.set()
+
+
+def _reason(error: StreamingQueryException) -> str:
+    """Returns the innermost cause of a query's failure as one line."""
+    causes = [line.strip() for line in str(error).splitlines() if line.strip()]
+    python = [line for line in causes if line.startswith(("storm_on_spark.", "pyspark.errors"))]
+    chosen = (python or causes or ["unknown"])[-1 if python else 0]
+    return f"the Spark query failed: {chosen[:500]}"

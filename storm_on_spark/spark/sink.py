@@ -1,0 +1,63 @@
+"""The sink: one action per micro-batch."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from pyspark.sql import DataFrame
+
+from storm_on_spark.api.errors import StormError
+from storm_on_spark.runtime import chunk
+from storm_on_spark.runtime.chunk import Kind
+from storm_on_spark.runtime.coordinator import Coordinator
+from storm_on_spark.runtime.report import Failure
+
+log = logging.getLogger(__name__)
+
+
+class Sink:
+    """Takes what comes out of the last stage: outcomes, carried tuples, reports.
+
+    Args:
+        coordinator: hears of outcomes and carried tuples.
+        on_failure: called with (reason, trace) when the topology must end.
+    """
+
+    def __init__(self, coordinator: Coordinator, on_failure: Callable[[str, str], None]) -> None:
+        self._coordinator = coordinator
+        self._on_failure = on_failure
+
+    def __call__(self, frame: DataFrame, batch: int) -> None:
+        """Runs the micro-batch; what it raises keeps Spark from committing it."""
+        outcomes: list[bytes] = []
+        carried: list[bytes] = []
+        reports: list[object] = []
+        for row in frame.select("body").collect():
+            body = bytes(row[0])
+            header = chunk.read_header(body)
+            if header.kind == Kind.OUTCOME:
+                outcomes.append(body)
+            elif header.kind == Kind.REPORT:
+                reports += chunk.read_report(body)
+            elif header.flags & chunk.CARRIED:
+                carried.append(body)
+            else:
+                raise StormError(f"a chunk for task {header.target} reached the sink (kind {header.kind})")
+        for report in reports:
+            if isinstance(report, Failure) and report.fatal:
+                self._coordinator.metrics.add_failure(report)
+                self._on_failure(report.message, report.trace)
+                raise StormError(report.message)
+        try:
+            self._coordinator.deliver(batch, outcomes, carried)
+        except OSError as error:
+            reason = f"the checkpoint can't be written: {error}"
+            self._on_failure(reason, "")
+            raise StormError(reason) from error
+        for report in reports:
+            if isinstance(report, Failure):
+                self._coordinator.metrics.add_failure(report)
+                log.warning("%s", report.message)
+            else:
+                self._coordinator.metrics.add_bolt(report)  # type: ignore[arg-type]
