@@ -1,7 +1,7 @@
 """Finds the Java that Spark runs on: 17 or 21.
 
-Nothing but the standard library is imported at the top, so that `python -I storm_on_spark/spark/java.py` can say
-what is missing before anything is installed.
+Nothing but the standard library is imported at the top, so that `python -I storm_on_spark/spark/java.py` can
+say what is missing before anything is installed.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def parse_major(text: str) -> int | None:
 
 
 def installed_javas(env: Mapping[str, str]) -> Iterator[Java]:
-    """Yields the installations in the order in which a user would expect them to count: JAVA_HOME, PATH, the rest."""
+    """Yields the installations in the order in which they count: JAVA_HOME, PATH, where systems put them."""
     homes: list[Path] = []
     if env.get("JAVA_HOME"):
         homes.append(Path(env["JAVA_HOME"]))
@@ -78,7 +78,9 @@ def installed_javas(env: Mapping[str, str]) -> Iterator[Java]:
 
 def find_java(env: Mapping[str, str] | None = None) -> Java | None:
     """Returns the first supported installation, or None."""
-    return next((java for java in installed_javas(os.environ if env is None else env) if java.supported), None)
+    return next(
+        (java for java in installed_javas(os.environ if env is None else env) if java.supported), None
+    )
 
 
 def missing_sentence(env: Mapping[str, str] | None = None) -> str:
@@ -118,7 +120,9 @@ def _major_of(home: Path) -> int | None:
     except OSError:
         pass
     try:
-        done = subprocess.run([str(binary), "-version"], capture_output=True, text=True, timeout=20, check=False)
+        done = subprocess.run(
+            [str(binary), "-version"], capture_output=True, text=True, timeout=20, check=False
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     return parse_major(done.stderr + done.stdout)

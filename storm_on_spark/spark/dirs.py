@@ -1,0 +1,59 @@
+"""Where files of this machine's user go: caches, logs, temporary files. XDG's environment variables count."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from pathlib import Path
+
+_NAME = "storm-on-spark"
+
+
+def cache_dir() -> Path:
+    """Returns the folder for what can be fetched again."""
+    return _base("XDG_CACHE_HOME", ".cache") / _NAME
+
+
+def state_dir() -> Path:
+    """Returns the folder for what should last but belongs to nobody's project: logs."""
+    return _base("XDG_STATE_HOME", ".local/state") / _NAME
+
+
+def writable_dir(path: Path) -> bool:
+    """Makes `path`, with access for its owner only, and returns whether files can be put there."""
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError:
+        return False
+    return os.access(path, os.W_OK)
+
+
+def session_scratch() -> Path:
+    """Makes the folder for one session's temporary files, and removes those whose process is gone.
+
+    Spark removes its own files when it stops; after SIGKILL nobody does, so the next session cleans up.
+    """
+    root = Path(tempfile.gettempdir())
+    for left in root.glob(f"{_NAME}-*"):
+        owner = re.fullmatch(rf"{_NAME}-(\d+)-\w+", left.name)
+        if owner and not _alive(int(owner[1])):
+            shutil.rmtree(left, ignore_errors=True)
+    return Path(tempfile.mkdtemp(prefix=f"{_NAME}-{os.getpid()}-"))
+
+
+def _base(variable: str, default: str) -> Path:
+    # The specification says that a relative path is to be ignored.
+    value = os.environ.get(variable, "")
+    return Path(value) if Path(value).is_absolute() else Path.home() / default
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

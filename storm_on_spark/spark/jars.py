@@ -1,0 +1,222 @@
+"""Optional jars: fetched once, checked, cached, never required.
+
+Spark's wheel carries Ivy, which resolves from the public Maven repository with nothing but Java; where Ivy
+reaches nothing but `mvn` is set up (a company mirror in its settings), Maven fetches. What could not be had
+is not asked for again for a day, so an offline machine does not wait at every start.
+
+`python -m storm_on_spark.spark.jars` fetches all of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+from storm_on_spark.spark.dirs import cache_dir, writable_dir
+from storm_on_spark.spark.java import find_java
+
+_log = logging.getLogger(__name__)
+
+_RETRY_AFTER_SECS = 24 * 3600.0
+_PATIENCE_SECS = 40.0
+"""Most time that one resolver may take for one jar."""
+
+
+@dataclass(frozen=True)
+class Jar:
+    """One artifact of a Maven repository.
+
+    `sha256` is part of its identity: code is only put on Spark's class path when it is what was tested.
+    """
+
+    group: str
+    artifact: str
+    version: str
+    sha256: str
+
+    @property
+    def file_name(self) -> str:
+        """Its name in the cache."""
+        return f"{self.group}_{self.artifact}-{self.version}.jar"
+
+    def __str__(self) -> str:
+        return f"{self.group}:{self.artifact}:{self.version}"
+
+
+@dataclass(frozen=True)
+class JarSet:
+    """Jars that only make sense together, and what it costs to do without them."""
+
+    name: str
+    jars: tuple[Jar, ...]
+    without: str
+
+
+BARE_LOCAL_FS = JarSet(
+    name="bare local file system",
+    jars=(
+        Jar(
+            "com.globalmentor",
+            "hadoop-bare-naked-local-fs",
+            "0.1.0",
+            "e0cc30fb0531eb0b59468dc0abf5b257533d2365b5e9f45e795edd707aa78c62",
+        ),
+    ),
+    without="each micro-batch takes 100 to 200 ms longer, as Hadoop forks a shell for every checkpoint file",
+)
+
+ALL = (BARE_LOCAL_FS,)
+
+
+def cached(jars: JarSet, root: Path | None = None) -> tuple[Path, ...] | None:
+    """Returns the paths of the jars if the cache holds all of them, otherwise None."""
+    folder = _folder(root)
+    paths = tuple(folder / jar.file_name for jar in jars.jars)
+    return paths if all(_is(path, jar) for path, jar in zip(paths, jars.jars, strict=True)) else None
+
+
+def fetch(jars: JarSet, root: Path | None = None, *, now: float | None = None) -> tuple[Path, ...] | None:
+    """Returns the paths of the jars, fetched if the cache lacks them, or None where they can't be had.
+
+    The first time that they can't be had, a warning says what that costs. Several processes may call this at
+    once.
+
+    Args:
+        jars: what to fetch.
+        root: the cache; by default this user's.
+        now: seconds since the epoch.
+    """
+    found = cached(jars, root)
+    if found is not None:
+        return found
+    now = time.time() if now is None else now
+    folder = _folder(root)
+    refused = folder / f"{jars.jars[0].artifact}.unavailable"
+    try:
+        if now - refused.stat().st_mtime < _RETRY_AFTER_SECS:
+            return None
+    except OSError:
+        pass
+    if not (writable_dir(folder) and all(_fetch_one(jar, folder) for jar in jars.jars)):
+        with contextlib.suppress(OSError):
+            refused.touch()
+            os.utime(refused, (now, now))
+        _log.warning(
+            "Spark runs without the jar of the %s, which can't be fetched here: %s.", jars.name, jars.without
+        )
+        return None
+    refused.unlink(missing_ok=True)
+    return cached(jars, root)
+
+
+def _folder(root: Path | None) -> Path:
+    return cache_dir() / "jars" if root is None else root
+
+
+def _fetch_one(jar: Jar, folder: Path) -> bool:
+    if _is(folder / jar.file_name, jar):
+        return True
+    # Inside the cache, so that the rename at the end stays within one file system and is atomic.
+    with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as scratch:
+        for resolve in (_with_ivy, _with_maven):
+            path = resolve(jar, Path(scratch))
+            if path is None:
+                continue
+            if _is(path, jar):
+                path.replace(folder / jar.file_name)
+                return True
+            _log.warning("%s was fetched but is not the file that was tested: not used.", jar)
+    return False
+
+
+def _is(path: Path, jar: Jar) -> bool:
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return False
+    return hashlib.sha256(content).hexdigest() == jar.sha256 and zipfile.is_zipfile(path)
+
+
+def _with_ivy(jar: Jar, scratch: Path) -> Path | None:
+    java, ivy = find_java(), _ivy_jar()
+    if java is None or ivy is None:
+        return None
+    settings = scratch / "ivysettings.xml"
+    settings.write_text(
+        '<ivysettings><settings defaultResolver="central"/><resolvers>'
+        '<ibiblio name="central" m2compatible="true"/></resolvers></ivysettings>'
+    )
+    out = scratch / "ivy"
+    command = [
+        *(str(java.home / "bin" / "java"), "-jar", str(ivy), "-warn", "-settings", str(settings)),
+        *("-cache", str(scratch / "ivy-cache"), "-types", "jar", "-confs", "default", "-notransitive"),
+        *("-dependency", jar.group, jar.artifact, jar.version),
+        *("-retrieve", f"{out}/[artifact]-[revision].[ext]"),
+    ]
+    return _run(command, out / f"{jar.artifact}-{jar.version}.jar")
+
+
+def _with_maven(jar: Jar, scratch: Path) -> Path | None:
+    maven = shutil.which("mvn")
+    if maven is None:
+        return None
+    pom, out = scratch / "pom.xml", scratch / "mvn"
+    pom.write_text(
+        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
+        "<groupId>storm-on-spark</groupId><artifactId>jars</artifactId><version>1</version>"
+        "<packaging>pom</packaging><dependencies><dependency>"
+        f"<groupId>{escape(jar.group)}</groupId><artifactId>{escape(jar.artifact)}</artifactId>"
+        f"<version>{escape(jar.version)}</version><exclusions><exclusion><groupId>*</groupId>"
+        "<artifactId>*</artifactId></exclusion></exclusions></dependency></dependencies></project>"
+    )
+    command = [
+        *(maven, "--batch-mode", "--quiet", "--file", str(pom)),
+        *("dependency:copy-dependencies", f"-DoutputDirectory={out}"),
+    ]
+    return _run(command, out / f"{jar.artifact}-{jar.version}.jar")
+
+
+def _ivy_jar() -> Path | None:
+    # pyspark is located, not imported: importing it takes longer than looking into the cache.
+    from importlib.util import find_spec
+
+    spec = find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        return None
+    return next(iter(sorted((Path(spec.origin).parent / "jars").glob("ivy-*.jar"))), None)
+
+
+def _run(command: list[str], product: Path) -> Path | None:
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PATIENCE_SECS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        _log.debug("%s: %s", command[0], error)
+        return None
+    _log.debug(
+        "%s: exit code %s: %s", command[0], done.returncode, done.stdout[-2000:].decode(errors="replace")
+    )
+    return product if done.returncode == 0 and product.is_file() else None
+
+
+def main() -> int:
+    """Fetches every jar set; the exit code tells whether all are there."""
+    logging.basicConfig(format="%(message)s", stream=sys.stderr)
+    missing = [jars.name for jars in ALL if fetch(jars) is None]
+    return 1 if missing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,111 @@
+"""What Java and the Python workers say: into files of bounded size, not onto the terminal.
+
+A session writes two files side by side: `NAME.log` is Spark's own log, rolled by log4j; `NAME.out` is what
+the JVM and the Python workers print. A line that a bolt prints goes to the terminal as well: workers mark
+their lines with `MARK` (see `storm_on_spark.worker_daemon`), so no guess is needed to tell them from Java's
+noise.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+import threading
+from collections import deque
+from collections.abc import Callable
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import BinaryIO
+
+from storm_on_spark.spark.dirs import state_dir, writable_dir
+from storm_on_spark.worker_daemon import MARK
+
+LOG4J_CONFIGURATION = Path(__file__).with_name("log4j2.properties")
+
+_KEPT_SESSIONS = 20
+_MAX_OUT_BYTES = 10 * 1024 * 1024
+
+
+def new_log_file(folder: Path | None = None) -> Path:
+    """Returns the log file for a new session, and removes those of the oldest sessions."""
+    folder = state_dir() / "logs" if folder is None else folder
+    if not writable_dir(folder):
+        folder = Path(tempfile.gettempdir()) / f"storm-on-spark-logs-{os.getuid()}"
+        if not writable_dir(folder):
+            folder = Path(tempfile.mkdtemp(prefix="storm-on-spark-logs-"))
+    for old in sorted(folder.glob("*.log"), reverse=True)[_KEPT_SESSIONS - 1 :]:
+        for file in folder.glob(f"{old.stem}.*"):
+            with contextlib.suppress(OSError):
+                file.unlink()
+    stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%S")
+    return folder / f"{stamp}-{os.getpid()}.log"
+
+
+class OutputPump(threading.Thread):
+    """Copies what the JVM prints into `file`, and marked lines to `show` too. Ends when the JVM has ended.
+
+    Args:
+        source: read end of the JVM's standard output and error.
+        file: where every line goes; at `max_bytes` it starts anew, and what was there is kept as `file` +
+            `.1`.
+        show: gets each marked line, without the mark; by default they go to standard error.
+        max_bytes: size of one part.
+    """
+
+    def __init__(
+        self,
+        source: BinaryIO,
+        file: Path,
+        show: Callable[[str], None] | None = None,
+        max_bytes: int = _MAX_OUT_BYTES,
+    ) -> None:
+        # A daemon thread: the JVM outlives the interpreter's last statement and must not hold it up.
+        super().__init__(name="storm-on-spark-jvm-output", daemon=True)
+        self._source = source
+        self._file = file
+        self._show = _to_stderr if show is None else show
+        self._max_bytes = max_bytes
+        self._tail: deque[str] = deque(maxlen=20)
+
+    @property
+    def tail(self) -> list[str]:
+        """The last lines that were not marked: why the JVM did not start."""
+        return list(self._tail)
+
+    def run(self) -> None:
+        """Copies until the end."""
+        out, size = self._open(), 0
+        try:
+            # A limit, since one endless line must not fill the memory.
+            while line := self._source.readline(1 << 16):
+                marked = line.startswith(MARK)
+                text = line.removeprefix(MARK)
+                out.write(text)
+                out.flush()
+                size += len(text)
+                if marked:
+                    self._show(text.decode(errors="replace"))
+                else:
+                    self._tail.append(text.decode(errors="replace").rstrip())
+                if size > self._max_bytes:
+                    out.close()
+                    self._file.replace(self._file.with_name(self._file.name + ".1"))
+                    out, size = self._open(), 0
+        except (OSError, ValueError):
+            # The disk is full or the terminal is gone. Go on reading: a JVM that can't print stands still.
+            with contextlib.suppress(OSError, ValueError):
+                while self._source.read(1 << 16):
+                    pass
+        finally:
+            with contextlib.suppress(OSError):
+                out.close()
+
+    def _open(self) -> BinaryIO:
+        return os.fdopen(os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")
+
+
+def _to_stderr(line: str) -> None:
+    sys.stderr.write(line)
+    sys.stderr.flush()

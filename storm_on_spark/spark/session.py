@@ -1,0 +1,320 @@
+"""Starts and stops a local SparkSession that has all that a topology wants and leaves the terminal clean."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import re
+import shutil
+import site
+import subprocess
+import sys
+import sysconfig
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from storm_on_spark.api.errors import SetupError
+from storm_on_spark.spark import jars
+from storm_on_spark.spark.dirs import session_scratch
+from storm_on_spark.spark.java import Java, require_java
+from storm_on_spark.spark.logs import LOG4J_CONFIGURATION, OutputPump, new_log_file
+from storm_on_spark.spark.settings import (
+    BARE_FS_CLASS,
+    BARE_FS_KEY,
+    STACK_SIZE,
+    check_session,
+    required_settings,
+    settings_applied,
+    with_attempts,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = [
+    "check_session",
+    "local_session",
+    "log_file",
+    "required_settings",
+    "settings_applied",
+    "stop_session",
+]
+
+_LOG_KEY = "spark.stormOnSpark.logFile"
+_STOP_SECS = 20.0
+
+_lock = threading.Lock()
+_latest_log: Path | None = None
+_pump: OutputPump | None = None
+"""Of the JVM that we started; it ends when the JVM and the last Python worker have."""
+_scratch: Path | None = None
+"""That JVM's temporary files."""
+
+
+def local_session(master: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:
+    """Returns a SparkSession on this machine, made for topologies.
+
+    A process has at most one Spark context: if there is one already, its session is returned as it is. Under
+    `spark-submit`, or after an earlier session of somebody else, there is a JVM already: then what it was
+    started with counts, and ours is added. `check_session` says what such a session lacks.
+
+    Args:
+        master: `local[N]`, `local-cluster[...]` or a cluster's address; by default `local` with all cores. A
+            local master gets four attempts per task where it doesn't say otherwise.
+        conf: settings of Spark that go before ours.
+
+    Raises:
+        SetupError: no Java that Spark runs on, or Spark does not start; the message names the log file.
+    """
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    with _lock:
+        if SparkContext._active_spark_context is not None:  # noqa: SLF001 # no public way to ask
+            return SparkSession.builder.getOrCreate()
+        if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:  # noqa: SLF001
+            return _join(master, dict(conf or {}))
+        return _start(with_attempts(master or f"local[{cores()}]"), dict(conf or {}))
+
+
+def stop_session(spark: SparkSession) -> None:
+    """Stops `spark` and the JVM that `local_session` started for it, and removes its temporary files.
+
+    Returns when the JVM has ended, so nothing is left running. A session that somebody else started, with a
+    JVM of its own, is only stopped.
+    """
+    with _lock:
+        spark.stop()
+        if _pump is not None:
+            _end_jvm()
+
+
+def log_file(spark: SparkSession | None = None) -> Path | None:
+    """Returns where the log of `spark`, or of the session started last, is. None if we did not start it."""
+    if spark is None:
+        return _latest_log
+    name = spark.sparkContext.getConf().get(_LOG_KEY)
+    return None if name is None else Path(name)
+
+
+def cores() -> int:
+    """Returns how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _start(master: str, conf: dict[str, str]) -> SparkSession:
+    global _latest_log, _pump, _scratch
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    java = require_java()
+    log = _latest_log = new_log_file()
+    bare_fs = jars.fetch(jars.BARE_LOCAL_FS) if _on_this_machine(master) else None
+    scratch = _scratch = session_scratch()
+    _pump = None
+    try:
+        settings = _merged(_settings(master, log, scratch, bare_fs), conf)
+        # Only what the JVM must know before it runs goes on its command line, which other users can read.
+        launch = SparkConf(loadDefaults=False)
+        for key in ("spark.driver.memory", "spark.driver.extraJavaOptions", "spark.driver.extraClassPath"):
+            if key in settings:
+                launch.set(key, settings.pop(key))
+        reader, writer = os.pipe()
+        _pump = OutputPump(os.fdopen(reader, "rb"), log.with_suffix(".out"))
+        _pump.start()
+        output = {"stdout": writer, "stderr": writer}
+        with _environment(master, java, scratch):
+            try:
+                gateway = launch_gateway(launch, output)  # type: ignore[no-untyped-call] # PySpark's
+            finally:
+                os.close(writer)
+            SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 # the way to hand over a gateway
+            builder = SparkSession.builder.master(master)
+            for key, value in settings.items():
+                builder = builder.config(key, value)
+            return builder.getOrCreate()
+    except Exception as error:
+        # Before the JVM ends: the text of its exceptions is fetched from there.
+        reason = _why_not(error, log, _pump)
+        _end_jvm()
+        raise SetupError(reason) from error
+
+
+def _join(master: str | None, conf: dict[str, str]) -> SparkSession:
+    """Starts a session in a JVM that runs already, with our settings wherever it has none of its own."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.sql import SparkSession
+
+    SparkContext._ensure_initialized()  # noqa: SLF001 # connects: SparkConf sees spark-submit's settings
+    given = dict(SparkConf().getAll())
+    wanted = required_settings(bare_local_fs=given.get(BARE_FS_KEY) == BARE_FS_CLASS) | conf
+    builder = SparkSession.builder
+    if master is not None or "spark.master" not in given:
+        builder = builder.master(with_attempts(master or f"local[{cores()}]"))
+    for key, value in wanted.items():
+        if key not in given:
+            builder = builder.config(key, value)
+    try:
+        return builder.getOrCreate()
+    except Exception as error:
+        raise SetupError(f"Spark does not start: {_cause(error)}.") from error
+
+
+def _settings(master: str, log: Path, scratch: Path, bare_fs: tuple[Path, ...] | None) -> dict[str, str]:
+    settings = required_settings(bare_local_fs=bare_fs is not None) | {
+        "spark.app.name": "storm-on-spark",
+        "spark.driver.memory": "2g",
+        "spark.driver.extraJavaOptions": f"{STACK_SIZE} {_java_options(log, scratch)}",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.structuredLogging.enabled": "false",
+        "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
+        "spark.task.maxFailures": "4",
+        "spark.locality.wait": "0s",
+        "spark.python.daemon.module": "storm_on_spark.worker_daemon",
+        "spark.executorEnv.PYTHONPATH": os.pathsep.join(_user_path(sys.path)),
+        _LOG_KEY: str(log),
+    }
+    if bare_fs is not None:
+        paths = os.pathsep.join(map(str, bare_fs))
+        settings |= {"spark.driver.extraClassPath": paths, "spark.executor.extraClassPath": paths}
+    if _on_this_machine(master):
+        settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    if master.startswith("local-cluster"):
+        # A file per executor: two processes can't roll one.
+        name = str(log.with_name(f"{log.stem}-executor-{{{{EXECUTOR_ID}}}}.log"))
+        settings |= {
+            "spark.executor.extraJavaOptions": _java_options(Path(name), scratch),
+            "spark.executor.logs.rolling.strategy": "size",
+            "spark.executor.logs.rolling.maxSize": str(10 << 20),
+            "spark.executor.logs.rolling.maxRetainedFiles": "3",
+        }
+    return settings
+
+
+def _merged(ours: dict[str, str], theirs: Mapping[str, str]) -> dict[str, str]:
+    """Returns both, the user's before ours; lists of options and paths get longer instead."""
+    merged = {**ours, **theirs}
+    for key in ours.keys() & theirs.keys():
+        if key.endswith("JavaOptions"):
+            merged[key] = f"{ours[key]} {theirs[key]}"
+        elif key.endswith("ClassPath"):
+            merged[key] = os.pathsep.join((ours[key], theirs[key]))
+    return merged
+
+
+def _java_options(log: Path, scratch: Path) -> str:
+    properties = {
+        "log4j2.configurationFile": LOG4J_CONFIGURATION,
+        "storm.log.file": log,
+        "java.io.tmpdir": scratch,
+    }
+    return " ".join(f'"-D{key}={value}"' for key, value in properties.items())
+
+
+@contextlib.contextmanager
+def _environment(master: str, java: Java, scratch: Path) -> Iterator[None]:
+    """Sets what Spark reads from the environment while it starts; the JVM and its workers inherit it."""
+    wanted = {
+        "JAVA_HOME": str(java.home),
+        "PYSPARK_UDS_MODE": "true",
+        "SPARK_LOCAL_DIRS": str(scratch / "local"),
+    }
+    if _on_this_machine(master):
+        wanted |= {
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            # Workers here must be this interpreter: another one may lack the packages, or its pickles differ.
+            "PYSPARK_PYTHON": sys.executable,
+            "PYSPARK_DRIVER_PYTHON": sys.executable,
+            # Not that of another Spark which the user may have set up.
+            "SPARK_HOME": str(_spark_home(scratch)),
+        }
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name, old in before.items():
+            if old is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = old
+
+
+def _spark_home(scratch: Path) -> Path:
+    """Makes a SPARK_HOME of links to pyspark's: executors write `work/` into it, not into site-packages."""
+    import pyspark
+
+    home = scratch / "spark"
+    home.mkdir()
+    for entry in Path(pyspark.__file__).parent.iterdir():
+        if entry.name in ("bin", "sbin", "jars", "python", "conf", "examples", "licenses"):
+            (home / entry.name).symlink_to(entry)
+    return home
+
+
+def _user_path(path: Iterable[str]) -> list[str]:
+    """Returns the folders of `path` that a worker would not have by itself: the script's own, the user's."""
+    places = (*site.getsitepackages(), site.getusersitepackages(), *sysconfig.get_paths().values())
+    own = {Path(folder).resolve() for folder in places}
+    found: list[str] = []
+    for entry in path:
+        folder = Path(entry or ".").resolve()
+        if folder.is_dir() and not any(folder == known or known in folder.parents for known in own):
+            found.append(str(folder))
+    return list(dict.fromkeys(found))
+
+
+def _on_this_machine(master: str) -> bool:
+    return master.startswith("local")
+
+
+@atexit.register
+def _end_jvm() -> None:
+    """Ends the JVM that we started, if any, waits for it and removes its temporary files."""
+    global _pump, _scratch
+    if _scratch is None or f"-{os.getpid()}-" not in _scratch.name:
+        return  # Nothing runs, or this is a forked child of the process that it belongs to.
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway  # noqa: SLF001 # the owner of the JVM's process
+    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001 # the next session starts a JVM anew
+    if gateway is not None:
+        with contextlib.suppress(Exception):
+            gateway.shutdown()
+        _end(gateway.proc)
+    if _pump is not None:
+        _pump.join(_STOP_SECS)
+    shutil.rmtree(_scratch, ignore_errors=True)
+    _pump = _scratch = None
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    # Spark's gateway ends by itself when its standard input does.
+    if process.stdin is not None:
+        with contextlib.suppress(OSError):
+            process.stdin.close()
+    try:
+        process.wait(_STOP_SECS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _why_not(error: Exception, log: Path, pump: OutputPump | None) -> str:
+    said = [line for line in (pump.tail if pump else []) if line.strip() and "incubator" not in line]
+    cause = _cause(error, otherwise=said[0] if said else None)
+    return f"Spark does not start: {cause}. Details are in {log} and beside it in {log.stem}.out."
+
+
+def _cause(error: Exception, otherwise: str | None = None) -> str:
+    """Returns Java's exception in `error` in one line, else `otherwise`, else the first line of `error`."""
+    text = str(error)
+    java = re.search(r"^(?:: )?(?:Caused by: )?([\w.$]+(?:Exception|Error)): ([^\n]+)", text, re.MULTILINE)
+    if java is not None:
+        return f"{java[1].rpartition('.')[2]}: {java[2].rstrip('.')}"
+    return (otherwise or next(iter(text.strip().splitlines()), type(error).__name__)).rstrip(".")
