@@ -1,15 +1,17 @@
 """What the compiler produces: an immutable physical plan.
 
-A [PhysicalPlan][storm_on_spark.plan.model.PhysicalPlan] says, for one topology, which Spark stage executes which
-component, how each stream reaches its consumers, and which Spark partition each Storm task lives on. It knows
-nothing of pyspark; `storm_on_spark.spark` lowers it.
+A [PhysicalPlan][storm_on_spark.plan.model.PhysicalPlan] says, for one topology, which Spark stage executes
+which component, how each stream reaches its consumers, and which Spark partition each Storm task lives on. It
+knows nothing of pyspark; `storm_on_spark.spark` lowers it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import Enum
+from types import MappingProxyType
+from typing import Any
 
 from storm_on_spark.api.grouping import Grouping
 from storm_on_spark.api.topology import ComponentKind, Topology
@@ -74,13 +76,13 @@ class Stage:
     components: tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PhysicalPlan:
-    """The compiled topology.
+    """The compiled topology; immutable, equal by value, can be pickled if its components can.
 
     `keys` maps a task id to the integer that its rows carry: Spark's hash of that integer falls on
-    `placement[task]`, a partition in `range(partitions)`. All three are empty until the number of partitions is
-    known; see `storm_on_spark.plan.placement`.
+    `placement[task]`, a partition in `range(partitions)`. All three are empty until the number of partitions
+    is known; see `storm_on_spark.plan.placement`.
     """
 
     topology: Topology
@@ -93,6 +95,10 @@ class PhysicalPlan:
     placement: Mapping[int, int]
     keys: Mapping[int, int]
 
+    def __post_init__(self) -> None:
+        for name in _MAPPINGS:
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+
     def component_of(self, task: int) -> str:
         """Returns the id of the component that owns `task`.
 
@@ -103,3 +109,16 @@ class PhysicalPlan:
             if task in component.tasks:
                 return component.id
         raise KeyError(f"no component has task {task}")
+
+    def __repr__(self) -> str:
+        stages = (" ".join((stage.kind.value, *stage.components)) for stage in self.stages)
+        return f"PhysicalPlan({' | '.join(stages)})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The read-only views don't pickle; the dicts behind them do.
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values.update({name: dict(values[name]) for name in _MAPPINGS})
+        return (PhysicalPlan, tuple(values.values()))
+
+
+_MAPPINGS = ("conf", "components", "placement", "keys")

@@ -1,0 +1,274 @@
+"""What became of a topology: as a picture in text, as JSON, and as a Mermaid flowchart."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from storm_on_spark.api.constants import ACKER_COMPONENT
+from storm_on_spark.api.streams import DEFAULT_STREAM
+from storm_on_spark.api.topology import ComponentKind
+from storm_on_spark.plan.model import Delivery, Edge, PhysicalPlan, PlannedComponent, Stage, StageKind
+from storm_on_spark.plan.words import (
+    KINDS,
+    STAGES,
+    became,
+    counted,
+    of_tasks,
+    stream_of,
+    where_state_lives,
+    why_there,
+)
+
+_WIDTH = 100
+"""Where the list of placements is wrapped."""
+
+
+def explain_text(plan: PhysicalPlan) -> str:
+    """Returns the plan as a picture: the stages from top to bottom, and what flows between them.
+
+    Each box is one Spark stage with its components: their tasks, why they are there, and whether they have
+    state. A bolt that is fused hangs below the component that calls it. Each arrow is one Spark exchange,
+    beside it the groupings that it carries out.
+    """
+    parts = [_summary(plan), ""]
+    boxes = [_box_lines(stage, plan) for stage in plan.stages]
+    width = max(len(line) for title, lines in boxes for line in (f"{title} ", *lines))
+    for stage, (title, lines) in zip(plan.stages, boxes, strict=True):
+        if stage.index:
+            parts.extend(_arrow_lines(stage, plan))
+        parts.append(f"┌─ {title} {'─' * (width - len(title) - 1)}┐")
+        parts.extend(f"│ {line:<{width}} │" for line in lines)
+        parts.append(f"└{'─' * (width + 2)}┘")
+    parts.extend(_arrow(["what the micro-batch did: to the driver, once"]))
+    parts.append("  sink: acks and fails go back to the spouts")
+    carried = [edge for edge in plan.edges if edge.delivery is Delivery.CARRIED]
+    parts.extend(_section("back to the start of the next micro-batch", _edge_lines(carried, plan)))
+    parts.extend(_section("state", _state_lines(plan)))
+    if plan.partitions is not None:
+        title = f"tasks on {counted(plan.partitions, 'partition')} (task@partition)"
+        parts.extend(_section(title, _placement_lines(plan)))
+    return "\n".join(line.rstrip() for line in parts) + "\n"
+
+
+def _summary(plan: PhysicalPlan) -> str:
+    spouts = sum(component.kind is ComponentKind.SPOUT for component in plan.components.values())
+    tasks = sum(len(component.tasks) for component in plan.components.values())
+    ackers = len(plan.acker_tasks)
+    counts = [
+        counted(spouts, "spout"),
+        counted(len(plan.components) - spouts, "bolt"),
+        counted(tasks, "task"),
+        counted(ackers, "acker task") if ackers else "no acker: nothing is tracked",
+    ]
+    stages, exchanges = counted(len(plan.stages), "stage"), counted(_exchanges(plan), "exchange")
+    return f"{', '.join(counts)}\n{stages}, {exchanges}"
+
+
+def _exchanges(plan: PhysicalPlan) -> int:
+    # The plan is one chain: every stage but the first begins with an exchange.
+    return len(plan.stages) - 1
+
+
+def _box_lines(stage: Stage, plan: PhysicalPlan) -> tuple[str, list[str]]:
+    title = f"stage {stage.index} · {STAGES[stage.kind]}"
+    if stage.kind is StageKind.ACKER:
+        tasks = of_tasks(plan.acker_tasks)
+        return title, [f"{ACKER_COMPONENT}  {tasks}  one XOR for every pending tuple tree"]
+    rows = []
+    for component, indent in _tree(stage, plan):
+        state = component.reason
+        if component.kind is not ComponentKind.SPOUT and component.stateless:
+            state = f"stateless, {state}"
+        name = f"{'   ' * (indent - 1)}└─ {component.id}" if indent else component.id
+        why = why_there(component, plan) if component.kind is not ComponentKind.SPOUT else ""
+        rows.append((name, KINDS[component.kind], of_tasks(component.tasks), why, state))
+    return title, _columns(rows)
+
+
+def _tree(stage: Stage, plan: PhysicalPlan) -> Iterator[tuple[PlannedComponent, int]]:
+    """Yields the components of a stage with their depth, each below the first of those that call it."""
+    below: dict[str | None, list[str]] = {}
+    for name in stage.components:
+        local = [edge for edge in plan.edges if edge.delivery is Delivery.LOCAL]
+        callers = {edge.source for edge in local if edge.target == name}
+        caller = next((other for other in stage.components if other in callers), None)
+        below.setdefault(caller, []).append(name)
+
+    waiting = [(name, 0) for name in reversed(below.get(None, []))]
+    while waiting:
+        name, depth = waiting.pop()
+        yield plan.components[name], depth
+        waiting.extend((child, depth + 1) for child in reversed(below.get(name, [])))
+
+
+def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = [f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True) if width]
+        lines.append("  ".join(cells).rstrip())
+    return lines
+
+
+def _arrow_lines(stage: Stage, plan: PhysicalPlan) -> list[str]:
+    if stage.kind is StageKind.ACKER:
+        how = "all to" if len(plan.acker_tasks) == 1 else "tree id modulo"
+        count = of_tasks(plan.acker_tasks) if len(plan.acker_tasks) == 1 else str(len(plan.acker_tasks))
+        return _arrow([f"every stage → {ACKER_COMPONENT}  acks and fails: exchange, {how} {count}"])
+    arriving = [
+        edge
+        for edge in plan.edges
+        if edge.delivery is Delivery.EXCHANGE and plan.components[edge.target].stage == stage.index
+    ]
+    return _arrow(_edge_lines(arriving, plan))
+
+
+def _arrow(lines: Iterable[str]) -> list[str]:
+    return [*(f"   │  {line}" for line in lines), "   ▼"]
+
+
+def _edge_lines(edges: Sequence[Edge], plan: PhysicalPlan) -> list[str]:
+    if not edges:
+        return []
+    left = [f"{stream_of(edge)} → {edge.target}" for edge in edges]
+    width = max(map(len, left))
+    lines = []
+    for start, edge in zip(left, edges, strict=True):
+        text = f"{start:<{width}}  {edge.grouping.describe()}: {became(edge, plan)}"
+        between = _stages_between(edge, plan)
+        lines.append(f"{text} (through {between})" if between else text)
+    return lines
+
+
+def _stages_between(edge: Edge, plan: PhysicalPlan) -> str:
+    if edge.delivery is not Delivery.EXCHANGE:
+        return ""
+    passed = range(plan.components[edge.source].stage + 1, plan.components[edge.target].stage)
+    return f"{'stage' if len(passed) == 1 else 'stages'} {', '.join(map(str, passed))}" if passed else ""
+
+
+def _state_lines(plan: PhysicalPlan) -> list[str]:
+    names = [name for stage in plan.stages for name in stage.components]
+    places = [(name, where_state_lives(plan.components[name])) for name in names]
+    rows = [(name, place) for name, place in places if place is not None]
+    if plan.acker_tasks:
+        rows.append((ACKER_COMPONENT, f"state store of stage {plan.stages[-1].index}, pending trees only"))
+    return _columns(rows)
+
+
+def _placement_lines(plan: PhysicalPlan) -> list[str]:
+    # Fused tasks run wherever their caller does.
+    components = [plan.components[name] for stage in plan.stages[1:] for name in stage.components]
+    owners = [(component.id, component.tasks) for component in components if not component.fused]
+    if plan.acker_tasks:
+        owners.append((ACKER_COMPONENT, plan.acker_tasks))
+    width = max((len(name) for name, _ in owners), default=0) + 2
+    lines: list[str] = []
+    for name, tasks in owners:
+        text = " ".join(f"{task}@{plan.placement[task]}" for task in tasks)
+        indent = " " * width
+        lines.extend(textwrap.wrap(text, _WIDTH, initial_indent=f"{name:<{width}}", subsequent_indent=indent))
+    return lines
+
+
+def _section(title: str, lines: Sequence[str]) -> list[str]:
+    return ["", title, *(f"  {line}" for line in lines)] if lines else []
+
+
+def explain_dict(plan: PhysicalPlan) -> dict[str, Any]:
+    """Returns the plan in terms of JSON; the same plan gives the same document.
+
+    Example:
+        >>> from storm_on_spark.plan.compile import compile_plan
+        >>> from storm_on_spark.api import BaseRichSpout, TopologyBuilder
+        >>> class Silence(BaseRichSpout):
+        ...     def next_tuple(self): ...
+        >>> builder = TopologyBuilder()
+        >>> silence = builder.set_spout("silence", Silence())
+        >>> explain_dict(compile_plan(builder.create_topology()))["stages"][0]
+        {'index': 0, 'kind': 'source', 'components': ['silence']}
+    """
+    return {
+        "stages": [
+            {"index": stage.index, "kind": stage.kind.value, "components": list(stage.components)}
+            for stage in plan.stages
+        ],
+        "exchanges": _exchanges(plan),
+        "components": {
+            component.id: _component_dict(component, plan) for component in plan.components.values()
+        },
+        "edges": [
+            {
+                "source": edge.source,
+                "stream": edge.stream,
+                "target": edge.target,
+                "grouping": edge.grouping.describe(),
+                "delivery": edge.delivery.value,
+                "becomes": became(edge, plan),
+            }
+            for edge in plan.edges
+        ],
+        "acker_tasks": list(plan.acker_tasks),
+        "partitions": plan.partitions,
+        "placement": {str(task): partition for task, partition in plan.placement.items()},
+        "keys": {str(task): key for task, key in plan.keys.items()},
+    }
+
+
+def _component_dict(component: PlannedComponent, plan: PhysicalPlan) -> dict[str, Any]:
+    return {
+        "kind": component.kind.value,
+        "tasks": list(component.tasks),
+        "executors": component.executors,
+        "stage": component.stage,
+        "fused": component.fused,
+        "why": why_there(component, plan),
+        "stateless": component.stateless,
+        "reason": component.reason,
+        "state": where_state_lives(component),
+    }
+
+
+def explain_mermaid(plan: PhysicalPlan) -> str:
+    """Returns the plan as a Mermaid flowchart, which GitHub, notebooks and many editors draw.
+
+    Thin arrows are calls, thick ones exchanges and dotted ones go to the next micro-batch. Spouts are
+    rounded, and what has state is a cylinder.
+    """
+    lines = ["flowchart LR"]
+    # Ids of our own: a component's id may hold anything, also a word that means something to Mermaid.
+    nodes = {name: f"c{at}" for at, name in enumerate(plan.components)}
+    for stage in plan.stages:
+        lines.append(f'  subgraph s{stage.index}["stage {stage.index}: {stage.kind.value}"]')
+        lines.extend(f"    {_node(nodes[name], plan.components[name])}" for name in stage.components)
+        if stage.kind is StageKind.ACKER:
+            lines.append(f'    acker{{{{"{ACKER_COMPONENT}<br/>{of_tasks(plan.acker_tasks)}"}}}}')
+        lines.append("  end")
+    for edge in plan.edges:
+        label = edge.grouping.describe()
+        if edge.delivery is Delivery.CARRIED:
+            label += ", next micro-batch"
+        if edge.stream != DEFAULT_STREAM:
+            label = f"{edge.stream}: {label}"
+        arrow = _ARROWS[edge.delivery]
+        lines.append(f'  {nodes[edge.source]} {arrow}|"{_escaped(label)}"| {nodes[edge.target]}')
+    if plan.acker_tasks:
+        lines.extend(f'  s{stage.index} ==>|"acks"| acker' for stage in plan.stages[:-1])
+    return "\n".join(lines) + "\n"
+
+
+_ARROWS = {Delivery.LOCAL: "-->", Delivery.EXCHANGE: "==>", Delivery.CARRIED: "-.->"}
+
+
+def _node(node: str, component: PlannedComponent) -> str:
+    label = f"{_escaped(component.id)}<br/>{KINDS[component.kind]}, {of_tasks(component.tasks)}"
+    if component.kind is ComponentKind.SPOUT:
+        return f'{node}(["{label}"])'
+    return f'{node}["{label}"]' if component.stateless else f'{node}[("{label}")]'
+
+
+def _escaped(text: str) -> str:
+    """Returns `text` so that Mermaid shows it as it is, by its character references."""
+    return "".join(c if c.isalnum() or c in " _-.,:()" else f"#{ord(c)};" for c in text)

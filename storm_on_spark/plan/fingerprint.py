@@ -1,0 +1,148 @@
+"""What of a plan a checkpoint depends on, and what may not change between two starts from the same one.
+
+State lies in the checkpoint by operator and key, tuples in flight lie there by task. Code, configuration, the
+number of executors and everything stateless may change; where state and tuples in flight would be lost or
+misread, the second start has to be refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from storm_on_spark.plan.model import Delivery, PhysicalPlan, PlannedComponent, StageKind
+from storm_on_spark.plan.words import listed, of_tasks
+
+VERSION = 1
+"""Of the fingerprint's own form."""
+
+_WITH_STATE_STORE = (StageKind.STATEFUL, StageKind.ACKER)
+
+
+def fingerprint(plan: PhysicalPlan) -> dict[str, Any]:
+    """Returns what `plan` may not change while its checkpoint lives, in terms of JSON.
+
+    Args:
+        plan: a plan with partitions.
+
+    Raises:
+        ValueError: the plan has no partitions yet.
+    """
+    if plan.partitions is None:
+        raise ValueError("a plan has a fingerprint only once it has partitions; see with_partitions")
+    operators = [stage for stage in plan.stages if stage.kind in _WITH_STATE_STORE]
+    position = {stage.index: at for at, stage in enumerate(operators)}
+    return {
+        "version": VERSION,
+        "partitions": plan.partitions,
+        # Spark numbers the stateful operators of a query and keeps the state of each under its number.
+        "operators": [stage.kind.value for stage in operators],
+        "components": {
+            component.id: _component(plan, component, position) for component in plan.components.values()
+        },
+        "acker": {"tasks": list(plan.acker_tasks), "keys": [plan.keys[task] for task in plan.acker_tasks]},
+        "carried": [
+            [edge.source, edge.stream, edge.target]
+            for edge in plan.edges
+            if edge.delivery is Delivery.CARRIED
+        ],
+    }
+
+
+def _component(
+    plan: PhysicalPlan, component: PlannedComponent, position: Mapping[int, int]
+) -> dict[str, Any]:
+    spec = plan.topology[component.id]
+    return {
+        "spout": spec.is_spout,
+        "stateful": not component.stateless,
+        "tasks": list(component.tasks),
+        "keys": [plan.keys[task] for task in component.tasks],
+        "operator": None if component.stateless else position.get(component.stage),
+        "streams": {name: stream.fields.to_list() for name, stream in sorted(spec.streams.items())},
+    }
+
+
+def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """Returns why a plan can't go on from a checkpoint, one sentence for each reason; empty if it can.
+
+    Args:
+        old: the fingerprint in the checkpoint.
+        new: the fingerprint of the plan that is to start.
+
+    Example:
+        >>> old = {"version": 1, "partitions": 2, "operators": ["acker"], "components": {},
+        ...        "acker": {"tasks": [2], "keys": [0]}, "carried": []}
+        >>> compare(old, old)
+        []
+        >>> compare(old, {**old, "partitions": 3})
+        ['the checkpoint was written with 2 partitions, which can not become 3']
+    """
+    if old.get("version") != VERSION:
+        return [f"the checkpoint's plan has the version {old.get('version')!r}; this release reads {VERSION}"]
+    return list(_differences(old, new))
+
+
+def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    if old["partitions"] != new["partitions"]:
+        before, after = old["partitions"], new["partitions"]
+        yield f"the checkpoint was written with {before} partitions, which can not become {after}"
+    if len(old["acker"]["tasks"]) != len(new["acker"]["tasks"]):
+        before, after = (len(side["acker"]["tasks"]) for side in (old, new))
+        yield f"there were {before} acker tasks and now there are {after}; each holds pending tuple trees"
+    for name, was in old["components"].items():
+        if was["stateful"]:
+            yield from _stateful_differences(name, was, new["components"].get(name))
+    if old["operators"] != new["operators"]:
+        before, after = (listed(side["operators"]) for side in (old, new))
+        yield f"the query had the stateful stages {before} and now has {after}, which mixes up their state"
+    yield from _carried_differences(old, new)
+
+
+def _stateful_differences(name: str, was: Mapping[str, Any], now: Mapping[str, Any] | None) -> Iterator[str]:
+    what = f'{"spout" if was["spout"] else "bolt"} "{name}"'
+    if now is None:
+        yield f"{what} is gone, but the checkpoint holds its state"
+        return
+    if was["spout"] != now["spout"]:
+        yield f"{what} has become a {'spout' if now['spout'] else 'bolt'}, but the checkpoint holds its state"
+        return
+    if not now["stateful"]:
+        yield f"{what} has become stateless, but the checkpoint holds its state"
+        return
+    yield from _task_differences(what, was, now)
+    if was["operator"] != now["operator"]:
+        yield f"{what} has moved to another stateful stage, where its state is not found"
+    if was["spout"]:
+        # Its tuples may be in the spout log, where they are read by the old fields.
+        for stream, fields in was["streams"].items():
+            if now["streams"].get(stream) != fields:
+                now_has = listed(now["streams"].get(stream, []))
+                yield (
+                    f'{what} had a stream "{stream}" with the fields {listed(fields)} and now has {now_has}, '
+                    "but the spout log may hold tuples of it"
+                )
+
+
+def _task_differences(what: str, was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    before, after = was["tasks"], now["tasks"]
+    if len(before) != len(after):
+        yield f"{what} had {of_tasks(before)} and now has {of_tasks(after)}; the number of tasks is fixed"
+    elif before != after:
+        yield (
+            f"{what} had {of_tasks(before)} and now has {of_tasks(after)}, because components that come "
+            "before it in the alphabet were added, removed or given other tasks"
+        )
+    elif was["keys"] != now["keys"]:
+        yield f"{what} has the same tasks on other partitions, because other stateful bolts changed"
+
+
+def _carried_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    for source, stream, target in old["carried"]:
+        what = f'the back edge from stream "{stream}" of "{source}" to "{target}"'
+        if [source, stream, target] not in new["carried"]:
+            yield f"{what} is gone, but the checkpoint may hold tuples on their way over it"
+            continue
+        was, now = (side["components"][target] for side in (old, new))
+        if not was["stateful"]:
+            yield from _task_differences(f'bolt "{target}", to which {what} leads,', was, now)

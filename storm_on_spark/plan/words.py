@@ -1,0 +1,127 @@
+"""How plans are put into words: shared by `explain` and the messages about checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from storm_on_spark.api.grouping import (
+    AllGrouping,
+    CustomGrouping,
+    DirectGrouping,
+    FieldsGrouping,
+    GlobalGrouping,
+    Grouping,
+    LocalOrShuffleGrouping,
+    NoneGrouping,
+    PartialKeyGrouping,
+    ShuffleGrouping,
+)
+from storm_on_spark.api.streams import DEFAULT_STREAM
+from storm_on_spark.api.topology import ComponentKind
+from storm_on_spark.plan.model import Delivery, Edge, PhysicalPlan, PlannedComponent, StageKind
+
+STAGES = {
+    StageKind.SOURCE: "source: reads the spout log",
+    StageKind.STATELESS: "stateless: mapInArrow",
+    StageKind.STATEFUL: "stateful: transformWithState by task",
+    StageKind.ACKER: "acker: transformWithState by acker task",
+}
+"""What each kind of stage is in Spark."""
+
+KINDS = {
+    ComponentKind.SPOUT: "spout",
+    ComponentKind.BOLT: "bolt",
+    ComponentKind.BASIC_BOLT: "basic bolt",
+    ComponentKind.BATCH_BOLT: "batch bolt",
+}
+
+_SHARED_OUT: dict[type[Grouping], str] = {
+    ShuffleGrouping: "evenly over {tasks}",
+    NoneGrouping: "evenly over {tasks}",
+    LocalOrShuffleGrouping: "evenly over {tasks}, the nearest first",
+    FieldsGrouping: "hash of {fields} over {tasks}",
+    PartialKeyGrouping: "the less used of two tasks for each {fields}, out of {tasks}",
+    AllGrouping: "a copy to each of {tasks}",
+    GlobalGrouping: "all to {first}",
+    DirectGrouping: "to the one of {tasks} that emit_direct names",
+    CustomGrouping: "to those of {tasks} that {chooser}.choose_tasks names",
+}
+"""How each grouping shares tuples out over the tasks of the consumer."""
+
+
+def listed(names: Iterable[object]) -> str:
+    """Returns names as they stand in a sentence.
+
+    Example:
+        >>> listed(["word", "day"]), listed([])
+        ('word, day', 'none')
+    """
+    return ", ".join(map(str, names)) or "none"
+
+
+def of_tasks(tasks: Sequence[int]) -> str:
+    """Returns which tasks these are.
+
+    Example:
+        >>> of_tasks([7]), of_tasks([2, 3]), of_tasks([2, 3, 4, 5])
+        ('task 7', 'tasks 2, 3', 'tasks 2 to 5')
+    """
+    if len(tasks) > 3 and tasks[-1] - tasks[0] == len(tasks) - 1:
+        return f"tasks {tasks[0]} to {tasks[-1]}"
+    return f"{'task' if len(tasks) == 1 else 'tasks'} {listed(tasks)}"
+
+
+def counted(count: int, what: str) -> str:
+    """Returns a number with its noun.
+
+    Example:
+        >>> counted(1, "stage"), counted(2, "stage"), counted(0, "stage")
+        ('1 stage', '2 stages', '0 stages')
+    """
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def stream_of(edge: Edge) -> str:
+    """Returns where an edge begins: the component, and the stream if it is not the default one."""
+    return edge.source if edge.stream == DEFAULT_STREAM else f"{edge.source}:{edge.stream}"
+
+
+def shared_out(edge: Edge, plan: PhysicalPlan) -> str:
+    """Returns to which tasks the tuples of an edge go, e.g. `hash of word over tasks 2, 3`."""
+    tasks = plan.components[edge.target].tasks
+    grouping = edge.grouping
+    template = next(text for kind, text in _SHARED_OUT.items() if isinstance(grouping, kind))
+    return template.format(
+        tasks=of_tasks(tasks),
+        first=of_tasks(tasks[:1]),
+        fields=listed(grouping.fields) if isinstance(grouping, (FieldsGrouping, PartialKeyGrouping)) else "",
+        chooser=type(grouping.grouping).__qualname__ if isinstance(grouping, CustomGrouping) else "",
+    )
+
+
+def became(edge: Edge, plan: PhysicalPlan) -> str:
+    """Returns what the compiler made of a grouping, e.g. `exchange, hash of word over tasks 2, 3`."""
+    if edge.delivery is Delivery.LOCAL:
+        return "a call within the stage"
+    how = "exchange" if edge.delivery is Delivery.EXCHANGE else "carried over to the next micro-batch"
+    return f"{how}, {shared_out(edge, plan)}"
+
+
+def why_there(component: PlannedComponent, plan: PhysicalPlan) -> str:
+    """Returns why a component is in its stage."""
+    if component.kind is ComponentKind.SPOUT:
+        return "spout"
+    if component.fused:
+        inputs = [edge for edge in plan.edges if edge.target == component.id]
+        return "fused: " + ", ".join(f"{edge.grouping.describe()} from {stream_of(edge)}" for edge in inputs)
+    return f"level {component.stage}"
+
+
+def where_state_lives(component: PlannedComponent) -> str | None:
+    """Returns where the state of a component is kept; `None` for one that has none."""
+    if component.kind is ComponentKind.SPOUT:
+        return "beside the spout log"
+    if component.stateless:
+        return None
+    # A bolt with state is never fused, so it is never in the source stage.
+    return f"state store of stage {component.stage}, by task"
