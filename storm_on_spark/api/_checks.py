@@ -128,8 +128,10 @@ def _method_problems(component: object, method: str, arguments: tuple[str, ...])
         )
     try:
         signature = inspect.signature(found)
-    except (TypeError, ValueError):  # a callable in C without a signature: nothing to check
-        return
+    except (TypeError, ValueError):
+        if inspect.ismethod(found):
+            yield f"{name} takes no arguments, not even self"
+        return  # a callable in C may have no signature: nothing to check
     try:
         signature.bind(*arguments)
     except TypeError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
@@ -348,11 +348,14 @@ def _own_configuration(draft: _Draft) -> Mapping[str, object]:
 
 def _declared_streams(draft: _Draft) -> dict[str, StreamSpec]:
     declarer = OutputFieldsDeclarer(draft.id)
+    name = f"{type(draft.component).__qualname__}.declare_output_fields"
+    declare: Callable[[OutputFieldsDeclarer], object] = draft.component.declare_output_fields
     try:
-        draft.component.declare_output_fields(declarer)
+        returned = declare(declarer)
     except Exception as error:
         if isinstance(error, InvalidTopologyError) and error.component is not None:
             raise
-        name = f"{type(draft.component).__qualname__}.declare_output_fields"
         raise draft.error(f"{name} raised {type(error).__qualname__}: {error}") from error
+    if returned is not None:  # `return Fields("word")` would otherwise declare nothing, in silence
+        raise draft.error(f"{name} returned {kind_of(returned)}; call declarer.declare(...) instead")
     return declarer.streams

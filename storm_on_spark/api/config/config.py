@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from storm_on_spark.api._text import did_you_mean, kind_of
+from storm_on_spark.api._text import kind_of
 from storm_on_spark.api.config.cluster_keys import CLUSTER_KEYS, FAMILIES
 from storm_on_spark.api.config.compat_keys import COMPAT_KEYS
 from storm_on_spark.api.config.names import ConfigNames
@@ -20,7 +21,7 @@ KEYS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
 """All keys by name."""
 
 KNOWN_PREFIXES: Final = ("nimbus.", "pacemaker.", "storm.", "supervisor.", "topology.", "ui.")
-"""A key that starts so and isn't in `KEYS` is a mistake; all others are the user's own and pass unchecked."""
+"""A key that starts so and isn't in `KEYS` is a mistake; others are the user's own and pass unchecked."""
 
 _TOPOLOGY_DEFAULTS: Final[Mapping[str, object]] = {
     name: key.default for name, key in KEYS.items() if name.startswith("topology.")
@@ -193,8 +194,7 @@ def _problem(name: object, value: object, component: bool) -> str | None:
         return f"a key must be a string, not {kind_of(name)}"
     key = KEYS.get(name)
     if key is None:
-        known = name.startswith(KNOWN_PREFIXES) and not name.startswith(tuple(FAMILIES))
-        return _unknown(name) if known else None
+        return None if name.startswith(tuple(FAMILIES)) or _is_users_own(name) else _unknown(name)
     if component and not key.component and name.startswith(KNOWN_PREFIXES):
         return f"{name} is a setting of the whole topology; a single component has none of its own"
     if value is None or key.type.accepts(value):
@@ -202,9 +202,29 @@ def _problem(name: object, value: object, component: bool) -> str | None:
     return f"{name} must be {key.type}, not {kind_of(value)}"
 
 
+def _is_users_own(name: str) -> bool:
+    return not name.startswith(KNOWN_PREFIXES) and _right_prefix(name) is None
+
+
+def _right_prefix(name: str) -> str | None:
+    """Returns the key that `name` would be but for a slip in its first word (`toplogy.debug`)."""
+    first, _, rest = name.partition(".")
+    for prefix in difflib.get_close_matches(f"{first}.", KNOWN_PREFIXES, n=1, cutoff=0.8):
+        return f"{prefix}{rest}" if f"{prefix}{rest}" in KEYS else None
+    return None
+
+
 def _unknown(name: str) -> str:
-    hint = did_you_mean(name, KEYS)
-    if not hint and name.startswith(KNOWN_PREFIXES):
-        prefix = name.partition(".")[0]
-        hint = f' Keys that start with "{prefix}." belong to Storm; call your own differently.'
-    return f'unknown key "{name}".{hint}'
+    prefix, dot, rest = name.partition(".")
+    # Only what follows the first word is compared: it would make all keys look alike.
+    family = {key.partition(".")[2]: key for key in KEYS if key.startswith(f"{prefix}{dot}")}
+    nearest = _right_prefix(name) or next(
+        (family[near] for near in difflib.get_close_matches(rest, family, n=1)), None
+    )
+    if nearest is not None:
+        return f'unknown key "{name}". Did you mean "{nearest}"?'
+    if name.startswith(KNOWN_PREFIXES):
+        return (
+            f'unknown key "{name}". Keys that start with "{prefix}." are Storm\'s; call your own differently.'
+        )
+    return f'unknown key "{name}".'
