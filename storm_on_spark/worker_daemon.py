@@ -2,7 +2,7 @@
 
 The JVM merges all that its workers print into its own standard error. A mark at the start of each line lets
 `storm_on_spark.spark.logs.OutputPump` show a bolt's `print` on the terminal and nothing else.
-Chosen by the setting `spark.python.daemon.module`. Workers are forks of the daemon, so nothing that starts threads
+Chosen by `spark.python.daemon.module`. Workers are forks of the daemon, so nothing that starts threads
 may be imported here: not pyarrow, not pandas. That is why this module is not in `storm_on_spark.spark`.
 """
 

@@ -1,0 +1,247 @@
+"""Finds the topology that a command names: `FILE.py` or `package.module`, with an optional `:ATTRIBUTE`."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+import os
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import storm_on_spark
+from storm_on_spark.api.builder import TopologyBuilder
+from storm_on_spark.api.errors import StormError
+from storm_on_spark.api.topology import Topology
+from storm_on_spark.cli.errors import LoadError
+
+ATTRIBUTES = ("topology", "build")
+"""What is looked for without `:ATTRIBUTE`, in this order."""
+
+_OURS = Path(storm_on_spark.__file__).parent
+
+
+@dataclass(frozen=True)
+class Target:
+    """A loaded module and what in it makes the topology."""
+
+    where: str
+    """As it was given on the command line, without the attribute."""
+    module: ModuleType
+    attribute: str
+
+    @property
+    def name(self) -> str:
+        """The name that the topology gets by default: that of the module, with hyphens."""
+        return self.module.__name__.rpartition(".")[2].replace("_", "-")
+
+    @property
+    def conf(self) -> dict[str, Any]:
+        """The module's own configuration.
+
+        Raises:
+            LoadError: its `conf` is no mapping.
+        """
+        conf = getattr(self.module, "conf", None) or {}
+        if not isinstance(conf, Mapping):
+            raise LoadError(f"{self.where}: conf must be a mapping from keys to values, not {_a(conf)}")
+        return dict(conf)
+
+    @property
+    def on_finish(self) -> Callable[[Any], Any] | None:
+        """The module's hook for the end of a run: it gets the `TopologyInfo`, prints or returns a result."""
+        hook = getattr(self.module, "on_finish", None)
+        return hook if callable(hook) else None
+
+    def topology(self, conf: Mapping[str, Any]) -> Topology:
+        """Returns the topology.
+
+        Args:
+            conf: given to the attribute if that is a function with a parameter.
+
+        Raises:
+            StormError: building it failed.
+            LoadError: what was found is no topology.
+        """
+        value = getattr(self.module, self.attribute)
+        if callable(value) and not isinstance(value, Topology):
+            with_conf = _wants_argument(value)
+            value = self.call(value, *([dict(conf)] if with_conf else []))
+        if isinstance(value, Topology):
+            return value
+        hint = "; return what its create_topology() returns" if isinstance(value, TopologyBuilder) else ""
+        raise LoadError(f"{self.where}: {self.attribute} gives {_a(value)}, not a Topology{hint}")
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Calls a function of the module; an error in it names the line of the user's code.
+
+        Raises:
+            LoadError: it raised something else than a `StormError`.
+        """
+        try:
+            return function(*arguments)
+        except StormError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise LoadError(_at(error)) from error
+
+
+def load(text: str) -> Target:
+    """Imports the module that `text` names.
+
+    A file is imported as a module: under its name, or under `package.name` where it lies in a package. Its
+    folder comes first on the module search path, so modules beside it can be imported, in Spark's workers
+    too.
+
+    Raises:
+        LoadError: the file, module or attribute is not there, or importing failed.
+    """
+    where, attribute = _split(text)
+    module = _import_file(where) if _is_path(where) else _import_module(where)
+    if attribute is None:
+        attribute = next((name for name in ATTRIBUTES if hasattr(module, name)), None)
+        if attribute is None:
+            others = _candidates(module)
+            raise LoadError(
+                f"{where} has neither a topology nor a function build(conf) that returns one{others}"
+            )
+    elif not hasattr(module, attribute):
+        raise LoadError(f"{where} has no attribute {attribute!r}{_candidates(module)}")
+    return Target(where, module, attribute)
+
+
+def _split(text: str) -> tuple[str, str | None]:
+    where, colon, attribute = text.rpartition(":")
+    if colon and attribute.isidentifier() and not Path(text).exists():
+        return where, attribute
+    return text, None
+
+
+def _is_path(where: str) -> bool:
+    return where.endswith(".py") or os.sep in where or Path(where).exists()
+
+
+def _import_file(where: str) -> ModuleType:
+    path = Path(where)
+    if path.is_dir():
+        inside = sorted(file.name for file in path.glob("*.py") if not file.name.startswith("_"))
+        some = f"; name a file in it: {', '.join(inside[:5])}" if inside else ""
+        raise LoadError(f"{where} is a folder{some}")
+    if not path.is_file():
+        near = difflib.get_close_matches(path.name, [file.name for file in path.parent.glob("*.py")], n=1)
+        hint = f". Did you mean {path.parent / near[0]}?" if near else ""
+        raise LoadError(f"there is no file {where}{hint}")
+    path = path.resolve()
+    root, name = path.parent, path.stem
+    while (root / "__init__.py").is_file():
+        name = f"{root.name}.{name}"
+        root = root.parent
+    if "." in path.stem:
+        raise LoadError(f"{where} can't be imported as a module: its name has a dot in it; rename it")
+    for folder in dict.fromkeys((path.parent, root)):
+        _search_first(folder)
+    known = sys.modules.get(name)
+    if known is not None and not _is_file_of(known, path):
+        raise LoadError(
+            f"{where} has the name of another module, {name!r}, that is in use already; rename it"
+        )
+    module = _import(name, where)
+    if not _is_file_of(module, path):
+        raise LoadError(f"{where} has the name of another module, {name!r} ({module.__file__}); rename it")
+    return module
+
+
+def _import_module(name: str) -> ModuleType:
+    _search_first(Path.cwd())
+    return _import(name, name)
+
+
+def _import(name: str, where: str) -> ModuleType:
+    try:
+        importlib.invalidate_caches()
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
+            raise LoadError(
+                f"there is no file and no module {where}; modules are looked for in {Path.cwd()} and among "
+                "the installed packages"
+            ) from error
+        raise LoadError(_at(error)) from error
+    except StormError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise LoadError(_at(error)) from error
+
+
+def _search_first(folder: Path) -> None:
+    entry = str(folder)
+    if entry in sys.path:
+        sys.path.remove(entry)
+    sys.path.insert(0, entry)
+
+
+def _is_file_of(module: ModuleType, path: Path) -> bool:
+    file = getattr(module, "__file__", None)
+    return file is not None and Path(file).resolve() == path
+
+
+def _candidates(module: ModuleType) -> str:
+    found = [
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_")
+        and (
+            isinstance(value, Topology)
+            or (inspect.isfunction(value) and value.__module__ == module.__name__ and _arity(value) <= 1)
+        )
+    ]
+    return f"; there are {', '.join(sorted(found))}" if found else ""
+
+
+def _wants_argument(function: Callable[..., Any]) -> bool:
+    return _arity(function) == 1
+
+
+def _arity(function: Callable[..., Any]) -> int:
+    """Returns how many arguments `function` needs."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return 0
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    needed = [p for p in parameters if p.kind in positional and p.default is inspect.Parameter.empty]
+    # `def build(conf=None)` wants the configuration as much as `def build(conf)` does.
+    named = [p for p in parameters if p.kind in positional and p.name == "conf"]
+    return max(len(needed), len(named))
+
+
+def _at(error: BaseException) -> str:
+    """Returns `FILE:LINE: Type: text` for an error in the user's code, at its innermost line."""
+    text = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{_short(error.filename)}:{error.lineno}: SyntaxError: {error.msg}"
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith("<") and _OURS not in Path(frame.filename).parents
+    ]
+    own = [frame for frame in frames if not _installed(frame.filename)] or frames
+    return f"{_short(own[-1].filename)}:{own[-1].lineno}: {text}" if own else text
+
+
+def _installed(filename: str) -> bool:
+    return "site-packages" in filename or filename.startswith(str(Path(os.__file__).parent))
+
+
+def _short(filename: str) -> str:
+    path = Path(filename)
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else filename
+
+
+def _a(value: object) -> str:
+    return f"{value!r:.80}" if value is None or isinstance(value, (str, int)) else f"a {type(value).__name__}"

@@ -1,0 +1,261 @@
+"""`storm-spark run`: runs a topology until it ends by itself, fails, or is told to stop."""
+
+from __future__ import annotations
+
+import contextlib
+import json as jsonlib
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any, TextIO
+
+import click
+from rich.console import Console
+
+from storm_on_spark.api.config import Config, effective_conf
+from storm_on_spark.api.errors import ConfigError
+from storm_on_spark.api.info import TopologyInfo
+from storm_on_spark.cli import options
+from storm_on_spark.cli.errors import DONE, STOPPED, exit_code, record, sentence, tell
+from storm_on_spark.cli.loader import Target, load
+from storm_on_spark.cli.progress import Progress
+from storm_on_spark.cli.report import document, print_summary
+from storm_on_spark.cli.terminal import answer_only, console, logs_to
+
+if TYPE_CHECKING:
+    from storm_on_spark.spark.query import TopologyQuery
+
+_POLL_SECS = 0.2
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the command line asks for."""
+
+    target: str
+    pairs: tuple[str, ...] = ()
+    files: tuple[Path, ...] = ()
+    master: str | None = None
+    checkpoint: str | None = None
+    reset_checkpoint: bool = False
+    name: str | None = None
+    seconds: float | None = None
+    json: bool = False
+    quiet: bool = False
+    debug: bool = False
+
+
+@dataclass
+class Outcome:
+    """How a run ended."""
+
+    name: str | None = None
+    info: TopologyInfo | None = None
+    error: BaseException | None = None
+    target: Target | None = None
+    log: Path | None = None
+    result: Any = None
+    stopped: bool = False
+    """Whether a second signal ended it at once."""
+
+    @property
+    def code(self) -> int:
+        """The exit code."""
+        if self.stopped:
+            return STOPPED
+        return DONE if self.error is None else exit_code(self.error)
+
+
+@dataclass
+class Stopper:
+    """Counts the signals that ask for an end: the first drains, the second stops at once, a third kills."""
+
+    count: int = 0
+    _before: dict[int, Any] = field(default_factory=dict)
+
+    def install(self) -> None:
+        """Takes the signals over; again after Spark's start, which takes Ctrl-C for itself."""
+        for number in _SIGNALS:
+            handler = signal.signal(number, self._on_signal)
+            self._before.setdefault(number, handler)
+
+    def restore(self) -> None:
+        """Gives the signals back."""
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        self.count += 1
+        if self.count > 2:
+            # Even the end hangs. Children end by themselves when this process is gone.
+            os._exit(STOPPED)
+
+
+@click.command("run")
+@options.target
+@options.configuration
+@options.master
+@click.option("--checkpoint", metavar="DIR", help="Keep state in DIR, and go on from what is there.")
+@click.option("--reset-checkpoint", is_flag=True, help="Remove the state that is in the checkpoint first.")
+@click.option("--name", help="The topology's name; by default that of the module.")
+@click.option(
+    "--seconds", type=click.FloatRange(min=0, min_open=True), help="Drain and end after so many seconds."
+)
+@click.option("--json", is_flag=True, help="Print one JSON document on standard output.")
+@click.option("--quiet", is_flag=True, help="Show no progress and no summary.")
+@options.debug
+def command(**given: Any) -> None:
+    """Run a topology until all its spouts are exhausted, it fails, or Ctrl-C.
+
+    The target is a Python file or a module with a `topology`, or a function `build(conf)` that returns
+    one. It may have its own `conf`, and a function `on_finish(info)` that prints or returns a result.
+
+    The first Ctrl-C stops the spouts, waits until nothing is pending, reports, and exits with 0. The second
+    stops at once and exits with 130. Unless the configuration says otherwise, the first exception in a bolt
+    ends the run (topology.fail.fast=true).
+    """
+    request = Request(**given)
+    with answer_only(request.json) as answer:
+        code = run(request, answer)
+    sys.exit(code)
+
+
+def run(request: Request, answer: TextIO) -> int:
+    """Runs the topology, reports, and returns the exit code."""
+    screen = console(sys.stderr)
+    outcome = Outcome(name=request.name)
+    stopper = Stopper()
+    try:
+        stopper.install()
+        _run(request, outcome, stopper, screen)
+        _finish(outcome)
+    except KeyboardInterrupt:
+        outcome.stopped = True
+    except Exception as error:
+        outcome.error = outcome.error or error
+        if request.debug:
+            traceback.print_exc()
+    finally:
+        stopper.restore()
+    _report(request, outcome, answer)
+    return outcome.code
+
+
+def _run(request: Request, outcome: Outcome, stopper: Stopper, screen: Console) -> None:
+    from storm_on_spark.spark.compiled import compile_topology
+
+    target = outcome.target = load(request.target)
+    outcome.name = request.name or target.name
+    conf = {Config.TOPOLOGY_FAIL_FAST: True, **options.conf_of(target, request.files, request.pairs)}
+    checkpoint = request.checkpoint or conf.get(Config.TOPOLOGY_CHECKPOINT_DIR)
+    if request.reset_checkpoint:
+        _reset(checkpoint)
+    compiled = compile_topology(target.topology(conf), conf)
+    with (
+        Progress(screen, quiet=request.quiet) as progress,
+        _session(request, conf, outcome, stopper, progress) as spark,
+    ):
+        progress.say(f"Starting {outcome.name} ...")
+        query = compiled.start(spark, name=outcome.name, checkpoint=checkpoint)
+        try:
+            _watch(query, request, effective_conf(conf), stopper, progress, screen)
+        finally:
+            query.stop()
+            outcome.info = query.status_info()
+            outcome.error = query.failure
+    if stopper.count > 1:
+        outcome.stopped = True
+
+
+@contextlib.contextmanager
+def _session(
+    request: Request, conf: dict[str, Any], outcome: Outcome, stopper: Stopper, progress: Progress
+) -> Iterator[Any]:
+    from storm_on_spark.spark.session import local_session, log_file, stop_session
+
+    progress.say("Starting Spark ...")
+    # Until Spark runs, one Ctrl-C is enough: there is nothing to drain.
+    stopper.restore()
+    try:
+        spark = local_session(request.master, options.spark_conf(conf))
+    finally:
+        outcome.log = log_file()
+        stopper.install()
+    try:
+        with logs_to(console(sys.stderr), outcome.log):
+            yield spark
+    finally:
+        stop_session(spark)
+
+
+def _watch(
+    query: TopologyQuery,
+    request: Request,
+    conf: dict[str, Any],
+    stopper: Stopper,
+    progress: Progress,
+    screen: Console,
+) -> None:
+    """Returns when the topology has ended, is drained, or is to be stopped at once."""
+    started = time.monotonic()
+    # A tree that hangs fails after at most twice the timeout, and then nothing is pending.
+    patience = 2.0 * float(conf[Config.TOPOLOGY_MESSAGE_TIMEOUT_SECS]) + 5.0
+    drain_until: float | None = None
+    while query.isActive and stopper.count < 2:
+        now = time.monotonic()
+        over = request.seconds is not None and now - started >= request.seconds
+        if drain_until is None and (stopper.count or over):
+            drain_until = now + patience
+            progress.say(
+                f"Draining: at most {patience:.0f} s; Ctrl-C stops at once"
+                if stopper.count
+                else "Draining ..."
+            )
+        if drain_until is not None:
+            if query.drain(0):
+                return
+            if now > drain_until:
+                screen.print("Not everything could be drained in time; see pending.")
+                return
+        progress.show(query.status_info())
+        query.awaitTermination(_POLL_SECS)
+
+
+def _reset(checkpoint: str | None) -> None:
+    from storm_on_spark.spark.checkpoint import reset_checkpoint
+
+    if checkpoint is None:
+        raise ConfigError("--reset-checkpoint needs --checkpoint DIR, the directory to reset")
+    reset_checkpoint(checkpoint)
+
+
+def _finish(outcome: Outcome) -> None:
+    """Calls the module's hook after a run that did not fail."""
+    hook = outcome.target.on_finish if outcome.target is not None else None
+    if hook is not None and outcome.error is None and not outcome.stopped:
+        assert outcome.target is not None
+        outcome.result = outcome.target.call(hook, outcome.info)
+
+
+def _report(request: Request, outcome: Outcome, answer: TextIO) -> None:
+    message = None if outcome.error is None else sentence(outcome.error)
+    if outcome.stopped:
+        message = message or "stopped at once by a second signal"
+    if request.json:
+        result = outcome.result if isinstance(outcome.result, (dict, list)) else None
+        print(jsonlib.dumps(document(outcome.name, outcome.info, message, result), default=str), file=answer)
+    elif outcome.info is not None and not request.quiet:
+        print_summary(console(answer), outcome.info)
+    if outcome.error is not None:
+        if outcome.log is not None:
+            record(outcome.error, outcome.log)
+        tell(outcome.error, outcome.log)
+    elif message:
+        click.echo(message, err=True)

@@ -1,0 +1,41 @@
+"""`storm-spark validate`: checks a topology and its configuration without running anything."""
+
+from __future__ import annotations
+
+import json as jsonlib
+import sys
+from pathlib import Path
+
+import click
+
+from storm_on_spark.api.errors import StormError
+from storm_on_spark.cli import options
+from storm_on_spark.cli.errors import exit_code, told
+from storm_on_spark.cli.loader import load
+
+
+@click.command("validate")
+@options.target
+@options.configuration
+@click.option("--json", is_flag=True, help="Print one JSON document.")
+@options.debug
+def command(target: str, pairs: tuple[str, ...], files: tuple[Path, ...], json: bool, debug: bool) -> None:
+    """Check a topology and its configuration. Exit code 2 and one sentence each if something is wrong."""
+    from storm_on_spark.spark.compiled import compile_topology
+
+    with told(debug):
+        try:
+            loaded = load(target)
+            conf = options.conf_of(loaded, files, pairs)
+            topology = loaded.topology(conf)
+            compile_topology(topology, conf)
+        except StormError as error:
+            if json:
+                click.echo(jsonlib.dumps({"valid": False, "problems": str(error).splitlines()}))
+                sys.exit(exit_code(error))
+            raise
+        counts = {"spouts": len(topology.spouts), "bolts": len(topology.bolts)}
+        if json:
+            click.echo(jsonlib.dumps({"valid": True, "problems": [], **counts}))
+        else:
+            click.echo(f"{loaded.where} is valid: {counts['spouts']} spouts, {counts['bolts']} bolts")
