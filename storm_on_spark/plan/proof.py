@@ -13,14 +13,15 @@ step:
 - Attributes are stored nowhere, except that `prepare` may keep its own parameters.
 
 So what a local variable holds was made since the method was called, came with the tuple, or is immutable, and
-local variables need no further look. What other code does when it is called can't be seen; state in the
-globals of other packages is the limit of this proof.
+local variables need no further look. What methods of other objects and functions of other packages do when
+they are called can't be seen; state in globals that only they use is the limit of this proof.
 """
 
 from __future__ import annotations
 
 import builtins
 import dataclasses
+import itertools
 from abc import ABC
 from collections.abc import Iterator, Sequence
 from types import CodeType, FunctionType, MemberDescriptorType, ModuleType
@@ -74,8 +75,8 @@ _OWN_ATTRIBUTE_ACCESS = frozenset(
 )
 """Special methods with which a class decides itself what its attributes are."""
 
-_PARAMETERS = (None, "conf", "context", "collector")
-"""What `prepare` gets, by position."""
+_ARGUMENTS = (["conf", "context"], ["conf", "context", "collector"])
+"""What `prepare` gets: that of a basic bolt, and that of others."""
 
 _HARMLESS_USES = {
     "conf": frozenset[str](),
@@ -105,6 +106,7 @@ _SAFE_SPECIAL_ATTRIBUTES = frozenset(("__name__", "__qualname__", "__doc__"))
 _STATEFUL_ATTRIBUTES = frozenset(("set_task_data", "get_task_data", "f_globals", "f_locals", "f_builtins"))
 """Ways around attributes and globals."""
 
+_COPIES = frozenset(("COPY", "DUP_TOP"))
 _UNDEFINED = object()
 
 _HEAP_TYPE = 1 << 9
@@ -213,27 +215,28 @@ class Proof:
         for default in (*(plain.__defaults__ or ()), *(plain.__kwdefaults__ or {}).values()):
             if not is_immutable(default):
                 self._use_code(default, f"{a_kind_of(default)} as a default argument", function.where)
-        if vars(plain).keys() - {"__isabstractmethod__"}:
+        if vars(plain).keys() - {"__isabstractmethod__", "__wrapped__"}:
             raise NotProved(f"{function.where} carries attributes of its own")
         _Reading(self, function).read(plain.__code__, receiver_visible=True, inner=frozenset())
 
     def use_attribute(self, name: str, reading: Sequence[Step], function: _Function) -> None:
         """Checks the use of an attribute of the bolt (or its class); `reading` is what follows."""
         where = function.where
-        if not function.on_class and name in self.kept:
+        classes = [cls for cls in self._class.__mro__ if cls not in _HARMLESS_BASES]
+        members = [vars(cls)[name] for cls in classes if name in vars(cls)]
+        # A descriptor in the class would decide what the attribute of the instance is.
+        on_instance = not function.on_class and all(map(_is_no_descriptor, members))
+        if on_instance and name in self.kept:
             kind = self.kept[name]
             following = reading[0]
             if following.action is Action.ATTRIBUTE and following.name in _HARMLESS_USES[kind]:
                 return
             raise NotProved(f"{where} uses self.{name}, the {kind}, in a way that may store something")
-        if not function.on_class and name in self._attributes:
+        if on_instance and name in self._attributes:
             return
-        if name == "prepare" and not function.is_prepare:
-            raise NotProved(f"{where} calls prepare")
-        holders = [cls for cls in self._class.__mro__ if name in vars(cls)]
-        if not holders:
+        if not members and not any(name in vars(cls) for cls in _HARMLESS_BASES):
             raise NotProved(f"{where} reads self.{name}, which is not there at submission")
-        for member in [vars(cls)[name] for cls in holders if cls not in _HARMLESS_BASES]:
+        for member in members:
             if not self._add_member(name, member):
                 self.use_value(member, f"the class attribute {name}", reading, where)
 
@@ -244,6 +247,8 @@ class Proof:
         while step.action is Action.ATTRIBUTE and isinstance(value, (ModuleType, type, FunctionType)):
             if isinstance(value, type) and not has_plain_metaclass(value):
                 raise NotProved(f"{where} uses {name}, which has a metaclass of its own")
+            if step.name in _SAFE_SPECIAL_ATTRIBUTES:
+                return
             name = f"{name}.{step.name}"
             try:
                 value = static_attribute(value, step.name)
@@ -264,7 +269,7 @@ class Proof:
         if not is_code(value, self._class.__module__):
             raise NotProved(f"{where} uses {description}")
         if isinstance(value, FunctionType) and not is_library(value.__module__, like=self._class.__module__):
-            self._add(_Function(value, f"{where}, by {value.__name__},", None))
+            self._add(_Function(value, f"{where} → {value.__name__}", None))
 
 
 class _Reading:
@@ -276,6 +281,8 @@ class _Reading:
         self._where = function.where
         cells = zip(function.function.__code__.co_freevars, function.function.__closure__ or (), strict=True)
         self._cells = dict(cells)
+        #: The local variables that are what the runtime gave to `prepare`.
+        self._parameters = _parameters_of_prepare(function)
 
     def read(self, code: CodeType, receiver_visible: bool, inner: frozenset[str]) -> None:
         """Reads `code`.
@@ -287,6 +294,9 @@ class _Reading:
         """
         receiver = self._function.receiver if receiver_visible else None
         inner |= frozenset(code.co_cellvars)
+        if code is not self._function.function.__code__:
+            # A nested function has variables of its own, which may have the same names.
+            self._parameters = {}
         # A few steps of nothing, so that looking ahead needs no care.
         program = [*steps(code), *[Step(Action.OTHER, "END", False)] * 4]
         # Stores first: they make the better reason.
@@ -317,25 +327,26 @@ class _Reading:
         on_receiver = receiver is not None and before.name == receiver
         # A jump between loading the parameter and storing it would mean that another value may be stored.
         straight = not before.jumped_to and not program[at].jumped_to
-        if on_receiver and straight and self._function.is_prepare and value.action is Action.LOAD_LOCAL:
-            kind = self._unchanged_parameters(program).get(value.name)
+        if on_receiver and straight and value.action is Action.LOAD_LOCAL:
+            kind = self._parameters.get(value.name)
             if kind is not None and self._proof.kept.setdefault(name, kind) == kind:
                 return
-        # In `self.x += 1` the receiver is loaded earlier.
-        of_other = receiver is None or (before.action is Action.LOAD_LOCAL and not on_receiver)
-        self._fail(f"stores an attribute {name}" if of_other else f"stores self.{name}")
+        owner = "self." if on_receiver or self._is_duplicated(receiver, program) else "an attribute "
+        self._fail(f"stores {owner}{name}")
 
-    def _unchanged_parameters(self, program: list[Step]) -> dict[str, str]:
-        """Returns which local variables still are the parameters that `prepare` got."""
-        code = self._function.function.__code__
-        positions = zip(code.co_varnames[: code.co_argcount], _PARAMETERS, strict=False)
-        assigned = {step.name for step in program if step.action in (Action.STORE_LOCAL, Action.STORE_CELL)}
-        return {name: kind for name, kind in positions if kind is not None and name not in assigned}
+    def _is_duplicated(self, receiver: str | None, program: list[Step]) -> bool:
+        """Returns whether the receiver is loaded once and used twice, as in `self.x += 1`."""
+        return receiver is not None and any(
+            step.name == receiver
+            and step.action in (Action.LOAD_LOCAL, Action.LOAD_CELL)
+            and after.name in _COPIES
+            for step, after in itertools.pairwise(program)
+        )
 
     def _check_load(
         self, at: int, step: Step, program: list[Step], receiver: str | None, inner: frozenset[str]
     ) -> None:
-        following = program[at + 1 : at + 5]
+        following = program[at + 1 :]
         match step.action:
             case Action.UNKNOWN:
                 self._fail(f"uses {step.name}, which is not followed")
@@ -359,9 +370,21 @@ class _Reading:
     def _check_receiver(self, following: list[Step]) -> None:
         first = following[0]
         if first.action in (Action.ATTRIBUTE, Action.SUPER_ATTRIBUTE):
-            self._proof.use_attribute(first.name, following[1:], self._function)
+            self._use_attribute(first.name, following[1:])
         elif first.action is not Action.STORE_ATTRIBUTE:
             self._fail(f"uses {self._function.receiver} other than by its attributes")
+
+    def _use_attribute(self, name: str, following: list[Step]) -> None:
+        if name == "prepare":
+            # What the method of a base class keeps has to be what the runtime gave.
+            handed_on = [
+                self._parameters.get(step.name)
+                for step in itertools.takewhile(lambda step: step.action is Action.LOAD_LOCAL, following)
+            ]
+            after = following[len(handed_on)]
+            if handed_on not in _ARGUMENTS or after.action is not Action.OTHER or after.jumped_to:
+                self._fail("calls prepare with arguments of its own")
+        self._proof.use_attribute(name, following, self._function)
 
     def _check_cell(self, name: str, following: list[Step]) -> None:
         if name == "__class__" and following[1].action is Action.SUPER_ATTRIBUTE:
@@ -383,13 +406,14 @@ class _Reading:
         if value is builtins.super:
             self._check_super(following)
             return
-        self._proof.use_value(value, name, following, self._where)
+        label = f"the global {name}" if name in known else name
+        self._proof.use_value(value, label, following, self._where)
 
     def _check_super(self, following: list[Step]) -> None:
-        first, second, third, _ = following
+        first, second, third = following[:3]
         if first.action is Action.CALL_NOTHING and second.action is Action.ATTRIBUTE:
             # Up to Python 3.11; since then the receiver is loaded, and checked with it.
-            self._proof.use_attribute(second.name, following[2:], self._function)
+            self._use_attribute(second.name, following[2:])
         elif first.name != "__class__" or third.action is not Action.SUPER_ATTRIBUTE:
             self._fail("uses super() other than to call a method")
 
@@ -403,6 +427,21 @@ def _instance_attributes(instance: object) -> Iterator[tuple[str, object]]:
         for name, member in vars(cls).items():
             if isinstance(member, MemberDescriptorType) and hasattr(instance, name):
                 yield name, getattr(instance, name)
+
+
+def _parameters_of_prepare(function: _Function) -> dict[str, str]:
+    """Returns which local variables of `prepare` are which of its parameters; none for another method."""
+    if not function.is_prepare:
+        return {}
+    code = function.function.__code__
+    names = code.co_varnames[1 : code.co_argcount]
+    stores = (Action.STORE_LOCAL, Action.STORE_CELL)
+    assigned = {step.name for step in steps(code) if step.action in stores}
+    return {name: kind for name, kind in zip(names, _ARGUMENTS[-1], strict=False) if name not in assigned}
+
+
+def _is_no_descriptor(member: object) -> bool:
+    return is_immutable(member) or isinstance(member, MemberDescriptorType)
 
 
 def _only_reads(step: Step, following: Step) -> bool:

@@ -10,6 +10,7 @@ import datetime
 import decimal
 import enum
 import fractions
+import functools
 import inspect
 import logging
 import re
@@ -96,8 +97,10 @@ _DESCRIPTORS = (
     staticmethod,
     classmethod,
     property,
+    functools.cached_property,
     type,
 )
+"""What a class may have among its attributes without having state itself."""
 
 
 def is_immutable(value: object) -> bool:
@@ -174,7 +177,10 @@ def is_clean_class(cls: type, like: str = "") -> bool:
         (False, True)
     """
     return all(
-        _is_special(base, name) or isinstance(member, _DESCRIPTORS) or is_immutable(member)
+        _is_special(base, name)
+        or isinstance(member, _DESCRIPTORS)
+        or type(member).__name__ == "_tuplegetter"  # a field of a named tuple
+        or is_immutable(member)
         for base in cls.__mro__
         if not is_library(base.__module__, like)
         for name, member in vars(base).items()
