@@ -38,4 +38,5 @@ def command(target: str, pairs: tuple[str, ...], files: tuple[Path, ...], json: 
         if json:
             click.echo(jsonlib.dumps({"valid": True, "problems": [], **counts}))
         else:
-            click.echo(f"{loaded.where} is valid: {counts['spouts']} spouts, {counts['bolts']} bolts")
+            parts = (f"{count} {name[:-1] if count == 1 else name}" for name, count in counts.items())
+            click.echo(f"{loaded.where} is valid: {', '.join(parts)}")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 import tempfile
 import threading
@@ -24,6 +25,7 @@ from storm_on_spark.worker_daemon import MARK
 
 LOG4J_CONFIGURATION = Path(__file__).with_name("log4j2.properties")
 
+_SESSION = re.compile(r"\d{8}T\d{6}-\d+")
 _KEPT_SESSIONS = 20
 _MAX_OUT_BYTES = 10 * 1024 * 1024
 
@@ -35,8 +37,9 @@ def new_log_file(folder: Path | None = None) -> Path:
         folder = Path(tempfile.gettempdir()) / f"storm-on-spark-logs-{os.getuid()}"
         if not writable_dir(folder):
             folder = Path(tempfile.mkdtemp(prefix="storm-on-spark-logs-"))
-    for old in sorted(folder.glob("*.log"), reverse=True)[_KEPT_SESSIONS - 1 :]:
-        for file in folder.glob(f"{old.stem}.*"):
+    sessions = {found[0] for file in folder.iterdir() if (found := _SESSION.match(file.name))}
+    for old in sorted(sessions, reverse=True)[_KEPT_SESSIONS - 1 :]:
+        for file in folder.glob(f"{old}[.-]*"):
             with contextlib.suppress(OSError):
                 file.unlink()
     stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%S")
@@ -76,6 +79,16 @@ class OutputPump(threading.Thread):
 
     def run(self) -> None:
         """Copies until the end."""
+        with self._source:
+            try:
+                self._copy()
+            except (OSError, ValueError):
+                # The disk is full or the terminal is gone. Go on reading: a JVM that can't print stands still.
+                with contextlib.suppress(OSError, ValueError):
+                    while self._source.read(1 << 16):
+                        pass
+
+    def _copy(self) -> None:
         out, size = self._open(), 0
         try:
             # A limit, since one endless line must not fill the memory.
@@ -93,11 +106,6 @@ class OutputPump(threading.Thread):
                     out.close()
                     self._file.replace(self._file.with_name(self._file.name + ".1"))
                     out, size = self._open(), 0
-        except (OSError, ValueError):
-            # The disk is full or the terminal is gone. Go on reading: a JVM that can't print stands still.
-            with contextlib.suppress(OSError, ValueError):
-                while self._source.read(1 << 16):
-                    pass
         finally:
             with contextlib.suppress(OSError):
                 out.close()

@@ -1,0 +1,57 @@
+"""What all tests share: the order of the tiers, and no leftovers.
+
+`tests/unit` needs no Spark and takes seconds, `tests/plan` compares plans with golden files,
+`tests/integration` runs Spark.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+_TIERS = ("unit", "plan", "integration")
+_GRACE_SECS = 10.0
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Runs the quick tiers first and marks everything under tests/integration with `spark`."""
+    root = Path(__file__).parent
+
+    def tier(item: pytest.Item) -> int:
+        folder = item.path.relative_to(root).parts[0] if item.path.is_relative_to(root) else "unit"
+        if folder == "integration":
+            item.add_marker(pytest.mark.spark)
+        return _TIERS.index(folder) if folder in _TIERS else 0
+
+    items.sort(key=tier)
+
+
+@pytest.fixture(autouse=True)
+def no_leftovers(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fails a test that leaves a thread or a child process running.
+
+    Tests with a Spark session of their fixture are looked at as a whole where that fixture ends: Spark's own
+    threads and workers come and go.
+    """
+    if request.node.get_closest_marker("spark"):
+        yield
+        return
+    threads, children = set(threading.enumerate()), _children()
+    yield
+    deadline = time.monotonic() + _GRACE_SECS
+    while time.monotonic() < deadline:
+        left = [thread for thread in threading.enumerate() if thread not in threads and not thread.daemon]
+        running = _children() - children
+        if not left and not running:
+            return
+        time.sleep(0.02)
+    pytest.fail(f"left running: threads {left}, processes {running}")
+
+
+def _children() -> set[psutil.Process]:
+    return {p for p in psutil.Process().children(recursive=True) if p.status() != psutil.STATUS_ZOMBIE}

@@ -1,0 +1,64 @@
+"""What holds the code's shape: the direction of imports, public names, files that fit on a few screens."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import storm_on_spark
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "storm_on_spark"
+MAX_LINES = 500
+
+
+def test_imports_go_one_way() -> None:
+    done = subprocess.run(
+        [str(Path(sys.executable).with_name("lint-imports")), "--config", str(ROOT / "pyproject.toml")],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("module", "forbidden"),
+    [
+        ("storm_on_spark", ("pyspark", "numpy", "pyarrow", "pandas")),
+        ("storm_on_spark.plan.compile", ("pyspark", "numpy", "pyarrow", "pandas")),
+        # Forked for every Python worker: nothing that starts threads may be there before the fork.
+        ("storm_on_spark.worker_daemon", ("pyspark", "numpy", "pyarrow", "pandas")),
+        ("storm_on_spark.spark.jars", ("pyspark",)),
+        ("storm_on_spark.cli.main", ("pyspark",)),
+    ],
+)
+def test_importing_a_module_does_not_load_what_it_has_no_use_for(
+    module: str, forbidden: tuple[str, ...]
+) -> None:
+    code = f"import sys, {module}; print(*[name for name in {forbidden!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
+@pytest.mark.parametrize("name", ["storm_on_spark", "storm_on_spark.api"])
+def test_public_names_are_there(name: str) -> None:
+    module = importlib.import_module(name)
+    assert all(hasattr(module, public) for public in module.__all__)
+
+
+def test_no_file_is_longer_than_a_reader_can_hold() -> None:
+    lengths = {
+        str(path.relative_to(ROOT)): len(path.read_text("utf-8").splitlines())
+        for path in PACKAGE.rglob("*.py")
+    }
+    assert {name: lines for name, lines in lengths.items() if lines > MAX_LINES} == {}
+
+
+def test_the_package_says_that_it_is_typed() -> None:
+    assert (Path(storm_on_spark.__file__).parent / "py.typed").is_file()

@@ -1,0 +1,146 @@
+"""Exit codes and output of commands that need no Spark, and of `run` where it ends before Spark starts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from storm_on_spark import __version__
+from storm_on_spark.api.config import KEYS
+from storm_on_spark.cli.main import main
+
+Write = Callable[..., Path]
+
+
+def invoke(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def test_version_and_help() -> None:
+    assert invoke("--version").output == f"storm-spark, version {__version__}\n"
+    done = invoke("--help")
+    assert done.exit_code == 0
+    assert all(name in done.output for name in ("run", "explain", "validate", "config", "new", "Exit codes"))
+
+
+@pytest.mark.parametrize("arguments", [("nonsense",), ("run",), ("run", "x.py", "--seconds", "0"), ("new",)])
+def test_bad_usage_exits_with_2(arguments: tuple[str, ...]) -> None:
+    assert invoke(*arguments).exit_code == 2
+
+
+@pytest.mark.parametrize("command", ["run", "explain", "validate"])
+@pytest.mark.parametrize(
+    ("code", "options", "message"),
+    [
+        ("", [], "has neither a topology nor"),
+        ("topology = make()", ["-c", "topology.debugg=true"], 'Did you mean "topology.debug"?'),
+        ("topology = make()", ["-c", "topology.workers=two"], "topology.workers must be an int"),
+        ("topology = make()", ["--conf", "gone.yaml"], "gone.yaml can't be read"),
+        ("topology = TopologyBuilder().create_topology()", [], "spout"),
+        ("def build(conf): return conf['x']", [], "KeyError: 'x'"),
+    ],
+)
+def test_what_cannot_run_is_one_sentence_and_exit_code_2(
+    module: Write, command: str, code: str, options: list[str], message: str
+) -> None:
+    done = invoke(command, module(code), *options)
+    assert done.exit_code == 2, done.output
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("Error: ")
+    assert message in done.stderr
+
+
+def test_debug_shows_the_traceback(module: Write) -> None:
+    done = invoke("validate", module("def build(conf): return conf['x']"), "--debug")
+    assert done.exit_code == 2
+    assert "Traceback" in done.stderr
+
+
+def test_run_with_json_prints_one_document_for_what_cannot_run(module: Write) -> None:
+    done = invoke("run", module("topology = 3\nprint('noise')"), "--json")
+    assert done.exit_code == 2
+    document = json.loads(done.stdout)
+    assert document["topology"] == "user-topology"
+    assert "not a Topology" in document["error"]
+    assert document["emitted"] == 0
+    assert document["components"] == {}
+
+
+def test_reset_checkpoint_needs_a_checkpoint(module: Write) -> None:
+    done = invoke("run", module("topology = make()"), "--reset-checkpoint")
+    assert done.exit_code == 2
+    assert "--reset-checkpoint needs --checkpoint DIR" in done.stderr
+
+
+def test_reset_checkpoint_leaves_a_folder_of_something_else_alone(module: Write, tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "me.png").write_bytes(b"png")
+    done = invoke(
+        "run", module("topology = make()"), "--reset-checkpoint", "--checkpoint", tmp_path / "photos"
+    )
+    assert done.exit_code == 2
+    assert (tmp_path / "photos" / "me.png").exists()
+
+
+def test_validate(module: Write) -> None:
+    done = invoke("validate", module("topology = make()"))
+    assert (done.exit_code, done.stdout) == (
+        0,
+        f"{Path.cwd() / 'user_topology.py'} is valid: 1 spout, 1 bolt\n",
+    )
+
+
+def test_validate_with_json(module: Write) -> None:
+    file = module("topology = make()")
+    assert json.loads(invoke("validate", file, "--json").stdout) == {
+        "valid": True,
+        "problems": [],
+        "spouts": 1,
+        "bolts": 1,
+    }
+    done = invoke("validate", file, "--json", "-c", "topology.workers=0", "-c", "topology.debug=3")
+    document = json.loads(done.stdout)
+    assert (done.exit_code, document["valid"], len(document["problems"])) == (2, False, 2)
+
+
+def test_explain_in_its_forms(module: Write) -> None:
+    file = module("topology = make()")
+    assert "numbers" in invoke("explain", file).stdout
+    assert json.loads(invoke("explain", file, "--json").stdout)
+    assert invoke("explain", file, "--mermaid").stdout.startswith(("graph", "flowchart"))
+
+
+def test_config_lists_every_key() -> None:
+    lines = invoke("config").stdout.splitlines()
+    assert [line.split("\t")[0] for line in lines] == sorted(KEYS)
+    assert all(len(line.split("\t")) == 5 for line in lines)
+    assert {key["key"] for key in json.loads(invoke("config", "--json").stdout)} == set(KEYS)
+
+
+def test_new_makes_a_project_that_is_valid(tmp_path: Path, module: Write) -> None:
+    done = invoke("new", tmp_path / "my words")
+    assert done.exit_code == 0, done.output
+    assert {path.name for path in (tmp_path / "my words").iterdir()} == {
+        "README.md",
+        "conf.yaml",
+        "test_topology.py",
+        "topology.py",
+    }
+    made = tmp_path / "my words" / "topology.py"
+    assert invoke("validate", made, "--conf", tmp_path / "my words" / "conf.yaml").exit_code == 0
+
+
+@pytest.mark.parametrize("existing", ["file", "folder/file"])
+def test_new_overwrites_nothing(tmp_path: Path, existing: str) -> None:
+    target = tmp_path / existing
+    target.parent.mkdir(exist_ok=True)
+    target.write_text("mine")
+    done = invoke("new", tmp_path / existing.split("/")[0])
+    assert done.exit_code == 2
+    assert "not empty" in done.stderr
+    assert target.read_text() == "mine"

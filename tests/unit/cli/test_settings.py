@@ -1,0 +1,100 @@
+"""`-c` and `--conf`: typed as in YAML, bounded, with errors that say where."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from storm_on_spark.api.errors import ConfigError
+from storm_on_spark.cli.settings import merged, parse_pair, parse_value, read_file
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("30", 30),
+        ("-1", -1),
+        ("0.5", 0.5),
+        ("true", True),
+        ("no", False),
+        ("null", None),
+        ("", ""),
+        ("plain", "plain"),
+        ("'30'", "30"),
+        ('"a\\tb"', "a\tb"),
+        ("[1, two]", [1, "two"]),
+        ("{a: 1}", {"a": 1}),
+        ("a: b", "a: b"),
+        ("/tmp/my notes #1.txt", "/tmp/my notes #1.txt"),
+        ("1:30", "1:30"),
+        ("2024-01-01", "2024-01-01"),
+        ("*.txt", "*.txt"),
+        ("%d", "%d"),
+        ("a=b", "a=b"),
+        ("'it''s'", "it's"),
+    ],
+)
+def test_values_are_typed_as_in_yaml_and_paths_need_no_quotes(text: str, value: object) -> None:
+    found = parse_value(text)
+    assert found == value
+    assert type(found) is type(value)
+
+
+@given(st.text())
+def test_any_text_survives_single_quotes(text: str) -> None:
+    """What the Makefile does with INPUT."""
+    printable = "".join(character for character in text if character.isprintable())
+    assert parse_value("'" + printable.replace("'", "''") + "'") == printable
+
+
+@pytest.mark.parametrize("text", ["no-equals", "=value", " = 3"])
+def test_a_pair_needs_a_key_and_an_equals_sign(text: str) -> None:
+    with pytest.raises(ConfigError, match="-c takes KEY=VALUE"):
+        parse_pair(text)
+
+
+def test_a_list_that_does_not_end_names_its_key() -> None:
+    with pytest.raises(ConfigError, match=r"^-c my\.key: .* in '\[1, 2'$"):
+        parse_pair("my.key=[1, 2")
+
+
+def test_pairs_go_before_files_and_later_files_before_earlier_ones(tmp_path: Path) -> None:
+    first, second = tmp_path / "1.yaml", tmp_path / "2.yaml"
+    first.write_text("a: 1\nb: 1\nc: 1\n")
+    second.write_text("b: 2\nc: 2\n")
+    assert merged([first, second], ["c=3", "c=4"]) == {"a": 1, "b": 2, "c": 4}
+
+
+def test_an_empty_file_is_an_empty_configuration(tmp_path: Path) -> None:
+    file = tmp_path / "conf.yaml"
+    file.write_text("# nothing yet\n")
+    assert read_file(file) == {}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("- 1\n- 2\n", "must hold keys with values"),
+        ("a: 1\nb: [1, 2\n", r"conf\.yaml:3:1: "),
+        ("a: &x [1]\nb: *x\n", r"conf\.yaml:2:4: aliases"),
+        ("a: 1\nb: 2\na: 3\n", r"conf\.yaml:3:1: 'a' is there twice"),
+        ("topology:\n  workers: 2\n", "keys are written in full: topology.workers: 2"),
+        ("a: !!python/object/apply:os.system [echo]\n", r"conf\.yaml:1:4: could not determine a constructor"),
+        ("a: " + "[" * 100_000, "nested too deeply|conf.yaml"),
+        ("a: '" + "x" * (1 << 20) + "'", "larger than 1048576 bytes"),
+        ("a: \x00", "conf.yaml"),
+    ],
+)
+def test_a_bad_file_is_refused_with_the_position(tmp_path: Path, content: str, message: str) -> None:
+    file = tmp_path / "conf.yaml"
+    file.write_text(content)
+    with pytest.raises(ConfigError, match=message):
+        read_file(file)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"gone\.yaml can't be read: No such file"):
+        read_file(tmp_path / "gone.yaml")

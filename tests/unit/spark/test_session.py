@@ -1,0 +1,102 @@
+"""The parts of starting a session that need no Spark."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from storm_on_spark.spark.dirs import cache_dir, session_scratch, state_dir, writable_dir
+from storm_on_spark.spark.session import _cause, _merged, _settings, _user_path
+from storm_on_spark.spark.settings import required_settings, with_attempts
+
+
+@pytest.mark.parametrize(
+    ("given", "used"),
+    [
+        ("local", "local[1,4]"),
+        ("local[3]", "local[3,4]"),
+        ("local[*]", "local[*,4]"),
+        ("local[2,1]", "local[2,1]"),
+        ("local-cluster[2,1,1024]", "local-cluster[2,1,1024]"),
+        ("spark://host:7077", "spark://host:7077"),
+    ],
+)
+def test_a_local_master_tries_a_task_again(given: str, used: str) -> None:
+    assert with_attempts(given) == used
+
+
+def test_settings_of_the_design() -> None:
+    settings = required_settings(bare_local_fs=True)
+    assert settings["spark.sql.adaptive.enabled"] == "false"
+    assert settings["spark.sql.streaming.stateStore.providerClass"].endswith("RocksDBStateStoreProvider")
+    assert settings["spark.hadoop.fs.file.impl"].endswith("BareLocalFileSystem")
+    assert "spark.hadoop.fs.file.impl" not in required_settings()
+
+
+def test_a_local_session_listens_on_loopback_only(tmp_path: Path) -> None:
+    local = _settings("local[2,4]", tmp_path / "x.log", tmp_path, None)
+    assert (local["spark.driver.host"], local["spark.driver.bindAddress"]) == ("127.0.0.1", "127.0.0.1")
+    assert "spark.driver.host" not in _settings("spark://host:7077", tmp_path / "x.log", tmp_path, None)
+
+
+def test_the_users_java_options_are_added_to_ours() -> None:
+    ours = {"spark.driver.extraJavaOptions": "-Xss8m", "spark.driver.extraClassPath": "/a.jar", "x": "1"}
+    theirs = {"spark.driver.extraJavaOptions": "-Da=b", "spark.driver.extraClassPath": "/b.jar", "x": "2"}
+    assert _merged(ours, theirs) == {
+        "spark.driver.extraJavaOptions": "-Xss8m -Da=b",
+        "spark.driver.extraClassPath": "/a.jar:/b.jar",
+        "x": "2",
+    }
+
+
+def test_workers_get_the_users_folders_but_not_what_is_installed(tmp_path: Path) -> None:
+    assert _user_path([str(tmp_path), *sys.path, str(tmp_path), str(tmp_path / "gone")])[0] == str(tmp_path)
+    assert not any("site-packages" in entry for entry in _user_path(sys.path))
+    assert os.path.dirname(os.__file__) not in _user_path(sys.path)
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        (
+            "An error occurred while calling X.\n: org.apache.spark.SparkException: Could not parse\n\tat y",
+            "SparkException: Could not parse",
+        ),
+        ("plain text\nmore", "plain text"),
+        ("", "ValueError"),
+    ],
+)
+def test_javas_exception_becomes_one_line(text: str, cause: str) -> None:
+    assert _cause(ValueError(text)) == cause
+
+
+def test_xdg_variables_count_when_they_are_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "c"))
+    monkeypatch.setenv("XDG_STATE_HOME", "relative")
+    assert cache_dir() == tmp_path / "c" / "storm-on-spark"
+    assert state_dir() == tmp_path / ".local/state/storm-on-spark"
+
+
+def test_a_new_folder_is_for_its_owner_only(tmp_path: Path) -> None:
+    assert writable_dir(tmp_path / "a" / "b")
+    assert (tmp_path / "a" / "b").stat().st_mode & 0o777 == 0o700
+
+
+def test_scratch_of_a_process_that_is_gone_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    old, mine = tmp_path / f"storm-on-spark-{ended.pid}-abc", tmp_path / f"storm-on-spark-{os.getpid()}-abc"
+    checkpoint = tmp_path / "storm-on-spark-abcdefgh"
+    for folder in (old, mine, checkpoint):
+        folder.mkdir()
+    assert session_scratch().is_dir()
+    assert (old.exists(), mine.exists(), checkpoint.exists()) == (False, True, True)
