@@ -83,7 +83,7 @@ class OutputPump(threading.Thread):
             try:
                 self._copy()
             except (OSError, ValueError):
-                # The disk is full or the terminal is gone. Go on reading: a JVM that can't print stands still.
+                # The disk is full or the terminal is gone. Read on: a JVM that can't print stands still.
                 with contextlib.suppress(OSError, ValueError):
                     while self._source.read(1 << 16):
                         pass
