@@ -143,6 +143,14 @@ def test_other_objects_are_refused() -> None:
     )
 
 
+def test_an_object_that_can_not_even_be_shown_is_named_by_its_type() -> None:
+    class Opaque:
+        def __repr__(self):
+            raise RuntimeError("no repr")
+
+    assert "Opaque> (" in problem_of(lambda: TopologyBuilder().set_bolt("count", Opaque()))  # type: ignore[arg-type]
+
+
 def test_one_component_is_one_kind() -> None:
     class Both(BaseBasicBolt, BaseRichBolt):
         def execute(self, *args):
@@ -218,8 +226,9 @@ def test_methods_that_could_not_be_called_are_refused(methods: dict[str, object]
         {"execute": lambda self, *args: None},
         {"execute": lambda self, tup, collector, more=None: None},
         {"execute": mock.Mock()},
-        {"execute": functools.partial(print, end="")},
+        {"execute": staticmethod(functools.partial(print, end=""))},
         {"execute": print},
+        {"execute": max},  # has no signature
         {
             "declareOutputFields": lambda self, declarer: None,
             "declare_output_fields": lambda self, declarer: None,
