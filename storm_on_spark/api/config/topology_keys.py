@@ -27,6 +27,9 @@ _TRIDENT = "comes with Trident"
 _MULTILANG = "comes with bolts and spouts in other languages"
 _METRICS = "comes with the metrics API"
 _CLUSTER = "comes with the cluster"
+_STALL = "comes with the watch over hanging tasks"
+_ERRORS = "errors are not throttled yet; the last few of each component are kept"
+_TUNING = "comes with the tuning profiles; set the single keys until then"
 
 HONOURED_KEYS: Final[tuple[ConfigKey, ...]] = (
     # Reliability.
@@ -64,25 +67,6 @@ HONOURED_KEYS: Final[tuple[ConfigKey, ...]] = (
         "Whether an exception in a bolt ends the topology. Otherwise the trees of the bolt's input "
         "fail, the error is reported, and the topology goes on. Not a key of Storm's.",
         component=True,
-    ),
-    honoured(
-        N.TOPOLOGY_TASK_STALL_SECS,
-        integer(1),
-        60,
-        "Seconds after which a task that is still busy with one tuple counts as hanging: it is reported "
-        "and its worker is restarted. Not a key of Storm's.",
-    ),
-    honoured(
-        N.TOPOLOGY_MAX_ERROR_REPORT_PER_INTERVAL,
-        integer(1),
-        5,
-        "Most errors that a task reports within `topology.error.throttle.interval.secs`.",
-    ),
-    honoured(
-        N.TOPOLOGY_ERROR_THROTTLE_INTERVAL_SECS,
-        integer(1),
-        10,
-        "Seconds over which `topology.max.error.report.per.interval` counts.",
     ),
     # Parallelism.
     honoured(
@@ -136,13 +120,6 @@ HONOURED_KEYS: Final[tuple[ConfigKey, ...]] = (
         "of Storm's.",
         component=True,
     ),
-    honoured(
-        N.TOPOLOGY_PROFILE,
-        choice("latency", "throughput"),
-        None,
-        "Tunes what isn't set otherwise for small delays or for large amounts. Unset: in between. Not a "
-        "key of Storm's.",
-    ),
     # The topology and what surrounds it.
     honoured(
         N.TOPOLOGY_NAME, TEXT, None, "The name under which the topology runs; set when it is submitted."
@@ -173,6 +150,37 @@ HONOURED_KEYS: Final[tuple[ConfigKey, ...]] = (
 )
 
 PLANNED_KEYS: Final[tuple[ConfigKey, ...]] = (
+    # Reliability and tuning.
+    planned(
+        N.TOPOLOGY_TASK_STALL_SECS,
+        integer(1),
+        60,
+        "Seconds after which a task that is still busy with one tuple counts as hanging: it is reported "
+        "and its worker is restarted. Not a key of Storm's.",
+        _STALL,
+    ),
+    planned(
+        N.TOPOLOGY_MAX_ERROR_REPORT_PER_INTERVAL,
+        integer(1),
+        5,
+        "Most errors that a task reports within `topology.error.throttle.interval.secs`.",
+        _ERRORS,
+    ),
+    planned(
+        N.TOPOLOGY_ERROR_THROTTLE_INTERVAL_SECS,
+        integer(1),
+        10,
+        "Seconds over which `topology.max.error.report.per.interval` counts.",
+        _ERRORS,
+    ),
+    planned(
+        N.TOPOLOGY_PROFILE,
+        choice("latency", "throughput"),
+        None,
+        "Tunes what isn't set otherwise for small delays or for large amounts. Unset: in between. Not a "
+        "key of Storm's.",
+        _TUNING,
+    ),
     # State.
     planned(
         N.TOPOLOGY_STATE_PROVIDER,

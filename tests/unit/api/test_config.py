@@ -2,11 +2,14 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import storm_on_spark
 from storm_on_spark.api import Config, ConfigError
 from storm_on_spark.api.config import (
     FAMILIES,
@@ -147,11 +150,30 @@ OWN_DEFAULTS = {
 
 
 @pytest.mark.parametrize("name", OWN_DEFAULTS)
-def test_own_keys_work_and_say_that_they_are_not_storms(name: str) -> None:
+def test_own_keys_say_that_they_are_not_storms(name: str) -> None:
     key = KEYS[name]
     assert key.default == OWN_DEFAULTS[name]
-    assert key.level is Level.HONOURED
+    assert key.level is not Level.ACCEPTED
     assert "Not a key of Storm's." in key.doc
+
+
+SET_BY_THE_SYSTEM = {"topology.name", "storm.id"}
+
+
+def test_the_level_of_a_key_is_what_the_code_does() -> None:
+    package = Path(storm_on_spark.__file__).parent
+    code = "".join(
+        path.read_text("utf-8")
+        for part in ("plan", "runtime", "spark")
+        for path in package.glob(f"{part}/**/*.py")
+    )
+    constants = {value: name for name, value in vars(ConfigNames).items() if not name.startswith("_")}
+    read = {
+        name for name in KEYS if f'"{name}"' in code or re.search(rf"\bConfig\.{constants[name]}\b", code)
+    }
+    honoured = {name for name, key in KEYS.items() if key.level is Level.HONOURED}
+    assert sorted(honoured - read - SET_BY_THE_SYSTEM) == [], "says that it works, but nothing reads it"
+    assert sorted(read - honoured) == [], "is read, but says that it has no effect"
 
 
 def test_default_of_an_unknown_key() -> None:
