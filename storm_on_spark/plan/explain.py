@@ -41,15 +41,23 @@ def explain_text(plan: PhysicalPlan) -> str:
         parts.append(f"┌─ {title} {'─' * (width - len(title) - 1)}┐")
         parts.extend(f"│ {line:<{width}} │" for line in lines)
         parts.append(f"└{'─' * (width + 2)}┘")
-    parts.extend(_arrow(["what the micro-batch did: to the driver, once"]))
-    parts.append("  sink: acks and fails go back to the spouts")
     carried = [edge for edge in plan.edges if edge.delivery is Delivery.CARRIED]
+    parts.extend(_arrow([]))
+    parts.append(f"  sink: {_sink(plan, carried)}")
     parts.extend(_section("back to the start of the next micro-batch", _edge_lines(carried, plan)))
     parts.extend(_section("state", _state_lines(plan)))
     if plan.partitions is not None:
         title = f"tasks on {counted(plan.partitions, 'partition')} (task@partition)"
         parts.extend(_section(title, _placement_lines(plan)))
     return "\n".join(line.rstrip() for line in parts) + "\n"
+
+
+def _sink(plan: PhysicalPlan, carried: Sequence[Edge]) -> str:
+    tasks = [
+        "acks and fails go to the spouts" if plan.acker_tasks else "nothing to ack",
+        *(["carried tuples to the next micro-batch"] if carried else []),
+    ]
+    return ", ".join(tasks)
 
 
 def _summary(plan: PhysicalPlan) -> str:
@@ -77,30 +85,34 @@ def _box_lines(stage: Stage, plan: PhysicalPlan) -> tuple[str, list[str]]:
         tasks = of_tasks(plan.acker_tasks)
         return title, [f"{ACKER_COMPONENT}  {tasks}  one XOR for every pending tuple tree"]
     rows = []
-    for component, indent in _tree(stage, plan):
-        state = component.reason
-        if component.kind is not ComponentKind.SPOUT and component.stateless:
-            state = f"stateless, {state}"
-        name = f"{'   ' * (indent - 1)}└─ {component.id}" if indent else component.id
+    for prefix, component in _tree(stage, plan):
         why = why_there(component, plan) if component.kind is not ComponentKind.SPOUT else ""
-        rows.append((name, KINDS[component.kind], of_tasks(component.tasks), why, state))
+        state = "stateless: declared" if component.reason == "declared" else component.reason
+        rows.append((prefix + component.id, KINDS[component.kind], of_tasks(component.tasks), why, state))
     return title, _columns(rows)
 
 
-def _tree(stage: Stage, plan: PhysicalPlan) -> Iterator[tuple[PlannedComponent, int]]:
-    """Yields the components of a stage with their depth, each below the first of those that call it."""
+def _tree(stage: Stage, plan: PhysicalPlan) -> Iterator[tuple[str, PlannedComponent]]:
+    """Yields the components of a stage with the branch that each hangs on, below the first that calls it."""
+    position = {name: at for at, name in enumerate(stage.components)}
+    callers: dict[str, list[str]] = {}
+    for edge in plan.edges:
+        if edge.delivery is Delivery.LOCAL and edge.target in position:
+            callers.setdefault(edge.target, []).append(edge.source)
     below: dict[str | None, list[str]] = {}
     for name in stage.components:
-        local = [edge for edge in plan.edges if edge.delivery is Delivery.LOCAL]
-        callers = {edge.source for edge in local if edge.target == name}
-        caller = next((other for other in stage.components if other in callers), None)
+        caller = min(callers[name], key=position.__getitem__) if name in callers else None
         below.setdefault(caller, []).append(name)
 
-    waiting = [(name, 0) for name in reversed(below.get(None, []))]
+    # No recursion: a chain may be longer than Python's limit.
+    waiting = [("", "", name) for name in reversed(below.get(None, []))]
     while waiting:
-        name, depth = waiting.pop()
-        yield plan.components[name], depth
-        waiting.extend((child, depth + 1) for child in reversed(below.get(name, [])))
+        branch, trunk, name = waiting.pop()
+        yield branch, plan.components[name]
+        children = [(f"{trunk}├─ ", f"{trunk}│  ", child) for child in below.get(name, [])]
+        if children:
+            children[-1] = f"{trunk}└─ ", f"{trunk}   ", children[-1][-1]
+        waiting.extend(reversed(children))
 
 
 def _columns(rows: Sequence[Sequence[str]]) -> list[str]:

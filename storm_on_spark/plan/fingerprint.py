@@ -76,7 +76,7 @@ def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
         >>> compare(old, old)
         []
         >>> compare(old, {**old, "partitions": 3})
-        ['the checkpoint was written with 2 partitions, which can not become 3']
+        ["the checkpoint was written with 2 partitions, which can't become 3"]
     """
     if old.get("version") != VERSION:
         return [f"the checkpoint's plan has the version {old.get('version')!r}; this release reads {VERSION}"]
@@ -86,7 +86,7 @@ def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
 def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
     if old["partitions"] != new["partitions"]:
         before, after = old["partitions"], new["partitions"]
-        yield f"the checkpoint was written with {before} partitions, which can not become {after}"
+        yield f"the checkpoint was written with {before} partitions, which can't become {after}"
     if len(old["acker"]["tasks"]) != len(new["acker"]["tasks"]):
         before, after = (len(side["acker"]["tasks"]) for side in (old, new))
         yield f"there were {before} acker tasks and now there are {after}; each holds pending tuple trees"

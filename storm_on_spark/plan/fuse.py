@@ -21,12 +21,13 @@ def fuse(graph: LogicalGraph) -> LogicalGraph:
     reached from the start of the next micro-batch, so it stays a stage's own.
     """
     stage_of = dict.fromkeys(graph.topology.spouts, 0)
+    inputs_of = graph.inputs()
     fused: set[str] = set()
     arcs = [(edge.source, edge.target) for edge in graph.forward_edges]
     for component in topological_order(graph.topology.components, arcs):
         if component in stage_of:
             continue
-        inputs = graph.inputs_of(component)
+        inputs = inputs_of[component]
         feeding = {stage_of[edge.source] for edge in inputs if edge.delivery is not Delivery.CARRIED}
         if (
             graph.verdicts[component].stateless

@@ -19,8 +19,9 @@ def level(graph: LogicalGraph) -> LogicalGraph:
     stage_of = dict.fromkeys(graph.topology.spouts, 0)
     arcs = [(edge.source, edge.target) for edge in graph.forward_edges]
     order = topological_order(graph.topology.components, arcs)
+    inputs_of = graph.inputs()
     for component in order:
-        for edge in graph.inputs_of(component):
+        for edge in inputs_of[component]:
             if edge.delivery is not Delivery.CARRIED:
                 at_least = stage_of[edge.source] + (edge.delivery is Delivery.EXCHANGE)
                 stage_of[component] = max(stage_of.get(component, 0), at_least)

@@ -62,9 +62,12 @@ class LogicalGraph:
         """The edges whose tuples arrive in the same micro-batch; they form no cycle."""
         return tuple(edge for edge in self.edges if edge.delivery is not Delivery.CARRIED)
 
-    def inputs_of(self, component: str) -> tuple[Edge, ...]:
-        """Returns the edges that end in `component`."""
-        return tuple(edge for edge in self.edges if edge.target == component)
+    def inputs(self) -> dict[str, list[Edge]]:
+        """Returns the edges that end in each component."""
+        found: dict[str, list[Edge]] = {component: [] for component in self.topology.components}
+        for edge in self.edges:
+            found[edge.target].append(edge)
+        return found
 
 
 Pass: TypeAlias = Callable[[LogicalGraph], LogicalGraph]

@@ -55,4 +55,4 @@ def judge(bolt: object) -> Verdict:
     kept = sorted(set(proof.kept.values()))
     if not kept:
         return Verdict(True, "proved: no attribute is stored")
-    return Verdict(True, f"proved: stores nothing but the {' and the '.join(kept)}")
+    return Verdict(True, f"proved: keeps only the {' and the '.join(kept)}")

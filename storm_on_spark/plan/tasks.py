@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from storm_on_spark.api.config import Config, effective_conf
 from storm_on_spark.api.topology import ComponentSpec
 from storm_on_spark.plan.logical import LogicalGraph
-
-_TASKS = "topology.tasks"
-_MAX_TASK_PARALLELISM = "topology.max.task.parallelism"
-_ACKER_EXECUTORS = "topology.acker.executors"
-_WORKERS = "topology.workers"
 
 
 def assign_tasks(graph: LogicalGraph) -> LogicalGraph:
@@ -31,21 +27,22 @@ def assign_tasks(graph: LogicalGraph) -> LogicalGraph:
         tasks[component] = tuple(range(first, first + count))
         executors[component] = min(spec.parallelism, count)
         first += count
-    ackers = _number(graph.conf, _ACKER_EXECUTORS)
+    conf = effective_conf(graph.conf)
+    ackers = _number(conf, Config.TOPOLOGY_ACKER_EXECUTORS)
     if ackers is None:
-        ackers = _number(graph.conf, _WORKERS) or 1
+        ackers = _number(conf, Config.TOPOLOGY_WORKERS) or 1
     return replace(graph, tasks=tasks, executors=executors, acker_tasks=tuple(range(first, first + ackers)))
 
 
 def _task_count(spec: ComponentSpec, conf: Mapping[str, object]) -> int:
-    merged = {**conf, **spec.conf}
-    count = spec.num_tasks or _number(merged, _TASKS) or spec.parallelism
-    limit = _number(merged, _MAX_TASK_PARALLELISM)
+    merged = effective_conf(conf, spec.conf)
+    count = spec.num_tasks or _number(merged, Config.TOPOLOGY_TASKS) or spec.parallelism
+    limit = _number(merged, Config.TOPOLOGY_MAX_TASK_PARALLELISM)
     return count if limit is None else min(count, limit)
 
 
 def _number(conf: Mapping[str, object], key: str) -> int | None:
-    value = conf.get(key)
+    value = conf[key]
     # Configuration is validated before it gets here; a wrong type is a bug of the caller.
     assert value is None or isinstance(value, int), f"{key} must be a whole number, not {value!r}"
     return value

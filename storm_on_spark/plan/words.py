@@ -112,8 +112,11 @@ def why_there(component: PlannedComponent, plan: PhysicalPlan) -> str:
     if component.kind is ComponentKind.SPOUT:
         return "spout"
     if component.fused:
-        inputs = [edge for edge in plan.edges if edge.target == component.id]
-        return "fused: " + ", ".join(f"{edge.grouping.describe()} from {stream_of(edge)}" for edge in inputs)
+        sources: dict[str, list[str]] = {}
+        for edge in plan.edges:
+            if edge.target == component.id:
+                sources.setdefault(edge.grouping.describe(), []).append(stream_of(edge))
+        return "fused: " + ", ".join(f"{how} from {listed(names)}" for how, names in sources.items())
     return f"level {component.stage}"
 
 

@@ -461,11 +461,8 @@ def test_stateless_is_proved(bolt):
 
 def test_the_reason_says_what_is_kept():
     assert judge(Split()).reason == "proved: no attribute is stored"
-    assert judge(RichWithCollector()).reason == "proved: stores nothing but the collector"
-    assert (
-        judge(PortedFromStorm()).reason
-        == "proved: stores nothing but the collector and the conf and the context"
-    )
+    assert judge(RichWithCollector()).reason == "proved: keeps only the collector"
+    assert judge(PortedFromStorm()).reason == "proved: keeps only the collector and the conf and the context"
 
 
 def test_the_verdict_does_not_depend_on_how_often_it_is_asked():
