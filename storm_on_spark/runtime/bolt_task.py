@@ -25,7 +25,7 @@ from storm_on_spark.api.tuple import Delivery, Tuple
 from storm_on_spark.runtime.acker import FAIL, RESET, U8Array
 from storm_on_spark.runtime.collectors import BasicCollector, BatchCollector, Held, Ledger, RichCollector
 from storm_on_spark.runtime.ids import EdgeIds, U64Array
-from storm_on_spark.runtime.output import Sealed, TaskOutput, contributions
+from storm_on_spark.runtime.output import OutputMark, Sealed, TaskOutput, contributions
 from storm_on_spark.runtime.snapshot import Snapshots
 from storm_on_spark.runtime.wiring import Wiring
 
@@ -76,8 +76,7 @@ class _Good:
 
     index: int
     snapshot: bytes | None
-    output: list[int]
-    emitted: dict[str, int]
+    output: OutputMark
     ledger: tuple[int, ...]
 
 
@@ -147,14 +146,13 @@ class BoltTask:
         ledger = self._collector.ledger = Ledger()
         roots, edges = _anchors_of(inputs, ledger)
         self._output.begin(seed)
-        self._output.emitted = {}
         result = Execution(executed=sum(part.count for part in inputs))
         poisoned = self._execute_all(inputs, result)
         ledger.failed += poisoned
         result.errors += [
             ComponentError(self.component, self.task, "report_error", text, "") for text in ledger.errors
         ]
-        result.emitted = self._output.emitted
+        result.emitted = self._output.count()
         result.folds, result.acked = self._settle(ledger, roots, edges)
         result.failed = len(ledger.failed) + len(ledger.failed_held)
         for sealed in self._output.seal(roots, ids):
@@ -173,7 +171,7 @@ class BoltTask:
     # --- executing ------------------------------------------------------------------------------------------------
 
     def _execute_all(self, inputs: Sequence[Input], result: Execution) -> list[int]:
-        good = _Good(0, self.snapshot, self._output.lengths(), {}, self._collector.ledger.mark())
+        good = _Good(0, self.snapshot, self._output.mark(), self._collector.ledger.mark())
         poisoned: list[int] = []
         stop: int | None = None
         behind = 0
@@ -198,13 +196,12 @@ class BoltTask:
             if stop is None:
                 return poisoned
             snapshot = None if self._snapshots is None else self._snapshots.take()
-            mark = self._output.lengths(), dict(self._output.emitted), self._collector.ledger.mark()
-            good, stop = _Good(behind, snapshot, *mark), None
+            good, stop = _Good(behind, snapshot, self._output.mark(), self._collector.ledger.mark()), None
 
     def _back_to(self, good: _Good) -> None:
         if self._snapshots is not None and good.snapshot is not None:
             self._snapshots.restore(good.snapshot)
-        self._output.truncate(good.output, good.emitted)
+        self._output.truncate(good.output)
         self._collector.ledger.truncate(good.ledger)
 
     def _run_basic(self, inputs: Sequence[Input], start: int, stop: int | None) -> None:

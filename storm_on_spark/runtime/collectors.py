@@ -58,6 +58,7 @@ class Ledger:
 class _Collector:
     def __init__(self, output: TaskOutput) -> None:
         self._output = output
+        self._emits = output.emits
         self._task = output.task
         self._hooks = output.context.hooks
         self.ledger = Ledger()
@@ -92,7 +93,7 @@ class RichCollector(_Collector, OutputCollector):
     """For `BaseRichBolt`."""
 
     def emit(self, values: Sequence[Any], anchors: Anchors = None, stream: str = DEFAULT_STREAM) -> list[int]:
-        tasks = self._output.emit(stream, values, UNANCHORED if anchors is None else self._anchor(anchors))
+        tasks = self._emits[stream](values, UNANCHORED if anchors is None else self._anchor(anchors))
         if self._hooks:
             self._tell_emit(values, stream, tasks)
         return tasks
@@ -132,7 +133,7 @@ class BasicCollector(_Collector, BasicOutputCollector):
     """For `BaseBasicBolt`: the anchor is the tuple being executed."""
 
     def emit(self, values: Sequence[Any], stream: str = DEFAULT_STREAM) -> list[int]:
-        tasks = self._output.emit(stream, values, self.ledger.current)
+        tasks = self._emits[stream](values, self.ledger.current)
         if self._hooks:
             self._tell_emit(values, stream, tasks)
         return tasks

@@ -7,9 +7,7 @@ drawn for all tuples at once.
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import cycle, islice
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,22 +16,12 @@ from numpy.typing import NDArray
 
 from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.errors import TupleError
-from storm_on_spark.api.grouping import (
-    AllGrouping,
-    CustomGrouping,
-    DirectGrouping,
-    FieldsGrouping,
-    GlobalGrouping,
-    Grouping,
-    LocalOrShuffleGrouping,
-    NoneGrouping,
-    PartialKeyGrouping,
-    ShuffleGrouping,
-)
-from storm_on_spark.api.streams import GlobalStreamId
+from storm_on_spark.api.grouping import DirectGrouping
 from storm_on_spark.plan.model import Delivery
-from storm_on_spark.runtime.hashing import mix64, stable_hash
+from storm_on_spark.runtime.batch_routing import split_batch
+from storm_on_spark.runtime.hashing import mix64
 from storm_on_spark.runtime.ids import EdgeIds, U64Array
+from storm_on_spark.runtime.routing import Router, Slot
 from storm_on_spark.runtime.wiring import StreamInfo, Subscription, Wiring
 
 UNANCHORED = -1
@@ -42,23 +30,22 @@ UNANCHORED = -1
 Anchor = int | tuple[int, ...]
 """Position of the input tuple that an emitted one is anchored to, or the root ids themselves."""
 
-_CACHE_LIMIT = 1 << 16
-
 
 class Outbox:
     """The tuples of one stream from one task to one target task, in emit order."""
 
-    __slots__ = ("anchors", "batches", "delivery", "ragged", "stream", "target", "values")
+    __slots__ = ("anchors", "batches", "delivery", "slot", "stream", "target", "values")
 
     def __init__(self, stream: StreamInfo, target: int, delivery: Delivery) -> None:
         self.stream = stream
         self.target = target
         self.delivery = delivery
+        #: Both lists live as long as the box, so that their `append` can be looked up once.
         self.values: list[tuple[Any, ...]] = []
         #: Runs parallel to `values`.
         self.anchors: list[Anchor] = []
-        #: Whether some anchor is given as root ids.
-        self.ragged = False
+        #: What an emit to this box needs, looked up once.
+        self.slot: Slot = (self.values.append, self.anchors.append, target)
         #: What a `BatchBolt` emitted, with an anchor for each row. A box holds either values or batches.
         self.batches: list[tuple[pa.RecordBatch, NDArray[np.int64]]] = []
 
@@ -75,45 +62,29 @@ class Sealed:
         self.edges = edges
 
 
-Splitter = Callable[[pa.RecordBatch], Iterable[tuple[Outbox, NDArray[np.int64] | None]]]
-"""Shares out the rows of a batch: (box, row positions), or (box, None) for all of them."""
+Emit = Callable[[Sequence[Any], Anchor], list[int]]
 
-Picker = Callable[[tuple[Any, ...]], tuple[Outbox, ...]]
+OutputMark = tuple[list[tuple[int, int]], dict[str, int]]
 
 
 class _StreamOutput:
-    """The boxes of one stream and the choice among them."""
+    """The boxes of one stream and the ways into them."""
 
-    __slots__ = ("arity", "boxes", "by_task", "info", "pick", "pickers", "reset", "split")
+    __slots__ = ("arity", "boxes", "by_task", "emit", "info", "routers")
 
     def __init__(self, output: TaskOutput, info: StreamInfo, subscriptions: Sequence[Subscription]) -> None:
         self.info = info
         self.arity = len(info.fields)
         self.boxes: list[Outbox] = []
         self.by_task: dict[int, Outbox] = {}
-        self.pickers: list[Picker] = []
-        self.reset: list[Callable[[int], None]] = []
-        self.split: list[Splitter] = []
+        self.routers: list[Router] = []
         for subscription in subscriptions:
             boxes = [Outbox(info, task, subscription.delivery) for task in subscription.tasks]
             self.boxes += boxes
             self.by_task.update((box.target, box) for box in boxes)
-            picker = _make_picker(output, info, subscription, boxes, self.reset)
-            if picker is not None:
-                self.pickers.append(picker)
-                self.split.append(_make_splitter(output, info, subscription.grouping, boxes, picker))
-        if not self.pickers:
-            self.pick: Picker = _pick_none
-        elif len(self.pickers) == 1:
-            self.pick = self.pickers[0]
-        else:
-            self.pick = self._pick_all
-
-    def _pick_all(self, values: tuple[Any, ...]) -> tuple[Outbox, ...]:
-        chosen: tuple[Outbox, ...] = ()
-        for picker in self.pickers:
-            chosen += picker(values)
-        return chosen
+            if not isinstance(subscription.grouping, DirectGrouping):
+                self.routers.append(Router(output.context, info, subscription.grouping, boxes))
+        self.emit: Emit = _make_emit(output, self)
 
 
 class TaskOutput:
@@ -128,42 +99,21 @@ class TaskOutput:
         self.context = context
         self.component = context.this_component_id
         self.task = context.this_task_id
+        #: Tuples emitted in this execution, by stream; without those of `_counted_by_box`.
+        self.emitted: dict[str, int] = {}
         self._streams = {
             info.stream: _StreamOutput(self, info, wiring.subscriptions(self.component, info.stream))
             for info in wiring.streams_of(self.component)
         }
-        self._resets = [reset for stream in self._streams.values() for reset in stream.reset]
-        #: Tuples emitted in this execution, by stream.
-        self.emitted: dict[str, int] = {}
+        #: By stream, the function that routes a tuple: (values, anchor) -> tasks.
+        self.emits = _Emits(self, {stream: out.emit for stream, out in self._streams.items()})
+        self._resets = [r.reset for out in self._streams.values() for r in out.routers if r.reset is not None]
 
     def begin(self, seed: int) -> None:
         """Starts an execution; the same seed gives the same choices among equal targets."""
+        self.emitted = {}
         for reset in self._resets:
             reset(mix64(seed ^ self.task))
-
-    def emit(self, stream: str, values: Sequence[Any], anchor: Anchor) -> list[int]:
-        """Routes one tuple; returns the tasks that it goes to.
-
-        Raises:
-            TupleError: the stream is not declared or is direct, or the values don't fit its fields.
-        """
-        out = self._streams.get(stream)
-        if out is None or len(values) != out.arity or out.info.direct or values.__class__ is str:
-            raise self._refusal(stream, values, direct=False)
-        row = tuple(values)
-        boxes = out.pick(row)
-        if anchor.__class__ is int:
-            for box in boxes:
-                box.values.append(row)
-                box.anchors.append(anchor)
-        else:
-            for box in boxes:
-                box.values.append(row)
-                box.anchors.append(anchor)
-                box.ragged = True
-        emitted = self.emitted
-        emitted[stream] = emitted.get(stream, 0) + 1
-        return [box.target for box in boxes]
 
     def emit_direct(self, task: int, stream: str, values: Sequence[Any], anchor: Anchor) -> None:
         """Sends one tuple to `task`, which must subscribe to the direct stream.
@@ -173,17 +123,16 @@ class TaskOutput:
         """
         out = self._streams.get(stream)
         if out is None or len(values) != out.arity or not out.info.direct or isinstance(values, str):
-            raise self._refusal(stream, values, direct=True)
+            raise self.refusal(stream, values, direct=True)
         box = out.by_task.get(task)
         if box is None:
             valid = ", ".join(map(str, sorted(out.by_task))) or "none"
             raise TupleError(
-                f"{self.component!r} (task {self.task}) emitted directly to task {task} on stream {stream!r}, "
+                f'"{self.component}" (task {self.task}) emitted directly to task {task} on stream "{stream}", '
                 f"but that task does not subscribe to it; subscribed tasks: {valid}"
             )
         box.values.append(tuple(values))
         box.anchors.append(anchor)
-        box.ragged |= not isinstance(anchor, int)
         self.emitted[stream] = self.emitted.get(stream, 0) + 1
 
     def emit_batch(self, stream: str, batch: pa.RecordBatch, anchors: NDArray[np.int64]) -> None:
@@ -194,45 +143,66 @@ class TaskOutput:
         """
         out = self._streams.get(stream)
         if out is None or out.arity != batch.num_columns or out.info.direct:
-            raise self._refusal(stream, [None] * batch.num_columns, direct=False)
-        for split in out.split:
-            for box, rows in split(batch):
+            raise self.refusal(stream, [None] * batch.num_columns, direct=False)
+        for router in out.routers:
+            for box, rows in split_batch(router, batch):
                 if rows is None:
                     box.batches.append((batch, anchors))
                 elif len(rows):
                     box.batches.append((batch.take(pa.array(rows)), anchors[rows]))
         self.emitted[stream] = self.emitted.get(stream, 0) + batch.num_rows
 
-    def _refusal(self, stream: str, values: Sequence[Any], direct: bool) -> TupleError:
-        who = f"{self.component!r} (task {self.task})"
+    def check(self, stream: str, values: Sequence[Any], *, direct: bool) -> None:
+        """Checks an emit without making it; which tasks there are does not matter.
+
+        Raises:
+            TupleError: as `emit` or `emit_direct`.
+        """
+        out = self._streams.get(stream)
+        fits = out is not None and len(values) == out.arity and out.info.direct is direct
+        if not fits or isinstance(values, str):
+            raise self.refusal(stream, values, direct=direct)
+
+    def refusal(self, stream: str, values: Sequence[Any], direct: bool) -> TupleError:
+        """Returns the error for an emit that does not fit its stream."""
+        who = f'"{self.component}" (task {self.task})'
         out = self._streams.get(stream)
         if out is None:
-            known = ", ".join(repr(name) for name in sorted(self._streams)) or "none"
-            return TupleError(f"{who} emitted to stream {stream!r}, which it does not declare; declared: {known}")
+            known = ", ".join(f'"{name}"' for name in sorted(self._streams)) or "none"
+            return TupleError(f'{who} emitted to stream "{stream}", which it does not declare; declared: {known}')
         if isinstance(values, str):
-            return TupleError(f"{who} emitted the text {values!r} on stream {stream!r}; emit a list of values: [value]")
+            return TupleError(f'{who} emitted the text {values!r} on stream "{stream}"; emit a list of values: [value]')
         if len(values) != out.arity:
             fields = ", ".join(out.info.fields) or "no fields"
             return TupleError(
-                f"{who} emitted {len(values)} value(s) on stream {stream!r}, "
+                f'{who} emitted {len(values)} value(s) on stream "{stream}", '
                 f"which declares {out.arity} ({fields}): {list(values)!r:.200}"
             )
         wanted, used = ("emit", "emit_direct") if direct else ("emit_direct", "emit")
         kind = "not a direct stream" if direct else "a direct stream"
-        return TupleError(f"{who} used {used} on stream {stream!r}, which is {kind}; use {wanted}")
+        return TupleError(f'{who} used {used} on stream "{stream}", which is {kind}; use {wanted}')
 
-    def lengths(self) -> list[int]:
-        """Returns a mark of what has been emitted so far, for `truncate`."""
-        return [len(box.values) or len(box.batches) for stream in self._streams.values() for box in stream.boxes]
+    def mark(self) -> OutputMark:
+        """Returns what has been emitted so far, for `truncate`."""
+        boxes = (box for out in self._streams.values() for box in out.boxes)
+        return [(len(box.values), len(box.batches)) for box in boxes], dict(self.emitted)
 
-    def truncate(self, mark: list[int], emitted: dict[str, int]) -> None:
+    def truncate(self, mark: OutputMark) -> None:
         """Forgets what was emitted since `mark`."""
-        boxes = (box for stream in self._streams.values() for box in stream.boxes)
-        for box, length in zip(boxes, mark, strict=True):
-            del box.values[length:]
-            del box.anchors[length:]
-            del box.batches[length:]
-        self.emitted = dict(emitted)
+        boxes = (box for out in self._streams.values() for box in out.boxes)
+        for box, (values, batches) in zip(boxes, mark[0], strict=True):
+            del box.values[values:]
+            del box.anchors[values:]
+            del box.batches[batches:]
+        self.emitted = dict(mark[1])
+
+    def count(self) -> dict[str, int]:
+        """Returns how many tuples have been emitted in this execution, by stream; ask before `seal`."""
+        counts = dict(self.emitted)
+        for stream, out in self._streams.items():
+            if _counted_by_box(out):
+                counts[stream] = counts.get(stream, 0) + sum(len(box.values) for box in out.boxes)
+        return {stream: count for stream, count in counts.items() if count}
 
     def seal(self, input_roots: U64Array | list[Any], ids: EdgeIds) -> Iterator[Sealed]:
         """Yields the boxes that hold something and empties them.
@@ -241,19 +211,81 @@ class TaskOutput:
             input_roots: root of each input tuple (uint64, or a list of ints and tuples), a zero behind the last.
             ids: where the edge ids come from.
         """
-        for stream in self._streams.values():
-            for box in stream.boxes:
+        for out in self._streams.values():
+            for box in out.boxes:
                 if box.values:
-                    values, anchors, ragged = box.values, box.anchors, box.ragged
-                    box.values, box.anchors, box.ragged = [], [], False
-                    roots = resolve(anchors, input_roots, ragged)
+                    values, anchors = box.values.copy(), box.anchors.copy()
+                    box.values.clear()
+                    box.anchors.clear()
+                    roots = resolve(anchors, input_roots)
                     yield Sealed(box, values, roots, None if roots is None else ids.take(len(values)))
                 if box.batches:
                     batches, box.batches = box.batches, []
                     batch = batches[0][0] if len(batches) == 1 else _concat([part for part, _ in batches])
-                    positions = np.concatenate([anchors for _, anchors in batches])
-                    roots = resolve(positions, input_roots, False)
+                    roots = resolve(np.concatenate([anchors for _, anchors in batches]), input_roots)
                     yield Sealed(box, batch, roots, None if roots is None else ids.take(batch.num_rows))
+
+
+class _Emits(dict[str, "Emit"]):
+    """The emit functions by stream; an unknown stream is refused with a sentence."""
+
+    def __init__(self, output: TaskOutput, emits: dict[str, Emit]) -> None:
+        super().__init__(emits)
+        self._output = output
+
+    def __missing__(self, stream: str) -> Emit:
+        raise self._output.refusal(stream, (), direct=False)
+
+
+def _counted_by_box(out: _StreamOutput) -> bool:
+    """Whether each tuple of a stream goes into exactly one box, so that the boxes say how many there were."""
+    return len(out.routers) == 1 and out.routers[0].single and not out.info.direct
+
+
+def _make_emit(output: TaskOutput, out: _StreamOutput) -> Emit:
+    """Returns the function that routes one tuple of a stream, in the shortest form that its subscriptions allow.
+
+    It is called once for every tuple that a topology emits; the common case, one subscription with one target a tuple,
+    takes 0.4 µs, half of what a single function for all cases took.
+    """
+    stream, arity = out.info.stream, out.arity
+
+    if out.info.direct:
+
+        def refuse(values: Sequence[Any], anchor: Anchor) -> list[int]:
+            raise output.refusal(stream, values, direct=False)
+
+        return refuse
+
+    if _counted_by_box(out):
+        pick = out.routers[0].pick
+
+        def emit_to_one(values: Sequence[Any], anchor: Anchor) -> list[int]:
+            row = tuple(values)
+            if len(row) != arity or values.__class__ is str:
+                raise output.refusal(stream, values, direct=False)
+            ((put, tie, task),) = pick(row)
+            put(row)
+            tie(anchor)
+            return [task]
+
+        return emit_to_one
+
+    pickers = [router.pick for router in out.routers]
+
+    def emit(values: Sequence[Any], anchor: Anchor) -> list[int]:
+        row = tuple(values)
+        if len(row) != arity or values.__class__ is str:
+            raise output.refusal(stream, values, direct=False)
+        # Every subscription chooses before any box is touched, for a choice may raise.
+        slots = [slot for pick in pickers for slot in pick(row)]
+        for put, tie, _ in slots:
+            put(row)
+            tie(anchor)
+        output.emitted[stream] = output.emitted.get(stream, 0) + 1
+        return [task for _, _, task in slots]
+
+    return emit
 
 
 def _concat(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
@@ -261,14 +293,22 @@ def _concat(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return table.to_batches()[0] if table.num_rows else batches[0]
 
 
-def resolve(anchors: Sequence[Anchor] | NDArray[np.int64], roots: U64Array | list[Any], ragged: bool) -> U64Array | list[Any] | None:
+def resolve(
+    anchors: Sequence[Anchor] | NDArray[np.int64], roots: U64Array | list[Any]
+) -> U64Array | list[Any] | None:
     """Returns per emitted tuple its roots, or None when all are unanchored."""
-    if not ragged and not isinstance(roots, list):
-        if len(roots) == 1:
-            return None
-        found = roots[np.asarray(anchors, dtype=np.int64)]
-        return found if found.any() else None
-    listed = [roots[a] if isinstance(a, int) else a for a in anchors]
+    if not isinstance(roots, list):
+        try:
+            positions = np.asarray(anchors, dtype=np.int64)
+        except (TypeError, ValueError, OverflowError):
+            pass  # some anchors are root ids
+        else:
+            if positions.ndim == 1:
+                if len(roots) == 1:
+                    return None
+                found = roots[positions]
+                return found if found.any() else None
+    listed = [anchor if isinstance(anchor, tuple) else roots[anchor] for anchor in anchors]
     if all(isinstance(root, (int, np.integer)) for root in listed):
         flat = np.array(listed, dtype=np.uint64)
         return flat if flat.any() else None
@@ -288,223 +328,3 @@ def contributions(roots: U64Array | list[Any], edges: U64Array) -> tuple[U64Arra
     ]
     flat = np.array(pairs, dtype=np.uint64).reshape(-1, 2)
     return flat[:, 0], flat[:, 1]
-
-
-# --- groupings -----------------------------------------------------------------------------------------------------
-
-
-def _pick_none(values: tuple[Any, ...]) -> tuple[Outbox, ...]:
-    return ()
-
-
-def _make_picker(
-    output: TaskOutput,
-    info: StreamInfo,
-    subscription: Subscription,
-    boxes: list[Outbox],
-    resets: list[Callable[[int], None]],
-) -> Picker | None:
-    """Returns the function that chooses boxes for a tuple; None for direct subscriptions, which choose nothing."""
-    grouping = subscription.grouping
-    if isinstance(grouping, DirectGrouping):
-        return None
-    if isinstance(grouping, AllGrouping):
-        everyone = tuple(boxes)
-        return lambda values: everyone
-    if isinstance(grouping, GlobalGrouping):
-        first = (min(boxes, key=lambda box: box.target),)
-        return lambda values: first
-    if isinstance(grouping, (ShuffleGrouping, NoneGrouping, LocalOrShuffleGrouping)):
-        # Every task of a fused consumer is local, and behind an exchange none is nearer than another.
-        return _shuffle(boxes, resets)
-    if isinstance(grouping, FieldsGrouping):
-        return _by_fields(output, info, grouping, boxes)
-    if isinstance(grouping, PartialKeyGrouping):
-        return _by_partial_key(output, info, grouping, boxes, resets)
-    if isinstance(grouping, CustomGrouping):
-        return _custom(output, info, grouping, boxes)
-    raise TypeError(f"unknown grouping {type(grouping).__name__}")
-
-
-def _shuffle(boxes: list[Outbox], resets: list[Callable[[int], None]]) -> Picker:
-    single = [(box,) for box in boxes]
-    turn = cycle(single)
-
-    def reset(seed: int) -> None:
-        nonlocal turn
-        start = seed % len(single)
-        turn = islice(cycle(single), start, None)
-
-    def pick(values: tuple[Any, ...]) -> tuple[Outbox, ...]:
-        return next(turn)
-
-    resets.append(reset)
-    return pick
-
-
-def field_positions(info: StreamInfo, grouping: Grouping) -> list[int]:
-    """Returns the positions of the fields that a fields or partial key grouping names."""
-    assert isinstance(grouping, (FieldsGrouping, PartialKeyGrouping))
-    return [info.fields.index(name) for name in grouping.fields]
-
-
-def _hash_fields(output: TaskOutput, info: StreamInfo, positions: list[int], values: tuple[Any, ...]) -> int:
-    if len(positions) == 1:
-        try:
-            return stable_hash(values[positions[0]])
-        except TypeError as error:
-            raise _ungroupable(output, info, positions[0], values, error) from None
-    for position in positions:
-        try:
-            stable_hash(values[position])
-        except TypeError as error:
-            raise _ungroupable(output, info, position, values, error) from None
-    return stable_hash(tuple(values[position] for position in positions))
-
-
-def _ungroupable(
-    output: TaskOutput, info: StreamInfo, position: int, values: tuple[Any, ...], error: TypeError
-) -> TupleError:
-    return TupleError(
-        f"{output.component!r} (task {output.task}) emitted a value for field {list(info.fields)[position]!r} "
-        f"of stream {info.stream!r} that can't be grouped by: {error} (given {values[position]!r:.100})"
-    )
-
-
-def _by_fields(output: TaskOutput, info: StreamInfo, grouping: FieldsGrouping, boxes: list[Outbox]) -> Picker:
-    # Task index = hash mod number of tasks, over task ids in ascending order, as in Storm's TupleUtils.
-    ordered = sorted(boxes, key=lambda box: box.target)
-    single = [(box,) for box in ordered]
-    positions = field_positions(info, grouping)
-    count = len(single)
-    # Equal values have equal hashes, so what was looked up once can be kept by value.
-    cache: dict[Any, tuple[Outbox, ...]] = {}
-    only = positions[0] if len(positions) == 1 else None
-
-    def pick(values: tuple[Any, ...]) -> tuple[Outbox, ...]:
-        key = values[only] if only is not None else tuple([values[p] for p in positions])
-        try:
-            return cache[key]
-        except KeyError:
-            if len(cache) >= _CACHE_LIMIT:
-                cache.clear()
-        except TypeError:
-            pass  # unhashable: `_hash_fields` says which field it is
-        chosen = single[_hash_fields(output, info, positions, values) % count]
-        cache[key] = chosen
-        return chosen
-
-    return pick
-
-
-def _by_partial_key(
-    output: TaskOutput,
-    info: StreamInfo,
-    grouping: PartialKeyGrouping,
-    boxes: list[Outbox],
-    resets: list[Callable[[int], None]],
-) -> Picker:
-    """Two candidate tasks a key, the one this sender has used less ("the power of both choices", Nasir et al. 2015)."""
-    ordered = sorted(boxes, key=lambda box: box.target)
-    positions = field_positions(info, grouping)
-    count = len(ordered)
-    used = [0] * count
-
-    def reset(seed: int) -> None:
-        used[:] = [0] * count
-
-    def pick(values: tuple[Any, ...]) -> tuple[Outbox, ...]:
-        first_hash = _hash_fields(output, info, positions, values)
-        first = first_hash % count
-        # The second candidate differs from the first whenever there are two tasks.
-        second = (first + 1 + mix64(first_hash) % (count - 1)) % count if count > 1 else first
-        chosen = first if used[first] <= used[second] else second
-        used[chosen] += 1
-        return (ordered[chosen],)
-
-    resets.append(reset)
-    return pick
-
-
-def _custom(output: TaskOutput, info: StreamInfo, grouping: CustomGrouping, boxes: list[Outbox]) -> Picker:
-    by_task = {box.target: box for box in boxes}
-    # Every task has its own copy, as if the grouping had been shipped to it.
-    chooser = copy.deepcopy(grouping.grouping)
-    where = f"the custom grouping {type(chooser).__name__} of stream {info.stream!r} from {info.component!r}"
-    try:
-        chooser.prepare(output.context, GlobalStreamId(info.component, info.stream), sorted(by_task))
-    except Exception as error:
-        raise TupleError(f"{where} raised in prepare: {type(error).__name__}: {error}") from error
-
-    def pick(values: tuple[Any, ...]) -> tuple[Outbox, ...]:
-        try:
-            tasks = list(chooser.choose_tasks(output.task, list(values)))
-        except Exception as error:
-            raise TupleError(f"{where} raised in choose_tasks: {type(error).__name__}: {error}") from error
-        try:
-            return tuple(by_task[task] for task in tasks)
-        except (KeyError, TypeError):
-            raise TupleError(f"{where} chose {tasks!r}; valid tasks are {sorted(by_task)}") from None
-
-    return pick
-
-
-# --- the same for record batches -------------------------------------------------------------------------------------
-
-
-def _make_splitter(
-    output: TaskOutput, info: StreamInfo, grouping: Grouping, boxes: list[Outbox], picker: Picker
-) -> Splitter:
-    """Returns the function that shares out the rows of a batch; it agrees with `picker` on where a key goes."""
-    ordered = sorted(boxes, key=lambda box: box.target)
-    if isinstance(grouping, AllGrouping):
-        return lambda batch: [(box, None) for box in ordered]
-    if isinstance(grouping, GlobalGrouping) or len(ordered) == 1 and not isinstance(grouping, CustomGrouping):
-        return lambda batch: [(ordered[0], None)]
-    if isinstance(grouping, (ShuffleGrouping, NoneGrouping, LocalOrShuffleGrouping)):
-        return lambda batch: _split_evenly(ordered, picker, batch)
-    if isinstance(grouping, FieldsGrouping):
-        positions = field_positions(info, grouping)
-        if len(positions) == 1:
-            return lambda batch: _split_by_field(output, info, positions[0], ordered, batch)
-    return lambda batch: _split_by_row(picker, batch)
-
-
-def _split_evenly(
-    boxes: list[Outbox], picker: Picker, batch: pa.RecordBatch
-) -> Iterator[tuple[Outbox, NDArray[np.int64]]]:
-    count = len(boxes)
-    # The turn goes on where the last batch left it, so that many small batches are shared out evenly too.
-    turn = boxes.index(picker(())[0])
-    for _ in range((batch.num_rows - 1) % count):
-        picker(())
-    for shift in range(count):
-        yield boxes[(turn + shift) % count], np.arange(shift, batch.num_rows, count)
-
-
-def _split_by_field(
-    output: TaskOutput, info: StreamInfo, position: int, boxes: list[Outbox], batch: pa.RecordBatch
-) -> Iterator[tuple[Outbox, NDArray[np.int64]]]:
-    # Each distinct value is hashed once; the rest is arithmetic on dictionary codes.
-    column = batch.column(position)
-    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode(null_encoding="encode")
-    row = [None] * batch.num_columns
-    owner = np.empty(len(encoded.dictionary), dtype=np.int64)
-    for code, value in enumerate(encoded.dictionary.to_pylist()):
-        row[position] = value
-        owner[code] = _hash_fields(output, info, [position], tuple(row)) % len(boxes)
-    targets = owner[encoded.indices.to_numpy(zero_copy_only=False)]
-    order = np.argsort(targets, kind="stable")
-    bounds = np.searchsorted(targets[order], np.arange(len(boxes) + 1))
-    for index, box in enumerate(boxes):
-        yield box, order[bounds[index] : bounds[index + 1]]
-
-
-def _split_by_row(picker: Picker, batch: pa.RecordBatch) -> Iterator[tuple[Outbox, NDArray[np.int64]]]:
-    chosen: dict[int, tuple[Outbox, list[int]]] = {}
-    columns = [column.to_pylist() for column in batch.columns]
-    for position, values in enumerate(zip(*columns, strict=True)):
-        for box in picker(values):
-            chosen.setdefault(box.target, (box, []))[1].append(position)
-    for box, rows in chosen.values():
-        yield box, np.array(rows, dtype=np.int64)

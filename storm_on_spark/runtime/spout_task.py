@@ -109,7 +109,7 @@ class SpoutTask:
         self._now = now
         self._hooks = context.hooks
         self._output = TaskOutput(wiring, context)
-        self._context = context
+        self._emits = self._output.emits
         #: Message number -> (message id, time of emit), for what is neither acked nor failed, in emit order.
         self.pending: dict[int, tuple[Any, float]] = {}
         self.errors: list[str] = []
@@ -138,7 +138,7 @@ class SpoutTask:
 
     def emit(self, values: Sequence[Any], message_id: Any, stream: str) -> list[int]:
         """Emits one tuple; see `SpoutOutputCollector.emit`."""
-        tasks = self._output.emit(stream, values, self._anchor(message_id))
+        tasks = self._emits[stream](values, self._anchor(message_id))
         self._fresh_tuples += 1
         if message_id is not None:
             self._track(message_id)
@@ -209,6 +209,7 @@ class SpoutTask:
         entries: list[Entry] = []
         inits: list[tuple[U64Array, U64Array]] = []
         ids = EdgeIds(self._storm_id, "spout", self.task, self.log.end)
+        counts = self._output.count()
         for sequence, sealed in enumerate(self._output.seal(roots, ids)):
             body = encode_sealed(sealed, self.component, self.task, (self.log.end << 12) + sequence)
             entries.append((sealed.box.target, body))
@@ -236,7 +237,7 @@ class SpoutTask:
         self.stats.emitted += self._fresh_tuples
         by_stream = self.stats.by_stream
         assert by_stream is not None
-        for stream, emitted in self._output.emitted.items():
+        for stream, emitted in counts.items():
             by_stream[stream] = by_stream.get(stream, 0) + emitted
         self._output.emitted = {}
         self._fresh = []

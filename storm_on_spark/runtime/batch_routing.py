@@ -1,0 +1,84 @@
+"""Sharing out the rows of a record batch among tasks; agrees with `routing` on where a key goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from storm_on_spark.api.grouping import (
+    AllGrouping,
+    CustomGrouping,
+    FieldsGrouping,
+    GlobalGrouping,
+    LocalOrShuffleGrouping,
+    NoneGrouping,
+    ShuffleGrouping,
+)
+from storm_on_spark.runtime.routing import Router
+
+if TYPE_CHECKING:
+    from storm_on_spark.runtime.output import Outbox
+
+Share = tuple["Outbox", "NDArray[np.int64] | None"]
+"""A box and the positions of the rows that go into it; None for all of them."""
+
+
+def split_batch(router: Router, batch: pa.RecordBatch) -> Iterable[Share]:
+    """Returns the shares of a batch's rows, each in the order of the batch.
+
+    Raises:
+        TupleError: a value can't be grouped by, or a custom grouping raised.
+    """
+    grouping, boxes = router.grouping, router.boxes
+    if isinstance(grouping, AllGrouping):
+        return [(box, None) for box in boxes]
+    if isinstance(grouping, GlobalGrouping) or (len(boxes) == 1 and not isinstance(grouping, CustomGrouping)):
+        return [(boxes[0], None)]
+    if isinstance(grouping, (ShuffleGrouping, NoneGrouping, LocalOrShuffleGrouping)):
+        return _in_turn(router, batch)
+    if isinstance(grouping, FieldsGrouping) and len(grouping.fields) == 1:
+        return _by_field(router, batch)
+    return _by_row(router, batch)
+
+
+def _in_turn(router: Router, batch: pa.RecordBatch) -> Iterator[Share]:
+    boxes = router.boxes
+    count = len(boxes)
+    # The turn goes on where the last batch left it, so that many small batches are shared out evenly too.
+    first = router.slots.index(router.pick(()))
+    for _ in range((batch.num_rows - 1) % count):
+        router.pick(())
+    for shift in range(count):
+        yield boxes[(first + shift) % count], np.arange(shift, batch.num_rows, count)
+
+
+def _by_field(router: Router, batch: pa.RecordBatch) -> Iterator[Share]:
+    # Each distinct value is hashed once; the rest is arithmetic on dictionary codes.
+    position = router.positions()[0]
+    column = batch.column(position)
+    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode(null_encoding="encode")
+    row = [None] * batch.num_columns
+    owner = np.empty(len(encoded.dictionary), dtype=np.int64)
+    for code, value in enumerate(encoded.dictionary.to_pylist()):
+        row[position] = value
+        owner[code] = router.hash_of([position], row) % len(router.boxes)
+    targets = owner[encoded.indices.to_numpy(zero_copy_only=False)]
+    order = np.argsort(targets, kind="stable")
+    bounds = np.searchsorted(targets[order], np.arange(len(router.boxes) + 1))
+    for index, box in enumerate(router.boxes):
+        yield box, order[bounds[index] : bounds[index + 1]]
+
+
+def _by_row(router: Router, batch: pa.RecordBatch) -> Iterator[Share]:
+    by_task = {box.target: box for box in router.boxes}
+    rows: dict[int, list[int]] = {}
+    columns = [column.to_pylist() for column in batch.columns]
+    for position, values in enumerate(zip(*columns, strict=True)):
+        for _, _, task in router.pick(values):
+            rows.setdefault(task, []).append(position)
+    for task, positions in rows.items():
+        yield by_task[task], np.array(positions, dtype=np.int64)

@@ -1,0 +1,219 @@
+"""Choosing the target tasks of a tuple, by the grouping of a subscription.
+
+A picker is a function from a tuple's values to the slots of the boxes that it goes into. Pickers are made once per task
+and called once per emitted tuple, so what can be looked up beforehand is.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from itertools import cycle, islice
+from typing import TYPE_CHECKING, Any
+
+from storm_on_spark.api.context import TopologyContext
+from storm_on_spark.api.errors import TupleError
+from storm_on_spark.api.grouping import (
+    AllGrouping,
+    CustomGrouping,
+    DirectGrouping,
+    FieldsGrouping,
+    GlobalGrouping,
+    Grouping,
+    LocalOrShuffleGrouping,
+    NoneGrouping,
+    PartialKeyGrouping,
+    ShuffleGrouping,
+)
+from storm_on_spark.api.streams import GlobalStreamId
+from storm_on_spark.runtime.hashing import mix64, stable_hash
+from storm_on_spark.runtime.wiring import StreamInfo
+
+if TYPE_CHECKING:
+    from storm_on_spark.runtime.output import Outbox
+
+Values = tuple[Any, ...]
+
+Slot = tuple[Callable[[Values], None], Callable[[Any], None], int]
+"""What an emit to one box needs: append values, append anchor, the target task."""
+
+Slots = tuple[Slot, ...]
+
+Picker = Callable[[Values], Slots]
+
+_CACHE_LIMIT = 1 << 16
+
+
+class Router:
+    """The choice among the boxes of one subscription.
+
+    Args:
+        context: of the emitting task.
+        info: the stream.
+        grouping: how it is shared out; not a direct grouping.
+        boxes: one for each target task.
+
+    Raises:
+        TupleError: a custom grouping raised in `prepare`.
+    """
+
+    def __init__(
+        self, context: TopologyContext, info: StreamInfo, grouping: Grouping, boxes: Sequence[Outbox]
+    ) -> None:
+        self.context = context
+        self.info = info
+        self.grouping = grouping
+        #: By task id, ascending, as Storm counts them.
+        self.boxes = sorted(boxes, key=lambda box: box.target)
+        self.slots: list[Slots] = [(box.slot,) for box in self.boxes]
+        #: Called at the start of each execution, so that the same seed gives the same choices.
+        self.reset: Callable[[int], None] | None = None
+        #: Whether each tuple goes to exactly one task.
+        self.single = not isinstance(grouping, (AllGrouping, CustomGrouping))
+        self.pick: Picker = _PICKERS[type(grouping)](self)
+
+    def hash_of(self, positions: Sequence[int], values: Sequence[Any]) -> int:
+        """Returns the stable hash of the values at `positions`.
+
+        Raises:
+            TupleError: one of them has none; the message names its field.
+        """
+        hashes = []
+        for position in positions:
+            try:
+                hashes.append(stable_hash(values[position]))
+            except TypeError as error:
+                raise TupleError(
+                    f'"{self.info.component}" (task {self.context.this_task_id}) emitted a value for field '
+                    f'"{list(self.info.fields)[position]}" of stream "{self.info.stream}" that can\'t be grouped by: '
+                    f"{error} (given {values[position]!r:.100})"
+                ) from None
+        return hashes[0] if len(hashes) == 1 else stable_hash(tuple(hashes))
+
+    def positions(self) -> list[int]:
+        """Returns the positions of the fields that the grouping names."""
+        assert isinstance(self.grouping, (FieldsGrouping, PartialKeyGrouping))
+        return [self.info.fields.index(name) for name in self.grouping.fields]
+
+
+def _everyone(router: Router) -> Picker:
+    everyone = tuple(box.slot for box in router.boxes)
+    return lambda values: everyone
+
+
+def _lowest(router: Router) -> Picker:
+    lowest = router.slots[0]
+    return lambda values: lowest
+
+
+def _in_turn(router: Router) -> Picker:
+    # Local-or-shuffle too: every task of a fused consumer is local, and behind an exchange none is nearer than another.
+    slots = router.slots
+    turn = iter(cycle(slots))
+
+    def reset(seed: int) -> None:
+        nonlocal turn
+        turn = islice(cycle(slots), seed % len(slots), None)
+
+    def pick(values: Values) -> Slots:
+        return next(turn)
+
+    router.reset = reset
+    return pick
+
+
+def _by_fields(router: Router) -> Picker:
+    # Task index = hash mod number of tasks, over task ids in ascending order, as in Storm's TupleUtils.
+    slots, positions, hash_of = router.slots, router.positions(), router.hash_of
+    count = len(slots)
+    # Equal values have equal hashes, so what was looked up once can be kept by value.
+    cache: dict[Any, Slots] = {}
+
+    def miss(key: Any, values: Values) -> Slots:
+        chosen = slots[hash_of(positions, values) % count]
+        if len(cache) >= _CACHE_LIMIT:
+            cache.clear()
+        cache[key] = chosen
+        return chosen
+
+    if len(positions) == 1:
+        only = positions[0]
+
+        def pick(values: Values) -> Slots:
+            try:
+                return cache[values[only]]
+            except (KeyError, TypeError):
+                return miss(values[only], values)
+
+    else:
+
+        def pick(values: Values) -> Slots:
+            key = tuple([values[position] for position in positions])
+            try:
+                return cache[key]
+            except (KeyError, TypeError):
+                return miss(key, values)
+
+    return pick
+
+
+def _by_partial_key(router: Router) -> Picker:
+    """Two candidate tasks a key, the one this sender has used less ("the power of both choices", Nasir et al. 2015)."""
+    slots, positions = router.slots, router.positions()
+    count = len(slots)
+    used = [0] * count
+
+    def reset(seed: int) -> None:
+        used[:] = [0] * count
+
+    def pick(values: Values) -> Slots:
+        hashed = router.hash_of(positions, values)
+        first = hashed % count
+        # The second candidate differs from the first whenever there are two tasks.
+        second = (first + 1 + mix64(hashed) % (count - 1)) % count if count > 1 else first
+        chosen = first if used[first] <= used[second] else second
+        used[chosen] += 1
+        return slots[chosen]
+
+    router.reset = reset
+    return pick
+
+
+def _custom(router: Router) -> Picker:
+    assert isinstance(router.grouping, CustomGrouping)
+    info, task = router.info, router.context.this_task_id
+    by_task = {box.target: box.slot for box in router.boxes}
+    # Every task has its own copy, as if the grouping had been shipped to it.
+    chooser = copy.deepcopy(router.grouping.grouping)
+    where = f'the custom grouping {type(chooser).__name__} of stream "{info.stream}" from "{info.component}"'
+    try:
+        chooser.prepare(router.context, GlobalStreamId(info.component, info.stream), list(by_task))
+    except Exception as error:
+        raise TupleError(f"{where} raised in prepare: {type(error).__name__}: {error}") from error
+
+    def pick(values: Values) -> Slots:
+        try:
+            tasks = list(chooser.choose_tasks(task, list(values)))
+        except Exception as error:
+            raise TupleError(f"{where} raised in choose_tasks: {type(error).__name__}: {error}") from error
+        try:
+            return tuple([by_task[chosen] for chosen in tasks])
+        except (KeyError, TypeError):
+            raise TupleError(f"{where} chose {tasks!r}; valid tasks are {list(by_task)}") from None
+
+    return pick
+
+
+_PICKERS: dict[type[Grouping], Callable[[Router], Picker]] = {
+    AllGrouping: _everyone,
+    GlobalGrouping: _lowest,
+    ShuffleGrouping: _in_turn,
+    NoneGrouping: _in_turn,
+    LocalOrShuffleGrouping: _in_turn,
+    FieldsGrouping: _by_fields,
+    PartialKeyGrouping: _by_partial_key,
+    CustomGrouping: _custom,
+}
+"""How each grouping chooses. A direct grouping chooses nothing: the producer names the task."""
+
+assert DirectGrouping not in _PICKERS
