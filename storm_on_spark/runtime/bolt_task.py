@@ -149,9 +149,7 @@ class BoltTask:
         result = Execution(executed=sum(part.count for part in inputs))
         poisoned = self._execute_all(inputs, result)
         ledger.failed += poisoned
-        result.errors += [
-            ComponentError(self.component, self.task, "report_error", text, "") for text in ledger.errors
-        ]
+        result.errors += [ComponentError(self.component, self.task, "report_error", text, "") for text in ledger.errors]
         result.emitted = self._output.count()
         result.folds, result.acked = self._settle(ledger, roots, edges)
         result.failed = len(ledger.failed) + len(ledger.failed_held)
@@ -355,4 +353,3 @@ def to_batch(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> pa.RecordBa
     """
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
     return pa.RecordBatch.from_arrays([pa.array(list(column)) for column in columns], names=list(names))
-

@@ -124,9 +124,7 @@ class Coordinator:
         spec = self._spec.dumps()
         for group in spread_executors(self._executors(), workers):
             started_at = self._clock.started_at
-            setup = Setup(
-                spec, group, str(self._folder / "spouts"), self.active, planned.clock, started_at
-            )
+            setup = Setup(spec, group, str(self._folder / "spouts"), self.active, planned.clock, started_at)
             host = HostProcess(setup, self._on_message, self._on_gone)
             self._hosts.append(host)
             for executor in group:
@@ -262,9 +260,10 @@ class Coordinator:
     def drained(self) -> bool:
         """Returns whether everything that was emitted has been processed and committed."""
         with self._changed:
-            return not any(
-                task.pending or task.cuts or task.head != task.committed for task in self._tasks.values()
-            ) and not self._carried.batches()
+            return (
+                not any(task.pending or task.cuts or task.head != task.committed for task in self._tasks.values())
+                and not self._carried.batches()
+            )
 
     # --- for the sink -------------------------------------------------------------------------------------------------
 
@@ -303,7 +302,10 @@ class Coordinator:
 
     def _read_outcomes(self) -> list[tuple[int, list[Outcome]]]:
         return [
-            (batch, [Outcome(*chunk.read_outcome(chunk.read_header(body), body)) for body in self._outcomes.read(batch)])
+            (
+                batch,
+                [Outcome(*chunk.read_outcome(chunk.read_header(body), body)) for body in self._outcomes.read(batch)],
+            )
             for batch in self._outcomes.batches()
         ]
 

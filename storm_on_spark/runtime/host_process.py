@@ -102,9 +102,7 @@ class HostProcess:
             self._on_gone(self, status)
 
 
-def spread_executors(
-    executors: Sequence[tuple[int, ...]], workers: int
-) -> list[tuple[tuple[int, ...], ...]]:
+def spread_executors(executors: Sequence[tuple[int, ...]], workers: int) -> list[tuple[tuple[int, ...], ...]]:
     """Returns the executors of each of at most `workers` processes, dealt out in turn as Storm deals them to workers.
 
     Example:

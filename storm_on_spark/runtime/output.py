@@ -293,9 +293,7 @@ def _concat(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return table.to_batches()[0] if table.num_rows else batches[0]
 
 
-def resolve(
-    anchors: Sequence[Anchor] | NDArray[np.int64], roots: U64Array | list[Any]
-) -> U64Array | list[Any] | None:
+def resolve(anchors: Sequence[Anchor] | NDArray[np.int64], roots: U64Array | list[Any]) -> U64Array | list[Any] | None:
     """Returns per emitted tuple its roots, or None when all are unanchored."""
     if not isinstance(roots, list):
         try:

@@ -57,9 +57,7 @@ class Router:
         TupleError: a custom grouping raised in `prepare`.
     """
 
-    def __init__(
-        self, context: TopologyContext, info: StreamInfo, grouping: Grouping, boxes: Sequence[Outbox]
-    ) -> None:
+    def __init__(self, context: TopologyContext, info: StreamInfo, grouping: Grouping, boxes: Sequence[Outbox]) -> None:
         self.context = context
         self.info = info
         self.grouping = grouping

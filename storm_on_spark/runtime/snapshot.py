@@ -31,7 +31,14 @@ _SERVICES = (
 )
 """What the runtime hands to `prepare` and `open`: never part of a snapshot."""
 
-_PICKLE_ERRORS = (pickle.PicklingError, TypeError, AttributeError, ValueError, RecursionError, NotImplementedError)
+_PICKLE_ERRORS = (
+    pickle.PicklingError,
+    TypeError,
+    AttributeError,
+    ValueError,
+    RecursionError,
+    NotImplementedError,
+)
 
 
 class Snapshots:

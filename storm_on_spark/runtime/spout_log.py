@@ -86,7 +86,14 @@ class SpoutLog:
         os.lseek(self._file, 0, os.SEEK_END)
 
     def append(
-        self, entries: Sequence[Entry], *, tuples: int, messages: int, first: int, clock: int, snapshot: bytes | None
+        self,
+        entries: Sequence[Entry],
+        *,
+        tuples: int,
+        messages: int,
+        first: int,
+        clock: int,
+        snapshot: bytes | None,
     ) -> Cut:
         """Writes one record and returns its header.
 

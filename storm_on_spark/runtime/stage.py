@@ -117,15 +117,20 @@ class _StageRun:
     def _decode(self, header: Header, body: bytes) -> Input:
         stream = self.wiring.streams[header.stream]
         anchors = chunk.read_anchors(header, body)
-        values = chunk.read_batch(anchors.payload) if header.kind == Kind.ARROW else chunk.read_rows(header, anchors.payload)
+        values = (
+            chunk.read_batch(anchors.payload) if header.kind == Kind.ARROW else chunk.read_rows(header, anchors.payload)
+        )
         delivery = TupleDelivery(
-            stream.component, stream.stream, header.source, stream.fields, anchors.roots, anchors.edges  # type: ignore[arg-type]
+            stream.component,
+            stream.stream,
+            header.source,
+            stream.fields,
+            anchors.roots,
+            anchors.edges,  # type: ignore[arg-type]
         )
         return self._as_consumed(header.target, stream, delivery, values, header.count)
 
-    def _as_consumed(
-        self, task: int, stream: StreamInfo, delivery: TupleDelivery, values: object, rows: int
-    ) -> Input:
+    def _as_consumed(self, task: int, stream: StreamInfo, delivery: TupleDelivery, values: object, rows: int) -> Input:
         """Converts between tuples and batches where producer and consumer differ."""
         consumer = self.wiring.component(task)
         if consumer.kind is ComponentKind.BATCH_BOLT:
@@ -242,7 +247,10 @@ class _StageRun:
         news = (xors != 0) | (marks != 0)
         roots, xors, marks = roots[news], xors[news], marks[news]
         for task, (part_roots, part_xors, part_marks) in split_by_acker(ackers, roots, xors, marks):
-            yield self.keys[task], chunk.encode_acks(part_roots, part_xors, part_marks, target=task, source=-1)
+            yield (
+                self.keys[task],
+                chunk.encode_acks(part_roots, part_xors, part_marks, target=task, source=-1),
+            )
 
     def report(self, records: list[TaskMetrics | Failure]) -> Row:
         """Returns a row for the sink."""
