@@ -56,7 +56,7 @@ def _typed(convert: type, what: str) -> tuple[Callable[[Tuple, int], Any], Calla
 
     def check(tup: Tuple, key: str | int) -> Any:
         value = tup[key]
-        if value is None or isinstance(value, convert) and not (convert is int and isinstance(value, bool)):
+        if value is None or (isinstance(value, convert) and not (convert is int and isinstance(value, bool))):
             return value
         if convert is float and isinstance(value, int) and not isinstance(value, bool):
             return float(value)
@@ -99,11 +99,11 @@ class Tuple:
         #: Whether the tuple has been acked or failed; later acks and fails of it are ignored.
         self._settled = False
 
-    # --- values -----------------------------------------------------------------------------------------------
+    # --- values ---------------------------------------------------------------
 
     def __getitem__(self, key: str | int) -> Any:
         if key.__class__ is str:
-            return self._values[self._delivery.fields.index(key)]  # type: ignore[arg-type]
+            return self._values[self._delivery.fields.index(key)]
         return self._values[key]  # type: ignore[index]
 
     def __len__(self) -> int:
@@ -133,7 +133,7 @@ class Tuple:
         """Returns the values by field name."""
         return dict(zip(self._delivery.fields, self._values, strict=True))
 
-    # --- where it comes from ------------------------------------------------------------------------------------
+    # --- where it comes from ---------------------------------------------------------------
 
     @property
     def source_component(self) -> str:
@@ -180,7 +180,7 @@ class Tuple:
         edges = self._delivery.edges
         return 0 if edges is None else int(edges[self._position])
 
-    # --- Storm's accessors, for ported code -----------------------------------------------------------------------
+    # --- Storm's accessors, for ported code ---------------------------------------------------------------
 
     def size(self) -> int:
         """Returns the number of values."""
@@ -232,7 +232,7 @@ class Tuple:
         """Returns the anchors: root id -> edge id."""
         return self.message_id
 
-    # --- Storm's typed accessors: the value, or None, or a TypeError that names the field ----------------------------
+    # --- Storm's typed accessors: the value, or None, or a TypeError that names the field ---------------------------------------------------------------
 
     get_string, get_string_by_field = _typed(str, "a string")
     get_integer, get_integer_by_field = _typed(int, "an integer")
@@ -244,7 +244,7 @@ class Tuple:
     get_float, get_float_by_field = _typed(float, "a number")
     get_binary, get_binary_by_field = _typed(bytes, "bytes")
 
-    # --- identity and pickling ------------------------------------------------------------------------------------
+    # --- identity and pickling ---------------------------------------------------------------
 
     def __repr__(self) -> str:
         pairs = ", ".join(f"{n}={v!r}" for n, v in zip(self._delivery.fields, self._values, strict=False))
@@ -281,5 +281,5 @@ def _restore(
 ) -> Tuple:
     delivery = Delivery(component, stream, task, fields, [roots] if roots else None, [edge] if roots else None)
     tup = Tuple(values, delivery, 0)
-    tup._settled = settled
+    tup._settled = settled  # noqa: SLF001 # part of this class, for pickle
     return tup

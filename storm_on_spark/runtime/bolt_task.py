@@ -166,7 +166,7 @@ class BoltTask:
         result.seconds = time.perf_counter() - started
         return result
 
-    # --- executing ------------------------------------------------------------------------------------------------
+    # --- executing ---------------------------------------------------------------
 
     def _execute_all(self, inputs: Sequence[Input], result: Execution) -> list[int]:
         good = _Good(0, self.snapshot, self._output.mark(), self._collector.ledger.mark())
@@ -254,7 +254,7 @@ class BoltTask:
         for hook in self._context.hooks:
             hook.bolt_execute(BoltExecuteInfo(tup, self.task, None))
 
-    # --- settling ---------------------------------------------------------------------------------------------------
+    # --- settling ---------------------------------------------------------------
 
     def _settle(self, ledger: Ledger, roots: U64Array | list[Any], edges: U64Array) -> tuple[list[Fold], int]:
         folds: list[Fold] = []

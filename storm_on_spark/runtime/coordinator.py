@@ -106,7 +106,7 @@ class Coordinator:
         self._timeouts = bool(conf["topology.enable.message.timeouts"])
         self._tick_ms = sorted(tick_periods(self._wiring).values())
 
-    # --- life -------------------------------------------------------------------------------------------------------
+    # --- life ---------------------------------------------------------------
 
     def start(self, planned: Offset) -> None:
         """Starts the spout hosts and waits until every spout is open.
@@ -172,7 +172,7 @@ class Coordinator:
                 executors += [tuple(part.tolist()) for part in np.array_split(np.array(component.tasks), count)]
         return executors
 
-    # --- for the streaming source ---------------------------------------------------------------------------------------
+    # --- for the streaming source ---------------------------------------------------------------
 
     def poll(self, start: Offset) -> Offset:
         """Returns how far the next micro-batch reaches; `start` itself when there is nothing to do.
@@ -265,7 +265,7 @@ class Coordinator:
                 and not self._carried.batches()
             )
 
-    # --- for the sink -------------------------------------------------------------------------------------------------
+    # --- for the sink ---------------------------------------------------------------
 
     def deliver(self, batch: int, outcomes: Sequence[bytes], carried: Sequence[bytes]) -> None:
         """Keeps what a micro-batch left behind, and tells the spouts.
@@ -309,7 +309,7 @@ class Coordinator:
             for batch in self._outcomes.batches()
         ]
 
-    # --- from the hosts ------------------------------------------------------------------------------------------------
+    # --- from the hosts ---------------------------------------------------------------
 
     def _on_message(self, message: Message) -> None:
         if isinstance(message, Failed):

@@ -134,7 +134,7 @@ class SpoutTask:
         if self.log.last is not None:
             self._restore(self.log.last)
 
-    # --- emitting ---------------------------------------------------------------------------------------------------
+    # --- emitting ---------------------------------------------------------------
 
     def emit(self, values: Sequence[Any], message_id: Any, stream: str) -> list[int]:
         """Emits one tuple; see `SpoutOutputCollector.emit`."""
@@ -191,7 +191,7 @@ class SpoutTask:
         """Whether a cut would say anything new."""
         return bool(self._fresh_tuples or self._settled_dirty)
 
-    # --- the log ----------------------------------------------------------------------------------------------------
+    # --- the log ---------------------------------------------------------------
 
     def cut(self) -> Cut:
         """Writes what was emitted since the last cut, and the snapshot; returns the record's header.
@@ -307,7 +307,7 @@ class SpoutTask:
             position = base
         return position
 
-    # --- outcomes ---------------------------------------------------------------------------------------------------
+    # --- outcomes ---------------------------------------------------------------
 
     def settle(self, batch: int, roots: U64Array, codes: acker.U8Array) -> None:
         """Calls `ack` and `fail` for what ended in `batch`.
@@ -355,7 +355,7 @@ class SpoutTask:
         for hook in self._hooks:
             hook.spout_fail(SpoutFailInfo(message_id, self.task, latency_ms))
 
-    # --- life -------------------------------------------------------------------------------------------------------
+    # --- life ---------------------------------------------------------------
 
     def exhausted(self) -> bool:
         """Returns whether the spout says that it will emit nothing new."""

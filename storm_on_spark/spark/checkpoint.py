@@ -77,19 +77,7 @@ class Checkpoint:
         Raises:
             CheckpointError: it can't be read or is of another version.
         """
-        path = self.folder / "manifest.json"
-        if not path.exists():
-            if (self.path / "metadata").exists():
-                raise CheckpointError(f"{self.path} is the checkpoint of another Spark query, not of a topology")
-            return None
-        try:
-            data = json.loads(path.read_bytes()[:_MANIFEST_BYTES])
-            version = data["version"]
-            if version != VERSION:
-                raise CheckpointError(f"{path} has format version {version}; this release reads version {VERSION}")
-            return Manifest(data["name"], data["storm_id"], int(data["partitions"]), data["fingerprint"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise CheckpointError(f"{path} can't be read: {type(error).__name__}: {error}") from error
+        return read_manifest(self.path)
 
     def claim(self, name: str, plan: PhysicalPlan) -> Manifest:
         """Writes the manifest of a new checkpoint, or checks that the topology may go on from an old one.
@@ -122,7 +110,7 @@ class Checkpoint:
         data = {"version": VERSION, **manifest.__dict__}
         temporary = self.folder / "manifest.tmp"
         temporary.write_text(json.dumps(data, indent=1, sort_keys=True))
-        os.replace(temporary, self.folder / "manifest.json")
+        temporary.replace(self.folder / "manifest.json")
         return manifest
 
     def planned(self) -> Offset:
@@ -150,6 +138,28 @@ class Checkpoint:
             shutil.rmtree(self.path, ignore_errors=True)
 
 
+def read_manifest(path: str | os.PathLike[str]) -> Manifest | None:
+    """Returns what the first start of a topology wrote to a checkpoint; None in a new one.
+
+    Raises:
+        CheckpointError: it can't be read, is of another version, or is no topology's.
+    """
+    checkpoint = _local(path)
+    file = checkpoint / _FOLDER / "manifest.json"
+    if not file.exists():
+        if (checkpoint / "metadata").exists():
+            raise CheckpointError(f"{checkpoint} is the checkpoint of another Spark query, not of a topology")
+        return None
+    try:
+        data = json.loads(file.read_bytes()[:_MANIFEST_BYTES])
+        version = data["version"]
+        if version != VERSION:
+            raise CheckpointError(f"{file} has format version {version}; this release reads version {VERSION}")
+        return Manifest(data["name"], data["storm_id"], int(data["partitions"]), data["fingerprint"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(f"{file} can't be read: {type(error).__name__}: {error}") from error
+
+
 def reset_checkpoint(path: str | os.PathLike[str]) -> None:
     """Removes a topology's checkpoint, so that it starts afresh.
 
@@ -164,7 +174,9 @@ def reset_checkpoint(path: str | os.PathLike[str]) -> None:
         known = {_FOLDER, "metadata", "offsets", "commits", "state", "sources"}
         strange = [entry.name for entry in target.iterdir() if entry.name.lstrip(".").removesuffix(".crc") not in known]
         if strange:
-            raise CheckpointError(f"{target} holds {sorted(strange)[0]!r}, which is no part of a checkpoint; remove it by hand")
+            raise CheckpointError(
+                f"{target} holds {sorted(strange)[0]!r}, which is no part of a checkpoint; remove it by hand"
+            )
         for entry in target.iterdir():
             shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
     finally:

@@ -8,6 +8,7 @@ import os
 import sys
 import uuid
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from storm_on_spark.api.config import effective_conf, validate_conf
@@ -63,7 +64,7 @@ class CompiledTopology:
     def __init__(self, plan: PhysicalPlan) -> None:
         self.plan = plan
 
-    def explain(self, format: ExplainFormat = "text", spark: SparkSession | None = None) -> str:
+    def explain(self, format: ExplainFormat = "text", spark: SparkSession | None = None) -> str:  # noqa: A002 # what it is
         """Returns a description of the plan.
 
         Args:
@@ -176,7 +177,7 @@ class CompiledTopology:
         spec = make_spec(with_partitions(self.plan, partitions), "explain", "explain", uuid.uuid4().hex, ())
         with settings_applied(spark, {"spark.sql.shuffle.partitions": str(partitions)}):
             frame = lower(spark, spec, SourceSettings(spec.start_id, spec.dumps(), "", ""))
-            return str(frame._jdf.queryExecution().logical().toString())
+            return str(frame._jdf.queryExecution().logical().toString())  # noqa: SLF001 # no public way
 
 
 def _failed(name: str, reason: str, trace: str) -> Exception:
@@ -187,4 +188,4 @@ def _failed(name: str, reason: str, trace: str) -> Exception:
 
 def _user_path() -> tuple[str, ...]:
     """Returns the folders that workers on this machine need to import what the driver could import."""
-    return tuple(dict.fromkeys(os.path.abspath(entry or ".") for entry in sys.path if not entry.endswith(".zip")))
+    return tuple(dict.fromkeys(str(Path(entry or ".").absolute()) for entry in sys.path if not entry.endswith(".zip")))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import shutil
@@ -62,10 +63,8 @@ class OffsetServer:
     def close(self) -> None:
         """Stops answering and removes the socket; returns when all threads have ended."""
         for end in (self._listener, *self._connections):
-            try:
+            with contextlib.suppress(OSError):  # not connected, or closed by the other side
                 end.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass  # not connected, or closed by the other side
             end.close()
         for thread in self._threads:
             thread.join()

@@ -15,7 +15,7 @@ from storm_on_spark.api.errors import TopologyFailedError
 from storm_on_spark.api.info import TopologyInfo, TopologyStatus
 from storm_on_spark.runtime.coordinator import Coordinator
 
-_WATCH_SECONDS = 0.1
+_WATCH_SECONDS: Any = 0.1  # pyspark takes fractions of a second, though its annotation says int
 
 
 class TopologyQuery(StreamingQuery):
@@ -35,7 +35,7 @@ class TopologyQuery(StreamingQuery):
         coordinator: Coordinator,
         release: contextlib.ExitStack,
     ) -> None:
-        super().__init__(query._jsq)
+        super().__init__(query._jsq)  # noqa: SLF001 # what a StreamingQuery is made of
         self._topology = name
         self.message_timeout_secs = message_timeout_secs
         self._coordinator = coordinator
@@ -52,7 +52,7 @@ class TopologyQuery(StreamingQuery):
         """Begins to watch the query; called once by whoever started it."""
         self._watcher.start()
 
-    # --- Storm's side -----------------------------------------------------------------------------------------------
+    # --- Storm's side ---------------------------------------------------------------
 
     def status_info(self) -> TopologyInfo:
         """Returns status and counters as of now."""
@@ -114,7 +114,7 @@ class TopologyQuery(StreamingQuery):
                 if trace:
                     self._failure.add_note(trace) if hasattr(self._failure, "add_note") else None
 
-    # --- Spark's side -----------------------------------------------------------------------------------------------
+    # --- Spark's side ---------------------------------------------------------------
 
     def stop(self) -> None:
         """Ends the topology at once, and returns when nothing of it is left running."""
@@ -126,7 +126,7 @@ class TopologyQuery(StreamingQuery):
         if threading.current_thread() is not self._watcher:
             self._done.wait()
 
-    def awaitTermination(self, timeout: float | None = None) -> bool | None:  # type: ignore[override]  # noqa: N802
+    def awaitTermination(self, timeout: float | None = None) -> bool | None:  # noqa: N802
         """Waits for the end of the topology, as `StreamingQuery.awaitTermination`.
 
         Args:

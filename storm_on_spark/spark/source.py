@@ -69,7 +69,7 @@ class TopologyReader(DataSourceStreamReader):
         self._settings = settings
         self._line: Any = None
 
-    # --- in the driver's process ----------------------------------------------------------------------------------------
+    # --- in the driver's process ---------------------------------------------------------------
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         """Returns the beginning of all logs."""
@@ -106,7 +106,7 @@ class TopologyReader(DataSourceStreamReader):
             self._line.close()
             self._line = None
 
-    # --- in the workers ---------------------------------------------------------------------------------------------------
+    # --- in the workers ---------------------------------------------------------------
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yields the rows of stage 0."""

@@ -1,4 +1,4 @@
-"""The stages after the source, as Spark runs them: `mapInArrow` for stateless ones, `transformWithState` for the rest."""
+"""The stages after the source, as Spark runs them: stateless ones in `mapInArrow`, the rest in `transformWithState`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Row
-from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from storm_on_spark.runtime.stage import execute_ackers, execute_stage
@@ -22,7 +22,9 @@ ACKER_STATE = ("pending",)
 """State variables of the acker stage."""
 
 
-def stateless_stage(start_id: str, spec: bytes, index: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def stateless_stage(
+    start_id: str, spec: bytes, index: int
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Returns the function that `mapInArrow` calls for each partition."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
