@@ -1,0 +1,102 @@
+"""Reading the state of bolts and acker back from a checkpoint, with Spark's own `statestore` reader.
+
+For the result of a finite run, for a look into a running topology, and as an oracle in tests: what is read
+here was written by Spark, not by the code that is being tested.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from storm_on_spark.api._text import did_you_mean, quoted
+from storm_on_spark.api.errors import CheckpointError, StormError
+from storm_on_spark.runtime import pickling
+from storm_on_spark.runtime.acker import AckerState
+from storm_on_spark.spark.checkpoint import read_manifest
+from storm_on_spark.spark.settings import settings_applied
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_SNAPSHOT, _PENDING = "snapshot", "pending"
+
+
+def read_bolt_state(
+    spark: SparkSession, checkpoint: str | os.PathLike[str], component: str
+) -> dict[int, dict[str, Any]]:
+    """Returns what the attributes of a stateful bolt were after the last micro-batch that was committed.
+
+    Args:
+        spark: any session.
+        checkpoint: the topology's checkpoint directory.
+        component: the bolt's id.
+
+    Returns:
+        Task -> attributes by name; without those that can't be pickled, such as collectors and connections.
+        If the bolt defines `__getstate__`, what that returned stands for them. Tasks that never executed a
+        tuple are missing.
+
+    Raises:
+        StormError: there is no such bolt in the topology, or it is stateless.
+        CheckpointError: the checkpoint can't be read.
+    """
+    components = _manifest(checkpoint)["components"]
+    stateful = [name for name, spec in components.items() if spec["stateful"] and not spec["spout"]]
+    if component not in stateful:
+        what = "is stateless" if component in components else "is not in the topology"
+        raise StormError(
+            f'"{component}" {what}; bolts with state: {quoted(stateful)}.{did_you_mean(component, stateful)}'
+        )
+    spec = components[component]
+    task_of = dict(zip(spec["keys"], spec["tasks"], strict=True))
+    return {
+        task_of[key]: pickling.loads(value) for key, value in _values(spark, checkpoint, _SNAPSHOT) if key in task_of
+    }
+
+
+def read_pending_roots(spark: SparkSession, checkpoint: str | os.PathLike[str]) -> list[int]:
+    """Returns the roots of all tuple trees that are neither acked nor failed, ascending; empty after a drain.
+
+    Args:
+        spark: any session.
+        checkpoint: the topology's checkpoint directory.
+
+    Raises:
+        CheckpointError: the checkpoint can't be read.
+    """
+    _manifest(checkpoint)
+    states = [AckerState.load(value) for _, value in _values(spark, checkpoint, _PENDING)]
+    return sorted(root for state in states for root in state.roots.tolist())
+
+
+def _manifest(checkpoint: str | os.PathLike[str]) -> dict[str, Any]:
+    manifest = read_manifest(checkpoint)
+    if manifest is None:
+        raise CheckpointError(f"{checkpoint} is no checkpoint of a topology")
+    return manifest.fingerprint
+
+
+def _values(spark: SparkSession, checkpoint: str | os.PathLike[str], variable: str) -> Iterator[tuple[int, bytes]]:
+    """Yields key and value of a state variable in all operators that have it; a topology has each key once."""
+    path = Path(checkpoint).absolute()
+    if not (path / "state").is_dir():
+        return
+    # Else Spark would start its own default provider on files of another.
+    with settings_applied(spark):
+        operators = spark.read.format("state-metadata").load(path.as_uri()).collect()
+        for operator in {row["operatorId"]: row for row in operators}.values():
+            properties = json.loads(operator["operatorProperties"] or "{}")
+            if variable not in [state["stateName"] for state in properties.get("stateVariables", [])]:
+                continue
+            frame = (
+                spark.read.format("statestore")
+                .option("operatorId", operator["operatorId"])
+                .option("stateVarName", variable)
+                .load(path.as_uri())
+            )
+            for row in frame.selectExpr("key.*", "value.*").collect():
+                yield row[0], bytes(row[1])

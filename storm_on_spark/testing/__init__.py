@@ -1,0 +1,96 @@
+"""The test kit: one bolt in milliseconds, a whole topology on real Spark, and what happens when things die.
+
+One component, without Spark:
+
+>>> from storm_on_spark import BaseBasicBolt, Fields
+>>> class Split(BaseBasicBolt):
+...     def execute(self, tup, collector):
+...         for word in tup["sentence"].split():
+...             collector.emit([word])
+...     def declare_output_fields(self, declarer):
+...         declarer.declare(Fields("word"))
+>>> run_bolt(Split(), [make_tuple(["to be"], ["sentence"])]).values()
+[('to',), ('be',)]
+
+A topology, with its spouts replaced:
+
+>>> captured = run_topology(topology, {"sentences": ["to be", "or not"]})            # doctest: +SKIP
+>>> sorted(captured.values("split")), captured.failed()                              # doctest: +SKIP
+([('be',), ('not',), ('or',), ('to',)], [])
+
+A crash is an item like any other: `{"sentences": ["to be", CRASH(), "or not"]}` with `restarts=1`.
+"""
+
+from __future__ import annotations
+
+from storm_on_spark.runtime.clock import ManualClock
+from storm_on_spark.testing.bench import make_context
+from storm_on_spark.testing.capture import Capture, CaptureBolt, CaptureHook, read_capture, with_capture
+from storm_on_spark.testing.collectors import (
+    RecordingBasicCollector,
+    RecordingBatchCollector,
+    RecordingCollector,
+    RecordingSpoutCollector,
+)
+from storm_on_spark.testing.faults import (
+    descendants,
+    executors,
+    kill_executor,
+    kill_one,
+    kill_python_worker,
+    kill_spout_host,
+    python_workers,
+    spout_hosts,
+    wait_gone,
+)
+from storm_on_spark.testing.leaks import no_leaks
+from storm_on_spark.testing.records import BatchEmission, CapturedOutcome, CapturedTuple, Emission
+from storm_on_spark.testing.sources import CRASH, EOF, PAUSE, ListSpout, On, crash, crashes
+from storm_on_spark.testing.testers import BoltTester, SpoutTester, run_bolt, run_spout
+from storm_on_spark.testing.topologies import Captured, RunningTopology, run_topology, running_topology
+from storm_on_spark.testing.tuples import make_tick_tuple, make_tuple
+
+__all__ = [
+    "CRASH",
+    "EOF",
+    "PAUSE",
+    "BatchEmission",
+    "BoltTester",
+    "Capture",
+    "CaptureBolt",
+    "CaptureHook",
+    "Captured",
+    "CapturedOutcome",
+    "CapturedTuple",
+    "Emission",
+    "ListSpout",
+    "ManualClock",
+    "On",
+    "RecordingBasicCollector",
+    "RecordingBatchCollector",
+    "RecordingCollector",
+    "RecordingSpoutCollector",
+    "RunningTopology",
+    "SpoutTester",
+    "crash",
+    "crashes",
+    "descendants",
+    "executors",
+    "kill_executor",
+    "kill_one",
+    "kill_python_worker",
+    "kill_spout_host",
+    "make_context",
+    "make_tick_tuple",
+    "make_tuple",
+    "no_leaks",
+    "python_workers",
+    "read_capture",
+    "run_bolt",
+    "run_spout",
+    "run_topology",
+    "running_topology",
+    "spout_hosts",
+    "wait_gone",
+    "with_capture",
+]

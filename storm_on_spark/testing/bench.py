@@ -1,0 +1,216 @@
+"""The surroundings of one component under test: a topology made of it and stand-ins, compiled as any other.
+
+So a unit test meets the configuration, context, streams and error messages that the component will meet when
+it runs, and no Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from storm_on_spark.api.builder import TopologyBuilder
+from storm_on_spark.api.collector import BasicOutputCollector
+from storm_on_spark.api.component import BaseBasicBolt, BaseComponent, BaseRichSpout
+from storm_on_spark.api.config import effective_conf, validate_conf
+from storm_on_spark.api.constants import is_system_id
+from storm_on_spark.api.context import TopologyContext
+from storm_on_spark.api.declarer import OutputFieldsDeclarer
+from storm_on_spark.api.fields import Fields
+from storm_on_spark.api.grouping import DirectGrouping, ShuffleGrouping
+from storm_on_spark.api.streams import DEFAULT_STREAM, GlobalStreamId
+from storm_on_spark.api.topology import ComponentKind, Topology
+from storm_on_spark.api.tuple import Tuple
+from storm_on_spark.plan.compile import compile_plan
+from storm_on_spark.runtime.hooks import hooks_for
+from storm_on_spark.runtime.output import Anchor, TaskOutput
+from storm_on_spark.runtime.spec import RunSpec, make_spec
+from storm_on_spark.runtime.wiring import Wiring
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Sources = Mapping[GlobalStreamId, Fields]
+
+_runs = count(1)
+
+
+class Bench:
+    """A component among stand-ins.
+
+    Args:
+        component: the spout or bolt under test.
+        name: its component id.
+        conf: configuration over the defaults.
+        sources: the streams that a bolt receives; `source`, with one field `value`, for None.
+        targets: the components that subscribe to all that it emits, with their numbers of tasks.
+        tasks: how many tasks the component has.
+        task_index: which of them is under test.
+
+    Raises:
+        InvalidTopologyError: the component is none, or declares what it can't.
+        ConfigError: a key or value of `conf` makes no sense.
+    """
+
+    def __init__(
+        self,
+        component: BaseComponent,
+        *,
+        name: str = "component",
+        conf: Mapping[str, Any] | None = None,
+        sources: Sources | None = None,
+        targets: Mapping[str, int] | None = None,
+        tasks: int = 1,
+        task_index: int = 0,
+    ) -> None:
+        validate_conf(conf or {}, "the test")
+        self.name = name
+        given = {GlobalStreamId("source"): Fields("value")} if sources is None else sources
+        topology = _surround(component, name, tasks, given, targets or {})
+        self._plan = compile_plan(topology, effective_conf(conf or {}))
+        self._wiring = Wiring(self._plan)
+        self._lenient = not targets
+        self.conf: Mapping[str, Any] = self._wiring.conf(name)
+        self.task = self._plan.components[name].tasks[task_index]
+
+    @property
+    def kind(self) -> ComponentKind:
+        """What the component is."""
+        return self._plan.components[self.name].kind
+
+    @property
+    def stateless(self) -> bool:
+        """Whether the compiler takes the component for stateless, so that nothing of it is saved."""
+        return self._plan.components[self.name].stateless
+
+    def context(self) -> TopologyContext:
+        """Returns a new context for the task under test, with the hooks of the configuration."""
+        tasks = {component.id: component.tasks for component in self._plan.components.values()}
+        context = TopologyContext(self._plan.topology, self.conf, tasks, self.task, "test", "test-1")
+        for hook in hooks_for(self.conf):
+            context.add_task_hook(hook)
+        return context
+
+    def output(self, context: TopologyContext) -> TaskOutput:
+        """Returns an output that refuses what the runtime would refuse."""
+        return _LenientOutput(self._wiring, context) if self._lenient else TaskOutput(self._wiring, context)
+
+    def spec(self) -> RunSpec:
+        """Returns the component as it would be shipped to a worker.
+
+        Raises:
+            ComponentError: it can't be pickled.
+        """
+        return make_spec(self._plan, "test", "test-1", f"test-{next(_runs)}", ())
+
+
+def make_context(
+    component: BaseComponent,
+    name: str = "component",
+    *,
+    conf: Mapping[str, Any] | None = None,
+    targets: Mapping[str, int] | None = None,
+    tasks: int = 1,
+    task_index: int = 0,
+) -> TopologyContext:
+    """Returns a context as `open` or `prepare` would get it.
+
+    Args:
+        component: the spout or bolt under test.
+        name: its component id.
+        conf: configuration over the defaults.
+        targets: the components that subscribe to it, with their numbers of tasks.
+        tasks: how many tasks the component has.
+        task_index: which of them is asking.
+
+    Raises:
+        InvalidTopologyError: the component is none, or declares what it can't.
+        ConfigError: a key or value of `conf` makes no sense.
+
+    Example:
+        >>> from storm_on_spark.testing import ListSpout
+        >>> context = make_context(ListSpout([]), "lines", targets={"split": 3})
+        >>> context.this_component_id, context.component_tasks("split")
+        ('lines', [2, 3, 4])
+    """
+    bench = Bench(component, name=name, conf=conf, targets=targets, tasks=tasks, task_index=task_index)
+    return bench.context()
+
+
+def sources_of(inputs: Iterable[Tuple | pa.RecordBatch]) -> dict[GlobalStreamId, Fields]:
+    """Returns the streams that inputs come from; those of the system don't count."""
+    found: dict[GlobalStreamId, Fields] = {}
+    for item in inputs:
+        if not isinstance(item, Tuple):
+            found.setdefault(GlobalStreamId("source"), Fields(item.schema.names))
+        elif not is_system_id(item.source_component):
+            found.setdefault(item.source_global_stream_id, item.fields)
+    return found
+
+
+class _LenientOutput(TaskOutput):
+    """Takes direct emits to any task: a test that names no receivers doesn't care which there are."""
+
+    def emit_direct(self, task: int, stream: str, values: Any, anchor: Anchor) -> None:
+        self.check(stream, values, direct=True)
+
+
+class _Sender(BaseRichSpout):
+    """Stands in for what a bolt under test receives from."""
+
+    def __init__(self, streams: Mapping[str, Fields]) -> None:
+        self._streams = dict(streams)
+
+    def next_tuple(self) -> None:
+        """Emits nothing."""
+
+    def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
+        """Declares the streams that the test's tuples come on."""
+        for stream, fields in self._streams.items():
+            declarer.declare_stream(stream, fields)
+
+
+class _Receiver(BaseBasicBolt):
+    """Stands in for what receives from the component under test; in a cycle it sends to it as well."""
+
+    def __init__(self, streams: Mapping[str, Fields]) -> None:
+        self._streams = dict(streams)
+
+    def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
+        """Does nothing."""
+
+    def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
+        """Declares the streams that the test's tuples come on."""
+        for stream, fields in self._streams.items():
+            declarer.declare_stream(stream, fields)
+
+
+def _surround(
+    component: BaseComponent, name: str, tasks: int, sources: Sources, targets: Mapping[str, int]
+) -> Topology:
+    """Returns a topology of the component and stand-ins for all that it receives from and sends to."""
+    builder = TopologyBuilder()
+    senders: dict[str, dict[str, Fields]] = {}
+    if isinstance(component, BaseRichSpout):
+        builder.set_spout(name, component, tasks)
+    else:
+        # What isn't a bolt either is refused by the builder.
+        bolt = builder.set_bolt(name, component, tasks)  # type: ignore[arg-type]
+        for source, fields in sources.items():
+            bolt.grouping(source, ShuffleGrouping())
+            senders.setdefault(source.component, {})[source.stream] = fields
+        if not senders.keys() - targets.keys() - {name}:
+            # A bolt that hears only from a cycle still needs a spout to start it.
+            bolt.shuffle_grouping("source")
+            senders["source"] = {DEFAULT_STREAM: Fields("value")}
+    declarer = OutputFieldsDeclarer(name)
+    component.declare_output_fields(declarer)
+    for target, number in targets.items():
+        receiver = builder.set_bolt(target, _Receiver(senders.get(target, {})), number)
+        for stream, spec in declarer.streams.items():
+            grouping = DirectGrouping() if spec.direct else ShuffleGrouping()
+            receiver.grouping(GlobalStreamId(name, stream), grouping)
+    for sender in senders.keys() - targets.keys() - {name}:
+        builder.set_spout(sender, _Sender(senders[sender]))
+    return builder.create_topology()

@@ -1,0 +1,104 @@
+"""What a topology must not leave behind: threads, processes, queries, temporary files."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from storm_on_spark.testing.faults import descendants
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_SPARK_MODULES = ("pyspark.daemon", "storm_on_spark.worker_daemon")
+"""Processes that a session keeps for its next query."""
+
+
+@dataclass(frozen=True)
+class Leftovers:
+    """What there is beside the session itself."""
+
+    threads: frozenset[threading.Thread]
+    processes: frozenset[tuple[int, str]]
+    queries: frozenset[str]
+    files: frozenset[str]
+
+    @classmethod
+    def now(cls, spark: SparkSession | None = None) -> Leftovers:
+        """Returns what there is at this moment."""
+        queries = [] if spark is None else spark.streams.active
+        return cls(
+            frozenset(thread for thread in threading.enumerate() if not _is_py4j(thread)),
+            frozenset(
+                (process.pid, " ".join(process.command)[:200])
+                for process in descendants()
+                if not any(module in process.command for module in _SPARK_MODULES)
+            ),
+            frozenset(f"{query.name} ({query.runId})" for query in queries),
+            frozenset(path.name for path in Path(tempfile.gettempdir()).iterdir()),
+        )
+
+    def since(self, before: Leftovers) -> list[str]:
+        """Returns what is here but was not there, one line for each kind."""
+        found = []
+        for kind in ("threads", "processes", "queries", "files"):
+            new = getattr(self, kind) - getattr(before, kind)
+            if new:
+                found.append(f"{kind}: {', '.join(sorted(map(str, new)))}")
+        return found
+
+
+@contextlib.contextmanager
+def no_leaks(spark: SparkSession | None = None, timeout: float = 10) -> Iterator[None]:
+    """Fails if what runs inside leaves a thread, a process, a running query or a temporary file behind.
+
+    What a Spark session keeps for its next query does not count. Files are looked for in
+    `tempfile.gettempdir()`; where other programs use that too, point it at a folder of the test run's own.
+
+    Args:
+        spark: the session, if one runs.
+        timeout: how long, in seconds, things may take to end.
+
+    Raises:
+        AssertionError: something was left behind; the message lists it.
+
+    Example:
+        >>> with no_leaks():
+        ...     thread = threading.Thread(target=int)
+        ...     thread.start()
+    """
+    before = Leftovers.now(spark)
+    yield
+    deadline = time.monotonic() + timeout
+    while left := Leftovers.now(spark).since(before):
+        if time.monotonic() > deadline:
+            raise AssertionError("left behind: " + "; ".join(left))
+        time.sleep(0.02)
+
+
+@contextlib.contextmanager
+def own_temporary_folder(parent: Path) -> Iterator[Path]:
+    """Puts temporary files of this process, and of those that it starts meanwhile, under `parent`."""
+    before, variable = tempfile.tempdir, os.environ.get("TMPDIR")
+    tempfile.tempdir = os.environ["TMPDIR"] = str(parent)
+    try:
+        yield parent
+    finally:
+        tempfile.tempdir = before
+        if variable is None:
+            del os.environ["TMPDIR"]
+        else:
+            os.environ["TMPDIR"] = variable
+
+
+def _is_py4j(thread: threading.Thread) -> bool:
+    """Whether the thread is of the line between Python and the JVM, which lives as long as the session."""
+    target = getattr(thread, "_target", None)
+    return type(thread).__module__.startswith("py4j") or str(getattr(target, "__module__", "")).startswith("py4j")

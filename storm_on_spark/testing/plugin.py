@@ -1,0 +1,48 @@
+"""Fixtures for pytest.
+
+Use them by `pytest_plugins = ["storm_on_spark.testing.plugin"]` in the top-level `conftest.py`.
+
+`spark_session` is one local session for the whole test run, `local_cluster` a `LocalCluster` on it that the
+test leaves with all its topologies ended, and `nothing_left_behind` fails a test that leaks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from storm_on_spark.testing.leaks import no_leaks, own_temporary_folder
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from storm_on_spark.spark.local_cluster import LocalCluster
+
+
+@pytest.fixture(scope="session")
+def spark_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """One local session, with two cores and temporary files in a folder of its own."""
+    from storm_on_spark.spark.session import local_session, stop_session
+
+    with own_temporary_folder(tmp_path_factory.mktemp("tmp")):
+        spark = local_session("local[2]")
+        yield spark
+        stop_session(spark)
+
+
+@pytest.fixture
+def nothing_left_behind(spark_session: SparkSession) -> Iterator[None]:
+    """Fails a test that leaves a thread, a process, a running query or a temporary file behind."""
+    with no_leaks(spark_session):
+        yield
+
+
+@pytest.fixture
+def local_cluster(spark_session: SparkSession, nothing_left_behind: None) -> Iterator[LocalCluster]:
+    """A cluster on the session of the test run; it ends what the test leaves running."""
+    from storm_on_spark.spark.local_cluster import LocalCluster
+
+    with LocalCluster(spark_session) as cluster:
+        yield cluster
