@@ -43,7 +43,6 @@ def mark_back_edges(graph: LogicalGraph) -> LogicalGraph:
                 seen.add(target)
                 path[target] = iter(following[target])
     edges = tuple(
-        replace(edge, delivery=Delivery.CARRIED) if (edge.source, edge.target) in back else edge
-        for edge in graph.edges
+        replace(edge, delivery=Delivery.CARRIED) if (edge.source, edge.target) in back else edge for edge in graph.edges
     )
     return replace(graph, edges=edges)

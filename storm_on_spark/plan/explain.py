@@ -208,9 +208,7 @@ def explain_dict(plan: PhysicalPlan) -> dict[str, Any]:
             for stage in plan.stages
         ],
         "exchanges": _exchanges(plan),
-        "components": {
-            component.id: _component_dict(component, plan) for component in plan.components.values()
-        },
+        "components": {component.id: _component_dict(component, plan) for component in plan.components.values()},
         "edges": [
             {
                 "source": edge.source,

@@ -37,28 +37,24 @@ def fingerprint(plan: PhysicalPlan) -> dict[str, Any]:
         "partitions": plan.partitions,
         # Spark numbers the stateful operators of a query and keeps the state of each under its number.
         "operators": [stage.kind.value for stage in operators],
-        "components": {
-            component.id: _component(plan, component, position) for component in plan.components.values()
-        },
-        "acker": {"tasks": list(plan.acker_tasks), "keys": [plan.keys[task] for task in plan.acker_tasks]},
+        "components": {component.id: _component(plan, component, position) for component in plan.components.values()},
+        "acker": {"keys": [plan.keys[task] for task in plan.acker_tasks]},
         "carried": [
-            [edge.source, edge.stream, edge.target]
-            for edge in plan.edges
-            if edge.delivery is Delivery.CARRIED
+            [edge.source, edge.stream, edge.target] for edge in plan.edges if edge.delivery is Delivery.CARRIED
         ],
     }
 
 
-def _component(
-    plan: PhysicalPlan, component: PlannedComponent, position: Mapping[int, int]
-) -> dict[str, Any]:
+def _component(plan: PhysicalPlan, component: PlannedComponent, position: Mapping[int, int]) -> dict[str, Any]:
     spec = plan.topology[component.id]
+    operator = None if component.stateless else position.get(component.stage)
     return {
         "spout": spec.is_spout,
         "stateful": not component.stateless,
         "tasks": list(component.tasks),
-        "keys": [plan.keys[task] for task in component.tasks],
-        "operator": None if component.stateless else position.get(component.stage),
+        "operator": operator,
+        # Under which the operator keeps the state of each task. A spout's is kept by task, beside its log.
+        "keys": [plan.keys[task] for task in component.tasks] if operator is not None else [],
         "streams": {name: stream.fields.to_list() for name, stream in sorted(spec.streams.items())},
     }
 
@@ -72,7 +68,7 @@ def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
 
     Example:
         >>> old = {"version": 1, "partitions": 2, "operators": ["acker"], "components": {},
-        ...        "acker": {"tasks": [2], "keys": [0]}, "carried": []}
+        ...        "acker": {"keys": [0]}, "carried": []}
         >>> compare(old, old)
         []
         >>> compare(old, {**old, "partitions": 3})
@@ -80,15 +76,16 @@ def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """
     if old.get("version") != VERSION:
         return [f"the checkpoint's plan has the version {old.get('version')!r}; this release reads {VERSION}"]
-    return list(_differences(old, new))
+    # Where something else is wrong, other places follow from it.
+    return list(_differences(old, new)) or list(_moves(old, new))
 
 
 def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
     if old["partitions"] != new["partitions"]:
         before, after = old["partitions"], new["partitions"]
         yield f"the checkpoint was written with {before} partitions, which can't become {after}"
-    if len(old["acker"]["tasks"]) != len(new["acker"]["tasks"]):
-        before, after = (len(side["acker"]["tasks"]) for side in (old, new))
+    if len(old["acker"]["keys"]) != len(new["acker"]["keys"]):
+        before, after = (len(side["acker"]["keys"]) for side in (old, new))
         yield f"there were {before} acker tasks and now there are {after}; each holds pending tuple trees"
     for name, was in old["components"].items():
         if was["stateful"]:
@@ -133,8 +130,15 @@ def _task_differences(what: str, was: Mapping[str, Any], now: Mapping[str, Any])
             f"{what} had {of_tasks(before)} and now has {of_tasks(after)}, because components that come "
             "before it in the alphabet were added, removed or given other tasks"
         )
-    elif was["keys"] != now["keys"]:
-        yield f"{what} has the same tasks on other partitions, because other stateful bolts changed"
+
+
+def _moves(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    both = {name: (was, new["components"][name]) for name, was in old["components"].items() if was["stateful"]}
+    moved = [f'bolt "{name}"' for name, (was, now) in both.items() if was["keys"] != now["keys"]]
+    if old["acker"] != new["acker"]:
+        moved.append("the acker")
+    for what in moved:
+        yield f"{what} moves to other partitions, because bolts with state were added"
 
 
 def _carried_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:

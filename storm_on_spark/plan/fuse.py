@@ -39,7 +39,5 @@ def fuse(graph: LogicalGraph) -> LogicalGraph:
             stage_of[component] = feeding.pop()
         else:
             stage_of[component] = max(feeding) + 1
-    edges = tuple(
-        replace(edge, delivery=Delivery.LOCAL) if edge.target in fused else edge for edge in graph.edges
-    )
+    edges = tuple(replace(edge, delivery=Delivery.LOCAL) if edge.target in fused else edge for edge in graph.edges)
     return replace(graph, edges=edges)

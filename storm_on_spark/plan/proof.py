@@ -50,9 +50,7 @@ _API_CLASSES = frozenset(cls for base in _API_BASES for cls in base.__mro__)
 _HARMLESS_BASES = _API_CLASSES | {object, ABC, Generic, Protocol}
 """Classes that are known not to store anything; every other base is read."""
 
-_CALLED = frozenset(
-    name for cls in _API_CLASSES - {object} for name, member in vars(cls).items() if callable(member)
-)
+_CALLED = frozenset(name for cls in _API_CLASSES - {object} for name, member in vars(cls).items() if callable(member))
 """The methods that the runtime calls."""
 
 _CALLED_BEFORE_SUBMISSION = frozenset(("declare_output_fields", "get_component_configuration"))
@@ -337,9 +335,7 @@ class _Reading:
     def _is_duplicated(self, receiver: str | None, program: list[Step]) -> bool:
         """Returns whether the receiver is loaded once and used twice, as in `self.x += 1`."""
         return receiver is not None and any(
-            step.name == receiver
-            and step.action in (Action.LOAD_LOCAL, Action.LOAD_CELL)
-            and after.name in _COPIES
+            step.name == receiver and step.action in (Action.LOAD_LOCAL, Action.LOAD_CELL) and after.name in _COPIES
             for step, after in itertools.pairwise(program)
         )
 

@@ -26,8 +26,6 @@ def golden(request):
         if update:
             file.write_text(text, encoding="utf-8")
         assert file.exists(), f"no golden file {file.name}; write it with: pytest tests/plan --update-golden"
-        assert text == file.read_text(encoding="utf-8"), (
-            "the plan changed; see pytest tests/plan --update-golden"
-        )
+        assert text == file.read_text(encoding="utf-8"), "the plan changed; see pytest tests/plan --update-golden"
 
     return check

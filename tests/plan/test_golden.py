@@ -262,9 +262,7 @@ def diamond(builder):
 def cycle(builder):
     """Links that are found go back to the crawler."""
     builder.set_spout("urls", Urls())
-    builder.set_bolt("crawl", Crawl(), 2).shuffle_grouping("urls").fields_grouping(
-        "crawl", "url", stream="links"
-    )
+    builder.set_bolt("crawl", Crawl(), 2).shuffle_grouping("urls").fields_grouping("crawl", "url", stream="links")
     builder.set_bolt("show", Show()).shuffle_grouping("crawl")
 
 

@@ -42,9 +42,7 @@ def test_the_partition_is_sparks():
 
 
 def test_word_count_on_two_partitions(build):
-    plan = compile_plan(
-        build({"sentences": [], "split": ["sentences"], "count!": ["fields split"]}, {"count": 2})
-    )
+    plan = compile_plan(build({"sentences": [], "split": ["sentences"], "count!": ["fields split"]}, {"count": 2}))
     placed = with_partitions(plan, 2)
     count, acker = placed.components["count"].tasks, placed.acker_tasks[0]
     assert [placed.placement[task] for task in count] == [0, 1]

@@ -32,9 +32,7 @@ def drawings(draw):
     return drawing
 
 
-numbers_of_tasks = st.dictionaries(
-    st.sampled_from([f"b{at:02}" for at in range(8)] + ["s0"]), st.integers(1, 7)
-)
+numbers_of_tasks = st.dictionaries(st.sampled_from([f"b{at:02}" for at in range(8)] + ["s0"]), st.integers(1, 7))
 
 
 @given(drawing=drawings())
@@ -74,9 +72,7 @@ def test_what_is_fused_may_be_and_what_may_be_is(build, drawing):
     plan = compile_plan(build(drawing))
     for name, component in plan.components.items():
         inputs = [edge for edge in plan.edges if edge.target == name]
-        any_task_will_do = all(
-            edge.grouping.describe() in ("shuffle", "none", "local_or_shuffle") for edge in inputs
-        )
+        any_task_will_do = all(edge.grouping.describe() in ("shuffle", "none", "local_or_shuffle") for edge in inputs)
         one_stage = len({plan.components[edge.source].stage for edge in inputs}) == 1
         same_batch = all(edge.delivery is not Delivery.CARRIED for edge in inputs)
         assert component.fused == (component.stateless and any_task_will_do and one_stage and same_batch)
@@ -88,9 +84,7 @@ def test_what_is_fused_may_be_and_what_may_be_is(build, drawing):
 def test_no_back_edge_without_a_cycle(build, drawing):
     """Each carried edge is on a cycle of the topology."""
     plan = compile_plan(build(drawing))
-    following = {
-        name: {edge.target for edge in plan.edges if edge.source == name} for name in plan.components
-    }
+    following = {name: {edge.target for edge in plan.edges if edge.source == name} for name in plan.components}
     for edge in plan.edges:
         if edge.delivery is Delivery.CARRIED:
             reached, front = set(), {edge.target}

@@ -487,9 +487,7 @@ class KeepsInADescriptor(BaseRichBolt):
         self.collector.emit(tup)
 
 
-@pytest.mark.parametrize(
-    ("bolt", "reason"), [pytest.param(bolt, reason, id=name) for name, bolt, reason in REFUSED]
-)
+@pytest.mark.parametrize(("bolt", "reason"), [pytest.param(bolt, reason, id=name) for name, bolt, reason in REFUSED])
 def test_what_is_not_provable_is_stateful(bolt, reason):
     verdict = judge(bolt)
     assert not verdict.stateless

@@ -213,9 +213,7 @@ class InheritsState(Remembers, BaseBasicBolt):
         self.remember(tup[0])
 
 
-@pytest.mark.parametrize(
-    ("bolt", "reason"), [pytest.param(bolt, reason, id=name) for name, bolt, reason in REFUSED]
-)
+@pytest.mark.parametrize(("bolt", "reason"), [pytest.param(bolt, reason, id=name) for name, bolt, reason in REFUSED])
 def test_what_is_not_provable_is_stateful(bolt, reason):
     verdict = judge(bolt)
     assert not verdict.stateless

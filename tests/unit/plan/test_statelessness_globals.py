@@ -465,9 +465,7 @@ def test_a_class_without_source_with_state():
     assert judge(names["SourcelessCount"]()).reason == "stateful: execute uses the global seen, a list"
 
 
-@pytest.mark.parametrize(
-    ("bolt", "reason"), [pytest.param(bolt, reason, id=name) for name, bolt, reason in REFUSED]
-)
+@pytest.mark.parametrize(("bolt", "reason"), [pytest.param(bolt, reason, id=name) for name, bolt, reason in REFUSED])
 def test_what_is_not_provable_is_stateful(bolt, reason):
     verdict = judge(bolt)
     assert not verdict.stateless

@@ -70,9 +70,7 @@ def test_a_valid_topology_has_no_problem(builder):
 
 def test_no_spout():
     builder = TopologyBuilder()
-    assert problems(builder) == [
-        "the topology has no spout, so nothing would ever happen; add one with set_spout"
-    ]
+    assert problems(builder) == ["the topology has no spout, so nothing would ever happen; add one with set_spout"]
 
 
 def test_a_bolt_without_input(builder):
@@ -102,8 +100,7 @@ def test_a_stream_of_a_component_that_emits_nothing(builder):
     builder.set_bolt("silent", Silent()).shuffle_grouping("words")
     builder.set_bolt("count", Bolt()).shuffle_grouping("silent")
     assert problems(builder) == [
-        'bolt "count": the shuffle grouping names stream "default" of "silent", '
-        "which declares no streams at all"
+        'bolt "count": the shuffle grouping names stream "default" of "silent", which declares no streams at all'
     ]
 
 

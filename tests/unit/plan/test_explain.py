@@ -1,0 +1,87 @@
+"""What the golden plans don't show."""
+
+from __future__ import annotations
+
+import json
+
+from storm_on_spark.api import BaseBasicBolt, BaseRichSpout, TopologyBuilder
+from storm_on_spark.plan.compile import compile_plan
+from storm_on_spark.plan.explain import explain_dict, explain_mermaid, explain_text
+from storm_on_spark.plan.placement import with_partitions
+
+
+def test_without_partitions_there_is_no_placement(build):
+    plan = compile_plan(build({"s": [], "a!": ["fields s"]}))
+    assert "partition" not in explain_text(plan)
+    assert explain_dict(plan)["placement"] == {}
+
+
+def test_the_picture_is_a_box_without_ragged_edges(build):
+    plan = with_partitions(compile_plan(build({"s": [], "a!": ["fields s"], "b": ["a"], "c": ["b", "a"]})), 3)
+    lines = explain_text(plan).splitlines()
+    edges = [line for line in lines if line[:1] in "┌│└" and line.strip()]
+    assert len({len(line) for line in edges}) == 1
+    assert all(line == line.rstrip() for line in lines)
+
+
+def test_a_declared_bolt_is_called_stateless(build):
+    assert "stateless: declared" in explain_text(compile_plan(build({"s": [], "a": ["s"]})))
+
+
+def test_many_tasks_are_wrapped(build):
+    plan = with_partitions(compile_plan(build({"s": [], "a!": ["fields s"]}, {"a": 100})), 40)
+    text = explain_text(plan)
+    placement = text[text.index("tasks on 40 partitions") :]
+    assert max(map(len, placement.splitlines())) <= 102
+    assert "tasks 1 to 100" in text
+
+
+def test_the_document_is_json_and_the_same_every_time(build):
+    plan = with_partitions(compile_plan(build({"s": [], "a!": ["fields s"], "b": ["a", "b"]})), 2)
+    document = explain_dict(plan)
+    assert json.loads(json.dumps(document)) == document
+    assert list(document) == [
+        "stages",
+        "exchanges",
+        "components",
+        "edges",
+        "acker_tasks",
+        "partitions",
+        "placement",
+        "keys",
+    ]
+    assert document["edges"][-1] == {
+        "source": "b",
+        "stream": "default",
+        "target": "b",
+        "grouping": "shuffle",
+        "delivery": "carried",
+        "becomes": "carried over to the next micro-batch, evenly over task 2",
+    }
+
+
+def test_a_flowchart_survives_odd_names():
+    class Spout(BaseRichSpout):
+        def next_tuple(self): ...
+
+        def declare_output_fields(self, declarer):
+            declarer.declare(['a "b"', "<c>"])
+
+    class Bolt(BaseBasicBolt):
+        def execute(self, tup, collector): ...
+
+    odd = 'end "x" <b>|`é`; -->'
+    builder = TopologyBuilder()
+    builder.set_spout(odd, Spout())
+    builder.set_bolt("graph\n[(]", Bolt()).fields_grouping(odd, ['a "b"', "<c>"])
+    text = explain_mermaid(compile_plan(builder.create_topology()))
+    assert 'c0(["end #34;x#34; #60;b#62;#124;#96;é#96;#59; --#62;<br/>spout, task 1"])' in text
+    assert 'c1["graph#10;#91;(#93;<br/>basic bolt, task 2"]' in text
+    assert 'c0 ==>|"fields(a #34;b#34;, #60;c#62;)"| c1' in text
+
+
+def test_a_long_chain_is_drawn(build):
+    names = [f"b{at:05}" for at in range(1500)]
+    drawing = {"s": [], names[0]: ["s"]}
+    drawing.update(zip(names[1:], ([name] for name in names), strict=False))
+    assert f"└─ {names[-1]}" in explain_text(compile_plan(build(drawing)))
