@@ -149,7 +149,10 @@ def is_code(value: object, like: str = "") -> bool:
         (True, True, False, False)
     """
     if isinstance(value, types.FunctionType):
-        return all(name == "__wrapped__" or is_immutable(item) for name, item in vars(value).items())
+        # Libraries hang descriptions on their functions.
+        return is_library(value.__module__, like) or all(
+            name == "__wrapped__" or is_immutable(item) for name, item in vars(value).items()
+        )
     if isinstance(value, types.BuiltinFunctionType):
         if value.__self__ is builtins:
             return value.__name__ not in _STATEFUL_BUILTINS

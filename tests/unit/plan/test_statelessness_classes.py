@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 from collections import Counter
 from typing import Any
 
@@ -15,6 +16,14 @@ from storm_on_spark.api import (
     BaseBasicBolt,
 )
 from storm_on_spark.plan.statelessness import judge
+
+
+class OddMeta(type):
+    def __getattr__(cls, name):
+        return LIST
+
+
+LIST: list[Any] = []
 
 
 class Caller:
@@ -211,6 +220,24 @@ class Remembers:
 class InheritsState(Remembers, BaseBasicBolt):
     def execute(self, tup, collector):
         self.remember(tup[0])
+
+
+@refused("the property word is made of an attrgetter")
+class PropertyOfAnObject(BaseBasicBolt):
+    word = property(operator.attrgetter("other"))
+
+    def execute(self, tup, collector):
+        self.word.append(tup)
+
+
+class Odd(metaclass=OddMeta):
+    """Attributes of its class are whatever its metaclass makes of them."""
+
+
+@refused("execute uses the global Odd, which has a metaclass of its own")
+class AttributeByMetaclass(BaseBasicBolt):
+    def execute(self, tup, collector):
+        Odd.seen.append(tup)
 
 
 @pytest.mark.parametrize(("bolt", "reason"), [pytest.param(bolt, reason, id=name) for name, bolt, reason in REFUSED])

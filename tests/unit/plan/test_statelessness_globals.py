@@ -8,6 +8,7 @@ from __future__ import annotations
 import enum
 import functools
 import itertools
+import json
 import logging
 import random
 import re
@@ -349,6 +350,14 @@ class ImportsWhileItRuns(BaseBasicBolt):
         state_of_mine.counts["a"] = 1
 
 
+@refused("execute uses the global json.no_such_name, which can't be found")
+class UsesWhatAModuleLacks(BaseBasicBolt):
+    """A module may make attributes when they are asked for."""
+
+    def execute(self, tup, collector):
+        json.no_such_name.append(tup)
+
+
 @refused("execute uses undefined_name, which is not defined")
 class UsesWhatIsNotDefined(BaseBasicBolt):
     def execute(self, tup, collector):
@@ -401,6 +410,7 @@ class FunctionAsDefault(BaseBasicBolt):
 
 def _closures():
     seen = []
+    late = None
     limit = 3
     total = 0
 
@@ -439,6 +449,13 @@ def _closures():
     class ClosesOverAFunctionWithState(BaseBasicBolt):
         def execute(self, tup, collector):
             note(tup[0])
+
+    del late
+
+    @refused("execute uses late, a variable of an enclosing function that has no value")
+    class ClosesOverWhatIsNotThereYet(BaseBasicBolt):
+        def execute(self, tup, collector):
+            late.append(tup)
 
     bag = SimpleNamespace(seen=[])
 

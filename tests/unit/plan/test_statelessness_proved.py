@@ -452,11 +452,33 @@ def test_a_declaration_is_believed():
     assert (judge(Careful()).stateless, judge(Careful()).reason) == (False, "declared stateful")
 
 
+COLUMNAR = """
+class SplitColumn(BatchBolt):
+    def execute_batch(self, batch, collector):
+        words = pc.split_pattern_regex(batch["sentence"], " +")
+        flat = pa.compute.list_flatten(words)
+        rows = pa.RecordBatch.from_arrays([flat], schema=SCHEMA)
+        collector.emit(rows, parent=pc.list_parent_indices(words).to_numpy())
+        collector.emit(pa.record_batch([flat], names=["word"]), parent=np.repeat(np.arange(3, dtype=np.int64), 2))
+        collector.emit(pa.array([np.add.reduce(np.zeros(3))], pa.float64()))
+"""
+
+
 @pytest.mark.parametrize("bolt", [pytest.param(bolt, id=name) for name, bolt in PROVED])
 def test_stateless_is_proved(bolt):
     verdict = judge(bolt)
     assert verdict.stateless, verdict.reason
     assert verdict.reason.startswith("proved: ")
+
+
+def test_a_columnar_bolt_with_pyarrow_and_numpy_is_proved():
+    np = pytest.importorskip("numpy")
+    pa = pytest.importorskip("pyarrow")
+    pc = pytest.importorskip("pyarrow.compute")
+    names = {"np": np, "pa": pa, "pc": pc, "SCHEMA": pa.schema([("word", pa.string())]), "BatchBolt": BatchBolt}
+    exec(COLUMNAR, names)
+    verdict = judge(names["SplitColumn"]())
+    assert verdict.stateless, verdict.reason
 
 
 def test_the_reason_says_what_is_kept():
