@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from storm_on_spark.api.info import ComponentInfo, ErrorInfo
 from storm_on_spark.plan.model import PhysicalPlan
@@ -18,10 +18,20 @@ _ERRORS_KEPT = 20
 
 
 class Metrics:
-    """Counters of all components, added up over tasks. Any thread may use it."""
+    """Counters of all components, added up over tasks. Any thread may use it.
 
-    def __init__(self, plan: PhysicalPlan) -> None:
+    Args:
+        plan: the plan; its configuration says how many errors are reported.
+        now: monotonic seconds.
+    """
+
+    def __init__(self, plan: PhysicalPlan, now: Callable[[], float] = time.monotonic) -> None:
         self._plan = plan
+        self._now = now
+        self._most_errors = int(plan.conf["topology.max.error.report.per.interval"])  # type: ignore[call-overload]
+        self._error_interval = float(plan.conf["topology.error.throttle.interval.secs"])  # type: ignore[arg-type]
+        #: By task, when its current interval began and how many errors it reported since.
+        self._reported: dict[int | None, tuple[float, int]] = {}
         self._lock = threading.Lock()
         self._spouts: dict[int, SpoutStats] = {}
         self._bolts: dict[str, list[TaskMetrics]] = {}
@@ -44,11 +54,27 @@ class Metrics:
                 metrics = _sum(known.pop(), metrics)
             known.append(metrics)
 
-    def add_failure(self, failure: Failure) -> None:
-        """Takes in an error; the last ones of each component are kept."""
+    def add_failure(self, failure: Failure) -> bool:
+        """Takes in an error; the last ones of each component are kept.
+
+        A task may report `topology.max.error.report.per.interval` errors in each interval, as in Storm, so that a bolt
+        that fails on every tuple doesn't drown the rest.
+
+        Returns:
+            Whether it was kept.
+        """
+        now = self._now()
+        with self._lock:
+            began, count = self._reported.get(failure.task, (now, 0))
+            if now - began >= self._error_interval:
+                began, count = now, 0
+            if count >= self._most_errors and not failure.fatal:
+                return False
+            self._reported[failure.task] = (began, count + 1)
         error = ErrorInfo(failure.component, failure.task, failure.message, time.time())
         with self._lock:
             self._errors.setdefault(failure.component, deque(maxlen=_ERRORS_KEPT)).append(error)
+        return True
 
     def spout_totals(self) -> SpoutStats:
         """Returns the counters of all spout tasks together."""

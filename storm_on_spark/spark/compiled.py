@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import sys
@@ -11,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from storm_on_spark.api.config import effective_conf, validate_conf
+from storm_on_spark.api.config import Config, effective_conf, validate_conf
 from storm_on_spark.api.topology import Topology
 from storm_on_spark.plan.compile import compile_plan
 from storm_on_spark.plan.explain import explain_dict, explain_mermaid, explain_text
@@ -128,6 +129,8 @@ class CompiledTopology:
             partitions = manifest.partitions if manifest else self._partitions(spark)
             plan = with_partitions(self.plan, partitions)
             manifest = store.claim(name, plan)
+            named = {**plan.conf, Config.TOPOLOGY_NAME: name, Config.STORM_ID: manifest.storm_id}
+            plan = dataclasses.replace(plan, conf=named)
             spec = make_spec(plan, name, manifest.storm_id, start_id, _user_path())
             coordinator = Coordinator(spec, store.folder, clock or SystemClock(), active, on_failure)
             stack.callback(coordinator.stop)

@@ -63,13 +63,12 @@ class LocalCluster:
         """The session that topologies run on; started when first asked for."""
         with self._lock:
             if self._spark is None:
-                from pyspark.sql import SparkSession
+                from pyspark import SparkContext
 
                 from storm_on_spark.spark.session import local_session
 
-                active = SparkSession.getActiveSession()
-                self._own_session = active is None
-                self._spark = active or local_session()
+                self._own_session = SparkContext._active_spark_context is None  # noqa: SLF001 # no public way to ask
+                self._spark = local_session()
             return self._spark
 
     def submit_topology(self, name: str, conf: Mapping[str, Any] | None, topology: Topology) -> TopologyQuery:

@@ -57,7 +57,7 @@ class Sink:
             raise StormError(reason) from error
         for report in reports:
             if isinstance(report, Failure):
-                self._coordinator.metrics.add_failure(report)
-                log.warning("%s", report.message)
+                if self._coordinator.metrics.add_failure(report):
+                    log.warning("%s", report.message)
             else:
                 self._coordinator.metrics.add_bolt(report)  # type: ignore[arg-type]

@@ -28,7 +28,6 @@ _MULTILANG = "comes with bolts and spouts in other languages"
 _METRICS = "comes with the metrics API"
 _CLUSTER = "comes with the cluster"
 _STALL = "comes with the watch over hanging tasks"
-_ERRORS = "errors are not throttled yet; the last few of each component are kept"
 _TUNING = "comes with the tuning profiles; set the single keys until then"
 
 HONOURED_KEYS: Final[tuple[ConfigKey, ...]] = (
@@ -59,6 +58,18 @@ HONOURED_KEYS: Final[tuple[ConfigKey, ...]] = (
         "Most tuples of each spout task that may be pending; while they are, `next_tuple` isn't called. "
         "Unset: no limit. Tuples without a message id are never pending.",
         component=True,
+    ),
+    honoured(
+        N.TOPOLOGY_MAX_ERROR_REPORT_PER_INTERVAL,
+        integer(1),
+        5,
+        "Most errors that a task reports within `topology.error.throttle.interval.secs`.",
+    ),
+    honoured(
+        N.TOPOLOGY_ERROR_THROTTLE_INTERVAL_SECS,
+        integer(1),
+        10,
+        "Seconds over which `topology.max.error.report.per.interval` counts.",
     ),
     honoured(
         N.TOPOLOGY_FAIL_FAST,
@@ -158,20 +169,6 @@ PLANNED_KEYS: Final[tuple[ConfigKey, ...]] = (
         "Seconds after which a task that is still busy with one tuple counts as hanging: it is reported "
         "and its worker is restarted. Not a key of Storm's.",
         _STALL,
-    ),
-    planned(
-        N.TOPOLOGY_MAX_ERROR_REPORT_PER_INTERVAL,
-        integer(1),
-        5,
-        "Most errors that a task reports within `topology.error.throttle.interval.secs`.",
-        _ERRORS,
-    ),
-    planned(
-        N.TOPOLOGY_ERROR_THROTTLE_INTERVAL_SECS,
-        integer(1),
-        10,
-        "Seconds over which `topology.max.error.report.per.interval` counts.",
-        _ERRORS,
     ),
     planned(
         N.TOPOLOGY_PROFILE,
