@@ -232,7 +232,7 @@ class Tuple:
         """Returns the anchors: root id -> edge id."""
         return self.message_id
 
-    # --- Storm's typed accessors: the value, or None, or a TypeError that names the field ---------------------------------------------------------------
+    # --- Storm's typed accessors: the value, or None, or a TypeError that names the field ------------
 
     get_string, get_string_by_field = _typed(str, "a string")
     get_integer, get_integer_by_field = _typed(int, "an integer")
