@@ -18,9 +18,12 @@ from storm_on_spark.api.collector import (
     SpoutOutputCollector,
 )
 from storm_on_spark.api.context import TopologyContext
+from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.runtime import pickling
 
 log = logging.getLogger(__name__)
+
+_VERSION = 1
 
 _SERVICES = (
     OutputCollector,
@@ -60,10 +63,10 @@ class Snapshots:
     def take(self) -> bytes:
         """Returns the attributes as bytes. Equal bytes mean equal state; unequal bytes may still mean equal state."""
         if self._own_state:
-            return pickling.dumps(self._instance.__getstate__())  # type: ignore[attr-defined]
+            return self._packed(self._instance.__getstate__())  # type: ignore[attr-defined]
         state = self._picklable()
         try:
-            return pickling.dumps(state)
+            return self._packed(state)
         except _PICKLE_ERRORS:
             for name, error in pickling.unpicklable(state.items()):
                 self.transient.add(name)
@@ -74,16 +77,24 @@ class Snapshots:
                     self._name,
                     error,
                 )
-            return pickling.dumps(self._picklable())
+            return self._packed(self._picklable())
+
+    def _packed(self, state: Any) -> bytes:
+        return pickling.dumps((_VERSION, state, sorted(self.transient)))
 
     def restore(self, data: bytes) -> None:
-        """Puts a snapshot back over the instance."""
-        state = pickling.loads(data)
+        """Puts a snapshot back over the instance.
+
+        Raises:
+            CheckpointError: it is of another version.
+        """
+        state, transient = _unpacked(data)
         if self._own_restore:
             self._instance.__setstate__(state)  # type: ignore[attr-defined]
             return
         attributes = _attributes(self._instance)
-        for name in [name for name in self._picklable() if name not in state]:
+        # What was there but could not be pickled stays as `prepare` or `open` made it.
+        for name in [name for name in self._picklable() if name not in state and name not in transient]:
             delattr(self._instance, name)
         if attributes is not None:
             attributes.update(state)
@@ -100,6 +111,22 @@ class Snapshots:
             for name, value in attributes.items()
             if name not in self.transient and not isinstance(value, _SERVICES)
         }
+
+
+def read_snapshot(data: bytes) -> Any:
+    """Returns what a snapshot holds: the attributes by name, or what the instance's own `__getstate__` returned.
+
+    Raises:
+        CheckpointError: it is of another version.
+    """
+    return _unpacked(data)[0]
+
+
+def _unpacked(data: bytes) -> tuple[Any, list[str]]:
+    version, state, transient = pickling.loads(data)
+    if version != _VERSION:
+        raise CheckpointError(f"a snapshot has format version {version}; this release reads version {_VERSION}")
+    return state, transient
 
 
 def _attributes(instance: object) -> dict[str, Any] | None:

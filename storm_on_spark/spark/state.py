@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from storm_on_spark.api._text import did_you_mean, quoted
 from storm_on_spark.api.errors import CheckpointError, StormError
-from storm_on_spark.runtime import pickling
 from storm_on_spark.runtime.acker import AckerState
+from storm_on_spark.runtime.snapshot import read_snapshot
 from storm_on_spark.spark.checkpoint import read_manifest
 from storm_on_spark.spark.settings import settings_applied
 
@@ -54,7 +54,7 @@ def read_bolt_state(
     spec = components[component]
     task_of = dict(zip(spec["keys"], spec["tasks"], strict=True))
     return {
-        task_of[key]: pickling.loads(value) for key, value in _values(spark, checkpoint, _SNAPSHOT) if key in task_of
+        task_of[key]: read_snapshot(value) for key, value in _values(spark, checkpoint, _SNAPSHOT) if key in task_of
     }
 
 

@@ -167,12 +167,7 @@ class BoltTester(_Tester[Bolt]):
             TupleError: the bolt emitted something that does not fit, or got something that it can't take.
         """
         bolt = self._instance
-        for item in inputs:
-            if not isinstance(item, Tuple) and not (isinstance(bolt, BatchBolt) and isinstance(item, pa.RecordBatch)):
-                wanted = "tuples or record batches" if isinstance(bolt, BatchBolt) else "tuples"
-                raise TupleError(
-                    f"{type(bolt).__name__} executes {wanted}, not {item!r:.100}; make tuples with make_tuple"
-                )
+        _check(bolt, inputs)
         if isinstance(bolt, BatchBolt):
             for batch in _batches(inputs):
                 self._execute_batch(bolt, batch)
@@ -389,6 +384,7 @@ def run_bolt(bolt: Bolt, inputs: Iterable[Tuple | pa.RecordBatch], conf: Mapping
         [('to',), ('be',)]
     """
     given = list(inputs)
+    _check(bolt, given)
     with BoltTester(bolt, given, conf=conf) as tester:
         tester.execute(*given)
     return tester.collector
@@ -430,6 +426,14 @@ def run_spout(
                     f"{type(spout).__name__} was not exhausted after {_MOST_CALLS} calls; say how many calls to make"
                 )
     return tester.collector
+
+
+def _check(bolt: Bolt, inputs: Iterable[Tuple | pa.RecordBatch]) -> None:
+    is_batch_bolt = isinstance(bolt, BatchBolt)
+    for item in inputs:
+        if not isinstance(item, Tuple) and not (is_batch_bolt and isinstance(item, pa.RecordBatch)):
+            wanted = "tuples or record batches" if is_batch_bolt else "tuples"
+            raise TupleError(f"{type(bolt).__name__} executes {wanted}, not {item!r:.100}; make tuples with make_tuple")
 
 
 def _batches(inputs: Sequence[Tuple | pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
