@@ -289,7 +289,7 @@ def encode_sealed(sealed: Sealed, component: str, task: int, sequence: int) -> b
             target=box.target,
             source=task,
             sequence=sequence,
-            stream=box.stream.index,
+            stream=box.stream.number,
             flags=flags,
         )
     except (pickle.PicklingError, TypeError, AttributeError, RecursionError) as error:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from zlib import crc32
 
 from storm_on_spark.api.config import effective_conf
+from storm_on_spark.api.errors import InvalidTopologyError
 from storm_on_spark.api.fields import Fields
 from storm_on_spark.api.grouping import Grouping
 from storm_on_spark.plan.model import Delivery, PhysicalPlan, PlannedComponent, StageKind
@@ -17,9 +19,11 @@ from storm_on_spark.plan.model import Delivery, PhysicalPlan, PlannedComponent, 
 
 @dataclass(frozen=True)
 class StreamInfo:
-    """One declared stream; `index` names it in chunk headers."""
+    """One declared stream."""
 
-    index: int
+    number: int
+    """Names the stream in chunk headers. It depends on nothing but component and stream id, since chunks in a spout
+    log may be read after a restart with a topology that declares other streams too."""
     component: str
     stream: str
     fields: Fields
@@ -45,13 +49,20 @@ class Wiring:
 
     def __init__(self, plan: PhysicalPlan) -> None:
         self.plan = plan
-        #: All streams by index; the order is that of component id and stream id, so it is the same everywhere.
-        self.streams: list[StreamInfo] = []
+        #: All streams by number.
+        self.streams: dict[int, StreamInfo] = {}
         self._by_name: dict[tuple[str, str], StreamInfo] = {}
         for component in sorted(plan.components):
             for stream, spec in sorted(plan.topology[component].streams.items()):
-                info = StreamInfo(len(self.streams), component, stream, spec.fields, spec.direct)
-                self.streams.append(info)
+                info = StreamInfo(_number(component, stream), component, stream, spec.fields, spec.direct)
+                twin = self.streams.setdefault(info.number, info)
+                if twin is not info:
+                    raise InvalidTopologyError(
+                        f'stream "{stream}" of "{component}" and stream "{twin.stream}" of "{twin.component}" have the '
+                        "same checksum, by which chunks name their stream; rename one of them",
+                        component=component,
+                        stream=stream,
+                    )
                 self._by_name[component, stream] = info
         self._subscriptions: dict[tuple[str, str], list[Subscription]] = {}
         for edge in plan.edges:
@@ -74,7 +85,7 @@ class Wiring:
 
     def streams_of(self, component: str) -> list[StreamInfo]:
         """Returns the streams that a component declares."""
-        return [info for info in self.streams if info.component == component]
+        return [info for info in self.streams.values() if info.component == component]
 
     def subscriptions(self, component: str, stream: str) -> list[Subscription]:
         """Returns the consumers of a stream."""
@@ -110,3 +121,7 @@ class Wiring:
     def has_acker_stage(self) -> bool:
         """Whether the plan ends in an acker stage."""
         return self.plan.stages[-1].kind is StageKind.ACKER
+
+
+def _number(component: str, stream: str) -> int:
+    return crc32(f"{component}\0{stream}".encode())

@@ -12,6 +12,7 @@ read it as any other. What Spark on Storm adds is in its subfolder `storm`:
 
 from __future__ import annotations
 
+import dataclasses
 import fcntl
 import json
 import os
@@ -105,8 +106,11 @@ class Checkpoint:
                     + "; ".join(problems)
                     + ". Undo the change, choose another directory, or --reset-checkpoint to start afresh"
                 )
-            return old
-        manifest = Manifest(name, f"{name}-{uuid.uuid4().hex[:12]}", plan.partitions, now)
+            # What was added since counts from now on.
+            return self._write(dataclasses.replace(old, fingerprint=now))
+        return self._write(Manifest(name, f"{name}-{uuid.uuid4().hex[:12]}", plan.partitions, now))
+
+    def _write(self, manifest: Manifest) -> Manifest:
         data = {"version": VERSION, **manifest.__dict__}
         temporary = self.folder / "manifest.tmp"
         temporary.write_text(json.dumps(data, indent=1, sort_keys=True))
