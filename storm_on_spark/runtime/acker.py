@@ -7,8 +7,8 @@ begin and end within a micro-batch never become state. The algorithm per root is
 
 Time is an epoch number, the batch's clock divided by the message timeout. A pending root remembers in which epoch it
 was emitted (or last reset) and fails when two epoch boundaries have passed: between T and 2T, as Storm's rotating map
-does it. Contributions to a root that is not known, because it was failed before, make a record without INIT; it is
-dropped in silence when it expires.
+does it. Contributions to a root that has ended already make a record without INIT. Nobody waits for it: it is dropped
+in silence when it expires, also where timeouts are switched off.
 """
 
 from __future__ import annotations
@@ -33,9 +33,13 @@ FAIL = 2
 RESET = 4
 """Mark: a bolt asked for the root's timeout to start again."""
 
+# The age of a record stands in two bits of its own, for one with INIT in others than for one without: when the INIT
+# of a root comes after its acks, the OR of the marks leaves the age of the INIT where it counts.
 _AGE_SHIFT = 4
-_AGE_ONE = np.uint8(1 << _AGE_SHIFT)
-EXPIRED_AGE = 2
+_UNKNOWN_AGE_SHIFT = 6
+_AGE_MASK = np.uint8(3)
+_FLAGS = np.uint8(INIT | FAIL)
+_EXPIRED_AGE = 2
 
 ACKED = 0
 """Outcome: every tuple of the tree was acked."""
@@ -104,7 +108,7 @@ class AckerState:
         #: Sorted, without duplicates; xors and marks run parallel to it.
         self.roots: U64Array = np.empty(0, np.uint64)
         self.xors: U64Array = np.empty(0, np.uint64)
-        #: INIT in bit 0, the age in epochs (0 or 1) from bit 4 on.
+        #: INIT and FAIL, and the age in epochs (0 or 1).
         self.marks: U8Array = np.empty(0, np.uint8)
         #: The epoch that the ages are relative to.
         self.epoch = 0
@@ -118,25 +122,24 @@ class AckerState:
         self.epoch = max(epoch, self.epoch)
         roots, xors, marks = [self.roots], [self.xors], [self._aged(passed)]
         for part in contributions:
-            late = min(max(0, self.epoch - part.epoch), EXPIRED_AGE) << _AGE_SHIFT
+            late = min(max(0, self.epoch - part.epoch), _EXPIRED_AGE) << _AGE_SHIFT
             roots.append(part.roots)
             xors.append(part.xors)
             marks.append(part.marks | (part.marks & INIT) * np.uint8(late) if late else part.marks)
         all_roots, all_xors, all_marks = fold(np.concatenate(roots), np.concatenate(xors), np.concatenate(marks))
         reset = (all_marks & RESET) != 0
         if reset.any():
-            all_marks = np.where(reset, all_marks & np.uint8(INIT | FAIL), all_marks)
+            all_marks = np.where(reset, all_marks & _FLAGS, all_marks)
         known = (all_marks & INIT) != 0
         failed = known & ((all_marks & FAIL) != 0)
         done = (all_xors == 0) & known & ~failed
         # A record without INIT whose XOR is zero says nothing any more.
         void = (all_xors == 0) & ~known & ((all_marks & FAIL) == 0)
-        expired = np.zeros(len(all_roots), bool)
-        if self.timeouts:
-            expired = ((all_marks >> np.uint8(_AGE_SHIFT)) >= EXPIRED_AGE) & ~done & ~failed
+        expired = (_ages(all_marks, known) >= _EXPIRED_AGE) & ~done & ~failed
+        if not self.timeouts:
+            expired &= ~known
         keep = ~(done | failed | void | expired)
-        self.roots, self.xors = all_roots[keep], all_xors[keep]
-        self.marks = all_marks[keep]
+        self.roots, self.xors, self.marks = all_roots[keep], all_xors[keep], all_marks[keep]
         told = done | failed | (expired & known)
         codes = np.where(done, ACKED, np.where(failed, FAILED, TIMED_OUT)).astype(np.uint8)
         return Outcome(all_roots[told], codes[told])
@@ -144,8 +147,11 @@ class AckerState:
     def _aged(self, passed: int) -> U8Array:
         if passed == 0 or len(self.marks) == 0:
             return self.marks
-        ages = np.minimum((self.marks >> np.uint8(_AGE_SHIFT)) + np.uint8(min(passed, EXPIRED_AGE)), EXPIRED_AGE)
-        return (self.marks & np.uint8(INIT | FAIL)) | (ages.astype(np.uint8) << np.uint8(_AGE_SHIFT))
+        known = (self.marks & INIT) != 0
+        ages = np.minimum(_ages(self.marks, known) + np.uint8(min(passed, _EXPIRED_AGE)), np.uint8(_EXPIRED_AGE))
+        shifts = np.where(known, np.uint8(_AGE_SHIFT), np.uint8(_UNKNOWN_AGE_SHIFT))
+        aged: U8Array = (self.marks & _FLAGS) | (ages << shifts)
+        return aged
 
     def dump(self) -> bytes:
         """Returns the state as bytes: 17 a pending root; empty when nothing is pending."""
@@ -164,6 +170,8 @@ class AckerState:
         state = cls(timeouts)
         if not data:
             return state
+        if len(data) < _STATE.size:
+            raise CheckpointError(f"acker state has {len(data)} bytes, less than its header of {_STATE.size}")
         version, epoch, count = _STATE.unpack_from(data)
         if version != _STATE_VERSION:
             raise CheckpointError(f"acker state has format version {version}; this release reads {_STATE_VERSION}")
@@ -175,3 +183,9 @@ class AckerState:
         state.xors = np.frombuffer(view[8 * count : 16 * count], np.uint64)
         state.marks = np.frombuffer(view[16 * count :], np.uint8)
         return state
+
+
+def _ages(marks: U8Array, known: NDArray[np.bool_]) -> U8Array:
+    shifts = np.where(known, np.uint8(_AGE_SHIFT), np.uint8(_UNKNOWN_AGE_SHIFT))
+    ages: U8Array = (marks >> shifts) & _AGE_MASK
+    return ages

@@ -6,7 +6,6 @@ magic "SBAT", version u16, reserved u16, chunks u32, then for each chunk length 
 
 from __future__ import annotations
 
-import os
 import struct
 from collections.abc import Sequence
 from pathlib import Path
@@ -44,7 +43,7 @@ class BatchFiles:
         temporary = path.with_suffix(".tmp")
         try:
             temporary.write_bytes(b"".join(parts))
-            os.replace(temporary, path)
+            temporary.replace(path)
         except OSError:
             temporary.unlink(missing_ok=True)
             raise

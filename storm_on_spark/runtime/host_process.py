@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import socket
@@ -12,7 +13,6 @@ from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-import storm_on_spark
 from storm_on_spark.runtime.messages import Message, Setup, Stop
 
 _STOP_SECONDS = 6.0
@@ -52,7 +52,7 @@ class HostProcess:
         """
         ours, theirs = socket.socketpair()
         # The host must find this very package, also when it was not installed.
-        package = str(Path(storm_on_spark.__file__).parent.parent)
+        package = str(Path(__file__).parents[2])
         path = os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])
         with theirs:
             self._process = subprocess.Popen(
@@ -70,10 +70,8 @@ class HostProcess:
         with self._lock:
             if self._connection is None:
                 return
-            try:
+            with contextlib.suppress(OSError):  # the reader notices that the host is gone, and why
                 self._connection.send_bytes(pickle.dumps(message, 5))
-            except OSError:
-                pass  # the reader notices that the host is gone, and why
 
     def stop(self) -> None:
         """Lets the host close its spouts and end; kills it if it does not in time."""
@@ -88,7 +86,8 @@ class HostProcess:
             self._reader.join()
 
     def _read(self) -> None:
-        assert self._connection is not None and self._process is not None
+        assert self._connection is not None
+        assert self._process is not None
         try:
             while True:
                 self._on_message(pickle.loads(self._connection.recv_bytes()))

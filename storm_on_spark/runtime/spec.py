@@ -35,7 +35,10 @@ class RunSpec:
 
     def dumps(self) -> bytes:
         """Returns the specification as bytes for other processes of this run."""
-        return cloudpickle.dumps(self)
+        # In two layers: the plan may name the user's modules, for a custom grouping, and these can be
+        # imported only once `sys_path` is known.
+        data: bytes = pickle.dumps((self.sys_path, cloudpickle.dumps(self)))
+        return data
 
     def instance(self, component: str) -> Any:
         """Returns a fresh copy of a component.
@@ -55,9 +58,20 @@ class RunSpec:
 
 
 def load_spec(data: bytes) -> RunSpec:
-    """Returns the specification that `RunSpec.dumps` wrote; makes the user's modules importable first."""
-    spec: RunSpec = pickle.loads(data)
-    add_to_path(spec.sys_path)
+    """Returns the specification that `RunSpec.dumps` wrote; makes the user's modules importable first.
+
+    Raises:
+        StormError: the plan can't be loaded here, say because a module can't be imported.
+    """
+    sys_path, body = pickle.loads(data)
+    add_to_path(sys_path)
+    try:
+        spec: RunSpec = pickle.loads(body)
+    except Exception as error:
+        raise StormError(
+            f"the topology can't be loaded in a worker ({type(error).__name__}: {error}); "
+            "ship the modules it needs, for example with --py-files"
+        ) from error
     return spec
 
 

@@ -196,7 +196,7 @@ class _Executor(threading.Thread):
                     for task in [message.task] if isinstance(message, (Settle, Consumed)) else self.tasks:
                         loops[task].handle(message)
                 emitted = False
-                for task, loop in loops.items():
+                for task, loop in loops.items():  # noqa: B007 # `task` tells the handler below where it happened
                     emitted |= loop.burst(self._active)
                     loop.cut_if_due()
                 if emitted:

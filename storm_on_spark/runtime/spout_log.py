@@ -21,6 +21,7 @@ import os
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO
 from zlib import crc32
@@ -141,7 +142,7 @@ class SpoutLog:
     def trim(self, position: int) -> None:
         """Deletes the segments that end at or before `position`; the one being written stays."""
         segments = list_segments(self.folder)
-        for base, following in zip(segments, segments[1:], strict=False):
+        for base, following in pairwise(segments):
             if following <= position:
                 (self.folder / segment_name(base)).unlink(missing_ok=True)
 
@@ -210,7 +211,7 @@ def _records(folder: Path, start: int, end: int | None) -> Iterator[tuple[Cut, b
             if end is None:
                 return
             raise CheckpointError(f"spout log {folder} has no segment for position {position}; it was trimmed or lost")
-        with open(folder / segment_name(base), "rb") as file:
+        with (folder / segment_name(base)).open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             while end is None or position < end:
                 if following is not None and position >= following:
