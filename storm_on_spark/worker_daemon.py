@@ -8,9 +8,13 @@ may be imported here: not pyarrow, not pandas. That is why this module is not in
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
+import socket
 import sys
+from collections.abc import Iterator
+from typing import TextIO
 
 MARK = b"\x1e"
 """First byte of a line that user code printed: ASCII's record separator."""
@@ -39,23 +43,50 @@ class MarkedOutput(io.RawIOBase):
             os.write(self._descriptor, b"".join(MARK + line + b"\n" for line in lines))
         return len(taken)
 
+    def close(self) -> None:
+        """Ends the last line. The descriptor stays open."""
+        if not self.closed and self._partial:
+            self.write(b"\n")
+        super().close()
 
-def mark_output() -> None:
-    """Marks what this process prints from now on."""
-    for name in ("stdout", "stderr"):
-        stream = getattr(sys, name)
-        stream.flush()
-        marked = io.TextIOWrapper(
-            io.BufferedWriter(MarkedOutput(stream.fileno())),
-            encoding="utf-8",
-            errors="replace",
-            line_buffering=True,
-        )
-        setattr(sys, name, marked)
+
+@contextlib.contextmanager
+def marked_output() -> Iterator[None]:
+    """Marks what is printed within."""
+    before = sys.stdout, sys.stderr
+    try:
+        sys.stdout, sys.stderr = (_marked(stream) for stream in before)
+        yield
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                stream.close()
+        sys.stdout, sys.stderr = before
+
+
+def _marked(stream: TextIO) -> TextIO:
+    stream.flush()
+    buffer = io.BufferedWriter(MarkedOutput(stream.fileno()))
+    return io.TextIOWrapper(buffer, encoding="utf-8", errors="replace", line_buffering=True)
+
+
+def main() -> None:
+    """Runs Spark's daemon; within its workers, what happens during a task is marked.
+
+    What Spark's own code prints outside of it, such as the traceback of a worker whose task was cancelled, is
+    noise and stays unmarked.
+    """
+    from pyspark import daemon
+
+    work = daemon.worker
+
+    def worker(sock: socket.socket, authenticated: bool) -> int:
+        with marked_output():
+            return work(sock, authenticated)
+
+    daemon.worker = worker
+    daemon.manager()
 
 
 if __name__ == "__main__":
-    from pyspark.daemon import manager
-
-    os.register_at_fork(after_in_child=mark_output)
-    manager()
+    main()

@@ -35,9 +35,7 @@ def command(
         conf = options.conf_of(loaded, files, pairs)
         compiled = compile_topology(loaded.topology(conf), conf)
         if form != "spark":
-            click.echo(
-                compiled.explain("json" if form == "json" else "mermaid" if form == "mermaid" else "text")
-            )
+            click.echo(compiled.explain("json" if form == "json" else "mermaid" if form == "mermaid" else "text"))
             return
         from storm_on_spark.spark.session import local_session, stop_session
 

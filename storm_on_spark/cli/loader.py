@@ -107,9 +107,7 @@ def load(text: str) -> Target:
         attribute = next((name for name in ATTRIBUTES if hasattr(module, name)), None)
         if attribute is None:
             others = _candidates(module)
-            raise LoadError(
-                f"{where} has neither a topology nor a function build(conf) that returns one{others}"
-            )
+            raise LoadError(f"{where} has neither a topology nor a function build(conf) that returns one{others}")
     elif not hasattr(module, attribute):
         raise LoadError(f"{where} has no attribute {attribute!r}{_candidates(module)}")
     return Target(where, module, attribute)
@@ -147,9 +145,7 @@ def _import_file(where: str) -> ModuleType:
         _search_first(folder)
     known = sys.modules.get(name)
     if known is not None and not _is_file_of(known, path):
-        raise LoadError(
-            f"{where} has the name of another module, {name!r}, that is in use already; rename it"
-        )
+        raise LoadError(f"{where} has the name of another module, {name!r}, that is in use already; rename it")
     module = _import(name, where)
     if not _is_file_of(module, path):
         raise LoadError(f"{where} has the name of another module, {name!r} ({module.__file__}); rename it")

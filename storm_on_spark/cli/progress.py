@@ -26,15 +26,12 @@ class Progress:
         clock: monotonic seconds.
     """
 
-    def __init__(
-        self, console: Console, *, quiet: bool = False, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, console: Console, *, quiet: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
         self._console = console
         self._quiet = quiet
         self._clock = clock
         self._live: Live | None = None
         self._spinner = Spinner("dots")
-        self._note = ""
         self._last_plain = -_PLAIN_EVERY_SECS
         self._acked: deque[tuple[float, int]] = deque()
 
@@ -53,23 +50,22 @@ class Progress:
 
     def say(self, note: str) -> None:
         """Shows what is being waited for, such as the start of Spark."""
-        self._note = note
         if self._live is not None:
             self._spinner.update(text=note)
         elif not self._quiet:
             self._console.print(note, markup=False)
 
-    def show(self, info: TopologyInfo) -> None:
-        """Shows the counters."""
+    def show(self, info: TopologyInfo, note: str = "") -> None:
+        """Shows the counters, and `note` after them."""
         now = self._clock()
         self._acked.append((now, info.acked))
         while len(self._acked) > 2 and now - self._acked[0][0] > _RATE_SECS:
             self._acked.popleft()
         if self._live is not None:
-            self._spinner.update(text=self._line(info))
+            self._spinner.update(text=self._line(info) + note)
         elif not self._quiet and now - self._last_plain >= _PLAIN_EVERY_SECS:
             self._last_plain = now
-            self._console.print(self._line(info), markup=False)
+            self._console.print(self._line(info) + note, markup=False)
 
     def _line(self, info: TopologyInfo) -> str:
         (then, before), (now, acked) = self._acked[0], self._acked[-1]

@@ -13,9 +13,7 @@ from storm_on_spark.api.info import ComponentInfo, TopologyInfo
 _COMPONENT_KEYS = ("executed", "emitted", "acked", "failed", "execute_latency_ms")
 
 
-def document(
-    name: str | None, info: TopologyInfo | None, error: str | None, result: Any = None
-) -> dict[str, Any]:
+def document(name: str | None, info: TopologyInfo | None, error: str | None, result: Any = None) -> dict[str, Any]:
     """Returns what `run --json` prints; `info` is None for a topology that never ran."""
     data = (info or TopologyInfo(name or "", "FAILED", 0.0)).to_dict()
     found = {

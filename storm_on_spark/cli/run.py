@@ -105,9 +105,7 @@ class Stopper:
 @click.option("--checkpoint", metavar="DIR", help="Keep state in DIR, and go on from what is there.")
 @click.option("--reset-checkpoint", is_flag=True, help="Remove the state that is in the checkpoint first.")
 @click.option("--name", help="The topology's name; by default that of the module.")
-@click.option(
-    "--seconds", type=click.FloatRange(min=0, min_open=True), help="Drain and end after so many seconds."
-)
+@click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="Drain and end after so many seconds.")
 @click.option("--json", is_flag=True, help="Print one JSON document on standard output.")
 @click.option("--quiet", is_flag=True, help="Show no progress and no summary.")
 @options.debug
@@ -214,9 +212,7 @@ def _watch(
         if drain_until is None and (stopper.count or over):
             drain_until = now + patience
             progress.say(
-                f"Draining: at most {patience:.0f} s; Ctrl-C stops at once"
-                if stopper.count
-                else "Draining ..."
+                f"Draining: at most {patience:.0f} s; Ctrl-C stops at once" if stopper.count else "Draining ..."
             )
         if drain_until is not None:
             if query.drain(0):
@@ -224,7 +220,8 @@ def _watch(
             if now > drain_until:
                 screen.print("Not everything could be drained in time; see pending.")
                 return
-        progress.show(query.status_info())
+        note = "" if drain_until is None else f"  draining, at most {drain_until - now:.0f} s more"
+        progress.show(query.status_info(), note)
         query.awaitTermination(_POLL_SECS)
 
 

@@ -35,9 +35,7 @@ class Resolvers:
         self.maven: Path | None = None
         self.calls: list[str] = []
         monkeypatch.setattr(jars, "_with_ivy", lambda jar, scratch: self._give("ivy", self.ivy, scratch))
-        monkeypatch.setattr(
-            jars, "_with_maven", lambda jar, scratch: self._give("maven", self.maven, scratch)
-        )
+        monkeypatch.setattr(jars, "_with_maven", lambda jar, scratch: self._give("maven", self.maven, scratch))
 
     def _give(self, name: str, path: Path | None, scratch: Path) -> Path | None:
         self.calls.append(name)
@@ -109,9 +107,7 @@ def test_a_damaged_file_in_the_cache_is_fetched_again(
     assert fetch(wanted, root) is not None
 
 
-def test_a_cache_that_cannot_be_written_is_no_error(
-    tmp_path: Path, wanted: JarSet, resolvers: Resolvers
-) -> None:
+def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path, wanted: JarSet, resolvers: Resolvers) -> None:
     (tmp_path / "file").write_text("in the way")
     assert fetch(wanted, tmp_path / "file" / "jars") is None
     assert resolvers.calls == []

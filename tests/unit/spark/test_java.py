@@ -59,9 +59,7 @@ def test_one_that_is_too_old_is_passed_over(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("nowhere")
 def test_without_one_the_sentence_says_what_is_there_and_how_to_get_one(tmp_path: Path) -> None:
     assert java.find_java({"PATH": ""}) is None
-    assert java.missing_sentence({"PATH": ""}).startswith(
-        "Spark needs Java 17 or 21 and there is no Java here:"
-    )
+    assert java.missing_sentence({"PATH": ""}).startswith("Spark needs Java 17 or 21 and there is no Java here:")
     old = make_java(tmp_path / "old", "11.0.1")
     said = java.missing_sentence({"JAVA_HOME": str(old), "PATH": ""})
     assert f"only Java 11 ({old})" in said

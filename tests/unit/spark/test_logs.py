@@ -77,10 +77,15 @@ def test_a_folder_that_cannot_be_made_is_replaced_by_a_temporary_one(
 
 def test_workers_mark_each_line_that_they_print(tmp_path: Path) -> None:
     code = (
-        "import sys\nfrom storm_on_spark.worker_daemon import mark_output\nmark_output()\n"
-        "print('one'); print('tw', end=''); print('o\\nthree'); print('err', file=sys.stderr)\n"
-        "sys.stdout.buffer.write(b'raw\\n'); sys.stdout.flush()"
+        "import sys\nfrom storm_on_spark.worker_daemon import marked_output\n"
+        "print('before')\n"
+        "with marked_output():\n"
+        "    print('one'); print('tw', end=''); print('o\\nthree'); print('err', file=sys.stderr)\n"
+        "    sys.stdout.buffer.write(b'raw\\n')\n"
+        "    print('unfinished', end='')\n"
+        "print('after')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
-    assert done.stdout == b"".join(MARK + line + b"\n" for line in (b"one", b"two", b"three", b"raw"))
+    marked = b"".join(MARK + line + b"\n" for line in (b"one", b"two", b"three", b"raw", b"unfinished"))
+    assert done.stdout == b"before\n" + marked + b"after\n"
     assert done.stderr == MARK + b"err\n"
