@@ -45,7 +45,7 @@ from storm_on_spark.testing.faults import (
 )
 from storm_on_spark.testing.leaks import no_leaks
 from storm_on_spark.testing.records import BatchEmission, CapturedOutcome, CapturedTuple, Emission
-from storm_on_spark.testing.sources import CRASH, EOF, PAUSE, ListSpout, On, crash, crashes
+from storm_on_spark.testing.sources import CRASH, EOF, GATE, PAUSE, ListSpout, On, crash, crashes, open_gate
 from storm_on_spark.testing.testers import BoltTester, SpoutTester, run_bolt, run_spout
 from storm_on_spark.testing.topologies import Captured, RunningTopology, run_topology, running_topology
 from storm_on_spark.testing.tuples import make_tick_tuple, make_tuple
@@ -53,6 +53,7 @@ from storm_on_spark.testing.tuples import make_tick_tuple, make_tuple
 __all__ = [
     "CRASH",
     "EOF",
+    "GATE",
     "PAUSE",
     "BatchEmission",
     "BoltTester",
@@ -84,6 +85,7 @@ __all__ = [
     "make_tick_tuple",
     "make_tuple",
     "no_leaks",
+    "open_gate",
     "python_workers",
     "read_capture",
     "run_bolt",

@@ -42,6 +42,17 @@ class PAUSE:
 
 
 @dataclass(frozen=True)
+class GATE:
+    """Among the items of a `ListSpout`: emit nothing until the test opens the gate; see `open_gate`.
+
+    Args:
+        name: which gate.
+    """
+
+    name: str
+
+
+@dataclass(frozen=True)
 class CRASH:
     """Among the items of a `ListSpout`: the spout's process kills itself with SIGKILL.
 
@@ -71,7 +82,7 @@ class On:
     values: tuple[Any, ...] | list[Any]
 
 
-_SENTINELS = (PAUSE, CRASH, EOF)
+_SENTINELS = (PAUSE, GATE, CRASH, EOF)
 
 
 class ListSpout(BaseRichSpout):
@@ -81,8 +92,8 @@ class ListSpout(BaseRichSpout):
     after a restart where it was: what it remembers are plain attributes.
 
     Args:
-        items: a list or tuple is the values of one tuple; anything else is its only value. `PAUSE`, `CRASH`,
-            `EOF` and `On` mean what they say.
+        items: a list or tuple is the values of one tuple; anything else is its only value. `PAUSE`, `GATE`,
+            `CRASH`, `EOF` and `On` mean what they say.
         fields: the names of the values; for None `value` if the first item has one, else `value0`,
             `value1`...
         streams: the fields of further streams, for items `On` them.
@@ -90,7 +101,7 @@ class ListSpout(BaseRichSpout):
             tracked; or a function from that position to the id.
         max_fails: how often an item may fail and is emitted again; after one fail more it is given up. None
             for no limit.
-        markers: a folder that outlives the process, where `CRASH` counts. `run_topology` sets one.
+        markers: a folder that outlives the process, where `CRASH` counts and `GATE` looks. `run_topology` sets one.
 
     Raises:
         InvalidTopologyError: an item has another number of values than its stream has fields.
@@ -185,7 +196,7 @@ class ListSpout(BaseRichSpout):
             self._emit(self.replays.pop(0))
             return
         self._pass_sentinels()
-        if self._at_eof or self._resume_at is not None or self.position >= len(self._share):
+        if self._at_eof or self.position >= len(self._share) or isinstance(self._share[self.position], _SENTINELS):
             return
         position = self._share[self.position][0]
         self.position += 1
@@ -233,8 +244,11 @@ class ListSpout(BaseRichSpout):
                 if now < self._resume_at:
                     return
                 self._resume_at = None
+            elif isinstance(item, GATE):
+                if not _gate(self._marker_folder(item), item.name).exists():
+                    return
             elif isinstance(item, CRASH):
-                crash(self._marker(), item.times)
+                crash(self._marker_folder(item) / f"crash-{self._where}-{self.position}", item.times)
             elif isinstance(item, EOF):
                 self._at_eof = True
             else:
@@ -246,12 +260,13 @@ class ListSpout(BaseRichSpout):
             self._at_eof = True
             self.position += 1
 
-    def _marker(self) -> Path:
+    def _marker_folder(self, item: GATE | CRASH) -> Path:
         if self.markers is None:
             raise InvalidTopologyError(
-                "a ListSpout with CRASH among its items needs markers=FOLDER, where it counts its crashes"
+                f"a ListSpout with {type(item).__name__} among its items needs markers=FOLDER, a folder that "
+                "outlives its process"
             )
-        return self.markers / f"crash-{self._where}-{self.position}"
+        return self.markers
 
     def _emit(self, position: int) -> None:
         _, stream, values = self._by_position[position]
@@ -275,6 +290,16 @@ class ListSpout(BaseRichSpout):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+
+
+def open_gate(markers: str | os.PathLike[str], name: str) -> None:
+    """Lets spouts pass a `GATE`.
+
+    Args:
+        markers: the folder that the spouts were given.
+        name: the gate.
+    """
+    _gate(Path(markers), name).touch()
 
 
 def crash(marker: str | os.PathLike[str], times: int = 1) -> bool:
@@ -308,6 +333,10 @@ def crashes(marker: str | os.PathLike[str]) -> int:
     """Returns how often `crash` has killed a process for this marker: the proof that the fault happened."""
     path = Path(marker)
     return path.stat().st_size if path.exists() else 0
+
+
+def _gate(markers: Path, name: str) -> Path:
+    return markers / f"gate-{name}"
 
 
 def _fields_for(items: list[Any], fields: FieldNames | None) -> Fields:

@@ -27,7 +27,7 @@ from storm_on_spark.testing.capture import (
     with_capture,
 )
 from storm_on_spark.testing.records import CapturedOutcome, CapturedTuple
-from storm_on_spark.testing.sources import ListSpout
+from storm_on_spark.testing.sources import ListSpout, open_gate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -97,6 +97,10 @@ class RunningTopology:
             tuple(found.acks),
             tuple(found.fails),
         )
+
+    def open_gate(self, name: str) -> None:
+        """Lets the spouts pass a `GATE`."""
+        open_gate(self.directory, name)
 
     def wait_until(self, condition: Callable[[Captured], bool], timeout: float = 60) -> Captured:
         """Waits until `condition` holds for what was captured.

@@ -10,7 +10,19 @@ from typing import Any
 import pytest
 
 from storm_on_spark import InvalidTopologyError
-from storm_on_spark.testing import CRASH, EOF, PAUSE, ListSpout, On, SpoutTester, crash, crashes, run_spout
+from storm_on_spark.testing import (
+    CRASH,
+    EOF,
+    GATE,
+    PAUSE,
+    ListSpout,
+    On,
+    SpoutTester,
+    crash,
+    crashes,
+    open_gate,
+    run_spout,
+)
 
 
 def drain(tester: SpoutTester, most: int = 1000) -> list[Any]:
@@ -126,6 +138,18 @@ def test_a_pause_emits_nothing_for_a_while(monkeypatch: pytest.MonkeyPatch) -> N
     assert tester.spout.exhausted()
 
 
+def test_a_gate_holds_until_it_is_opened(tmp_path: Path) -> None:
+    tester = SpoutTester(ListSpout(["a", GATE("second"), "b"], markers=tmp_path))
+    tester.next_tuple(5)
+    open_gate(tmp_path, "other")
+    tester.fail(0)
+    tester.next_tuple(5)
+    assert tester.collector.values() == [("a",), ("a",)]
+    assert not tester.spout.exhausted()
+    open_gate(tmp_path, "second")
+    assert drain(tester) == [("b",)]
+
+
 def test_an_eof_ends_the_run_and_the_next_one_goes_on_behind_it() -> None:
     tester = SpoutTester(ListSpout(["a", EOF(), "b", EOF(), EOF()]))
     assert drain(tester) == [("a",)]
@@ -160,9 +184,10 @@ def test_a_crash_kills_the_process_as_often_as_it_says(tmp_path: Path, monkeypat
     assert [crashes(marker) for marker in tmp_path.iterdir()] == [2]
 
 
-def test_a_crash_needs_a_place_to_be_counted() -> None:
-    tester = SpoutTester(ListSpout([CRASH()]))
-    with pytest.raises(InvalidTopologyError, match="needs markers=FOLDER"):
+@pytest.mark.parametrize("sentinel", [CRASH(), GATE("g")])
+def test_a_crash_and_a_gate_need_a_place_outside_the_process(sentinel: Any) -> None:
+    tester = SpoutTester(ListSpout([sentinel]))
+    with pytest.raises(InvalidTopologyError, match=f"with {type(sentinel).__name__} .* needs markers=FOLDER"):
         tester.next_tuple()
 
 
