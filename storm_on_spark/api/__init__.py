@@ -67,6 +67,7 @@ from storm_on_spark.api.hooks import (
     SpoutFailInfo,
 )
 from storm_on_spark.api.info import ComponentInfo, ErrorInfo, TopologyInfo
+from storm_on_spark.api.state import BaseStatefulBolt, IStatefulBolt, KeyValueState
 from storm_on_spark.api.streams import DEFAULT_STREAM, GlobalStreamId, StreamSpec
 from storm_on_spark.api.topology import ComponentKind, ComponentSpec, Topology
 from storm_on_spark.api.tuple import Tuple
@@ -79,6 +80,7 @@ __all__ = [
     "BaseComponent",
     "BaseRichBolt",
     "BaseRichSpout",
+    "BaseStatefulBolt",
     "BaseTaskHook",
     "BaseTickTupleAwareRichBolt",
     "BasicOutputCollector",
@@ -110,7 +112,9 @@ __all__ = [
     "IBasicBolt",
     "IRichBolt",
     "IRichSpout",
+    "IStatefulBolt",
     "InvalidTopologyError",
+    "KeyValueState",
     "LocalOrShuffleGrouping",
     "NoneGrouping",
     "NotAliveError",

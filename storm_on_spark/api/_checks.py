@@ -123,8 +123,7 @@ def _method_problems(component: object, method: str, arguments: tuple[str, ...])
         yield f"{name} is async, and nothing would await it; make it a plain method"
     if inspect.isgeneratorfunction(found):
         yield (
-            f"{name} is a generator (it has a yield), so its body would never run; "
-            "emit through the collector instead"
+            f"{name} is a generator (it has a yield), so its body would never run; emit through the collector instead"
         )
     try:
         signature = inspect.signature(found)

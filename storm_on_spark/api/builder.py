@@ -289,9 +289,7 @@ class TopologyBuilder:
     def _check_id(self, name: str, is_spout: bool) -> None:
         if not is_name(name):
             what = "spout" if is_spout else "bolt"
-            raise InvalidTopologyError(
-                f"the id of a {what} must be a string that is not empty, not {kind_of(name)}"
-            )
+            raise InvalidTopologyError(f"the id of a {what} must be a string that is not empty, not {kind_of(name)}")
         where = label(name, is_spout)
         if is_system_id(name):
             raise InvalidTopologyError(
@@ -300,8 +298,7 @@ class TopologyBuilder:
         if name in self._drafts:
             other = self._drafts[name]
             raise InvalidTopologyError(
-                f"{where}: the id is taken by {other.where} ({type(other.component).__qualname__}); "
-                "ids must differ",
+                f"{where}: the id is taken by {other.where} ({type(other.component).__qualname__}); ids must differ",
                 component=name,
             )
 

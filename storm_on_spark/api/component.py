@@ -59,9 +59,7 @@ class BaseRichSpout(BaseComponent):
         ...         declarer.declare(Fields("number"))
     """
 
-    def open(
-        self, conf: Mapping[str, Any], context: TopologyContext, collector: SpoutOutputCollector
-    ) -> None:
+    def open(self, conf: Mapping[str, Any], context: TopologyContext, collector: SpoutOutputCollector) -> None:
         """Called once in every task, before anything else.
 
         Args:
@@ -188,9 +186,7 @@ class BatchBolt(_Bolt):
         ...         declarer.declare(Fields("word"))
     """
 
-    def prepare(
-        self, conf: Mapping[str, Any], context: TopologyContext, collector: BatchOutputCollector
-    ) -> None:
+    def prepare(self, conf: Mapping[str, Any], context: TopologyContext, collector: BatchOutputCollector) -> None:
         """Called in every task before the first batch, and again wherever the task moves to.
 
         Args:

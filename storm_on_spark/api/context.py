@@ -109,10 +109,7 @@ class TopologyContext:
 
     def this_input_fields(self) -> dict[GlobalStreamId, Fields]:
         """Returns the fields of every stream that this component subscribes to."""
-        return {
-            source: self.component_output_fields(source.component, source.stream)
-            for source in self.this_sources()
-        }
+        return {source: self.component_output_fields(source.component, source.stream) for source in self.this_sources()}
 
     # --- the topology ---------------------------------------------------------------------------------------
 

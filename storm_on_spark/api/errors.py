@@ -89,9 +89,7 @@ class ComponentError(StormError, RuntimeError):
         component "count" (task 4) failed in execute: KeyError: 'wrod'
     """
 
-    def __init__(
-        self, component: str, task: int | None, phase: str, message: str, cause_text: str = ""
-    ) -> None:
+    def __init__(self, component: str, task: int | None, phase: str, message: str, cause_text: str = "") -> None:
         super().__init__(component, task, phase, message, cause_text)
         self.component = component
         self.task = task

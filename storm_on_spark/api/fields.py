@@ -48,13 +48,9 @@ class Fields:
         positions: dict[str, int] = {}
         for position, name in enumerate(names):
             if not isinstance(name, str) or not name:
-                raise InvalidTopologyError(
-                    f"field {position} must be a string that is not empty, not {kind_of(name)}"
-                )
+                raise InvalidTopologyError(f"field {position} must be a string that is not empty, not {kind_of(name)}")
             if name in positions:
-                raise InvalidTopologyError(
-                    f'field "{name}" occurs twice in {quoted(names)}; names must differ'
-                )
+                raise InvalidTopologyError(f'field "{name}" occurs twice in {quoted(names)}; names must differ')
             positions[name] = position
             checked.append(name)
         object.__setattr__(self, "_names", tuple(checked))

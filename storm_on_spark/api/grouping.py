@@ -83,8 +83,7 @@ class _KeyedGrouping(Grouping):
         object.__setattr__(self, "fields", Fields.of(self.fields))  # a name or a list of names will do
         if not len(self.fields):
             raise InvalidTopologyError(
-                f"{type(self).__name__} needs at least one field; "
-                "use a global grouping to send everything to one task"
+                f"{type(self).__name__} needs at least one field; use a global grouping to send everything to one task"
             )
 
 
@@ -167,8 +166,7 @@ class CustomGrouping(Grouping):
             )
         if not isinstance(given, CustomStreamGrouping):
             raise InvalidTopologyError(
-                "a custom grouping must be an instance of a subclass of CustomStreamGrouping, "
-                f"not {kind_of(given)}"
+                f"a custom grouping must be an instance of a subclass of CustomStreamGrouping, not {kind_of(given)}"
             )
 
     def describe(self) -> str:  # noqa: D102

@@ -32,9 +32,7 @@ class GlobalStreamId:
     def __post_init__(self) -> None:
         for what, name in (("component", self.component), ("stream", self.stream)):
             if not is_name(name):
-                raise InvalidTopologyError(
-                    f"a {what} id must be a string that is not empty, not {kind_of(name)}"
-                )
+                raise InvalidTopologyError(f"a {what} id must be a string that is not empty, not {kind_of(name)}")
 
     def __str__(self) -> str:
         return self.component if self.stream == DEFAULT_STREAM else f"{self.component}:{self.stream}"

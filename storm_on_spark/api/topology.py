@@ -80,8 +80,7 @@ class ComponentSpec:
             "num_tasks": self.num_tasks,
             "conf": {key: _plain(value) for key, value in self.conf.items()},
             "streams": {
-                name: {"fields": spec.fields.to_list(), "direct": spec.direct}
-                for name, spec in self.streams.items()
+                name: {"fields": spec.fields.to_list(), "direct": spec.direct} for name, spec in self.streams.items()
             },
             "inputs": [
                 {"component": source.component, "stream": source.stream, "grouping": grouping.describe()}
@@ -107,16 +106,10 @@ class ComponentSpec:
         )
 
     def __str__(self) -> str:
-        size = (
-            f"x{self.parallelism}"
-            if self.num_tasks is None
-            else f"x{self.parallelism}, {self.num_tasks} tasks"
-        )
+        size = f"x{self.parallelism}" if self.num_tasks is None else f"x{self.parallelism}, {self.num_tasks} tasks"
         parts = [f"{self.kind.value} {self.id} ({type(self.component).__qualname__}, {size})"]
         if self.inputs:
-            parts.append(
-                "<- " + ", ".join(f"{source} {grouping.describe()}" for source, grouping in self.inputs)
-            )
+            parts.append("<- " + ", ".join(f"{source} {grouping.describe()}" for source, grouping in self.inputs))
         if self.streams:
             parts.append("-> " + ", ".join(_stream_text(name, spec) for name, spec in self.streams.items()))
         return " ".join(parts)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, NamedTuple
@@ -20,11 +20,14 @@ import pyarrow as pa
 from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.errors import ComponentError, FailedException, ReportedFailedException
 from storm_on_spark.api.hooks import BoltExecuteInfo
+from storm_on_spark.api.state import BaseStatefulBolt
 from storm_on_spark.api.topology import ComponentKind
 from storm_on_spark.api.tuple import Delivery, Tuple
 from storm_on_spark.runtime.acker import FAIL, RESET, U8Array
 from storm_on_spark.runtime.collectors import BasicCollector, BatchCollector, Held, Ledger, RichCollector
+from storm_on_spark.runtime.hashing import mix64
 from storm_on_spark.runtime.ids import EdgeIds, U64Array
+from storm_on_spark.runtime.kv_state import JournaledState
 from storm_on_spark.runtime.output import OutputMark, Sealed, TaskOutput, contributions
 from storm_on_spark.runtime.snapshot import Snapshots
 from storm_on_spark.runtime.wiring import Wiring
@@ -78,6 +81,7 @@ class _Good:
     snapshot: bytes | None
     output: OutputMark
     ledger: tuple[int, ...]
+    journal: int
 
 
 class BoltTask:
@@ -89,13 +93,21 @@ class BoltTask:
         context: the task's context.
         stateless: whether the instance needs no snapshots.
         fail_fast: whether an exception of the bolt ends the execution (`topology.fail.fast`).
+        entries: the key-value state of a `BaseStatefulBolt`, as `JournaledState` wrote it.
 
     Raises:
-        ComponentError: `prepare` raised.
+        ComponentError: `prepare` or `init_state` raised.
     """
 
     def __init__(
-        self, wiring: Wiring, instance: Any, context: TopologyContext, *, stateless: bool, fail_fast: bool
+        self,
+        wiring: Wiring,
+        instance: Any,
+        context: TopologyContext,
+        *,
+        stateless: bool,
+        fail_fast: bool,
+        entries: Iterable[bytes] = (),
     ) -> None:
         self.component = context.this_component_id
         self.task = context.this_task_id
@@ -116,6 +128,15 @@ class BoltTask:
                 instance.prepare(conf, context, self._collector)
         except Exception as error:
             raise self._wrap("prepare", error) from error
+        #: The key-value state of a `BaseStatefulBolt`.
+        self.state: JournaledState | None = None
+        if isinstance(instance, BaseStatefulBolt):
+            self.state = JournaledState()
+            self.state.load(entries)
+            try:
+                instance.init_state(self.state)
+            except Exception as error:
+                raise self._wrap("init_state", error) from error
         self._run = {
             ComponentKind.BOLT: self._run_rich,
             ComponentKind.BASIC_BOLT: self._run_basic,
@@ -131,13 +152,27 @@ class BoltTask:
         self._snapshots.restore(snapshot)
         self.snapshot = snapshot
 
-    def execute(self, inputs: Sequence[Input], ids: EdgeIds, seed: int) -> Execution:
-        """Executes one micro-batch; afterwards `snapshot` is the new state.
+    def roll_back(self, snapshot: bytes, entries: Iterable[bytes]) -> None:
+        """Sets the instance to what the state store holds, because it executed something that did not count.
+
+        Raises:
+            ComponentError: `pre_rollback` raised.
+        """
+        if self.state is not None:
+            try:
+                self.instance.pre_rollback()
+            except Exception as error:
+                raise self._wrap("pre_rollback", error) from error
+            self.state.load(entries)
+        self.restore(snapshot)
+
+    def execute(self, inputs: Sequence[Input], ids: EdgeIds, batch: int) -> Execution:
+        """Executes one micro-batch; afterwards `snapshot` and `state` are the new state.
 
         Args:
             inputs: the tuples in order. Their deliveries become part of this execution.
             ids: where edge ids come from.
-            seed: the same for every attempt at this batch.
+            batch: the number of the micro-batch, the same for every attempt at it.
 
         Raises:
             ComponentError: the bolt raised and `topology.fail.fast` is set, or its state can't be pickled.
@@ -145,9 +180,15 @@ class BoltTask:
         started = time.perf_counter()
         ledger = self._collector.ledger = Ledger()
         roots, edges = _anchors_of(inputs, ledger)
-        self._output.begin(seed)
+        self._output.begin(mix64(batch))
         result = Execution(executed=sum(part.count for part in inputs))
         poisoned = self._execute_all(inputs, result)
+        if self.state is not None:
+            try:
+                self.instance.pre_prepare(batch)
+                self.instance.pre_commit(batch)
+            except Exception as error:
+                raise self._wrap("pre_commit", error) from error
         ledger.failed += poisoned
         result.errors += [ComponentError(self.component, self.task, "report_error", text, "") for text in ledger.errors]
         result.emitted = self._output.count()
@@ -169,7 +210,7 @@ class BoltTask:
     # --- executing ---------------------------------------------------------------
 
     def _execute_all(self, inputs: Sequence[Input], result: Execution) -> list[int]:
-        good = _Good(0, self.snapshot, self._output.mark(), self._collector.ledger.mark())
+        good = _Good(0, self.snapshot, self._output.mark(), self._collector.ledger.mark(), 0)
         poisoned: list[int] = []
         stop: int | None = None
         behind = 0
@@ -194,11 +235,15 @@ class BoltTask:
             if stop is None:
                 return poisoned
             snapshot = None if self._snapshots is None else self._snapshots.take()
-            good, stop = _Good(behind, snapshot, self._output.mark(), self._collector.ledger.mark()), None
+            journal = 0 if self.state is None else self.state.mark()
+            good = _Good(behind, snapshot, self._output.mark(), self._collector.ledger.mark(), journal)
+            stop = None
 
     def _back_to(self, good: _Good) -> None:
         if self._snapshots is not None and good.snapshot is not None:
             self._snapshots.restore(good.snapshot)
+        if self.state is not None:
+            self.state.undo(good.journal)
         self._output.truncate(good.output)
         self._collector.ledger.truncate(good.ledger)
 

@@ -19,6 +19,7 @@ from storm_on_spark.api.collector import (
 )
 from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.errors import CheckpointError
+from storm_on_spark.api.state import KeyValueState
 from storm_on_spark.runtime import pickling
 
 log = logging.getLogger(__name__)
@@ -31,8 +32,9 @@ _SERVICES = (
     BasicOutputCollector,
     BatchOutputCollector,
     TopologyContext,
+    KeyValueState,
 )
-"""What the runtime hands to `prepare` and `open`: never part of a snapshot."""
+"""What the runtime hands to `prepare`, `open` and `init_state`: never part of a snapshot."""
 
 _PICKLE_ERRORS = (
     pickle.PicklingError,

@@ -25,8 +25,8 @@ from storm_on_spark.plan.model import Delivery, Stage
 from storm_on_spark.runtime import acker, chunk, pickling
 from storm_on_spark.runtime.bolt_task import BoltTask, Execution, Fold, Input, to_batch, to_rows
 from storm_on_spark.runtime.chunk import Header, Kind
-from storm_on_spark.runtime.hashing import mix64
 from storm_on_spark.runtime.ids import EdgeIds
+from storm_on_spark.runtime.kv_state import JournaledState
 from storm_on_spark.runtime.output import Sealed
 from storm_on_spark.runtime.report import Failure, TaskMetrics
 from storm_on_spark.runtime.wiring import StreamInfo, Wiring
@@ -50,6 +50,15 @@ class StateAccess(Protocol):
 
     def clear(self, name: str) -> None:
         """Removes the value."""
+
+    def entries(self) -> Iterable[bytes]:
+        """Returns the list of entries: key-value state."""
+
+    def append(self, entry: bytes) -> None:
+        """Adds an entry to the list."""
+
+    def replace(self, entries: list[bytes]) -> None:
+        """Puts another list in place of the list of entries."""
 
 
 @dataclass(frozen=True)
@@ -172,14 +181,13 @@ class _StageRun:
     def _execute_task(self, task: int, inputs: list[Input]) -> Iterator[Row]:
         component = self.wiring.component(task)
         ids = EdgeIds(self.worker.spec.storm_id, self.info.batch, self.info.partition, task)
-        seed = mix64(self.info.batch)
         if component.stateless:
             cached = self.worker.tasks.get(task)
             if cached is None:
                 cached = self.worker.tasks[task] = CachedTask(self.worker.prepare(task), None)
-            execution = cached.bolt.execute(inputs, ids, seed)
+            execution = cached.bolt.execute(inputs, ids, self.info.batch)
         else:
-            execution = self._execute_stateful(task, inputs, ids, seed)
+            execution = self._execute_stateful(task, inputs, ids)
         for sealed in execution.sealed:
             box = sealed.box
             if box.delivery is Delivery.LOCAL:
@@ -198,7 +206,7 @@ class _StageRun:
         rows = sealed.values.num_rows if isinstance(sealed.values, pa.RecordBatch) else len(sealed.values)
         return self._as_consumed(sealed.box.target, stream, delivery, sealed.values, rows)
 
-    def _execute_stateful(self, task: int, inputs: list[Input], ids: EdgeIds, seed: int) -> Execution:
+    def _execute_stateful(self, task: int, inputs: list[Input], ids: EdgeIds) -> Execution:
         """Executes a task whose instance is a cache over the state store.
 
         State variable `version` names the snapshot in `snapshot` by random bytes: a number would not do, since a
@@ -210,28 +218,50 @@ class _StageRun:
         cached = self.worker.tasks[task]
         before = bolt.snapshot
         cached.valid = False
-        execution = bolt.execute(inputs, ids, seed)
+        execution = bolt.execute(inputs, ids, self.info.batch)
         assert bolt.snapshot is not None
-        if version is None or bolt.snapshot != before:
-            cached.version = os.urandom(8)
+        changed = version is None or bolt.snapshot != before
+        if changed:
             self.state.put("snapshot", bolt.snapshot)
+        if bolt.state is not None:
+            changed |= self._write_changes(bolt.state)
+        if changed:
+            cached.version = os.urandom(8)
             self.state.put("version", cached.version)
         cached.valid = True
         return execution
+
+    def _write_changes(self, values: JournaledState) -> bool:
+        """Writes what changed in a key-value state; returns whether anything did."""
+        assert self.state is not None
+        entry = values.take_changes()
+        if entry is None:
+            return False
+        if values.wants_compaction:
+            self.state.replace(values.compact())
+        else:
+            self.state.append(entry)
+        return True
 
     def _instance_at(self, task: int, version: bytes | None) -> BoltTask:
         cached = self.worker.tasks.get(task)
         if cached is not None and cached.valid and cached.version == version:
             return cached.bolt
-        if cached is None or version is None:
+        assert self.state is not None
+        if version is None:
+            # Nothing of this task has been committed yet.
             cached = self.worker.tasks[task] = CachedTask(self.worker.prepare(task), None)
-        if version is not None:
-            assert self.state is not None
-            cached.valid = False
-            snapshot = self.state.get("snapshot")
-            assert snapshot is not None, "a version without a snapshot"
+            return cached.bolt
+        snapshot = self.state.get("snapshot")
+        assert snapshot is not None, "a version without a snapshot"
+        if cached is None:
+            cached = CachedTask(self.worker.prepare(task, self.state.entries()), None)
             cached.bolt.restore(snapshot)
-            cached.version, cached.valid = version, True
+        else:
+            cached.valid = False
+            cached.bolt.roll_back(snapshot, self.state.entries())
+        cached.version, cached.valid = version, True
+        self.worker.tasks[task] = cached
         return cached.bolt
 
     def _fold_rows(self) -> Iterator[Row]:

@@ -8,6 +8,7 @@ pickled from `__main__` gets fresh globals for every batch.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from storm_on_spark.api.context import TopologyContext
@@ -50,8 +51,12 @@ class Worker:
             context.add_task_hook(hook)
         return context
 
-    def prepare(self, task: int) -> BoltTask:
+    def prepare(self, task: int, entries: Iterable[bytes] = ()) -> BoltTask:
         """Returns a newly prepared bolt for `task`.
+
+        Args:
+            task: the task.
+            entries: its key-value state, if it is a `BaseStatefulBolt`.
 
         Raises:
             ComponentError: `prepare` raised.
@@ -64,6 +69,7 @@ class Worker:
             self.context(task),
             stateless=component.stateless,
             fail_fast=bool(conf.get("topology.fail.fast")),
+            entries=entries,
         )
 
 

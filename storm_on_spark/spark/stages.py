@@ -17,9 +17,11 @@ from storm_on_spark.spark.source import batch_info, to_batches
 _VALUE = StructType([StructField("value", BinaryType())])
 
 BOLT_STATE = ("version", "snapshot")
-"""State variables of a stage with stateful bolts."""
+"""Value states of a stage with stateful bolts."""
+BOLT_ENTRIES = "entries"
+"""List state of a stage with stateful bolts: key-value state. Always declared, for a checkpoint fixes what there is."""
 ACKER_STATE = ("pending",)
-"""State variables of the acker stage."""
+"""Value states of the acker stage."""
 
 
 def stateless_stage(
@@ -42,7 +44,7 @@ class StageProcessor(StatefulProcessor):
         start_id: the run.
         spec: its specification.
         index: the stage.
-        variables: the names of its state variables.
+        variables: the names of its value states.
     """
 
     def __init__(self, start_id: str, spec: bytes, index: int, variables: tuple[str, ...]) -> None:
@@ -53,7 +55,9 @@ class StageProcessor(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Declares the state variables."""
-        self._state = _State({name: handle.getValueState(name, _VALUE) for name in self._variables})
+        values = {name: handle.getValueState(name, _VALUE) for name in self._variables}
+        entries = None if self._variables == ACKER_STATE else handle.getListState(BOLT_ENTRIES, _VALUE)
+        self._state = _State(values, entries)
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
         """Executes the chunks of one key."""
@@ -76,8 +80,9 @@ class StageProcessor(StatefulProcessor):
 class _State:
     """`StateAccess` over Spark's value states; each call is a round trip to the JVM."""
 
-    def __init__(self, variables: dict[str, Any]) -> None:
+    def __init__(self, variables: dict[str, Any], entries: Any) -> None:
         self._variables = variables
+        self._entries = entries
 
     def get(self, name: str) -> bytes | None:
         value = self._variables[name].get()
@@ -88,3 +93,17 @@ class _State:
 
     def clear(self, name: str) -> None:
         self._variables[name].clear()
+
+    def entries(self) -> Iterator[bytes]:
+        # A generator: who has no key-value state never iterates, and asks the JVM nothing.
+        for row in self._entries.get():
+            yield bytes(row[0])
+
+    def append(self, entry: bytes) -> None:
+        self._entries.appendValue((entry,))
+
+    def replace(self, entries: list[bytes]) -> None:
+        if entries:
+            self._entries.put([(entry,) for entry in entries])
+        else:
+            self._entries.clear()

@@ -71,9 +71,7 @@ CLUSTER_KEYS: Final[tuple[ConfigKey, ...]] = (
         "Most milliseconds between two of them.",
         _ZOOKEEPER,
     ),
-    planned(
-        N.STORM_ZOOKEEPER_AUTH_SCHEME, TEXT, None, "Authentication scheme, such as `digest`.", _ZOOKEEPER
-    ),
+    planned(N.STORM_ZOOKEEPER_AUTH_SCHEME, TEXT, None, "Authentication scheme, such as `digest`.", _ZOOKEEPER),
     planned(N.STORM_ZOOKEEPER_AUTH_PAYLOAD, TEXT, None, "What that scheme sends.", _ZOOKEEPER),
     planned(N.STORM_ZOOKEEPER_AUTH_USER, TEXT, None, "User name for ZooKeeper.", _ZOOKEEPER),
     planned(N.STORM_ZOOKEEPER_AUTH_PASSWORD, TEXT, None, "Password for ZooKeeper.", _ZOOKEEPER),
@@ -110,9 +108,7 @@ CLUSTER_KEYS: Final[tuple[ConfigKey, ...]] = (
         _ZOOKEEPER,
     ),
     planned(N.STORM_LOCAL_DIR, TEXT, "storm-local", "Directory of the daemons' files.", _ZOOKEEPER),
-    planned(
-        N.STORM_LOCAL_HOSTNAME, TEXT, None, "Name by which this host is known to the others.", _ZOOKEEPER
-    ),
+    planned(N.STORM_LOCAL_HOSTNAME, TEXT, None, "Name by which this host is known to the others.", _ZOOKEEPER),
     # Nimbus.
     planned(N.NIMBUS_SEEDS, TEXTS, ["localhost"], "Hosts where a client looks for Nimbus.", _NIMBUS),
     planned(N.NIMBUS_THRIFT_PORT, PORT, 6627, "Port on which Nimbus listens.", _NIMBUS),
@@ -152,12 +148,8 @@ CLUSTER_KEYS: Final[tuple[ConfigKey, ...]] = (
         "Name of the class that brings a topology's code to all Nimbus hosts.",
         _NIMBUS,
     ),
-    planned(
-        N.STORM_NIMBUS_RETRY_TIMES, integer(0), 5, "Attempts of a client after a failed request.", _NIMBUS
-    ),
-    planned(
-        N.STORM_NIMBUS_RETRY_INTERVAL, integer(0), 2000, "Milliseconds before the first of them.", _NIMBUS
-    ),
+    planned(N.STORM_NIMBUS_RETRY_TIMES, integer(0), 5, "Attempts of a client after a failed request.", _NIMBUS),
+    planned(N.STORM_NIMBUS_RETRY_INTERVAL, integer(0), 2000, "Milliseconds before the first of them.", _NIMBUS),
     planned(
         N.STORM_NIMBUS_RETRY_INTERVAL_CEILING,
         integer(0),
@@ -165,9 +157,7 @@ CLUSTER_KEYS: Final[tuple[ConfigKey, ...]] = (
         "Most milliseconds between two of them.",
         _NIMBUS,
     ),
-    planned(
-        N.NIMBUS_CLEANUP_INBOX_FREQ_SECS, integer(1), 600, "Seconds between cleanings of the inbox.", _NIMBUS
-    ),
+    planned(N.NIMBUS_CLEANUP_INBOX_FREQ_SECS, integer(1), 600, "Seconds between cleanings of the inbox.", _NIMBUS),
     planned(
         N.NIMBUS_INBOX_JAR_EXPIRATION_SECS,
         integer(1),
@@ -190,9 +180,7 @@ CLUSTER_KEYS: Final[tuple[ConfigKey, ...]] = (
         _NIMBUS,
     ),
     planned(N.NIMBUS_SLOTS_PER_TOPOLOGY, integer(0), None, "Most workers of any one topology.", _NIMBUS),
-    planned(
-        N.NIMBUS_EXECUTORS_PER_TOPOLOGY, integer(0), None, "Most executors of any one topology.", _NIMBUS
-    ),
+    planned(N.NIMBUS_EXECUTORS_PER_TOPOLOGY, integer(0), None, "Most executors of any one topology.", _NIMBUS),
     planned(N.NIMBUS_AUTHORIZER, TEXT, None, "Name of the class that allows or refuses requests.", _NIMBUS),
     planned(N.NIMBUS_ADMINS, TEXTS, None, "Users who may do everything.", _NIMBUS),
     planned(N.NIMBUS_ADMINS_GROUPS, TEXTS, None, "Groups whose users may do everything.", _NIMBUS),
@@ -202,9 +190,7 @@ CLUSTER_KEYS: Final[tuple[ConfigKey, ...]] = (
     planned(N.NIMBUS_DAEMON_USER, TEXT, None, "User that Nimbus runs as.", _NIMBUS),
     planned(N.NIMBUS_DAEMON_USERS, TEXTS, None, "Users that Nimbus may run as.", _NIMBUS),
     accepted(N.NIMBUS_THRIFT_THREADS, integer(1), 64, "Threads of the Thrift service.", _THRIFT),
-    accepted(
-        N.NIMBUS_THRIFT_MAX_BUFFER_SIZE, integer(1), 1048576, "Most bytes of a Thrift message.", _THRIFT
-    ),
+    accepted(N.NIMBUS_THRIFT_MAX_BUFFER_SIZE, integer(1), 1048576, "Most bytes of a Thrift message.", _THRIFT),
     accepted(N.NIMBUS_THRIFT_TRANSPORT_PLUGIN, TEXT, None, "Thrift transport of Nimbus.", _THRIFT),
     accepted(N.NIMBUS_QUEUE_SIZE, integer(1), 100000, "Requests that may wait for a thread.", _THRIFT),
     accepted(
@@ -223,9 +209,7 @@ CLUSTER_KEYS: Final[tuple[ConfigKey, ...]] = (
         "Name of Nimbus' blob store.",
         _BLOBS,
     ),
-    accepted(
-        N.NIMBUS_BLOBSTORE_EXPIRATION_SECS, integer(1), 600, "Seconds until an idle session ends.", _BLOBS
-    ),
+    accepted(N.NIMBUS_BLOBSTORE_EXPIRATION_SECS, integer(1), 600, "Seconds until an idle session ends.", _BLOBS),
     accepted(
         N.NIMBUS_TOPOLOGY_BLOBSTORE_DELETION_DELAY_MS,
         integer(0),
@@ -297,12 +281,8 @@ CLUSTER_KEYS: Final[tuple[ConfigKey, ...]] = (
         _SUPERVISOR,
     ),
     planned(N.SUPERVISOR_ENABLE, BOOL, True, "Whether a supervisor hosts anything.", _SUPERVISOR),
-    planned(
-        N.SUPERVISOR_MEMORY_CAPACITY_MB, number(0), 4096.0, "Megabytes that it may give out.", _SUPERVISOR
-    ),
-    planned(
-        N.SUPERVISOR_CPU_CAPACITY, number(0), 400.0, "Cores that it may give out, 100 each.", _SUPERVISOR
-    ),
+    planned(N.SUPERVISOR_MEMORY_CAPACITY_MB, number(0), 4096.0, "Megabytes that it may give out.", _SUPERVISOR),
+    planned(N.SUPERVISOR_CPU_CAPACITY, number(0), 400.0, "Cores that it may give out, 100 each.", _SUPERVISOR),
     planned(N.SUPERVISOR_SCHEDULER_META, mapping(TEXT), None, "Labels of the supervisor.", _SUPERVISOR),
     accepted(N.SUPERVISOR_CHILDOPTS, TEXT_OR_TEXTS, "-Xmx256m", "JVM options of supervisors.", _JVM),
     planned(
@@ -312,20 +292,14 @@ CLUSTER_KEYS: Final[tuple[ConfigKey, ...]] = (
         "Whether drivers run as the user who submitted the topology.",
         _SUPERVISOR,
     ),
-    accepted(
-        N.SUPERVISOR_RESOURCES_MAP, MAPPING, None, "Resources of a supervisor, by name.", "Spark schedules"
-    ),
+    accepted(N.SUPERVISOR_RESOURCES_MAP, MAPPING, None, "Resources of a supervisor, by name.", "Spark schedules"),
     accepted(N.SUPERVISOR_THRIFT_PORT, PORT, 6628, "Port of the Thrift service.", _THRIFT),
     accepted(N.SUPERVISOR_THRIFT_THREADS, integer(1), 16, "Threads of the Thrift service.", _THRIFT),
-    accepted(
-        N.SUPERVISOR_THRIFT_MAX_BUFFER_SIZE, integer(1), 1048576, "Most bytes of a Thrift message.", _THRIFT
-    ),
+    accepted(N.SUPERVISOR_THRIFT_MAX_BUFFER_SIZE, integer(1), 1048576, "Most bytes of a Thrift message.", _THRIFT),
     accepted(N.SUPERVISOR_THRIFT_SOCKET_TIMEOUT_MS, integer(0), 5000, "Timeout of Thrift clients.", _THRIFT),
     accepted(N.SUPERVISOR_QUEUE_SIZE, integer(1), 128, "Requests that may wait for a thread.", _THRIFT),
     # Pacemaker.
-    planned(
-        N.PACEMAKER_SERVERS, TEXTS, [], "Hosts of the Pacemaker servers; any one left is enough.", _PACEMAKER
-    ),
+    planned(N.PACEMAKER_SERVERS, TEXTS, [], "Hosts of the Pacemaker servers; any one left is enough.", _PACEMAKER),
     planned(N.PACEMAKER_PORT, PORT, 6699, "Port of all Pacemaker servers.", _PACEMAKER),
     planned(
         N.PACEMAKER_AUTH_METHOD,
@@ -335,9 +309,7 @@ CLUSTER_KEYS: Final[tuple[ConfigKey, ...]] = (
         _PACEMAKER,
     ),
     planned(N.PACEMAKER_KERBEROS_USERS, TEXTS, [], "Users who may read and write with Kerberos.", _PACEMAKER),
-    planned(
-        N.PACEMAKER_THRIFT_MESSAGE_SIZE_MAX, integer(1), 10485760, "Most bytes of a message.", _PACEMAKER
-    ),
+    planned(N.PACEMAKER_THRIFT_MESSAGE_SIZE_MAX, integer(1), 10485760, "Most bytes of a message.", _PACEMAKER),
     planned(N.PACEMAKER_MAX_THREADS, integer(1), 50, "Most threads of a server.", _PACEMAKER),
     planned(N.PACEMAKER_CLIENT_MAX_THREADS, integer(1), 2, "Most threads of a client.", _PACEMAKER),
     accepted(
@@ -364,13 +336,9 @@ CLUSTER_KEYS: Final[tuple[ConfigKey, ...]] = (
     planned(N.UI_GROUPS, TEXTS, None, "Groups whose users may see it.", _UI),
     planned(N.UI_CENTRAL_LOGGING_URL, TEXT, None, "Link to where all logs are.", _UI),
     planned(N.UI_PROJECT_BUGTRACKER_URL, TEXT, None, "Link to where problems are reported.", _UI),
-    planned(
-        N.UI_DISABLE_SPOUT_LAG_MONITORING, BOOL, True, "Whether it doesn't show the lag of Kafka spouts.", _UI
-    ),
+    planned(N.UI_DISABLE_SPOUT_LAG_MONITORING, BOOL, True, "Whether it doesn't show the lag of Kafka spouts.", _UI),
     accepted(N.UI_CHILDOPTS, TEXT_OR_TEXTS, "-Xmx768m", "JVM options of the web interface.", _JVM),
-    accepted(
-        N.UI_HEADER_BUFFER_BYTES, integer(1), 4096, "Bytes of a request's header.", "the web server decides"
-    ),
+    accepted(N.UI_HEADER_BUFFER_BYTES, integer(1), 4096, "Bytes of a request's header.", "the web server decides"),
     accepted(
         N.UI_DISABLE_HTTP_BINDING,
         BOOL,

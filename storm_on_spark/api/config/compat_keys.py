@@ -43,13 +43,9 @@ COMPAT_KEYS: Final[tuple[ConfigKey, ...]] = (
         _QUEUES,
         component=True,
     ),
-    accepted(
-        N.TOPOLOGY_TRANSFER_BUFFER_SIZE, integer(1), 1000, "Size of a worker's transfer queue.", _QUEUES
-    ),
+    accepted(N.TOPOLOGY_TRANSFER_BUFFER_SIZE, integer(1), 1000, "Size of a worker's transfer queue.", _QUEUES),
     accepted(N.TOPOLOGY_TRANSFER_BATCH_SIZE, integer(1), 1, "Tuples per transfer between workers.", _QUEUES),
-    accepted(
-        N.TOPOLOGY_PRODUCER_BATCH_SIZE, integer(1), 1, "Tuples per transfer between executors.", _QUEUES
-    ),
+    accepted(N.TOPOLOGY_PRODUCER_BATCH_SIZE, integer(1), 1, "Tuples per transfer between executors.", _QUEUES),
     accepted(
         N.TOPOLOGY_BATCH_FLUSH_INTERVAL_MILLIS,
         integer(0),
@@ -64,9 +60,7 @@ COMPAT_KEYS: Final[tuple[ConfigKey, ...]] = (
         "Tuples beyond a full receive queue after which further ones are dropped; 0 drops none.",
         "nothing is ever dropped",
     ),
-    accepted(
-        N.TOPOLOGY_BACKPRESSURE_ENABLE, BOOL, True, "Whether there is back pressure (Storm 1).", _PRESSURE
-    ),
+    accepted(N.TOPOLOGY_BACKPRESSURE_ENABLE, BOOL, True, "Whether there is back pressure (Storm 1).", _PRESSURE),
     accepted(
         N.TOPOLOGY_BACKPRESSURE_CHECK_MILLIS,
         integer(1),
@@ -240,9 +234,7 @@ COMPAT_KEYS: Final[tuple[ConfigKey, ...]] = (
         "Whether classes that can't be registered are skipped.",
         _PICKLE,
     ),
-    accepted(
-        N.TOPOLOGY_FALL_BACK_ON_JAVA_SERIALIZATION, BOOL, False, "Whether Java serializes the rest.", _PICKLE
-    ),
+    accepted(N.TOPOLOGY_FALL_BACK_ON_JAVA_SERIALIZATION, BOOL, False, "Whether Java serializes the rest.", _PICKLE),
     accepted(N.TOPOLOGY_STATE_KRYO_REGISTER, TEXTS, None, "Classes in state that Kryo serializes.", _PICKLE),
     accepted(N.TOPOLOGY_TUPLE_SERIALIZER, TEXT, None, "Name of the class that serializes tuples.", _PICKLE),
     accepted(
@@ -261,9 +253,7 @@ COMPAT_KEYS: Final[tuple[ConfigKey, ...]] = (
     ),
     # Processes.
     accepted(N.TOPOLOGY_WORKER_CHILDOPTS, TEXT_OR_TEXTS, None, "JVM options of the workers.", _JVM),
-    accepted(
-        N.TOPOLOGY_WORKER_GC_CHILDOPTS, TEXT_OR_TEXTS, None, "JVM options for garbage collection.", _JVM
-    ),
+    accepted(N.TOPOLOGY_WORKER_GC_CHILDOPTS, TEXT_OR_TEXTS, None, "JVM options for garbage collection.", _JVM),
     accepted(
         N.TOPOLOGY_WORKER_LOGWRITER_CHILDOPTS,
         TEXT_OR_TEXTS,
@@ -281,9 +271,7 @@ COMPAT_KEYS: Final[tuple[ConfigKey, ...]] = (
         _JVM,
     ),
     accepted(N.TOPOLOGY_WORKER_RECEIVER_THREAD_COUNT, integer(1), 1, "Threads that receive tuples.", _QUEUES),
-    accepted(
-        N.TOPOLOGY_WORKER_METRICS, mapping(TEXT), None, "Metrics of every worker process, by name.", _JVM
-    ),
+    accepted(N.TOPOLOGY_WORKER_METRICS, mapping(TEXT), None, "Metrics of every worker process, by name.", _JVM),
     accepted(
         N.TOPOLOGY_LOGGING_SENSITIVITY,
         choice("S0", "S1", "S2", "S3"),
@@ -345,9 +333,7 @@ COMPAT_KEYS: Final[tuple[ConfigKey, ...]] = (
         "Megabytes outside the heap that an acker needs.",
         _SPARK,
     ),
-    accepted(
-        N.TOPOLOGY_ACKER_CPU_PCORE_PERCENT, number(0), None, "How much of a core an acker needs.", _SPARK
-    ),
+    accepted(N.TOPOLOGY_ACKER_CPU_PCORE_PERCENT, number(0), None, "How much of a core an acker needs.", _SPARK),
     accepted(
         N.TOPOLOGY_METRICS_CONSUMER_RESOURCES_ONHEAP_MEMORY_MB,
         number(0),
@@ -369,20 +355,12 @@ COMPAT_KEYS: Final[tuple[ConfigKey, ...]] = (
         "How much of a core a metrics consumer needs.",
         _SPARK,
     ),
-    accepted(
-        N.TOPOLOGY_WORKER_MAX_HEAP_SIZE_MB, number(0), 768.0, "Most megabytes of heap per worker.", _SPARK
-    ),
+    accepted(N.TOPOLOGY_WORKER_MAX_HEAP_SIZE_MB, number(0), 768.0, "Most megabytes of heap per worker.", _SPARK),
     accepted(N.TOPOLOGY_SCHEDULER_STRATEGY, TEXT, None, "Name of the class that places executors.", _SPARK),
-    accepted(
-        N.TOPOLOGY_SCHEDULER_FAVORED_NODES, TEXTS, None, "Hosts that are preferred.", _SPARK, component=True
-    ),
-    accepted(
-        N.TOPOLOGY_SCHEDULER_UNFAVORED_NODES, TEXTS, None, "Hosts that are avoided.", _SPARK, component=True
-    ),
+    accepted(N.TOPOLOGY_SCHEDULER_FAVORED_NODES, TEXTS, None, "Hosts that are preferred.", _SPARK, component=True),
+    accepted(N.TOPOLOGY_SCHEDULER_UNFAVORED_NODES, TEXTS, None, "Hosts that are avoided.", _SPARK, component=True),
     accepted(N.TOPOLOGY_ISOLATED_MACHINES, integer(1), None, "Hosts for this topology alone.", _SPARK),
-    accepted(
-        N.TOPOLOGY_SPREAD_COMPONENTS, TEXTS, None, "Components whose tasks go to different hosts.", _SPARK
-    ),
+    accepted(N.TOPOLOGY_SPREAD_COMPONENTS, TEXTS, None, "Components whose tasks go to different hosts.", _SPARK),
     accepted(
         N.TOPOLOGY_RAS_CONSTRAINTS,
         LIST_OR_MAPPING,
@@ -411,12 +389,8 @@ COMPAT_KEYS: Final[tuple[ConfigKey, ...]] = (
         "Whether executors are placed in the order of the graph.",
         _SPARK,
     ),
-    accepted(
-        N.TOPOLOGY_RAS_ONE_EXECUTOR_PER_WORKER, BOOL, None, "Whether each executor gets a worker.", _SPARK
-    ),
-    accepted(
-        N.TOPOLOGY_RAS_ONE_COMPONENT_PER_WORKER, BOOL, None, "Whether each component gets a worker.", _SPARK
-    ),
+    accepted(N.TOPOLOGY_RAS_ONE_EXECUTOR_PER_WORKER, BOOL, None, "Whether each executor gets a worker.", _SPARK),
+    accepted(N.TOPOLOGY_RAS_ONE_COMPONENT_PER_WORKER, BOOL, None, "Whether each component gets a worker.", _SPARK),
     accepted(
         N.TOPOLOGY_RAS_ACKER_EXECUTORS_PER_WORKER,
         integer(0),

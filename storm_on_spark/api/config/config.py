@@ -218,13 +218,9 @@ def _unknown(name: str) -> str:
     prefix, dot, rest = name.partition(".")
     # Only what follows the first word is compared: it would make all keys look alike.
     family = {key.partition(".")[2]: key for key in KEYS if key.startswith(f"{prefix}{dot}")}
-    nearest = _right_prefix(name) or next(
-        (family[near] for near in difflib.get_close_matches(rest, family, n=1)), None
-    )
+    nearest = _right_prefix(name) or next((family[near] for near in difflib.get_close_matches(rest, family, n=1)), None)
     if nearest is not None:
         return f'unknown key "{name}". Did you mean "{nearest}"?'
     if name.startswith(KNOWN_PREFIXES):
-        return (
-            f'unknown key "{name}". Keys that start with "{prefix}." are Storm\'s; call your own differently.'
-        )
+        return f'unknown key "{name}". Keys that start with "{prefix}." are Storm\'s; call your own differently.'
     return f'unknown key "{name}".'

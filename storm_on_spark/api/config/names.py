@@ -114,12 +114,8 @@ class ConfigNames:
     TOPOLOGY_BACKPRESSURE_CHECK_MILLIS: Final = "topology.backpressure.check.millis"
     TOPOLOGY_BACKPRESSURE_ENABLE: Final = "topology.backpressure.enable"
     TOPOLOGY_BACKPRESSURE_WAIT_PARK_MICROSEC: Final = "topology.backpressure.wait.park.microsec"
-    TOPOLOGY_BACKPRESSURE_WAIT_PROGRESSIVE_LEVEL1_COUNT: Final = (
-        "topology.backpressure.wait.progressive.level1.count"
-    )
-    TOPOLOGY_BACKPRESSURE_WAIT_PROGRESSIVE_LEVEL2_COUNT: Final = (
-        "topology.backpressure.wait.progressive.level2.count"
-    )
+    TOPOLOGY_BACKPRESSURE_WAIT_PROGRESSIVE_LEVEL1_COUNT: Final = "topology.backpressure.wait.progressive.level1.count"
+    TOPOLOGY_BACKPRESSURE_WAIT_PROGRESSIVE_LEVEL2_COUNT: Final = "topology.backpressure.wait.progressive.level2.count"
     TOPOLOGY_BACKPRESSURE_WAIT_PROGRESSIVE_LEVEL3_SLEEP_MILLIS: Final = (
         "topology.backpressure.wait.progressive.level3.sleep.millis"
     )
@@ -138,9 +134,7 @@ class ConfigNames:
     TOPOLOGY_BOLT_WAIT_PARK_MICROSEC: Final = "topology.bolt.wait.park.microsec"
     TOPOLOGY_BOLT_WAIT_PROGRESSIVE_LEVEL1_COUNT: Final = "topology.bolt.wait.progressive.level1.count"
     TOPOLOGY_BOLT_WAIT_PROGRESSIVE_LEVEL2_COUNT: Final = "topology.bolt.wait.progressive.level2.count"
-    TOPOLOGY_BOLT_WAIT_PROGRESSIVE_LEVEL3_SLEEP_MILLIS: Final = (
-        "topology.bolt.wait.progressive.level3.sleep.millis"
-    )
+    TOPOLOGY_BOLT_WAIT_PROGRESSIVE_LEVEL3_SLEEP_MILLIS: Final = "topology.bolt.wait.progressive.level3.sleep.millis"
     TOPOLOGY_BOLT_WAIT_STRATEGY: Final = "topology.bolt.wait.strategy"
     TOPOLOGY_BUILTIN_METRICS_BUCKET_SIZE_SECS: Final = "topology.builtin.metrics.bucket.size.secs"
     TOPOLOGY_CHECKPOINT_DIR: Final = "topology.checkpoint.dir"
@@ -181,9 +175,7 @@ class ConfigNames:
     TOPOLOGY_METRICS_CONSUMER_RESOURCES_OFFHEAP_MEMORY_MB: Final = (
         "topology.metrics.consumer.resources.offheap.memory.mb"
     )
-    TOPOLOGY_METRICS_CONSUMER_RESOURCES_ONHEAP_MEMORY_MB: Final = (
-        "topology.metrics.consumer.resources.onheap.memory.mb"
-    )
+    TOPOLOGY_METRICS_CONSUMER_RESOURCES_ONHEAP_MEMORY_MB: Final = "topology.metrics.consumer.resources.onheap.memory.mb"
     TOPOLOGY_METRICS_REPORTERS: Final = "topology.metrics.reporters"
     TOPOLOGY_MIN_REPLICATION_COUNT: Final = "topology.min.replication.count"
     TOPOLOGY_MULTILANG_LOG_HANDLER: Final = "topology.multilang.log.handler"
@@ -215,9 +207,7 @@ class ConfigNames:
     TOPOLOGY_SPOUT_WAIT_PARK_MICROSEC: Final = "topology.spout.wait.park.microsec"
     TOPOLOGY_SPOUT_WAIT_PROGRESSIVE_LEVEL1_COUNT: Final = "topology.spout.wait.progressive.level1.count"
     TOPOLOGY_SPOUT_WAIT_PROGRESSIVE_LEVEL2_COUNT: Final = "topology.spout.wait.progressive.level2.count"
-    TOPOLOGY_SPOUT_WAIT_PROGRESSIVE_LEVEL3_SLEEP_MILLIS: Final = (
-        "topology.spout.wait.progressive.level3.sleep.millis"
-    )
+    TOPOLOGY_SPOUT_WAIT_PROGRESSIVE_LEVEL3_SLEEP_MILLIS: Final = "topology.spout.wait.progressive.level3.sleep.millis"
     TOPOLOGY_SPOUT_WAIT_STRATEGY: Final = "topology.spout.wait.strategy"
     TOPOLOGY_SPREAD_COMPONENTS: Final = "topology.spread.components"
     TOPOLOGY_STATE_CHECKPOINT_INTERVAL: Final = "topology.state.checkpoint.interval.ms"

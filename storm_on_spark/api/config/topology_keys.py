@@ -84,8 +84,7 @@ HONOURED_KEYS: Final[tuple[ConfigKey, ...]] = (
         N.TOPOLOGY_WORKERS,
         integer(1),
         1,
-        "Number of acker tasks where `topology.acker.executors` is unset. How many processes there are "
-        "is up to Spark.",
+        "Number of acker tasks where `topology.acker.executors` is unset. How many processes there are is up to Spark.",
     ),
     honoured(
         N.TOPOLOGY_TASKS,
@@ -127,14 +126,11 @@ HONOURED_KEYS: Final[tuple[ConfigKey, ...]] = (
         N.TOPOLOGY_SPOUT_LOG_MAX_BYTES,
         integer(1),
         256 * 1024 * 1024,
-        "Bytes that may wait in a spout task's log; while they do, `next_tuple` isn't called. Not a key "
-        "of Storm's.",
+        "Bytes that may wait in a spout task's log; while they do, `next_tuple` isn't called. Not a key of Storm's.",
         component=True,
     ),
     # The topology and what surrounds it.
-    honoured(
-        N.TOPOLOGY_NAME, TEXT, None, "The name under which the topology runs; set when it is submitted."
-    ),
+    honoured(N.TOPOLOGY_NAME, TEXT, None, "The name under which the topology runs; set when it is submitted."),
     honoured(N.STORM_ID, TEXT, None, "The id of a run of the topology; set when it is submitted."),
     honoured(
         N.TOPOLOGY_CHECKPOINT_DIR,
@@ -325,12 +321,8 @@ PLANNED_KEYS: Final[tuple[ConfigKey, ...]] = (
         component=True,
     ),
     # Metrics and events.
-    planned(
-        N.TOPOLOGY_METRICS_CONSUMER_REGISTER, LIST, None, "Consumers of metrics, one mapping each.", _METRICS
-    ),
-    planned(
-        N.TOPOLOGY_METRICS_REPORTERS, LIST, None, "Reporters of metrics (v2), one mapping each.", _METRICS
-    ),
+    planned(N.TOPOLOGY_METRICS_CONSUMER_REGISTER, LIST, None, "Consumers of metrics, one mapping each.", _METRICS),
+    planned(N.TOPOLOGY_METRICS_REPORTERS, LIST, None, "Reporters of metrics (v2), one mapping each.", _METRICS),
     planned(
         N.TOPOLOGY_BUILTIN_METRICS_BUCKET_SIZE_SECS,
         integer(1),
@@ -338,9 +330,7 @@ PLANNED_KEYS: Final[tuple[ConfigKey, ...]] = (
         "Seconds that one value of the built-in metrics covers.",
         _METRICS,
     ),
-    planned(
-        N.TOPOLOGY_ENABLE_V2_METRICS_TICK, BOOL, False, "Whether consumers get metrics of v2 too.", _METRICS
-    ),
+    planned(N.TOPOLOGY_ENABLE_V2_METRICS_TICK, BOOL, False, "Whether consumers get metrics of v2 too.", _METRICS),
     planned(
         N.TOPOLOGY_EVENTLOGGER_EXECUTORS,
         integer(0),
@@ -365,9 +355,7 @@ PLANNED_KEYS: Final[tuple[ConfigKey, ...]] = (
         _CLUSTER,
     ),
     planned(N.TOPOLOGY_VERSION, TEXT, None, "Your own version of the topology, for its status.", _CLUSTER),
-    planned(
-        N.TOPOLOGY_PRIORITY, integer(0), 29, "Priority of the topology; 0 goes before everything.", _CLUSTER
-    ),
+    planned(N.TOPOLOGY_PRIORITY, integer(0), 29, "Priority of the topology; 0 goes before everything.", _CLUSTER),
     planned(
         N.TOPOLOGY_ENVIRONMENT,
         mapping(TEXT),
@@ -394,9 +382,7 @@ PLANNED_KEYS: Final[tuple[ConfigKey, ...]] = (
     planned(N.TOPOLOGY_READONLY_USERS, TEXT_OR_TEXTS, None, "Users who may look at the topology.", _CLUSTER),
     planned(N.TOPOLOGY_READONLY_GROUPS, TEXT_OR_TEXTS, None, "Groups whose users may look at it.", _CLUSTER),
     planned(N.TOPOLOGY_SUBMITTER_USER, TEXT, None, "Who submitted the topology.", _CLUSTER),
-    planned(
-        N.TOPOLOGY_SUBMITTER_PRINCIPAL, TEXT, None, "The principal who submitted the topology.", _CLUSTER
-    ),
+    planned(N.TOPOLOGY_SUBMITTER_PRINCIPAL, TEXT, None, "The principal who submitted the topology.", _CLUSTER),
     planned(
         N.TOPOLOGY_STATS_SAMPLE_RATE,
         number(0, 1),

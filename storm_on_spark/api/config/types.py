@@ -54,9 +54,7 @@ def _range_text(minimum: float | None, maximum: float | None) -> str:
 
 def integer(minimum: int | None = None, maximum: int | None = None) -> ConfigType:
     """Returns the type of whole numbers in a range; `True` and `30.0` are none."""
-    return ConfigType(
-        f"an int{_range_text(minimum, maximum)}", lambda v: _is_int(v) and _in_range(v, minimum, maximum)
-    )
+    return ConfigType(f"an int{_range_text(minimum, maximum)}", lambda v: _is_int(v) and _in_range(v, minimum, maximum))
 
 
 def number(minimum: float | None = None, maximum: float | None = None) -> ConfigType:
@@ -76,8 +74,7 @@ def mapping(values: ConfigType) -> ConfigType:
     return ConfigType(
         f"a mapping from strings, each value {values}",
         lambda v: (
-            isinstance(v, Mapping)
-            and all(isinstance(key, str) and values.accepts(value) for key, value in v.items())
+            isinstance(v, Mapping) and all(isinstance(key, str) and values.accepts(value) for key, value in v.items())
         ),
     )
 
@@ -85,9 +82,7 @@ def mapping(values: ConfigType) -> ConfigType:
 BOOL: Final = ConfigType("True or False", lambda v: isinstance(v, bool))
 TEXT: Final = ConfigType("a string", lambda v: isinstance(v, str))
 TEXTS: Final = ConfigType("a list of strings", _is_texts)
-TEXT_OR_TEXTS: Final = ConfigType(
-    "a string or a list of strings", lambda v: isinstance(v, str) or _is_texts(v)
-)
+TEXT_OR_TEXTS: Final = ConfigType("a string or a list of strings", lambda v: isinstance(v, str) or _is_texts(v))
 LIST: Final = ConfigType("a list", lambda v: isinstance(v, (list, tuple)))
 MAPPING: Final = ConfigType("a mapping", lambda v: isinstance(v, Mapping))
 LIST_OR_MAPPING: Final = ConfigType("a list or a mapping", lambda v: isinstance(v, (list, tuple, Mapping)))
@@ -138,15 +133,11 @@ def honoured(name: str, kind: ConfigType, default: object, doc: str, *, componen
     return ConfigKey(name, kind, default, doc, Level.HONOURED, component=component)
 
 
-def planned(
-    name: str, kind: ConfigType, default: object, doc: str, why: str, *, component: bool = False
-) -> ConfigKey:
+def planned(name: str, kind: ConfigType, default: object, doc: str, why: str, *, component: bool = False) -> ConfigKey:
     """Returns a key that will work."""
     return ConfigKey(name, kind, default, doc, Level.PLANNED, why, component)
 
 
-def accepted(
-    name: str, kind: ConfigType, default: object, doc: str, why: str, *, component: bool = False
-) -> ConfigKey:
+def accepted(name: str, kind: ConfigType, default: object, doc: str, why: str, *, component: bool = False) -> ConfigKey:
     """Returns a key that has nothing to act on here."""
     return ConfigKey(name, kind, default, doc, Level.ACCEPTED, why, component)

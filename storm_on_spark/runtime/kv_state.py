@@ -1,0 +1,129 @@
+"""`KeyValueState` as a dict with a journal.
+
+All values are in memory. What changed in a micro-batch is written as one entry; loading replays the entries in order.
+When the changes written since then weigh as much as the whole, the whole is written anew, so that a put costs on
+average at most two writes and loading reads at most twice the state, however large it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+from storm_on_spark.api.errors import CheckpointError
+from storm_on_spark.api.state import KeyValueState
+from storm_on_spark.runtime import pickling
+
+_BASE, _CHANGES = b"\x01B", b"\x01C"
+"""First bytes of an entry: format version 1, and what it is."""
+_PART_KEYS = 20_000
+"""Keys in one entry of the base."""
+_LEAST_BYTES = 1 << 20
+"""Changes are not compacted before they weigh this much."""
+
+_ABSENT = object()
+
+
+class JournaledState(KeyValueState):
+    """A state that knows what has changed since it was last written."""
+
+    def __init__(self) -> None:
+        self._values: dict[Any, Any] = {}
+        #: (key, value before or _ABSENT), since the last `take_changes`.
+        self._journal: list[tuple[Any, Any]] = []
+        self._base_bytes = 0
+        self._changes_bytes = 0
+
+    # --- for the bolt --------------------------------------------------------
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        """Returns the value of `key`, or `default`."""
+        return self._values.get(key, default)
+
+    def put(self, key: Any, value: Any) -> None:
+        """Sets the value of `key`."""
+        values = self._values
+        self._journal.append((key, values.get(key, _ABSENT)))
+        values[key] = value
+
+    def delete(self, key: Any) -> Any:
+        """Removes `key`; returns the value that it had, or None."""
+        before = self._values.pop(key, _ABSENT)
+        if before is _ABSENT:
+            return None
+        self._journal.append((key, before))
+        return before
+
+    def items(self) -> Iterator[tuple[Any, Any]]:
+        """Yields all (key, value)."""
+        return iter(self._values.items())
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._values
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    # --- for the runtime -------------------------------------------------------
+
+    def mark(self) -> int:
+        """Returns a mark for `undo`."""
+        return len(self._journal)
+
+    def undo(self, mark: int) -> None:
+        """Takes back what was done since `mark`."""
+        for key, before in reversed(self._journal[mark:]):
+            if before is _ABSENT:
+                self._values.pop(key, None)
+            else:
+                self._values[key] = before
+        del self._journal[mark:]
+
+    def take_changes(self) -> bytes | None:
+        """Returns an entry with what has changed since the last call; None if nothing has."""
+        if not self._journal:
+            return None
+        values = self._values
+        touched = dict.fromkeys(key for key, _ in self._journal)
+        self._journal.clear()
+        entry = _CHANGES + pickling.dumps([(key, key in values, values.get(key)) for key in touched])
+        self._changes_bytes += len(entry)
+        return entry
+
+    @property
+    def wants_compaction(self) -> bool:
+        """Whether the whole should be written anew in place of all entries."""
+        return self._changes_bytes > max(_LEAST_BYTES, self._base_bytes)
+
+    def compact(self) -> list[bytes]:
+        """Returns entries that hold the whole."""
+        items = iter(self._values.items())
+        entries = []
+        while part := list(islice(items, _PART_KEYS)):
+            entries.append(_BASE + pickling.dumps([(key, True, value) for key, value in part]))
+        self._base_bytes, self._changes_bytes = sum(map(len, entries)), 0
+        return entries
+
+    def load(self, entries: Iterable[bytes]) -> None:
+        """Replaces the state by what the entries say.
+
+        Raises:
+            CheckpointError: an entry has another format version.
+        """
+        self._values.clear()
+        self._journal.clear()
+        self._base_bytes = self._changes_bytes = 0
+        for entry in entries:
+            kind = entry[:2]
+            if kind == _BASE:
+                self._base_bytes += len(entry)
+            elif kind == _CHANGES:
+                self._changes_bytes += len(entry)
+            else:
+                raise CheckpointError(f"an entry of key-value state begins with {kind!r}; this release reads version 1")
+            for key, there, value in pickling.loads(memoryview(entry)[2:]):
+                if there:
+                    self._values[key] = value
+                else:
+                    self._values.pop(key, None)
