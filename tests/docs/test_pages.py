@@ -1,0 +1,86 @@
+"""The documentation as a whole: pages that are up to date, links that lead somewhere, decisions in order."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+LINK = re.compile(r"(?<!\!)\[[^\]]+\]\(([^)\s]+)\)")
+CODE = re.compile(r"^ *```.*?^ *```$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def anchors_of(page: Path) -> set[str]:
+    """The anchors that GitHub gives to the headings of a page."""
+    text = re.sub(r"^ *```.*?^ *```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in LINK.findall(CODE.sub("code", page.read_text(encoding="utf-8"))):
+        if re.match(r"https?://", target):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        assert file.exists(), f"{name_of(page)} links to {target}, which is not there"
+        if anchor:
+            assert anchor in anchors_of(file), f"{name_of(page)} links to {target}; there are {anchors_of(file)}"
+
+
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    reached, waiting = set(), [ROOT / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        if page in reached:
+            continue
+        reached.add(page)
+        links = LINK.findall(CODE.sub("code", page.read_text(encoding="utf-8")))
+        files = [(page.parent / link.partition("#")[0]).resolve() for link in links if "://" not in link]
+        waiting += [file for file in files if file.suffix == ".md" and file.is_file()]
+    assert not set(PAGES) - reached
+
+
+def test_the_configuration_page_is_up_to_date(tmp_path: Path) -> None:
+    spec = importlib.util.spec_from_file_location(
+        "generate_configuration_docs", ROOT / "tools/generate_configuration_docs.py"
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    generator = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(generator)
+    assert generator.PAGE.read_text(encoding="utf-8") == generator.page(), (
+        "docs/configuration.md is out of date: run python tools/generate_configuration_docs.py"
+    )
+
+
+def test_decisions_are_numbered_and_listed() -> None:
+    folder = ROOT / "docs/decisions"
+    decisions = sorted(path.name for path in folder.glob("[0-9]*.md"))
+    assert [int(name[:4]) for name in decisions] == list(range(1, len(decisions) + 1))
+    listed = LINK.findall((folder / "README.md").read_text(encoding="utf-8"))
+    assert [link for link in listed if link in decisions] == decisions
+    for name in decisions:
+        text = (folder / name).read_text(encoding="utf-8")
+        assert re.match(rf"# {name[:4]}\. .+\n", text), name
+        assert re.findall(r"^## (.+)$", text, re.MULTILINE) == ["Decision", "Why", "What would change it"], name
+
+
+def test_notebooks_carry_no_output() -> None:
+    for path in (ROOT / "notebooks").glob("*.ipynb"):
+        notebook = json.loads(path.read_text(encoding="utf-8"))
+        assert notebook["nbformat"] == 4
+        for cell in notebook["cells"]:
+            if cell["cell_type"] == "code":
+                assert cell["outputs"] == []
+                assert cell["execution_count"] is None
