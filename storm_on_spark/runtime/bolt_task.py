@@ -128,6 +128,7 @@ class BoltTask:
                 instance.prepare(conf, context, self._collector)
         except Exception as error:
             raise self._wrap("prepare", error) from error
+        self._collector.hooks = context.hooks  # with those that `prepare` added
         #: The key-value state of a `BaseStatefulBolt`.
         self.state: JournaledState | None = None
         if isinstance(instance, BaseStatefulBolt):

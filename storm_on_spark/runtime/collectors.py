@@ -60,7 +60,7 @@ class _Collector:
         self._output = output
         self._emits = output.emits
         self._task = output.task
-        self._hooks = output.context.hooks
+        self.hooks = output.context.hooks
         self.ledger = Ledger()
 
     def report_error(self, error: BaseException) -> None:
@@ -70,7 +70,7 @@ class _Collector:
         self.ledger.reset.extend(tup._roots)
 
     def _tell_emit(self, values: Sequence[Any], stream: str, tasks: list[int]) -> None:
-        for hook in self._hooks:
+        for hook in self.hooks:
             hook.emit(EmitInfo(values, stream, self._task, tasks))
 
     def _settle(self, tup: Tuple, acked: bool) -> None:
@@ -82,7 +82,7 @@ class _Collector:
             (ledger.acked if acked else ledger.failed).append(delivery.offset + tup._position)
         elif tup._roots:
             (ledger.acked_held if acked else ledger.failed_held).append((tup._roots, tup._edge))
-        for hook in self._hooks:
+        for hook in self.hooks:
             if acked:
                 hook.bolt_ack(BoltAckInfo(tup, self._task, None))
             else:
@@ -94,7 +94,7 @@ class RichCollector(_Collector, OutputCollector):
 
     def emit(self, values: Sequence[Any], anchors: Anchors = None, stream: str = DEFAULT_STREAM) -> list[int]:
         tasks = self._emits[stream](values, UNANCHORED if anchors is None else self._anchor(anchors))
-        if self._hooks:
+        if self.hooks:
             self._tell_emit(values, stream, tasks)
         return tasks
 
@@ -102,7 +102,7 @@ class RichCollector(_Collector, OutputCollector):
         self, task: int, values: Sequence[Any], anchors: Anchors = None, stream: str = DEFAULT_STREAM
     ) -> None:
         self._output.emit_direct(task, stream, values, self._anchor(anchors))
-        if self._hooks:
+        if self.hooks:
             self._tell_emit(values, stream, [task])
 
     def ack(self, tup: Tuple) -> None:
@@ -134,13 +134,13 @@ class BasicCollector(_Collector, BasicOutputCollector):
 
     def emit(self, values: Sequence[Any], stream: str = DEFAULT_STREAM) -> list[int]:
         tasks = self._emits[stream](values, self.ledger.current)
-        if self._hooks:
+        if self.hooks:
             self._tell_emit(values, stream, tasks)
         return tasks
 
     def emit_direct(self, task: int, values: Sequence[Any], stream: str = DEFAULT_STREAM) -> None:
         self._output.emit_direct(task, stream, values, self.ledger.current)
-        if self._hooks:
+        if self.hooks:
             self._tell_emit(values, stream, [task])
 
 

@@ -32,6 +32,8 @@ class RunSpec:
     """The components, cloudpickled one by one, by id."""
     sys_path: tuple[str, ...]
     """Folders of the driver's `sys.path` that workers need to import the user's modules."""
+    folder: str = ""
+    """The topology's own folder in the checkpoint, where workers leave notes; none for an empty string."""
 
     def dumps(self) -> bytes:
         """Returns the specification as bytes for other processes of this run."""
@@ -82,7 +84,9 @@ def add_to_path(folders: tuple[str, ...]) -> None:
             sys.path.append(folder)
 
 
-def make_spec(plan: PhysicalPlan, name: str, storm_id: str, start_id: str, sys_path: tuple[str, ...]) -> RunSpec:
+def make_spec(
+    plan: PhysicalPlan, name: str, storm_id: str, start_id: str, sys_path: tuple[str, ...], folder: str = ""
+) -> RunSpec:
     """Returns the specification of a run.
 
     Raises:
@@ -97,7 +101,7 @@ def make_spec(plan: PhysicalPlan, name: str, storm_id: str, start_id: str, sys_p
             raise _cannot_pickle(component_id, spec.component, error) from error
         stripped[component_id] = dataclasses.replace(spec, component=None)
     bare = dataclasses.replace(plan, topology=type(plan.topology)(stripped))
-    return RunSpec(name, storm_id, start_id, bare, code, sys_path)
+    return RunSpec(name, storm_id, start_id, bare, code, sys_path, folder)
 
 
 def _cannot_pickle(component_id: str, component: object, error: Exception) -> ComponentError:

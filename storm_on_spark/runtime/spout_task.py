@@ -125,14 +125,18 @@ class SpoutTask:
         #: Last batch whose outcome is in the instance's state.
         self.settled_batch = -1
         self._settled_dirty = False
+        #: Ids of messages that are acked because they were emitted: there is no acker.
+        self._emit_acks: list[Any] = []
         self.log = SpoutLog(folder)
         self._snapshot = b""
         self.spout = spec.instance(self.component)
+        # Numbers and pending messages first, as `open` may emit; then what `open` makes, and its state over that.
+        state = None if self.log.last is None else self._recover(self.log.last)
         self._guard("open", self.spout.open, wiring.conf(self.component), context, _Collector(self))
+        self._hooks = context.hooks  # with those that `open` added
         self._snapshots = Snapshots(self.spout, f"spout {self.component!r} (task {self.task})")
-        self._emit_acks: list[Any] = []
-        if self.log.last is not None:
-            self._restore(self.log.last)
+        if state is not None:
+            self._snapshots.restore(state)
 
     # --- emitting ---------------------------------------------------------------
 
@@ -266,7 +270,8 @@ class SpoutTask:
         done[np.fromiter(self.pending, np.int64, len(self.pending)) - low] = 0
         return low, np.packbits(done).tobytes() if done.any() else b""
 
-    def _restore(self, last: Cut) -> None:
+    def _recover(self, last: Cut) -> bytes:
+        """Takes numbers and pending messages from the log, and returns the instance's state."""
         folder = self.log.folder
         for _, _, body in read_entries(folder, last.snapshot, last.snapshot + 1, lambda t: t == SNAPSHOT):
             self._snapshot = body
@@ -276,8 +281,8 @@ class SpoutTask:
                 f"the snapshot of spout {self.component!r} (task {self.task}) has format version {saved[0]}; "
                 f"this release reads {_SNAPSHOT_VERSION}"
             )
+        state: bytes
         _, state, self._next, self.settled_batch, (low, bits) = saved
-        self._snapshots.restore(state)
         self._fresh_first = self._next
         done = np.unpackbits(np.frombuffer(bits, np.uint8)) if bits else np.zeros(0, np.uint8)
         now = self._now()
@@ -287,6 +292,7 @@ class SpoutTask:
                 index = number - low
                 if index >= 0 and not (index < len(done) and done[index]):
                     self.pending[number] = (message_id, now)
+        return state
 
     def trim(self, consumed: int) -> None:
         """Deletes what no batch and no pending message needs.

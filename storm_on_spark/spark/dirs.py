@@ -9,6 +9,10 @@ import tempfile
 from pathlib import Path
 
 _NAME = "storm-on-spark"
+_SOCKET_PATH_BYTES = 103
+"""The longest path of a Unix socket: 107 bytes on Linux, 103 on macOS."""
+_SOCKET_NAME_BYTES = len("/.") + 36 + len(".sock")
+"""How Spark names its sockets: by a UUID. Ours have shorter names."""
 
 
 def cache_dir() -> Path:
@@ -41,6 +45,21 @@ def session_scratch() -> Path:
         if owner and not _alive(int(owner[1])):
             shutil.rmtree(left, ignore_errors=True)
     return Path(tempfile.mkdtemp(prefix=f"{_NAME}-{os.getpid()}-"))
+
+
+def fits_sockets(folder: Path) -> bool:
+    """Returns whether the path of `folder` is short enough for sockets in it."""
+    return len(os.fsencode(folder)) + _SOCKET_NAME_BYTES <= _SOCKET_PATH_BYTES
+
+
+def socket_folder() -> Path:
+    """Makes a folder for Unix sockets, which only its owner can enter.
+
+    It is a temporary one, in `/tmp` where the path of the temporary folder is too long for sockets.
+    """
+    prefix = f"{_NAME}-{os.getpid()}-"
+    fits = fits_sockets(Path(tempfile.gettempdir(), f"{prefix}12345678"))
+    return Path(tempfile.mkdtemp(prefix=prefix, dir=None if fits else "/tmp"))  # noqa: S108 # short
 
 
 def _base(variable: str, default: str) -> Path:

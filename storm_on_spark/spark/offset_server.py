@@ -7,12 +7,11 @@ import json
 import logging
 import shutil
 import socket
-import tempfile
 import threading
 from collections.abc import Callable
-from pathlib import Path
 
 from storm_on_spark.runtime.offsets import Offset
+from storm_on_spark.spark.dirs import socket_folder
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +27,7 @@ class OffsetServer:
 
     def __init__(self, poll: Callable[[Offset], Offset]) -> None:
         self._poll = poll
-        self._folder = Path(tempfile.mkdtemp(prefix="storm-on-spark-"))
+        self._folder = socket_folder()
         self.path = str(self._folder / "offsets")
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(self.path)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.spark import jars
-from storm_on_spark.spark.dirs import session_scratch
+from storm_on_spark.spark.dirs import fits_sockets, session_scratch, socket_folder
 from storm_on_spark.spark.java import Java, require_java
 from storm_on_spark.spark.logs import LOG4J_CONFIGURATION, OutputPump, new_log_file
 from storm_on_spark.spark.settings import (
@@ -55,6 +55,8 @@ _pump: OutputPump | None = None
 """Of the JVM that we started; it ends when the JVM and the last Python worker have."""
 _scratch: Path | None = None
 """That JVM's temporary files."""
+_sockets: Path | None = None
+"""The folder of its sockets; `_scratch` unless that has too long a path."""
 
 
 def local_session(master: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:
@@ -109,7 +111,7 @@ def cores() -> int:
 
 
 def _start(master: str, conf: dict[str, str]) -> SparkSession:
-    global _latest_log, _pump, _scratch
+    global _latest_log, _pump, _scratch, _sockets
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
@@ -118,9 +120,11 @@ def _start(master: str, conf: dict[str, str]) -> SparkSession:
     log = _latest_log = new_log_file()
     bare_fs = jars.fetch(jars.BARE_LOCAL_FS) if _on_this_machine(master) else None
     scratch = _scratch = session_scratch()
+    _sockets = scratch if fits_sockets(scratch) else socket_folder()
     _pump = None
     try:
         settings = _merged(_settings(master, log, scratch, bare_fs), conf)
+        settings.setdefault("spark.python.unix.domain.socket.dir", str(_sockets))
         # Only what the JVM must know before it runs goes on its command line, which other users can read.
         launch = SparkConf(loadDefaults=False)
         for key in ("spark.driver.memory", "spark.driver.extraJavaOptions", "spark.driver.extraClassPath"):
@@ -282,7 +286,7 @@ def _on_this_machine(master: str) -> bool:
 @atexit.register
 def _end_jvm() -> None:
     """Ends the JVM that we started, if any, waits for it and removes its temporary files."""
-    global _pump, _scratch
+    global _pump, _scratch, _sockets
     if _scratch is None or f"-{os.getpid()}-" not in _scratch.name:
         return  # Nothing runs, or this is a forked child of the process that it belongs to.
     from pyspark import SparkContext
@@ -295,8 +299,10 @@ def _end_jvm() -> None:
         _end(gateway.proc)
     if _pump is not None:
         _pump.join(_STOP_SECS)
-    shutil.rmtree(_scratch, ignore_errors=True)
-    _pump = _scratch = None
+    for folder in (_scratch, _sockets):
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+    _pump = _scratch = _sockets = None
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
