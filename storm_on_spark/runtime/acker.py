@@ -33,12 +33,7 @@ FAIL = 2
 RESET = 4
 """Mark: a bolt asked for the root's timeout to start again."""
 
-# The age of a record stands in two bits of its own, for one with INIT in others than for one without: when the INIT
-# of a root comes after its acks, the OR of the marks leaves the age of the INIT where it counts.
 _AGE_SHIFT = 4
-_UNKNOWN_AGE_SHIFT = 6
-_AGE_MASK = np.uint8(3)
-_FLAGS = np.uint8(INIT | FAIL)
 _EXPIRED_AGE = 2
 
 ACKED = 0
@@ -122,6 +117,7 @@ class AckerState:
         self.epoch = max(epoch, self.epoch)
         roots, xors, marks = [self.roots], [self.xors], [self._aged(passed)]
         for part in contributions:
+            # An INIT may come after acks of its tree, but these are never older: the OR of the ages is its age.
             late = min(max(0, self.epoch - part.epoch), _EXPIRED_AGE) << _AGE_SHIFT
             roots.append(part.roots)
             xors.append(part.xors)
@@ -129,16 +125,16 @@ class AckerState:
         all_roots, all_xors, all_marks = fold(np.concatenate(roots), np.concatenate(xors), np.concatenate(marks))
         reset = (all_marks & RESET) != 0
         if reset.any():
-            all_marks = np.where(reset, all_marks & _FLAGS, all_marks)
+            all_marks = np.where(reset, all_marks & np.uint8(INIT | FAIL), all_marks)
         known = (all_marks & INIT) != 0
-        failed = known & ((all_marks & FAIL) != 0)
-        done = (all_xors == 0) & known & ~failed
-        # A record without INIT whose XOR is zero says nothing any more.
-        void = (all_xors == 0) & ~known & ((all_marks & FAIL) == 0)
-        expired = (_ages(all_marks, known) >= _EXPIRED_AGE) & ~done & ~failed
+        done = (all_xors == 0) & known
+        failed = ((all_marks & FAIL) != 0) & known & ~done
+        expired = ((all_marks >> np.uint8(_AGE_SHIFT)) >= _EXPIRED_AGE) & ~done & ~failed
         if not self.timeouts:
             expired &= ~known
-        keep = ~(done | failed | void | expired)
+        # A record without INIT whose XOR is zero says nothing any more.
+        void = (all_xors == 0) & ((all_marks & (INIT | FAIL)) == 0)
+        keep = ~(done | failed | expired | void)
         self.roots, self.xors, self.marks = all_roots[keep], all_xors[keep], all_marks[keep]
         told = done | failed | (expired & known)
         codes = np.where(done, ACKED, np.where(failed, FAILED, TIMED_OUT)).astype(np.uint8)
@@ -147,10 +143,8 @@ class AckerState:
     def _aged(self, passed: int) -> U8Array:
         if passed == 0 or len(self.marks) == 0:
             return self.marks
-        known = (self.marks & INIT) != 0
-        ages = np.minimum(_ages(self.marks, known) + np.uint8(min(passed, _EXPIRED_AGE)), np.uint8(_EXPIRED_AGE))
-        shifts = np.where(known, np.uint8(_AGE_SHIFT), np.uint8(_UNKNOWN_AGE_SHIFT))
-        aged: U8Array = (self.marks & _FLAGS) | (ages << shifts)
+        ages = np.minimum((self.marks >> np.uint8(_AGE_SHIFT)) + np.uint8(min(passed, _EXPIRED_AGE)), _EXPIRED_AGE)
+        aged: U8Array = (self.marks & np.uint8(INIT | FAIL)) | (ages.astype(np.uint8) << np.uint8(_AGE_SHIFT))
         return aged
 
     def dump(self) -> bytes:
@@ -183,9 +177,3 @@ class AckerState:
         state.xors = np.frombuffer(view[8 * count : 16 * count], np.uint64)
         state.marks = np.frombuffer(view[16 * count :], np.uint8)
         return state
-
-
-def _ages(marks: U8Array, known: NDArray[np.bool_]) -> U8Array:
-    shifts = np.where(known, np.uint8(_AGE_SHIFT), np.uint8(_UNKNOWN_AGE_SHIFT))
-    ages: U8Array = (marks >> shifts) & _AGE_MASK
-    return ages
