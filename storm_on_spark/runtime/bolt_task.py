@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from types import CodeType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -207,6 +208,14 @@ class BoltTask:
                 raise self._wrap("snapshot", error) from error
         result.seconds = time.perf_counter() - started
         return result
+
+    @classmethod
+    def loops(cls) -> frozenset[CodeType]:
+        """Returns the code of the functions that call the bolt.
+
+        In their frames `self` is the task, and `tup` or `batch` what it executes.
+        """
+        return frozenset(run.__code__ for run in (cls._run_rich, cls._run_basic, cls._run_batches))
 
     # --- executing ---------------------------------------------------------------
 

@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.runtime.bolt_task import BoltTask
 from storm_on_spark.runtime.hooks import hooks_for
 from storm_on_spark.runtime.spec import RunSpec, load_spec
+from storm_on_spark.runtime.stall import watch_main_thread
 from storm_on_spark.runtime.wiring import Wiring
 
 _RUNS_KEPT = 8
@@ -78,6 +80,8 @@ def worker_for(start_id: str, spec: bytes) -> Worker:
     worker = _workers.get(start_id)
     if worker is None:
         worker = _workers[start_id] = Worker(load_spec(spec))
+        if worker.spec.folder:
+            watch_main_thread(float(worker.spec.plan.conf["topology.task.stall.secs"]), Path(worker.spec.folder))  # type: ignore[arg-type]
         while len(_workers) > _RUNS_KEPT:
             _workers.popitem(last=False)
     else:

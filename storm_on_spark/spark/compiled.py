@@ -21,6 +21,7 @@ from storm_on_spark.plan.placement import with_partitions
 from storm_on_spark.runtime.clock import Clock, SystemClock
 from storm_on_spark.runtime.coordinator import Coordinator
 from storm_on_spark.runtime.spec import make_spec
+from storm_on_spark.runtime.stall import clear_notes, read_notes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -131,7 +132,8 @@ class CompiledTopology:
             manifest = store.claim(name, plan)
             named = {**plan.conf, Config.TOPOLOGY_NAME: name, Config.STORM_ID: manifest.storm_id}
             plan = dataclasses.replace(plan, conf=named)
-            spec = make_spec(plan, name, manifest.storm_id, start_id, _user_path())
+            spec = make_spec(plan, name, manifest.storm_id, start_id, _user_path(), str(store.folder))
+            clear_notes(store.folder)
             coordinator = Coordinator(spec, store.folder, clock or SystemClock(), active, on_failure)
             stack.callback(coordinator.stop)
             coordinator.start(store.planned())
@@ -149,7 +151,9 @@ class CompiledTopology:
                     .start()
                 )
             timeout = float(plan.conf["topology.message.timeout.secs"])  # type: ignore[arg-type]
-            topology = TopologyQuery(query, name, timeout, coordinator, stack.pop_all())
+            topology = TopologyQuery(
+                query, name, timeout, coordinator, lambda: read_notes(store.folder), stack.pop_all()
+            )
             running.append(topology)
             for reason, trace in early:
                 topology.fail(reason, trace)

@@ -33,12 +33,15 @@ class TopologyQuery(StreamingQuery):
         name: str,
         message_timeout_secs: float,
         coordinator: Coordinator,
+        notes: Callable[[], list[str]],
         release: contextlib.ExitStack,
     ) -> None:
         super().__init__(query._jsq)  # noqa: SLF001 # what a StreamingQuery is made of
         self._topology = name
         self.message_timeout_secs = message_timeout_secs
         self._coordinator = coordinator
+        #: What workers wrote down before they ended; the best reason for a failure there is.
+        self._notes = notes
         self._release = release
         self._started = time.monotonic()
         self._ended: float | None = None
@@ -170,7 +173,7 @@ class TopologyQuery(StreamingQuery):
                 if super().awaitTermination(_WATCH_SECONDS):
                     break
             except StreamingQueryException as error:
-                self.fail(_reason(error), str(error))
+                self.fail((self._notes() or [_reason(error)])[-1], str(error))
                 break
             except Exception as error:  # the JVM is gone
                 self.fail(f"Spark is gone: {type(error).__name__}", str(error))

@@ -27,7 +27,6 @@ _TRIDENT = "comes with Trident"
 _MULTILANG = "comes with bolts and spouts in other languages"
 _METRICS = "comes with the metrics API"
 _CLUSTER = "comes with the cluster"
-_STALL = "comes with the watch over hanging tasks"
 _TUNING = "comes with the tuning profiles; set the single keys until then"
 
 HONOURED_KEYS: Final[tuple[ConfigKey, ...]] = (
@@ -70,6 +69,13 @@ HONOURED_KEYS: Final[tuple[ConfigKey, ...]] = (
         integer(1),
         10,
         "Seconds over which `topology.max.error.report.per.interval` counts.",
+    ),
+    honoured(
+        N.TOPOLOGY_TASK_STALL_SECS,
+        integer(1),
+        60,
+        "Seconds after which a task that is still busy with one tuple counts as hanging: it is reported "
+        "and its worker is ended; the micro-batch is tried again. Not a key of Storm's.",
     ),
     honoured(
         N.TOPOLOGY_FAIL_FAST,
@@ -158,14 +164,6 @@ HONOURED_KEYS: Final[tuple[ConfigKey, ...]] = (
 
 PLANNED_KEYS: Final[tuple[ConfigKey, ...]] = (
     # Reliability and tuning.
-    planned(
-        N.TOPOLOGY_TASK_STALL_SECS,
-        integer(1),
-        60,
-        "Seconds after which a task that is still busy with one tuple counts as hanging: it is reported "
-        "and its worker is restarted. Not a key of Storm's.",
-        _STALL,
-    ),
     planned(
         N.TOPOLOGY_PROFILE,
         choice("latency", "throughput"),
