@@ -20,7 +20,6 @@ from __future__ import annotations
 import io
 from collections import Counter
 from collections.abc import Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -73,14 +72,21 @@ class Lines:
         #: Where the next line stands.
         self.document = 0
         self.offset = 0
+        self._names: tuple[str, ...] | None = None
         self._file: BinaryIO | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The documents."""
+        if self._names is None:
+            self._names = documents(self._path)[self._share :: self._of]
+        return self._names
 
     def next(self) -> tuple[Position, str] | None:
         """Returns the next line that is not blank and where it stands; None at the end."""
-        names = documents(self._path)[self._share :: self._of]
-        while self.document < len(names):
+        while self.document < len(self.names):
             if self._file is None:
-                self._file = open_document(self._path, names[self.document])
+                self._file = open_document(self._path, self.names[self.document])
                 self._file.seek(self.offset)
             position = self.document, self.offset
             line = read_line(self._file)
@@ -96,7 +102,7 @@ class Lines:
     def at(self, position: Position) -> str:
         """Returns a line again."""
         document, offset = position
-        with open_document(self._path, documents(self._path)[self._share :: self._of][document]) as file:
+        with open_document(self._path, self.names[document]) as file:
             file.seek(offset)
             return read_line(file).decode("utf-8", errors="replace").rstrip()
 
@@ -107,8 +113,8 @@ class Lines:
             self._file = None
 
     def __getstate__(self) -> dict[str, Any]:
-        # An open file can't be saved, and where it stood is known.
-        return {**self.__dict__, "_file": None}
+        # An open file can't be saved, and where it stood is known; names would be saved again and again.
+        return {**self.__dict__, "_file": None, "_names": None}
 
 
 class SentenceSpout(BaseRichSpout):
@@ -219,12 +225,8 @@ def checked_input(conf: Mapping[str, Any]) -> str | None:
     return str(path)
 
 
-@lru_cache(maxsize=4)
 def documents(path: str | None) -> tuple[str, ...]:
-    """Returns the names of the documents: topics of Python's documentation, a file, or the files below a folder.
-
-    Not kept in an attribute of the spout, where it would be saved again and again.
-    """
+    """Returns the names of the documents: topics of Python's documentation, a file, or the files below a folder."""
     if path is None:
         from pydoc_data.topics import topics
 
