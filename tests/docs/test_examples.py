@@ -3,6 +3,7 @@
 - A `python` block is executed; the blocks of a page share their names, in the order of the page.
 - A `text` block right behind it is what it prints.
 - A `console` block that begins with `$ storm-spark explain|validate|config ...` shows what the command prints.
+- A `mermaid` block behind `<!-- storm-spark explain ... -->` is what that command prints.
 - `sh` blocks are not run, but every command, option, target of make and path in them has to exist.
 
 An HTML comment in the line before a block changes that: `<!-- spark -->` for what needs Spark, which is run in one
@@ -132,6 +133,7 @@ def test_python_of_a_page_on_spark(page: Path, spark_results: dict[str, str]) ->
 @pytest.mark.parametrize("page", pages_with("console"), ids=name_of)
 def test_output_of_commands(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(sys, "path", list(sys.path))
     for block in blocks_of(page):
         if block.language != "console" or not block.is_tested:
             continue
@@ -141,6 +143,16 @@ def test_output_of_commands(page: Path, monkeypatch: pytest.MonkeyPatch) -> None
         assert name in ("explain", "validate", "config"), f"{page}:{block.line}: {name} would start Spark"
         result = CliRunner().invoke(main, [name, *arguments])
         assert result.output.rstrip() == shown.rstrip(), f"{page}:{block.line} printed:\n{result.output}"
+
+
+@pytest.mark.parametrize("page", pages_with("mermaid"), ids=name_of)
+def test_diagrams(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    for block in blocks_of(page):
+        if block.language == "mermaid" and block.mark.startswith("storm-spark explain "):
+            result = CliRunner().invoke(main, shlex.split(block.mark)[1:])
+            assert result.output.rstrip() == block.code.rstrip(), f"{page}:{block.line} printed:\n{result.output}"
 
 
 @pytest.mark.parametrize("page", pages_with("sh"), ids=name_of)
