@@ -11,7 +11,6 @@ import time
 import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -39,7 +38,7 @@ class Input(NamedTuple):
 
     delivery: Delivery
     rows: Any
-    count: int
+    size: int
 
 
 class Fold(NamedTuple):
@@ -144,9 +143,14 @@ class BoltTask:
             ComponentKind.BASIC_BOLT: self._run_basic,
             ComponentKind.BATCH_BOLT: self._run_batches,
         }[self.kind]
-        self._snapshots = None if stateless else Snapshots(instance, f"bolt {self.component!r} (task {self.task})")
-        if self._snapshots is not None:
-            self.snapshot = self._snapshots.take()
+        self._snapshots: Snapshots | None = None
+        if not stateless:
+            given = (self._collector, context, conf, *([] if self.state is None else [self.state]))
+            try:
+                self._snapshots = Snapshots(instance, f"bolt {self.component!r} (task {self.task})", given)
+            except Exception as error:
+                raise self._wrap("snapshot", error) from error
+            self.snapshot = self._snapshots.prepared
 
     def restore(self, snapshot: bytes) -> None:
         """Puts a snapshot from the state store over the prepared instance."""
@@ -183,7 +187,7 @@ class BoltTask:
         ledger = self._collector.ledger = Ledger()
         roots, edges = _anchors_of(inputs, ledger)
         self._output.begin(mix64(batch))
-        result = Execution(executed=sum(part.count for part in inputs))
+        result = Execution(executed=sum(part.size for part in inputs))
         poisoned = self._execute_all(inputs, result)
         if self.state is not None:
             try:
@@ -202,10 +206,7 @@ class BoltTask:
                 pairs = contributions(sealed.roots, sealed.edges)
                 result.folds.append(Fold(*pairs, np.zeros(len(pairs[0]), np.uint8)))
         if self._snapshots is not None:
-            try:
-                self.snapshot = self._snapshots.take()
-            except Exception as error:
-                raise self._wrap("snapshot", error) from error
+            self.snapshot = self._take()
         result.seconds = time.perf_counter() - started
         return result
 
@@ -220,11 +221,14 @@ class BoltTask:
     # --- executing ---------------------------------------------------------------
 
     def _execute_all(self, inputs: Sequence[Input], result: Execution) -> list[int]:
-        good = _Good(0, self.snapshot, self._output.mark(), self._collector.ledger.mark(), 0)
+        """Executes all tuples but the poison ones; returns the positions of these."""
+        good = self._good(0, self.snapshot)
         poisoned: list[int] = []
-        stop: int | None = None
-        behind = 0
+        #: Poison that lies ahead, first position and number of tuples; the nearest is the last. There is more than
+        #: one only if a bolt does not always raise at the same tuple.
+        ahead: list[tuple[int, int]] = []
         while True:
+            stop = ahead[-1][0] if ahead else None
             try:
                 self._run(inputs, good.index, stop)
             except _PoisonError as poison:
@@ -233,29 +237,34 @@ class BoltTask:
                     raise error from poison.cause
                 result.errors.append(error)
                 poisoned += range(poison.index, poison.index + poison.count)
+                ahead.append((poison.index, poison.count))
                 self._back_to(good)
-                behind = poison.index + poison.count
-                if poison.index == good.index:
-                    good.index = behind
-                    stop = None
-                else:
-                    # Do the good part again, up to the poison, and go on behind it from there.
-                    stop = poison.index
                 continue
             if stop is None:
                 return poisoned
-            snapshot = None if self._snapshots is None else self._snapshots.take()
-            journal = 0 if self.state is None else self.state.mark()
-            good = _Good(behind, snapshot, self._output.mark(), self._collector.ledger.mark(), journal)
-            stop = None
+            _, count = ahead.pop()
+            anew = stop > good.index and self._snapshots is not None
+            good = self._good(stop + count, self._take() if anew else good.snapshot)
+
+    def _good(self, index: int, snapshot: bytes | None) -> _Good:
+        journal = 0 if self.state is None else self.state.mark()
+        return _Good(index, snapshot, self._output.mark(), self._collector.ledger.mark(), journal)
 
     def _back_to(self, good: _Good) -> None:
-        if self._snapshots is not None and good.snapshot is not None:
+        if good.snapshot is not None:
+            assert self._snapshots is not None
             self._snapshots.restore(good.snapshot)
         if self.state is not None:
             self.state.undo(good.journal)
         self._output.truncate(good.output)
         self._collector.ledger.truncate(good.ledger)
+
+    def _take(self) -> bytes:
+        assert self._snapshots is not None
+        try:
+            return self._snapshots.take()
+        except Exception as error:
+            raise self._wrap("snapshot", error) from error
 
     def _run_basic(self, inputs: Sequence[Input], start: int, stop: int | None) -> None:
         execute, collector, ledger = self.instance.execute, self._collector, self._collector.ledger
@@ -267,14 +276,14 @@ class BoltTask:
                 tup = Tuple(values, delivery, index - delivery.offset)
                 try:
                     execute(tup, collector)
+                    if hooks:
+                        self._tell_executed(tup)
                 except FailedException as failure:
                     ledger.failed.append(index)
                     if isinstance(failure, ReportedFailedException):
                         collector.report_error(failure)
                 except Exception as error:
                     raise _PoisonError(index, error) from error
-                if hooks:
-                    self._tell_executed(tup)
                 index += 1
 
     def _run_rich(self, inputs: Sequence[Input], start: int, stop: int | None) -> None:
@@ -284,10 +293,10 @@ class BoltTask:
                 tup = Tuple(values, delivery, position)
                 try:
                     execute(tup)
+                    if hooks:
+                        self._tell_executed(tup)
                 except Exception as error:
                     raise _PoisonError(delivery.offset + position, error) from error
-                if hooks:
-                    self._tell_executed(tup)
                 position += 1
 
     def _run_batches(self, inputs: Sequence[Input], start: int, stop: int | None) -> None:
@@ -360,7 +369,7 @@ def _anchors_of(inputs: Sequence[Input], ledger: Ledger) -> tuple[U64Array | lis
         return listed, np.concatenate(edges)
     parts = [np.zeros(n, np.uint64) if d.roots is None else d.roots for d, _, n in inputs]
     parts.append(np.zeros(1, np.uint64))
-    return np.concatenate(parts), np.concatenate(edges)  # type: ignore[arg-type]
+    return np.concatenate(parts), np.concatenate(edges)
 
 
 def _fold_of(roots: U64Array | list[Any], edges: U64Array, indices: Sequence[int], mark: int) -> Fold:
@@ -390,7 +399,7 @@ def _from(inputs: Sequence[Input], start: int, stop: int | None) -> Any:
         if first == 0 and last == count:
             yield delivery, 0, rows
         elif first < last:
-            yield delivery, first, islice(rows, first, last)
+            yield delivery, first, rows[first:last]
 
 
 def to_rows(batch: pa.RecordBatch) -> list[tuple[Any, ...]]:

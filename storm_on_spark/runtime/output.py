@@ -49,6 +49,10 @@ class Outbox:
         #: What a `BatchBolt` emitted, with an anchor for each row. A box holds either values or batches.
         self.batches: list[tuple[pa.RecordBatch, NDArray[np.int64]]] = []
 
+    def count(self) -> int:
+        """Returns how many tuples are in the box."""
+        return len(self.values) + sum(len(anchors) for _, anchors in self.batches)
+
 
 class Sealed:
     """A box that travels: values with their roots and edges. `values` may be a record batch."""
@@ -107,13 +111,15 @@ class TaskOutput:
         }
         #: By stream, the function that routes a tuple: (values, anchor) -> tasks.
         self.emits = _Emits(self, {stream: out.emit for stream, out in self._streams.items()})
+        self._seed = 0
         self._resets = [r.reset for out in self._streams.values() for r in out.routers if r.reset is not None]
 
     def begin(self, seed: int) -> None:
         """Starts an execution; the same seed gives the same choices among equal targets."""
         self.emitted = {}
+        self._seed = mix64(seed ^ self.task)
         for reset in self._resets:
-            reset(mix64(seed ^ self.task))
+            reset(self._seed)
 
     def emit_direct(self, task: int, stream: str, values: Sequence[Any], anchor: Anchor) -> None:
         """Sends one tuple to `task`, which must subscribe to the direct stream.
@@ -195,6 +201,8 @@ class TaskOutput:
             del box.anchors[values:]
             del box.batches[batches:]
         self.emitted = dict(mark[1])
+        for reset in self._resets:
+            reset(self._seed)
 
     def count(self) -> dict[str, int]:
         """Returns how many tuples have been emitted in this execution, by stream; ask before `seal`."""

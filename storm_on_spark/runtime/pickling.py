@@ -7,16 +7,17 @@ looked up among the globals of the topology's own components, which every proces
 
 from __future__ import annotations
 
+import copyreg
 import io
 import pickle
 import sys
 import types
-from collections.abc import Iterable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from storm_on_spark.api.errors import StormError
 
-_PROTOCOL = 5
+PROTOCOL = 5
 
 _namespaces: dict[str, dict[str, Any]] = {}
 #: Names that components of this process brought along, by module: what `__main__.X` means here.
@@ -83,31 +84,32 @@ class _Pickler(pickle.Pickler):
         return NotImplemented
 
 
-def dumps(value: Any) -> bytes:
+def dumps(value: Any, reducers: Mapping[type, Callable[[Any], Any]] | None = None) -> bytes:
     """Returns `value` pickled.
+
+    Args:
+        value: what to pickle.
+        reducers: how objects of some types are pickled, as in `copyreg.dispatch_table`.
 
     Raises:
         pickle.PicklingError, TypeError, AttributeError: part of it can't be pickled.
     """
     try:
-        return pickle.dumps(value, _PROTOCOL)
+        if not reducers:
+            return pickle.dumps(value, PROTOCOL)
+        return _dump(pickle.Pickler, value, reducers)
     except (pickle.PicklingError, AttributeError, TypeError):
-        buffer = io.BytesIO()
-        _Pickler(buffer, _PROTOCOL).dump(value)
-        return buffer.getvalue()
+        return _dump(_Pickler, value, reducers or {})
+
+
+def _dump(kind: type[pickle.Pickler], value: Any, reducers: Mapping[type, Callable[[Any], Any]]) -> bytes:
+    buffer = io.BytesIO()
+    pickler = kind(buffer, PROTOCOL)
+    pickler.dispatch_table = {**copyreg.dispatch_table, **reducers}
+    pickler.dump(value)
+    return buffer.getvalue()
 
 
 def loads(data: bytes | memoryview) -> Any:
     """Returns the value that `dumps` pickled. Only for bytes that this topology wrote itself."""
     return pickle.loads(data)
-
-
-def unpicklable(names_and_values: Iterable[tuple[str, Any]]) -> list[tuple[str, Exception]]:
-    """Returns the names whose values can't be pickled, each with the reason."""
-    failed = []
-    for name, value in names_and_values:
-        try:
-            dumps(value)
-        except Exception as error:
-            failed.append((name, error))
-    return failed

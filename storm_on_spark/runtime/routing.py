@@ -64,7 +64,7 @@ class Router:
         #: By task id, ascending, as Storm counts them.
         self.boxes = sorted(boxes, key=lambda box: box.target)
         self.slots: list[Slots] = [(box.slot,) for box in self.boxes]
-        #: Called at the start of each execution, so that the same seed gives the same choices.
+        #: Called with a seed: from there on, the same seed and the same tuples in the boxes give the same choices.
         self.reset: Callable[[int], None] | None = None
         #: Whether each tuple goes to exactly one task.
         self.single = not isinstance(grouping, (AllGrouping, CustomGrouping))
@@ -111,7 +111,7 @@ def _in_turn(router: Router) -> Picker:
 
     def reset(seed: int) -> None:
         nonlocal turn
-        turn = islice(cycle(slots), seed % len(slots), None)
+        turn = islice(cycle(slots), (seed + sum(box.count() for box in router.boxes)) % len(slots), None)
 
     def pick(values: Values) -> Slots:
         return next(turn)
@@ -162,7 +162,7 @@ def _by_partial_key(router: Router) -> Picker:
     used = [0] * count
 
     def reset(seed: int) -> None:
-        used[:] = [0] * count
+        used[:] = [box.count() for box in router.boxes]
 
     def pick(values: Values) -> Slots:
         hashed = router.hash_of(positions, values)

@@ -3,13 +3,18 @@
 The state of a plain bolt or spout is what its attributes hold. `Snapshots` takes them, leaves out what can't be
 pickled (connections, locks, the collector: `prepare` makes them again) and puts them back over a prepared instance.
 `__getstate__` and `__setstate__` are honoured where the class defines them.
+
+An attribute may lead back to the instance itself (a bound method, a helper that knows its bolt) or to what `prepare`
+was given. Such references are pickled by name, so that after a restore they lead to the living instance and collector
+and not to copies of them.
 """
 
 from __future__ import annotations
 
 import logging
-import pickle
-from typing import Any
+import threading
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from storm_on_spark.api.collector import (
     BasicOutputCollector,
@@ -36,15 +41,6 @@ _SERVICES = (
 )
 """What the runtime hands to `prepare`, `open` and `init_state`: never part of a snapshot."""
 
-_PICKLE_ERRORS = (
-    pickle.PicklingError,
-    TypeError,
-    AttributeError,
-    ValueError,
-    RecursionError,
-    NotImplementedError,
-)
-
 
 class Snapshots:
     """Takes and restores the attributes of one instance.
@@ -52,25 +48,112 @@ class Snapshots:
     Args:
         instance: the spout or bolt, after `prepare` or `open`.
         name: how messages call it.
+        given: what `prepare` or `open` was given.
     """
 
-    def __init__(self, instance: object, name: str) -> None:
+    def __init__(self, instance: object, name: str, given: Sequence[object] = ()) -> None:
         self._instance = instance
         self._name = name
+        self._given = tuple(given)
+        # Values of built-in types never ask a reducer.
+        self._reducers = dict.fromkeys((type(instance), *map(type, given)), self._reduce)
+        self._slots = _slots(type(instance))
         self._own_state = _defines(instance, "__getstate__")
         self._own_restore = _defines(instance, "__setstate__")
+        #: The attributes that there are without any input. One that a snapshot neither has nor says to be deleted is
+        #: transient, or new in the code.
+        self._born = frozenset(self._attributes())
         #: Attributes that could not be pickled once; each is warned about.
         self.transient: set[str] = set()
+        #: The snapshot of the instance as `prepare` or `open` made it.
+        self.prepared = self.take()
 
     def take(self) -> bytes:
-        """Returns the attributes as bytes. Equal bytes mean equal state; unequal bytes may still mean equal state."""
+        """Returns the attributes as bytes. Equal bytes mean equal state; unequal bytes may still mean equal state.
+
+        Raises:
+            TypeError: the instance's own `__getstate__` returns something that can't be pickled or put back.
+        """
         if self._own_state:
-            return self._packed(self._instance.__getstate__())  # type: ignore[attr-defined]
+            state = self._instance.__getstate__()  # type: ignore[attr-defined]
+            if not (self._own_restore or isinstance(state, dict)):
+                raise TypeError(
+                    f"__getstate__ of {self._name} returns {type(state).__name__}, not a dict of attributes; "
+                    "define __setstate__, which takes it"
+                )
+            return self._packed(state)
         state = self._picklable()
         try:
             return self._packed(state)
-        except _PICKLE_ERRORS:
-            for name, error in pickling.unpicklable(state.items()):
+        except Exception:  # whatever the attributes' own methods raise
+            self._notice_transient(state)
+            return self._packed(self._picklable())
+
+    def restore(self, data: bytes) -> None:
+        """Puts a snapshot back over the instance.
+
+        Raises:
+            CheckpointError: it is of another version.
+        """
+        _live.objects = (self._instance, *self._given)
+        try:
+            snapshot = _unpacked(data)
+            if self._own_restore:
+                self._set_state(snapshot.state)
+                return
+            state = snapshot.state if self._own_state else {**self._remains(snapshot), **snapshot.state}
+        finally:
+            _live.objects = ()
+        for name, value in state.items():
+            if name in self._slots:
+                setattr(self._instance, name, value)
+            else:
+                # Not by `setattr`, which the class may have redefined.
+                self._instance.__dict__[name] = value
+
+    def _set_state(self, state: Any) -> None:
+        services = {name: value for name, value in self._attributes().items() if self._is_given(value)}
+        self._instance.__setstate__(state)  # type: ignore[attr-defined]
+        for name, value in services.items():
+            # A `__setstate__` that replaces all attributes knows nothing of `prepare`.
+            if not hasattr(self._instance, name):
+                setattr(self._instance, name, value)
+
+    def _remains(self, snapshot: _Snapshot) -> dict[str, Any]:
+        """Deletes the attributes that a snapshot knows nothing of; returns those to be as they were prepared."""
+        anew = []
+        for name in self._picklable().keys() - snapshot.state.keys():
+            if name in self._born and name not in snapshot.deleted:
+                anew.append(name)
+            else:
+                delattr(self._instance, name)
+        prepared: dict[str, Any] = _unpacked(self.prepared).state if anew else {}
+        return {name: prepared[name] for name in anew if name in prepared}
+
+    def _packed(self, state: Any) -> bytes:
+        deleted = [] if self._own_state else sorted(self._born.difference(self._attributes()))
+        return pickling.dumps((_VERSION, state, deleted), self._reducers)
+
+    def _picklable(self) -> dict[str, Any]:
+        return {
+            name: value
+            for name, value in self._attributes().items()
+            if name not in self.transient and not self._is_given(value)
+        }
+
+    def _attributes(self) -> dict[str, Any]:
+        instance = self._instance
+        slots = {name: getattr(instance, name) for name in self._slots if hasattr(instance, name)}
+        return {**slots, **instance.__dict__}
+
+    def _is_given(self, value: object) -> bool:
+        return isinstance(value, _SERVICES) or any(value is given for given in self._given)
+
+    def _notice_transient(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            try:
+                pickling.dumps(value, self._reducers)
+            except Exception as error:
                 self.transient.add(name)
                 log.warning(
                     "attribute %r of %s can't be pickled (%s), so it is not part of its state: it will be what "
@@ -79,40 +162,18 @@ class Snapshots:
                     self._name,
                     error,
                 )
-            return self._packed(self._picklable())
 
-    def _packed(self, state: Any) -> bytes:
-        return pickling.dumps((_VERSION, state, sorted(self.transient)))
+    def _reduce(self, obj: Any) -> Any:
+        for index, known in enumerate((self._instance, *self._given)):
+            if obj is known:
+                return _alive, (index,)
+        return obj.__reduce_ex__(pickling.PROTOCOL)
 
-    def restore(self, data: bytes) -> None:
-        """Puts a snapshot back over the instance.
 
-        Raises:
-            CheckpointError: it is of another version.
-        """
-        state, transient = _unpacked(data)
-        if self._own_restore:
-            self._instance.__setstate__(state)  # type: ignore[attr-defined]
-            return
-        attributes = _attributes(self._instance)
-        # What was there but could not be pickled stays as `prepare` or `open` made it.
-        for name in [name for name in self._picklable() if name not in state and name not in transient]:
-            delattr(self._instance, name)
-        if attributes is not None:
-            attributes.update(state)
-        else:
-            for name, value in state.items():
-                setattr(self._instance, name, value)
-
-    def _picklable(self) -> dict[str, Any]:
-        attributes = _attributes(self._instance)
-        if attributes is None:
-            attributes = {n: getattr(self._instance, n) for n in _slots(self._instance) if hasattr(self._instance, n)}
-        return {
-            name: value
-            for name, value in attributes.items()
-            if name not in self.transient and not isinstance(value, _SERVICES)
-        }
+class _Snapshot(NamedTuple):
+    state: Any
+    #: Attributes that `prepare` made and that are gone.
+    deleted: list[str]
 
 
 def read_snapshot(data: bytes) -> Any:
@@ -121,22 +182,34 @@ def read_snapshot(data: bytes) -> Any:
     Raises:
         CheckpointError: it is of another version.
     """
-    return _unpacked(data)[0]
+    return _unpacked(data).state
 
 
-def _unpacked(data: bytes) -> tuple[Any, list[str]]:
-    version, state, transient = pickling.loads(data)
+def _unpacked(data: bytes) -> _Snapshot:
+    version, *content = pickling.loads(data)
     if version != _VERSION:
         raise CheckpointError(f"a snapshot has format version {version}; this release reads version {_VERSION}")
-    return state, transient
+    return _Snapshot(*content)
 
 
-def _attributes(instance: object) -> dict[str, Any] | None:
-    return getattr(instance, "__dict__", None)
+_live = threading.local()
+#: `objects`: what references in the snapshot that this thread restores lead to; empty outside `Snapshots.restore`.
 
 
-def _slots(instance: object) -> list[str]:
-    return [name for cls in type(instance).__mro__ for name in getattr(cls, "__slots__", ())]
+def _alive(index: int) -> object:
+    objects: tuple[object, ...] = getattr(_live, "objects", ())
+    return objects[index] if index < len(objects) else "<not part of the state>"
+
+
+def _slots(cls: type) -> frozenset[str]:
+    """Returns the attributes that live in slots, under the names by which they are accessed."""
+    names = set()
+    for base in cls.__mro__:
+        slots = vars(base).get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            private = name.startswith("__") and not name.endswith("__")
+            names.add(f"_{base.__name__.lstrip('_')}{name}" if private else name)
+    return frozenset(names - {"__dict__", "__weakref__"})
 
 
 def _defines(instance: object, method: str) -> bool:

@@ -132,9 +132,11 @@ class SpoutTask:
         self.spout = spec.instance(self.component)
         # Numbers and pending messages first, as `open` may emit; then what `open` makes, and its state over that.
         state = None if self.log.last is None else self._recover(self.log.last)
-        self._guard("open", self.spout.open, wiring.conf(self.component), context, _Collector(self))
+        conf, collector = wiring.conf(self.component), _Collector(self)
+        self._guard("open", self.spout.open, conf, context, collector)
         self._hooks = context.hooks  # with those that `open` added
-        self._snapshots = Snapshots(self.spout, f"spout {self.component!r} (task {self.task})")
+        name, given = f"spout {self.component!r} (task {self.task})", (collector, context, conf)
+        self._snapshots: Snapshots = self._guard("snapshot", Snapshots, self.spout, name, given)
         if state is not None:
             self._snapshots.restore(state)
 
