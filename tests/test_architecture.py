@@ -38,9 +38,7 @@ def test_imports_go_one_way() -> None:
         ("storm_on_spark.cli.main", ("pyspark",)),
     ],
 )
-def test_importing_a_module_does_not_load_what_it_has_no_use_for(
-    module: str, forbidden: tuple[str, ...]
-) -> None:
+def test_importing_a_module_does_not_load_what_it_has_no_use_for(module: str, forbidden: tuple[str, ...]) -> None:
     code = f"import sys, {module}; print(*[name for name in {forbidden!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
@@ -53,10 +51,7 @@ def test_public_names_are_there(name: str) -> None:
 
 
 def test_no_file_is_longer_than_a_reader_can_hold() -> None:
-    lengths = {
-        str(path.relative_to(ROOT)): len(path.read_text("utf-8").splitlines())
-        for path in PACKAGE.rglob("*.py")
-    }
+    lengths = {str(path.relative_to(ROOT)): len(path.read_text("utf-8").splitlines()) for path in PACKAGE.rglob("*.py")}
     assert {name: lines for name, lines in lengths.items() if lines > MAX_LINES} == {}
 
 

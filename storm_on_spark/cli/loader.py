@@ -53,9 +53,12 @@ class Target:
         return dict(conf)
 
     @property
-    def on_finish(self) -> Callable[[Any], Any] | None:
-        """The module's hook for the end of a run: it gets the `TopologyInfo`, prints or returns a result."""
-        hook = getattr(self.module, "on_finish", None)
+    def report(self) -> Callable[..., Any] | None:
+        """The module's `report(spark, checkpoint, info)`, called at the end of a run, if it has one.
+
+        It returns the result, such as a list of rows.
+        """
+        hook = getattr(self.module, "report", None)
         return hook if callable(hook) else None
 
     def topology(self, conf: Mapping[str, Any]) -> Topology:

@@ -7,6 +7,7 @@ from typing import Any
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from storm_on_spark.api.info import ComponentInfo, TopologyInfo
 
@@ -33,6 +34,23 @@ def document(name: str | None, info: TopologyInfo | None, error: str | None, res
     return found if result is None else {**found, "result": result}
 
 
+def print_result(console: Console, result: Any) -> None:
+    """Prints what the module's `report` returned: a list of mappings as a table, anything else as it is."""
+    rows = result if isinstance(result, list) else [result]
+    if not rows or not all(isinstance(row, dict) for row in rows):
+        for row in rows:
+            console.print(str(row), markup=False, soft_wrap=True)
+        return
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    table = _table(console)
+    for name in names:
+        number = all(isinstance(row.get(name), (int, float)) for row in rows)
+        table.add_column(str(name), justify="right" if number else "left")
+    for row in rows:
+        table.add_row(*(_text(row.get(name)) for name in names))
+    console.print(table)
+
+
 def print_summary(console: Console, info: TopologyInfo) -> None:
     """Prints the totals and a line for each component."""
     rate = info.acked / info.uptime_secs if info.uptime_secs else 0.0
@@ -46,13 +64,22 @@ def print_summary(console: Console, info: TopologyInfo) -> None:
     )
     if not info.components:
         return
-    table = Table(box=box.SIMPLE if console.is_terminal else None, pad_edge=False)
+    table = _table(console)
     table.add_column("component")
     for heading in ("tasks", "executed", "emitted", "acked", "failed", "execute ms"):
         table.add_column(heading, justify="right")
     for component in info.components.values():
         table.add_row(*_cells(component))
     console.print(table)
+
+
+def _table(console: Console) -> Table:
+    return Table(box=box.SIMPLE if console.is_terminal else None, pad_edge=False)
+
+
+def _text(value: Any) -> Text:
+    # Text, since a word such as [red] would be taken for markup.
+    return Text(f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value))
 
 
 def _cells(component: ComponentInfo) -> tuple[str, ...]:

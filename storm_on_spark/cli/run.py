@@ -7,6 +7,7 @@ import json as jsonlib
 import os
 import signal
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Iterator
@@ -23,9 +24,9 @@ from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.api.info import TopologyInfo
 from storm_on_spark.cli import options
 from storm_on_spark.cli.errors import DONE, STOPPED, exit_code, record, sentence, tell
-from storm_on_spark.cli.loader import Target, load
+from storm_on_spark.cli.loader import load
 from storm_on_spark.cli.progress import Progress
-from storm_on_spark.cli.report import document, print_summary
+from storm_on_spark.cli.report import document, print_result, print_summary
 from storm_on_spark.cli.terminal import answer_only, console, logs_to
 
 if TYPE_CHECKING:
@@ -59,7 +60,6 @@ class Outcome:
     name: str | None = None
     info: TopologyInfo | None = None
     error: BaseException | None = None
-    target: Target | None = None
     log: Path | None = None
     result: Any = None
     stopped: bool = False
@@ -113,7 +113,8 @@ def command(**given: Any) -> None:
     """Run a topology until all its spouts are exhausted, it fails, or Ctrl-C.
 
     The target is a Python file or a module with a `topology`, or a function `build(conf)` that returns
-    one. It may have its own `conf`, and a function `on_finish(info)` that prints or returns a result.
+    one. It may have its own `conf`, and a function `report(spark, checkpoint, info)` that is called at the
+    end and returns the result: a list of rows, for example.
 
     The first Ctrl-C stops the spouts, waits until nothing is pending, reports, and exits with 0. The second
     stops at once and exits with 130. Unless the configuration says otherwise, the first exception in a bolt
@@ -133,7 +134,6 @@ def run(request: Request, answer: TextIO) -> int:
     try:
         stopper.install()
         _run(request, outcome, stopper, screen)
-        _finish(outcome)
     except KeyboardInterrupt:
         outcome.stopped = True
     except Exception as error:
@@ -149,15 +149,16 @@ def run(request: Request, answer: TextIO) -> int:
 def _run(request: Request, outcome: Outcome, stopper: Stopper, screen: Console) -> None:
     from storm_on_spark.spark.compiled import compile_topology
 
-    target = outcome.target = load(request.target)
+    target = load(request.target)
     outcome.name = request.name or target.name
     conf = {Config.TOPOLOGY_FAIL_FAST: True, **options.conf_of(target, request.files, request.pairs)}
     checkpoint = request.checkpoint or conf.get(Config.TOPOLOGY_CHECKPOINT_DIR)
+    compiled = compile_topology(target.topology(conf), conf)
     if request.reset_checkpoint:
         _reset(checkpoint)
-    compiled = compile_topology(target.topology(conf), conf)
     with (
         Progress(screen, quiet=request.quiet) as progress,
+        _kept_or_temporary(checkpoint) as checkpoint,
         _session(request, conf, outcome, stopper, progress) as spark,
     ):
         progress.say(f"Starting {outcome.name} ...")
@@ -168,8 +169,18 @@ def _run(request: Request, outcome: Outcome, stopper: Stopper, screen: Console) 
             query.stop()
             outcome.info = query.status_info()
             outcome.error = query.failure
-    if stopper.count > 1:
-        outcome.stopped = True
+        outcome.stopped = stopper.count > 1
+        if target.report is not None and outcome.error is None and not outcome.stopped:
+            outcome.result = target.call(target.report, spark, checkpoint, outcome.info)
+
+
+@contextlib.contextmanager
+def _kept_or_temporary(checkpoint: str | None) -> Iterator[str]:
+    if checkpoint is not None:
+        yield checkpoint
+        return
+    with tempfile.TemporaryDirectory(prefix="storm-on-spark-", ignore_cleanup_errors=True) as folder:
+        yield folder
 
 
 @contextlib.contextmanager
@@ -233,23 +244,19 @@ def _reset(checkpoint: str | None) -> None:
     reset_checkpoint(checkpoint)
 
 
-def _finish(outcome: Outcome) -> None:
-    """Calls the module's hook after a run that did not fail."""
-    hook = outcome.target.on_finish if outcome.target is not None else None
-    if hook is not None and outcome.error is None and not outcome.stopped:
-        assert outcome.target is not None
-        outcome.result = outcome.target.call(hook, outcome.info)
-
-
 def _report(request: Request, outcome: Outcome, answer: TextIO) -> None:
     message = None if outcome.error is None else sentence(outcome.error)
     if outcome.stopped:
         message = message or "stopped at once by a second signal"
     if request.json:
-        result = outcome.result if isinstance(outcome.result, (dict, list)) else None
-        print(jsonlib.dumps(document(outcome.name, outcome.info, message, result), default=str), file=answer)
-    elif outcome.info is not None and not request.quiet:
-        print_summary(console(answer), outcome.info)
+        found = document(outcome.name, outcome.info, message, outcome.result)
+        print(jsonlib.dumps(found, default=str), file=answer)
+    else:
+        screen = console(answer)
+        if outcome.result is not None:
+            print_result(screen, outcome.result)
+        if outcome.info is not None and not request.quiet:
+            print_summary(screen, outcome.info)
     if outcome.error is not None:
         if outcome.log is not None:
             record(outcome.error, outcome.log)

@@ -112,9 +112,7 @@ def fetch(jars: JarSet, root: Path | None = None, *, now: float | None = None) -
         with contextlib.suppress(OSError):
             refused.touch()
             os.utime(refused, (now, now))
-        _log.warning(
-            "Spark runs without the jar of the %s, which can't be fetched here: %s.", jars.name, jars.without
-        )
+        _log.warning("Spark runs without the jar of the %s, which can't be fetched here: %s.", jars.name, jars.without)
         return None
     refused.unlink(missing_ok=True)
     return cached(jars, root)
@@ -205,9 +203,7 @@ def _run(command: list[str], product: Path) -> Path | None:
     except (OSError, subprocess.TimeoutExpired) as error:
         _log.debug("%s: %s", command[0], error)
         return None
-    _log.debug(
-        "%s: exit code %s: %s", command[0], done.returncode, done.stdout[-2000:].decode(errors="replace")
-    )
+    _log.debug("%s: exit code %s: %s", command[0], done.returncode, done.stdout[-2000:].decode(errors="replace"))
     return product if done.returncode == 0 and product.is_file() else None
 
 

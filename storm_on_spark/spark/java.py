@@ -78,18 +78,14 @@ def installed_javas(env: Mapping[str, str]) -> Iterator[Java]:
 
 def find_java(env: Mapping[str, str] | None = None) -> Java | None:
     """Returns the first supported installation, or None."""
-    return next(
-        (java for java in installed_javas(os.environ if env is None else env) if java.supported), None
-    )
+    return next((java for java in installed_javas(os.environ if env is None else env) if java.supported), None)
 
 
 def missing_sentence(env: Mapping[str, str] | None = None) -> str:
     """Returns the sentence for a machine without a supported Java: what was found and how to get one."""
     found = list(installed_javas(os.environ if env is None else env))
-    if found:
-        here = "only Java " + " and ".join(f"{java.major} ({java.home})" for java in found)
-    else:
-        here = "no Java"
+    versions = " and ".join(f"{java.major} ({java.home})" for java in found)
+    here = f"only Java {versions}" if found else "no Java"
     return (
         f"Spark needs Java 17 or 21 and there is {here} here: install one (Debian, Ubuntu: apt-get install "
         "openjdk-17-jre-headless; macOS: brew install openjdk@17) and put it on PATH or in JAVA_HOME."
@@ -120,9 +116,7 @@ def _major_of(home: Path) -> int | None:
     except OSError:
         pass
     try:
-        done = subprocess.run(
-            [str(binary), "-version"], capture_output=True, text=True, timeout=20, check=False
-        )
+        done = subprocess.run([str(binary), "-version"], capture_output=True, text=True, timeout=20, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return None
     return parse_major(done.stderr + done.stdout)

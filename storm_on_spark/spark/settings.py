@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 BARE_FS_KEY = "spark.hadoop.fs.file.impl"
 BARE_FS_CLASS = "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"
 FILE_MANAGER_KEY = "spark.sql.streaming.checkpointFileManagerClass"
-FILE_MANAGER_CLASS = (
-    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-)
+FILE_MANAGER_CLASS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 STACK_SIZE = "-Xss8m"
 
 _LEAST_STACK_BYTES = 4 << 20
@@ -131,9 +129,7 @@ def check_session(spark: SparkSession) -> tuple[str, ...]:
     for setting in STATIC_SETTINGS:
         value = _conf(spark, setting.key)
         if value != setting.value and not (value is None and setting.is_default):
-            found.append(
-                f"The session has {setting.key}={value}: {setting.why}. Start it with {setting.value}."
-            )
+            found.append(f"The session has {setting.key}={value}: {setting.why}. Start it with {setting.value}.")
     master = spark.sparkContext.master or ""
     if single_attempt(master):
         found.append(

@@ -80,9 +80,7 @@ def test_reset_checkpoint_needs_a_checkpoint(module: Write) -> None:
 def test_reset_checkpoint_leaves_a_folder_of_something_else_alone(module: Write, tmp_path: Path) -> None:
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "me.png").write_bytes(b"png")
-    done = invoke(
-        "run", module("topology = make()"), "--reset-checkpoint", "--checkpoint", tmp_path / "photos"
-    )
+    done = invoke("run", module("topology = make()"), "--reset-checkpoint", "--checkpoint", tmp_path / "photos")
     assert done.exit_code == 2
     assert (tmp_path / "photos" / "me.png").exists()
 

@@ -49,13 +49,13 @@ def test_a_module_beside_the_file_can_be_imported(module: Write, tmp_path: Path)
     assert load(str(file)).module.answer == 42
 
 
-def test_conf_and_on_finish_are_optional(module: Write) -> None:
+def test_conf_and_report_are_optional(module: Write) -> None:
     bare = load(str(module("topology = make()")))
     assert bare.conf == {}
-    assert bare.on_finish is None
-    full = load(str(module("topology = make()\nconf = {'a': 1}\ndef on_finish(info): pass", "full.py")))
+    assert bare.report is None
+    full = load(str(module("topology = make()\nconf = {'a': 1}\ndef report(spark, checkpoint, info): pass", "full.py")))
     assert full.conf == {"a": 1}
-    assert full.on_finish is not None
+    assert full.report is not None
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,231 @@
+"""`storm-spark run` as a user calls it: a process with a terminal, an exit code and signals."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+import pytest
+
+TOPOLOGY = """
+import time
+from storm_on_spark import BaseBasicBolt, BaseRichSpout, Fields, TopologyBuilder
+
+print("imported")
+
+class Numbers(BaseRichSpout):
+    def open(self, conf, context, collector):
+        self.collector, self.next, self.last = collector, 1, conf.get("numbers.last")
+        print("spout opened", flush=True)
+
+    def next_tuple(self):
+        if not self.exhausted():
+            self.collector.emit([self.next], message_id=self.next)
+            self.next += 1
+            time.sleep(0.001)
+
+    def exhausted(self):
+        return self.last is not None and self.next > self.last
+
+    def declare_output_fields(self, declarer):
+        declarer.declare(Fields("number"))
+
+class Sum(BaseBasicBolt):
+    def prepare(self, conf, context):
+        self.sum, self.bad = 0, conf.get("sum.bad")
+
+    def execute(self, tup, collector):
+        self.sum += tup["number"]
+        if tup["number"] == 7:
+            print("a bolt says seven")
+        if tup["number"] == self.bad:
+            raise ValueError(f"can't add {self.bad}")
+
+def build(conf):
+    builder = TopologyBuilder()
+    builder.set_spout("numbers", Numbers())
+    builder.set_bolt("sum", Sum()).global_grouping("numbers")
+    return builder.create_topology()
+
+def report(spark, checkpoint, info):
+    print("finished", spark.range(3).count(), info.acked)
+    return [{"sum": "of [numbers]", "acked": info.acked}]
+"""
+
+
+@dataclass
+class Run:
+    """A `storm-spark run` under way."""
+
+    process: subprocess.Popen[str]
+    lines: list[str] = field(default_factory=list)
+    """Standard error so far."""
+    ended: bool = False
+
+    def wait_for(self, condition: Callable[[str], bool], seconds: float = 120) -> None:
+        deadline = time.monotonic() + seconds
+        while not any(condition(line) for line in self.lines):
+            assert time.monotonic() < deadline, self.lines
+            assert self.process.poll() is None, self.lines
+            time.sleep(0.05)
+
+    def finish(self, seconds: float = 180) -> tuple[int, str, str]:
+        """Returns exit code, standard output and standard error."""
+        assert self.process.stdout is not None
+        watchdog = threading.Timer(seconds, self.process.kill)
+        watchdog.start()
+        try:
+            out = self.process.stdout.read()
+            code = self.process.wait()
+        finally:
+            watchdog.cancel()
+        self.reader.join(10)
+        return code, out, "".join(self.lines)
+
+    def __post_init__(self) -> None:
+        self.reader = threading.Thread(target=self._read)
+        self.reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        self.lines.extend(iter(self.process.stderr.readline, ""))
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Run]]:
+    """Starts a run in a folder and with temporary files of its own, and checks that nothing of it is left."""
+    scratch, home = tmp_path / "tmp", tmp_path / "home"
+    scratch.mkdir()
+    (tmp_path / "user_numbers.py").write_text(TOPOLOGY)
+    runs: list[Run] = []
+
+    def go(*arguments: object, target: str = "user_numbers.py") -> Run:
+        env = {
+            **os.environ,
+            "TMPDIR": str(scratch),
+            "XDG_STATE_HOME": str(home),
+            "PYTHONUNBUFFERED": "1",
+            "MARKER_OF_THIS_TEST": str(tmp_path),
+        }
+        command = [sys.executable, "-m", "storm_on_spark.cli", "run", target, *map(str, arguments)]
+        process = subprocess.Popen(
+            command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        runs.append(Run(process))
+        return runs[-1]
+
+    yield go
+    for run in runs:
+        if run.process.poll() is None:
+            run.process.kill()
+            run.finish()
+        for stream in (run.process.stdout, run.process.stderr):
+            assert stream is not None
+            stream.close()
+    deadline = time.monotonic() + 20
+    while left := _processes_with(str(tmp_path)):
+        assert time.monotonic() < deadline, f"left running: {left}"
+        time.sleep(0.1)
+    assert [path.name for path in scratch.iterdir() if not path.name.startswith("hsperfdata")] == []
+
+
+def _processes_with(marker: str) -> list[str]:
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get("MARKER_OF_THIS_TEST") == marker:
+                found.append(" ".join(process.cmdline())[:200])
+        except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
+            continue
+    return found
+
+
+def _emitted(line: str) -> bool:
+    found = re.search(r"emitted ([\d,]+)", line)
+    return found is not None and found[1] != "0"
+
+
+def test_a_run_prints_one_document_and_goes_on_from_its_checkpoint(start: Callable[..., Run], tmp_path: Path) -> None:
+    options = ("--json", "--quiet", "-c", "numbers.last=200", "--checkpoint", tmp_path / "state")
+    code, out, err = start(*options).finish()
+    assert code == 0, err
+    document = json.loads(out)
+    assert document["topology"] == "user-numbers"
+    assert (document["emitted"], document["acked"], document["failed"], document["pending"]) == (200, 200, 0, 0)
+    assert set(document["complete_latency_ms"]) == {"p50", "p95", "p99"}
+    assert document["components"]["sum"]["executed"] == 200
+    assert set(document["components"]["sum"]) == {
+        "executed",
+        "emitted",
+        "acked",
+        "failed",
+        "execute_latency_ms",
+    }
+    assert document["error"] is None
+    assert document["result"] == [{"sum": "of [numbers]", "acked": 200}]
+    # What users print is there, whichever process printed it; what Java prints is not.
+    assert set(err.splitlines()) == {"imported", "spout opened", "a bolt says seven", "finished 3 200"}
+
+    code, out, err = start(*options, "--name", "another").finish()
+    assert code == 2, err
+    assert "belongs to topology 'user-numbers'" in err or 'belongs to topology "user-numbers"' in err
+    assert json.loads(out)["error"] in err
+
+    code, out, err = start(*options, "--name", "another", "--reset-checkpoint").finish()
+    assert (code, json.loads(out)["emitted"]) == (0, 200), err
+
+
+def test_an_exception_in_a_bolt_is_one_sentence_and_the_log_has_the_rest(start: Callable[..., Run]) -> None:
+    code, out, err = start("-c", "sum.bad=50", "--json").finish()
+    assert code == 1, err
+    assert "Traceback" not in err
+    assert "\tat " not in err
+    sentence = next(line for line in err.splitlines() if line.startswith("Error: "))
+    assert 'component "sum"' in sentence
+    assert "ValueError: can't add 50" in sentence
+    assert "ValueError: can't add 50" in json.loads(out)["error"]
+    log = Path(err.partition("Details are in ")[2].splitlines()[0])
+    assert 'raise ValueError(f"can\'t add {self.bad}")' in log.read_text()
+
+
+def test_the_first_signal_drains_and_reports(start: Callable[..., Run]) -> None:
+    run = start()
+    run.wait_for(_emitted)
+    run.process.send_signal(signal.SIGTERM)
+    code, out, err = run.finish()
+    assert code == 0, err
+    assert "finished 3 " in out
+    assert "of [numbers]" in out
+    assert ", 0 pending" in out
+    assert "Draining" in err
+
+
+def test_the_second_signal_stops_at_once(start: Callable[..., Run]) -> None:
+    run = start("--json")
+    run.wait_for(_emitted)
+    run.process.send_signal(signal.SIGINT)
+    run.wait_for(lambda line: "Draining" in line)
+    asked = time.monotonic()
+    run.process.send_signal(signal.SIGINT)
+    code, out, err = run.finish()
+    assert code == 130, err
+    assert time.monotonic() - asked < 15
+    assert "finished" not in out
+    assert "stopped at once" in json.loads(out)["error"]
+
+
+def test_seconds_end_an_endless_run(start: Callable[..., Run]) -> None:
+    code, out, err = start("--seconds", "1", "--json").finish()
+    assert code == 0, err
+    document = json.loads(out)
+    assert document["acked"] == document["emitted"] > 0

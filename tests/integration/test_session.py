@@ -1,0 +1,112 @@
+"""Sessions: what they print, what they leave, and what a session that a user brings lacks."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def run_python(code: str, tmp_path: Path, **environment: str) -> tuple[str, str]:
+    """Runs `code` in a process with a home and temporary folder of its own; returns what it printed."""
+    scratch = tmp_path / "tmp"
+    scratch.mkdir(exist_ok=True)
+    env = {**os.environ, "TMPDIR": str(scratch), "XDG_STATE_HOME": str(tmp_path / "state"), **environment}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=200, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    left = [path.name for path in scratch.iterdir() if not path.name.startswith("hsperfdata")]
+    assert left == []
+    return done.stdout, done.stderr
+
+
+_PRINTING_JOB = """
+def work(batches):
+    for batch in batches:
+        print("worker says", batch.num_rows)
+        yield batch
+assert spark.range(10).repartition(1).mapInArrow(work, "id long").count() == 10
+"""
+
+
+@pytest.mark.parametrize("master", ["local", "local-cluster[1,1,1024]"])
+def test_a_session_starts_and_stops_without_a_trace(tmp_path: Path, master: str) -> None:
+    code = f"""
+import os, threading, psutil
+from storm_on_spark.spark.session import check_session, local_session, log_file, stop_session
+names = ("SPARK_HOME", "SPARK_LOCAL_IP", "SPARK_LOCAL_DIRS", "PYSPARK_PYTHON", "JAVA_HOME", "PYSPARK_UDS_MODE")
+before = [os.environ.get(name) for name in names]
+spark = local_session({master!r})
+assert check_session(spark) == (), check_session(spark)
+assert [os.environ.get(name) for name in names] == before
+assert log_file(spark) == log_file() and log_file().exists()
+{_PRINTING_JOB}
+stop_session(spark)
+assert not psutil.Process().children(recursive=True)
+assert [t.name for t in threading.enumerate() if not t.daemon] == ["MainThread"]
+spark = local_session("local[1]")   # a JVM anew, with settings of its own
+assert spark.sparkContext.master == "local[1,4]"
+assert spark.range(3).count() == 3
+"""  # ... and this one is ended by the end of the process
+    out, err = run_python(code, tmp_path)
+    assert out == ""
+    # Executors of a local-cluster write what workers print into files of their own.
+    assert err == ("" if "cluster" in master else "worker says 10\n")
+    logs = list((tmp_path / "state" / "storm-on-spark" / "logs").iterdir())
+    assert logs
+    assert all(path.stat().st_mode & 0o077 == 0 for path in logs)
+
+
+def test_what_a_users_session_lacks_is_said_and_its_settings_are_put_back(tmp_path: Path) -> None:
+    code = """
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+from storm_on_spark.spark.session import check_session, local_session, settings_applied, stop_session
+assert local_session() is spark
+before = spark.conf.get("spark.sql.adaptive.enabled")
+with settings_applied(spark, {"spark.sql.shuffle.partitions": "3"}):
+    assert spark.conf.get("spark.sql.adaptive.enabled") == "false"
+    assert spark.conf.get("spark.sql.shuffle.partitions") == "3"
+assert spark.conf.get("spark.sql.adaptive.enabled") == before
+for sentence in check_session(spark):
+    print(sentence)
+stop_session(spark)
+"""
+    out, _ = run_python(code, tmp_path)
+    assert "local[1], which tries each task once" in out
+    assert "small thread stack" in out
+    assert all(line.endswith(".") for line in out.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("'locl[2]'", "Could not parse Master URL"),
+        ("'local[1]', {'spark.driver.memory': '1x'}", "Invalid maximum heap size: -Xmx1x"),
+        ("'local[1]', {'spark.driver.port': port, 'spark.port.maxRetries': '0'}", "Address already in use"),
+    ],
+)
+def test_a_session_that_does_not_start_says_why_and_leaves_nothing(
+    tmp_path: Path, arguments: str, message: str
+) -> None:
+    code = f"""
+import psutil, socket
+from storm_on_spark import SetupError
+from storm_on_spark.spark.session import local_session
+taken = socket.create_server(("127.0.0.1", 0))
+port = str(taken.getsockname()[1])
+try:
+    local_session({arguments})
+except SetupError as error:
+    print(error)
+assert not psutil.Process().children(recursive=True)
+"""
+    out, err = run_python(code, tmp_path)
+    assert out.startswith("Spark does not start: ")
+    assert message in out
+    assert str(tmp_path / "state") in out
+    assert err == ""
