@@ -198,7 +198,19 @@ _live = threading.local()
 
 def _alive(index: int) -> object:
     objects: tuple[object, ...] = getattr(_live, "objects", ())
-    return objects[index] if index < len(objects) else "<not part of the state>"
+    return objects[index] if index < len(objects) else _NotHere()
+
+
+class _NotHere:
+    """Stands for the bolt or its collector, and for their methods, where a snapshot is only read."""
+
+    def __getattr__(self, name: str) -> _NotHere:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self
+
+    def __repr__(self) -> str:
+        return "<not part of the state>"
 
 
 def _slots(cls: type) -> frozenset[str]:

@@ -1,0 +1,126 @@
+"""What the tests of the runtime share: a compiled topology, its workers, and inputs made by hand."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from storm_on_spark.api import BaseBasicBolt, BaseRichSpout, Fields, TopologyBuilder
+from storm_on_spark.api.config import effective_conf
+from storm_on_spark.api.context import TopologyContext
+from storm_on_spark.api.tuple import Delivery
+from storm_on_spark.plan.compile import compile_plan
+from storm_on_spark.plan.placement import with_partitions
+from storm_on_spark.runtime.bolt_task import BoltTask, Input
+from storm_on_spark.runtime.ids import EdgeIds
+from storm_on_spark.runtime.output import Sealed
+from storm_on_spark.runtime.spec import make_spec
+from storm_on_spark.runtime.worker import Worker
+
+_starts = itertools.count()
+
+
+def make_worker(builder: TopologyBuilder, conf: Mapping[str, Any] | None = None, partitions: int = 2) -> Worker:
+    """A fresh Python worker of a topology."""
+    plan = with_partitions(compile_plan(builder.create_topology(), effective_conf(conf or {})), partitions)
+    return Worker(make_spec(plan, "test", "test-1", f"start-{next(_starts)}", ()))
+
+
+class Source(BaseRichSpout):
+    """Declares streams and emits nothing: tests make the tuples themselves."""
+
+    def __init__(self, **streams: Sequence[str]) -> None:
+        self.streams = streams
+
+    def next_tuple(self) -> None:
+        """Emits nothing."""
+
+    def declare_output_fields(self, declarer) -> None:
+        for stream, fields in (self.streams or {"default": ["value"]}).items():
+            declarer.declare_stream(stream, Fields(*fields))
+
+
+class Nothing(BaseBasicBolt):
+    """Takes tuples and forgets them."""
+
+    def execute(self, tup, collector) -> None:
+        """Does nothing."""
+
+
+def solo(
+    bolt: Any,
+    fields: Sequence[str] = ("value",),
+    *,
+    readers: int = 1,
+    conf: Mapping[str, Any] | None = None,
+    stateless: bool = False,
+) -> BoltTask:
+    """A prepared task of a bolt that reads one stream, with `readers` tasks that read all its streams by shuffle."""
+    builder = TopologyBuilder()
+    builder.set_spout("source", Source(default=fields))
+    builder.set_bolt("bolt", bolt).global_grouping("source")
+    topology = builder.create_topology()
+    reader = builder.set_bolt("reader", Nothing(), readers)
+    for stream, spec in topology["bolt"].streams.items():
+        (reader.direct_grouping if spec.direct else reader.shuffle_grouping)("bolt", stream=stream)
+    if not topology["bolt"].streams:
+        reader.global_grouping("source")
+    worker = make_worker(builder, conf)
+    task = worker.wiring.plan.components["bolt"].tasks[0]
+    conf = worker.wiring.conf("bolt")
+    return BoltTask(
+        worker.wiring,
+        worker.spec.instance("bolt"),
+        worker.context(task),
+        stateless=stateless,
+        fail_fast=bool(conf.get("topology.fail.fast")),
+    )
+
+
+def rows(
+    values: Sequence[Sequence[Any]], roots: Any = None, edges: Any = None, fields: Sequence[str] = ("value",)
+) -> Input:
+    """Tuples that came together from `source`, by default anchored to nothing."""
+    if roots is not None and not isinstance(roots, list):
+        roots = np.array(roots, np.uint64)
+    if edges is not None:
+        edges = np.array(edges, np.uint64)
+    delivery = Delivery("source", "default", 99, Fields(*fields), roots, edges)
+    return Input(delivery, [tuple(v) for v in values], len(values))
+
+
+def batch_input(batch: pa.RecordBatch, roots: Any = None, edges: Any = None) -> Input:
+    """A record batch from `source`."""
+    return rows([()] * batch.num_rows, roots, edges, batch.schema.names)._replace(rows=batch)
+
+
+def anchored(values: Sequence[Any], first_root: int = 1) -> Input:
+    """One-value tuples, each with a root and an edge of its own."""
+    count = len(values)
+    roots = np.arange(first_root, first_root + count, dtype=np.uint64)
+    return rows([(v,) for v in values], roots, EdgeIds("input", first_root).take(count))
+
+
+def ids(*seed: Any) -> EdgeIds:
+    """Where an execution's edge ids come from."""
+    return EdgeIds("test", *seed)
+
+
+def emitted(sealed: Sequence[Sealed]) -> list[tuple[Any, ...]]:
+    """The values in boxes, in the order of boxes."""
+    found: list[tuple[Any, ...]] = []
+    for part in sealed:
+        if isinstance(part.values, pa.RecordBatch):
+            found += [tuple(row.values()) for row in part.values.to_pylist()]
+        else:
+            found += part.values
+    return found
+
+
+def context_of(worker: Worker, task: int) -> TopologyContext:
+    """A task's context."""
+    return worker.context(task)
