@@ -1,0 +1,151 @@
+"""The test kit on real Spark: what it captures, and that its faults happen."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from topologies.kit import FailTwice, Switch, word_count
+
+from storm_on_spark import Config, InvalidTopologyError, TopologyBuilder, TopologyFailedError
+from storm_on_spark.testing import (
+    CRASH,
+    EOF,
+    GATE,
+    CaptureBolt,
+    ListSpout,
+    On,
+    crashes,
+    kill_python_worker,
+    kill_spout_host,
+    python_workers,
+    run_topology,
+    running_topology,
+    spout_hosts,
+)
+
+pytestmark = pytest.mark.usefixtures("nothing_left_behind")
+
+
+def finals(captured: Any) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for word, count in captured.values("count"):
+        found[word] = max(count, found.get(word, 0))
+    return found
+
+
+def test_a_run_captures_tuples_acks_and_counters_of_every_component(spark_session: Any) -> None:
+    lines = ["to be", "or not", "to be"]
+    captured = run_topology(word_count(), {"lines": lines}, spark=spark_session)
+    assert captured.values("lines") == [(line,) for line in lines]
+    assert Counter(captured.values("split")) == Counter((word,) for word in " ".join(lines).split())
+    assert finals(captured) == Counter(" ".join(lines).split())
+    assert {tup.task for tup in captured.tuples if tup.component == "count"} <= {1, 2}
+    assert sorted(captured.acked()) == sorted(captured.acked("lines")) == [0, 1, 2]
+    assert captured.failed() == []
+    assert captured.errors == []
+    assert sorted(captured.info.components) == ["count", "lines", "split"]
+    assert (captured.info.status, captured.info.emitted, captured.info.acked) == ("COMPLETED", 3, 3)
+
+
+def test_inputs_must_name_a_spout(spark_session: Any) -> None:
+    with pytest.raises(InvalidTopologyError, match='inputs are for spouts, but "count" is a bolt'):
+        run_topology(word_count(), {"count": []}, spark=spark_session)
+
+
+def test_named_streams_and_several_tasks_are_replaced_too(spark_session: Any) -> None:
+    builder = TopologyBuilder()
+    builder.set_spout("lines", ListSpout([], "line", streams={"side": ["a", "b"]}), 2)
+    capture = CaptureBolt()
+    builder.set_bolt("seen", capture, 2).shuffle_grouping("lines").shuffle_grouping("lines", stream="side")
+    items = ["one", On("side", [1, 2]), "two", On("side", [3, 4])]
+    captured = run_topology(builder.create_topology(), {"lines": items}, spark=spark_session)
+    assert sorted(captured.values("lines")) == [("one",), ("two",)]
+    assert sorted(captured.values("lines", "side")) == [(1, 2), (3, 4)]
+    assert len(captured.acked()) == 4
+    assert Counter(tup.values for tup in capture.captured()) == Counter(tup.values for tup in captured.tuples)
+
+
+def test_direct_emits_are_captured(spark_session: Any) -> None:
+    builder = TopologyBuilder()
+    builder.set_spout("numbers", ListSpout(range(6), "number"))
+    builder.set_bolt("switch", Switch()).shuffle_grouping("numbers")
+    seen = CaptureBolt()
+    builder.set_bolt("worker", seen, 2).direct_grouping("switch", "jobs")
+    captured = run_topology(builder.create_topology(), spark=spark_session)
+    assert sorted(captured.values("switch", "jobs")) == [(number,) for number in range(6)]
+    assert sorted(tup.values for tup in seen.captured()) == [(number,) for number in range(6)]
+
+
+def test_failed_items_are_replayed_until_they_are_through(spark_session: Any) -> None:
+    builder = TopologyBuilder()
+    builder.set_spout("words", ListSpout(["a", "b", "c"], "word"))
+    builder.set_bolt("fail", FailTwice()).fields_grouping("words", "word")
+    captured = run_topology(builder.create_topology(), spark=spark_session)
+    assert Counter(captured.failed()) == {0: 2, 1: 2, 2: 2}
+    assert sorted(captured.acked()) == [0, 1, 2]
+    assert Counter(captured.values("words")) == {("a",): 3, ("b",): 3, ("c",): 3}
+
+
+def test_a_topology_goes_on_behind_an_eof(spark_session: Any, tmp_path: Path) -> None:
+    conf = {Config.TOPOLOGY_CHECKPOINT_DIR: str(tmp_path)}
+    topology = word_count(["a", "a", EOF(), "a"])
+    first = run_topology(topology, conf=conf, spark=spark_session)
+    assert finals(first) == {"a": 2}
+    second = run_topology(topology, conf=conf, spark=spark_session)
+    assert (second.values("lines"), finals(second)) == ([("a",)], {"a": 3})
+
+
+def test_a_crash_of_the_spout_costs_nothing_but_a_restart(spark_session: Any) -> None:
+    lines = [f"a {number % 3}" for number in range(40)]
+    items = [*lines[:15], CRASH(), *lines[15:], CRASH()]
+    with pytest.raises(TopologyFailedError, match=r"a spout host .* ended unexpectedly: signal 9"):
+        run_topology(word_count(), {"lines": items}, spark=spark_session)
+    captured = run_topology(word_count(), {"lines": items}, spark=spark_session, restarts=2)
+    assert finals(captured) == Counter(" ".join(lines).split())
+    assert set(captured.acked()) == set(range(40))
+    assert captured.failed() == []
+
+
+def test_a_crash_of_a_worker_costs_nothing_at_all(spark_session: Any, tmp_path: Path) -> None:
+    marker = tmp_path / "crashed"
+    conf = {"count.marker": str(marker)}
+    lines = ["a b", "a boom", "c a boom"]
+    captured = run_topology(word_count(), {"lines": lines}, conf, spark=spark_session)
+    assert crashes(marker) == 1
+    assert finals(captured) == Counter(" ".join(lines).split())
+    assert sorted(captured.acked()) == [0, 1, 2]
+
+
+def test_workers_and_spout_hosts_are_found_and_killed(spark_session: Any, tmp_path: Path) -> None:
+    lines = [f"line {number}" for number in range(20)]
+    items = [*lines[:10], GATE("worker"), *lines[10:], GATE("host")]
+    conf = {Config.TOPOLOGY_CHECKPOINT_DIR: str(tmp_path)}
+    assert spout_hosts() == []
+    with running_topology(word_count(), {"lines": items}, conf, spark=spark_session) as running:
+        running.wait_until(lambda captured: len(captured.acks) == 10)
+        assert len(spout_hosts()) == 1
+        for pid in python_workers():
+            assert pid != os.getpid()
+        killed = kill_python_worker()
+        assert killed not in python_workers()
+        running.open_gate("worker")
+        captured = running.wait_until(lambda captured: len(captured.acks) == 20)
+        assert finals(captured) == Counter(" ".join(lines).split())
+        kill_spout_host()
+        with pytest.raises(TopologyFailedError, match="ended unexpectedly: signal 9"):
+            running.await_completion()
+        assert running.captured().info.status == "FAILED"
+
+
+def test_waiting_has_an_end_that_says_what_was_there(spark_session: Any) -> None:
+    with running_topology(word_count(), {"lines": ["a", GATE("never")]}, spark=spark_session) as running:
+        running.wait_until(lambda captured: len(captured.acks) == 1)
+        with pytest.raises(TimeoutError, match=r"not within 0.2 s: ACTIVE, emitted 1, acked 1, failed 0, pending 0"):
+            running.wait_until(lambda captured: False, timeout=0.2)
+        with pytest.raises(TimeoutError, match=r"did not complete within 0.2 s"):
+            running.await_completion(timeout=0.2)
+        assert not running.query.isActive
