@@ -56,11 +56,16 @@ def _in_turn(router: Router, batch: pa.RecordBatch) -> Iterator[Share]:
         yield boxes[(first + shift) % count], np.arange(shift, batch.num_rows, count)
 
 
-def _by_field(router: Router, batch: pa.RecordBatch) -> Iterator[Share]:
+def _by_field(router: Router, batch: pa.RecordBatch) -> Iterable[Share]:
     # Each distinct value is hashed once; the rest is arithmetic on dictionary codes.
     position = router.positions()[0]
     column = batch.column(position)
-    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode(null_encoding="encode")
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()  # nulls may be among its indices or among its values
+    try:
+        encoded = column.dictionary_encode(null_encoding="encode")
+    except pa.ArrowNotImplementedError:
+        return _by_row(router, batch)  # lists and the like: whether they can be grouped by is for the hash to say
     row = [None] * batch.num_columns
     owner = np.empty(len(encoded.dictionary), dtype=np.int64)
     for code, value in enumerate(encoded.dictionary.to_pylist()):
@@ -69,8 +74,7 @@ def _by_field(router: Router, batch: pa.RecordBatch) -> Iterator[Share]:
     targets = owner[encoded.indices.to_numpy(zero_copy_only=False)]
     order = np.argsort(targets, kind="stable")
     bounds = np.searchsorted(targets[order], np.arange(len(router.boxes) + 1))
-    for index, box in enumerate(router.boxes):
-        yield box, order[bounds[index] : bounds[index + 1]]
+    return [(box, order[bounds[index] : bounds[index + 1]]) for index, box in enumerate(router.boxes)]
 
 
 def _by_row(router: Router, batch: pa.RecordBatch) -> Iterator[Share]:

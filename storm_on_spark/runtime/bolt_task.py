@@ -195,7 +195,8 @@ class BoltTask:
                 self.instance.pre_commit(batch)
             except Exception as error:
                 raise self._wrap("pre_commit", error) from error
-        ledger.failed += poisoned
+        # A row of a batch may have been failed more than once.
+        ledger.failed = list(dict.fromkeys([*ledger.failed, *poisoned]))
         result.errors += [ComponentError(self.component, self.task, "report_error", text, "") for text in ledger.errors]
         result.emitted = self._output.count()
         result.folds, result.acked = self._settle(ledger, roots, edges)

@@ -80,7 +80,7 @@ class _Collector:
         ledger, delivery = self.ledger, tup._delivery
         if delivery.epoch is ledger.epoch:
             (ledger.acked if acked else ledger.failed).append(delivery.offset + tup._position)
-        elif tup._roots:
+        else:
             (ledger.acked_held if acked else ledger.failed_held).append((tup._roots, tup._edge))
         for hook in self.hooks:
             if acked:
@@ -169,7 +169,8 @@ class BatchCollector(_Collector, BatchOutputCollector):
         self._output.emit_batch(stream, batch, np.where(anchors >= 0, anchors + self.offset, UNANCHORED))
 
     def fail(self, rows: Any) -> None:
-        wrong = [row for row in np.asarray(rows, dtype=np.int64).tolist() if not 0 <= row < self.rows]
+        failed = np.asarray(rows, dtype=np.int64).tolist()
+        wrong = [row for row in failed if not 0 <= row < self.rows]
         if wrong:
             raise TupleError(f"fail names row {wrong[0]} of an input batch of {self.rows} rows")
-        self.ledger.failed.extend((np.asarray(rows, dtype=np.int64) + self.offset).tolist())
+        self.ledger.failed += [row + self.offset for row in failed]

@@ -8,6 +8,7 @@ drawn for all tuples at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -150,12 +151,21 @@ class TaskOutput:
         out = self._streams.get(stream)
         if out is None or out.arity != batch.num_columns or out.info.direct:
             raise self.refusal(stream, [None] * batch.num_columns, direct=False)
-        for router in out.routers:
-            for box, rows in split_batch(router, batch):
-                if rows is None:
-                    box.batches.append((batch, anchors))
-                elif len(rows):
-                    box.batches.append((batch.take(pa.array(rows)), anchors[rows]))
+        if batch.schema.names != list(out.info.fields):
+            names, fields = (", ".join(f'"{name}"' for name in part) for part in (batch.schema.names, out.info.fields))
+            raise TupleError(
+                f'"{self.component}" (task {self.task}) emitted a batch of columns {names}, not {fields}, '
+                f'on stream "{stream}"; rename or select its columns'
+            )
+        if batch.num_rows == 0:
+            return
+        # Every subscription chooses before any box is touched, for a choice may raise.
+        shares = [share for router in out.routers for share in split_batch(router, batch)]
+        for box, rows in shares:
+            if rows is None:
+                box.batches.append((batch, anchors))
+            elif len(rows):
+                box.batches.append((batch.take(pa.array(rows)), anchors[rows]))
         self.emitted[stream] = self.emitted.get(stream, 0) + batch.num_rows
 
     def check(self, stream: str, values: Sequence[Any], *, direct: bool) -> None:
@@ -227,10 +237,9 @@ class TaskOutput:
                     box.anchors.clear()
                     roots = resolve(anchors, input_roots)
                     yield Sealed(box, values, roots, None if roots is None else ids.take(len(values)))
-                if box.batches:
-                    batches, box.batches = box.batches, []
-                    batch = batches[0][0] if len(batches) == 1 else _concat([part for part, _ in batches])
-                    roots = resolve(np.concatenate([anchors for _, anchors in batches]), input_roots)
+                batches, box.batches = box.batches, []
+                for batch, positions in _joined(batches):
+                    roots = resolve(positions, input_roots)
                     yield Sealed(box, batch, roots, None if roots is None else ids.take(batch.num_rows))
 
 
@@ -296,9 +305,17 @@ def _make_emit(output: TaskOutput, out: _StreamOutput) -> Emit:
     return emit
 
 
-def _concat(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    table = pa.Table.from_batches(batches).combine_chunks()
-    return table.to_batches()[0] if table.num_rows else batches[0]
+def _joined(
+    batches: Sequence[tuple[pa.RecordBatch, NDArray[np.int64]]],
+) -> Iterator[tuple[pa.RecordBatch, NDArray[np.int64]]]:
+    """Yields neighbours as one batch each, as far as their types agree and Arrow can hold them in one."""
+    for _, group in groupby(batches, key=lambda item: item[0].schema):
+        parts = list(group)
+        positions = np.concatenate([anchors for _, anchors in parts])
+        done = 0
+        for batch in pa.Table.from_batches([part for part, _ in parts]).combine_chunks().to_batches():
+            yield batch, positions[done : done + batch.num_rows]
+            done += batch.num_rows
 
 
 def resolve(anchors: Sequence[Anchor] | NDArray[np.int64], roots: U64Array | list[Any]) -> U64Array | list[Any] | None:

@@ -1,0 +1,492 @@
+"""Executing a micro-batch: acks, fails, anchors and what is told to the acker."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from stormtest import anchored, batch_input, emitted, ids, rows, solo
+
+from storm_on_spark.api import (
+    BaseBasicBolt,
+    BaseRichBolt,
+    BatchBolt,
+    FailedException,
+    Fields,
+    ReportedFailedException,
+)
+from storm_on_spark.api.errors import ComponentError, TupleError
+from storm_on_spark.api.hooks import BaseTaskHook
+from storm_on_spark.runtime.acker import FAIL, RESET
+from storm_on_spark.runtime.bolt_task import BoltTask, Execution
+from storm_on_spark.runtime.stage import encode_sealed
+
+
+class Bolt(BaseRichBolt):
+    """A rich bolt whose `execute` each test writes itself."""
+
+    def prepare(self, conf, context, collector):
+        self.collector, self.held = collector, []
+
+    def execute(self, tup):
+        self.run(tup)
+
+    def declare_output_fields(self, declarer):
+        declarer.declare(Fields("value"))
+
+
+def marks(execution: Execution) -> dict[tuple[int, int], int]:
+    """What an execution says of each root: XOR by (root, mark)."""
+    found: dict[tuple[int, int], int] = {}
+    for fold in execution.folds:
+        assert len(fold.roots) == len(fold.xors) == len(fold.marks) > 0
+        for root, xor, mark in zip(fold.roots.tolist(), fold.xors.tolist(), fold.marks.tolist(), strict=True):
+            found[root, mark] = found.get((root, mark), 0) ^ xor
+    return found
+
+
+def run(bolt: type[BaseRichBolt], *inputs: Any, **options: Any) -> Execution:
+    return solo(bolt(), **options).execute(inputs, ids(), 1)
+
+
+def edges_out(execution: Execution) -> list[int]:
+    return [edge for sealed in execution.sealed if sealed.edges is not None for edge in sealed.edges.tolist()]
+
+
+def roots_out(execution: Execution) -> list[Any]:
+    found: list[Any] = []
+    for sealed in execution.sealed:
+        found += [0] * len(sealed.values) if sealed.roots is None else list(sealed.roots)
+    return [root if isinstance(root, tuple) else int(root) for root in found]
+
+
+# --- rich bolts ---------------------------------------------------------------------------------------------------
+
+
+def test_ack_says_the_edge_and_emits_say_theirs() -> None:
+    class Pass(Bolt):
+        def run(self, tup):
+            self.collector.emit([tup[0] + 1], anchors=tup)
+            self.collector.ack(tup)
+
+    execution = run(Pass, rows([(1,), (2,)], [10, 20], [5, 6]))
+    new = edges_out(execution)
+    assert marks(execution) == {(10, 0): 5 ^ new[0], (20, 0): 6 ^ new[1]}
+    assert emitted(execution.sealed) == [(2,), (3,)]
+    assert roots_out(execution) == [10, 20]
+    assert (execution.executed, execution.acked, execution.failed) == (2, 2, 0)
+    assert execution.emitted == {"default": 2}
+
+
+def test_a_tuple_that_is_neither_acked_nor_failed_says_nothing() -> None:
+    class Forget(Bolt):
+        def run(self, tup):
+            self.collector.emit([0])
+
+    execution = run(Forget, anchored([1, 2]))
+    assert marks(execution) == {}
+    assert (execution.acked, execution.failed) == (0, 0)
+
+
+def test_fail_fails_every_root_of_the_tuple_and_settles_it() -> None:
+    class Fail(Bolt):
+        def run(self, tup):
+            self.collector.fail(tup)
+            self.collector.ack(tup)
+            self.collector.fail(tup)
+
+    execution = run(Fail, rows([(1,), (2,)], [(10, 11), 20], [5, 6]))
+    assert marks(execution) == {(10, FAIL): 0, (11, FAIL): 0, (20, FAIL): 0}
+    assert (execution.acked, execution.failed) == (0, 2)
+
+
+def test_a_second_ack_is_ignored() -> None:
+    class Twice(Bolt):
+        def run(self, tup):
+            self.collector.ack(tup)
+            self.collector.ack(tup)
+
+    assert marks(run(Twice, rows([(1,)], [10], [5]))) == {(10, 0): 5}
+
+
+def test_multi_anchoring_joins_all_trees_and_duplicates_count_once() -> None:
+    class Join(Bolt):
+        def run(self, tup):
+            self.held.append(tup)
+            if len(self.held) == 3:
+                self.collector.emit(["joined"], anchors=[*self.held, self.held[0]])
+                for held in self.held:
+                    self.collector.ack(held)
+
+    execution = run(Join, rows([(1,), (2,), (3,)], [(10, 11), (11, 12), 13], [5, 6, 7]))
+    (edge,) = edges_out(execution)
+    assert roots_out(execution) == [(10, 11, 12, 13)]
+    assert marks(execution) == {(10, 0): 5 ^ edge, (11, 0): 5 ^ 6 ^ edge, (12, 0): 6 ^ edge, (13, 0): 7 ^ edge}
+
+
+def test_unanchored_emits_and_inputs_cost_nothing() -> None:
+    class Pass(Bolt):
+        def run(self, tup):
+            self.collector.emit([1], anchors=tup)
+            self.collector.emit([2], anchors=[tup])
+            self.collector.ack(tup)
+
+    execution = run(Pass, rows([(1,), (2,)]))
+    assert execution.folds == []
+    assert all(sealed.roots is None and sealed.edges is None for sealed in execution.sealed)
+    assert execution.acked == 2
+
+
+def test_anchored_and_unanchored_tuples_in_one_box() -> None:
+    class Mixed(Bolt):
+        def run(self, tup):
+            self.collector.emit([1], anchors=tup)
+            self.collector.emit([2])
+            self.collector.ack(tup)
+
+    execution = run(Mixed, rows([(1,)]), rows([(1,)], [10], [5]))
+    assert roots_out(execution) == [0, 0, 10, 0]
+    assert marks(execution) == {(10, 0): 5 ^ edges_out(execution)[2]}
+
+
+def test_reset_timeout_marks_every_root() -> None:
+    class Reset(Bolt):
+        def run(self, tup):
+            self.collector.reset_timeout(tup)
+
+    assert marks(run(Reset, rows([(1,), (2,)], [(10, 11), 10], [5, 6]))) == {(10, RESET): 0, (11, RESET): 0}
+
+
+@pytest.mark.parametrize(
+    ("anchors", "message"),
+    [(7, "anchors must be a tuple, several tuples or None, not 7"), (["x"], "an anchor must be a Tuple .* not 'x'")],
+)
+def test_wrong_anchors_are_refused(anchors: Any, message: str) -> None:
+    class Wrong(Bolt):
+        def run(self, tup):
+            with pytest.raises(TupleError, match=message):
+                self.collector.emit([1], anchors=anchors)
+
+    assert run(Wrong, anchored([1])).errors == []
+
+
+# --- tuples that are kept for later ---------------------------------------------------------------------------------
+
+
+class Pairs(Bolt):
+    """Joins each two tuples; the first waits in an attribute, perhaps over many batches."""
+
+    def run(self, tup):
+        self.held.append(tup)
+        if len(self.held) == 2:
+            self.collector.emit([sum(held[0] for held in self.held)], anchors=self.held)
+            for held in self.held:
+                self.collector.ack(held)
+            self.held = []
+
+
+@pytest.mark.parametrize("move", [False, True])
+def test_a_held_tuple_is_acked_later_here_and_in_another_worker(move: bool) -> None:
+    task = solo(Pairs())
+    first = task.execute([rows([(1,)], [10], [5])], ids(1), 1)
+    assert marks(first) == {}
+    if move:
+        other = solo(Pairs())
+        other.restore(task.snapshot)
+        task = other
+    second = task.execute([rows([(2,)], [20], [6])], ids(2), 2)
+    (edge,) = edges_out(second)
+    assert emitted(second.sealed) == [(3,)]
+    assert roots_out(second) == [(10, 20)]
+    assert marks(second) == {(10, 0): 5 ^ edge, (20, 0): 6 ^ edge}
+    assert second.acked == 2
+    assert task.instance.held == []
+
+
+@pytest.mark.parametrize("anchored_input", [False, True])
+def test_a_held_tuple_can_be_failed_and_reset_later(anchored_input: bool) -> None:
+    class Later(Bolt):
+        def run(self, tup):
+            for held in self.held:
+                self.collector.reset_timeout(held)
+                self.collector.fail(held)
+                self.collector.ack(held)
+            self.held = [tup]
+
+    task = solo(Later())
+    roots = ([(10, 11)], [5]) if anchored_input else (None, None)
+    task.execute([rows([(1,)], *roots)], ids(1), 1)
+    task.restore(task.snapshot)
+    later = task.execute([rows([(2,)])], ids(2), 2)
+    expected = {(10, RESET): 0, (11, RESET): 0, (10, FAIL): 0, (11, FAIL): 0} if anchored_input else {}
+    assert marks(later) == expected
+    assert (later.acked, later.failed) == (0, 1)
+
+
+def test_a_tuple_travels_by_pickle_with_values_names_and_anchors() -> None:
+    class Keep(Bolt):
+        def run(self, tup):
+            self.held.append(tup)
+
+    task = solo(Keep(), ["word", "count"])
+    task.execute([rows([("a", 1), ("b", 2)], [10, 0], [5, 0], ["word", "count"])], ids(), 1)
+    first, second = (pickle.loads(pickle.dumps(tup)) for tup in task.instance.held)
+    assert (first["word"], first[1], first.values, list(first.fields)) == ("a", 1, ["a", 1], ["word", "count"])
+    assert (first.source_component, first.source_stream, first.source_task) == ("source", "default", 99)
+    assert (first.message_id, second.message_id) == ({10: 5}, {})
+
+
+# --- basic bolts --------------------------------------------------------------------------------------------------
+
+
+class Basic(BaseBasicBolt):
+    def prepare(self, conf, context):
+        self.seen = []
+
+    def execute(self, tup, collector):
+        self.seen.append(tup[0])
+        collector.emit([tup[0] * 2])
+        if tup[0] == 3:
+            raise ReportedFailedException("three")
+        if tup[0] == 4:
+            raise FailedException("four")
+
+    def declare_output_fields(self, declarer):
+        declarer.declare(Fields("value"))
+
+
+def test_a_basic_bolt_anchors_acks_and_fails_by_exception() -> None:
+    task = solo(Basic())
+    execution = task.execute([anchored([1, 3]), anchored([4, 5], 3)], ids(), 1)
+    (a, b, c, d), edges = edges_out(execution), [anchored([1, 3]), anchored([4, 5], 3)]
+    given = [int(e) for part in edges for e in part.delivery.edges]
+    assert emitted(execution.sealed) == [(2,), (6,), (8,), (10,)], "what was emitted before the failure stays"
+    assert marks(execution) == {
+        (1, 0): given[0] ^ a,
+        (2, 0): b,
+        (2, FAIL): 0,
+        (3, 0): c,
+        (3, FAIL): 0,
+        (4, 0): given[3] ^ d,
+    }
+    assert (execution.acked, execution.failed) == (2, 2)
+    assert [error.message for error in execution.errors] == ["ReportedFailedException: three"]
+    assert task.instance.seen == [1, 3, 4, 5], "a failed tuple is no poison: what it did to the bolt stays"
+
+
+# --- batch bolts ----------------------------------------------------------------------------------------------------
+
+
+class Batch(BatchBolt):
+    def prepare(self, conf, context, collector):
+        pass
+
+    def execute_batch(self, batch, collector):
+        self.run(batch, collector)
+
+    def declare_output_fields(self, declarer):
+        declarer.declare(Fields("value"))
+
+
+def column(*values: Any, name: str = "value") -> pa.RecordBatch:
+    return pa.record_batch([pa.array(values)], names=[name])
+
+
+def test_a_batch_bolt_acks_all_rows_but_the_failed_and_anchors_by_row() -> None:
+    class Some(Batch):
+        def run(self, batch, collector):
+            collector.emit(column(1, 2, 3), parent=[2, -1, 0])
+            collector.fail([1])
+            collector.fail(pa.array([1]))
+
+    first, second = (
+        batch_input(column(7, 8, 9), [1, 2, 3], [11, 12, 13]),
+        batch_input(column(5, 6, 7), [4, 0, 6], [14, 0, 16]),
+    )
+    execution = run(Some, first, second)
+    e = edges_out(execution)
+    assert roots_out(execution) == [3, 0, 1, 6, 0, 4]
+    assert marks(execution) == {
+        (1, 0): 11 ^ e[2],
+        (2, FAIL): 0,
+        (3, 0): 13 ^ e[0],
+        (4, 0): 14 ^ e[5],
+        (6, 0): 16 ^ e[3],
+    }
+    assert (execution.acked, execution.failed) == (4, 2), "the unanchored second row of the second batch too"
+    assert execution.emitted == {"default": 6}
+
+
+def test_without_parent_rows_are_anchored_one_to_one_or_not_at_all() -> None:
+    class Two(Batch):
+        def run(self, batch, collector):
+            collector.emit(column(1, 2))
+
+    execution = run(Two, batch_input(column(7, 8), [1, 2], [11, 12]), batch_input(column(9), [3], [13]))
+    assert roots_out(execution) == [1, 2, 0, 0]
+
+
+def test_failed_exception_fails_the_whole_batch_once() -> None:
+    class Fails(Batch):
+        def run(self, batch, collector):
+            collector.fail([0])
+            collector.emit(column(1, 2))
+            raise ReportedFailedException("no")
+
+    execution = run(Fails, batch_input(column(7, 8), [1, 2], [11, 12]))
+    assert (execution.acked, execution.failed) == (0, 2)
+    assert len(execution.errors) == 1
+    assert roots_out(execution) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda c: c.emit(column(1), parent=[0, 1]), "parent has 2 entries for 1 rows on stream 'default'"),
+        (lambda c: c.emit(column(1), parent=[2]), "parent names row 2 .* of an input batch of 2 rows"),
+        (lambda c: c.emit(column(1), parent=[-2]), "least -2"),
+        (lambda c: c.emit(pa.record_batch([[1], [2]], names=["a", "b"])), "which declares 1"),
+        (lambda c: c.emit(column(1, name="other")), '"other", not "value"'),
+        (lambda c: c.fail([2]), "fail names row 2 of an input batch of 2 rows"),
+        (lambda c: c.fail([-1]), "fail names row -1"),
+    ],
+)
+def test_what_does_not_fit_the_batch_is_refused(call: Any, message: str) -> None:
+    class Wrong(Batch):
+        def run(self, batch, collector):
+            with pytest.raises(TupleError, match=message):
+                call(collector)
+
+    assert run(Wrong, batch_input(column(7, 8), [1, 2], [11, 12])).errors == []
+
+
+def test_empty_batches_do_not_travel() -> None:
+    class Empty(Batch):
+        def run(self, batch, collector):
+            collector.emit(batch.slice(0, 0))
+
+    execution = run(Empty, batch_input(column(7, 8)))
+    assert execution.sealed == []
+
+
+def test_batches_whose_types_differ_travel_in_order() -> None:
+    class Changing(Batch):
+        def run(self, batch, collector):
+            for part in ([1, 2], [None], ["text"], ["more"], [1.5]):
+                collector.emit(column(*part))
+
+    execution = run(Changing, batch_input(column(7), [1], [11]))
+    assert emitted(execution.sealed) == [(1,), (2,), (None,), ("text",), ("more",), (1.5,)]
+    assert roots_out(execution) == [0, 0, 1, 1, 1, 1]
+
+
+# --- errors and hooks -------------------------------------------------------------------------------------------------
+
+
+def test_fail_fast_ends_the_execution_with_the_error() -> None:
+    class Raises(Bolt):
+        def run(self, tup):
+            raise ValueError("bad")
+
+    with pytest.raises(ComponentError, match=r'component "bolt" \(task \d+\) failed in execute: ValueError: bad'):
+        run(Raises, anchored([1]), conf={"topology.fail.fast": True})
+
+
+def test_errors_in_prepare_and_in_pickling_name_the_phase() -> None:
+    class Unprepared(Bolt):
+        def prepare(self, conf, context, collector):
+            raise OSError("no connection")
+
+    with pytest.raises(ComponentError, match="failed in prepare: OSError: no connection"):
+        solo(Unprepared())
+
+    class Unpicklable(Bolt):
+        def __getstate__(self):
+            return {"f": lambda: 1} if hasattr(self, "held") else {}
+
+    with pytest.raises(ComponentError, match="failed in snapshot"):
+        solo(Unpicklable())
+
+
+def test_reported_errors_come_out_once() -> None:
+    class Reports(Bolt):
+        def run(self, tup):
+            self.collector.report_error(KeyError("k"))
+            self.collector.ack(tup)
+
+    execution = run(Reports, anchored([1, 2]))
+    assert [error.message for error in execution.errors] == ["KeyError: 'k'"] * 2
+    assert execution.acked == 2
+
+
+class Hook(BaseTaskHook):
+    def __init__(self):
+        self.heard = []
+
+    def emit(self, info):
+        self.heard.append(f"emit {info.values}")
+
+    def bolt_execute(self, info):
+        self.heard.append("execute")
+        if info.tuple[0] == 2:
+            raise RuntimeError("hook")
+
+    def bolt_ack(self, info):
+        self.heard.append("ack")
+
+    def bolt_fail(self, info):
+        self.heard.append("fail")
+
+
+def test_hooks_hear_of_everything_and_may_be_poison() -> None:
+    class Pass(Bolt):
+        def prepare(self, conf, context, collector):
+            super().prepare(conf, context, collector)
+            self.hook = Hook()
+            context.add_task_hook(self.hook)
+
+        def run(self, tup):
+            self.collector.emit([tup[0]], anchors=tup)
+            (self.collector.ack if tup[0] == 1 else self.collector.fail)(tup)
+
+    task = solo(Pass(), stateless=True)
+    task.execute([anchored([1])], ids(), 1)
+    assert task.instance.hook.heard == ["emit [1]", "ack", "execute"]
+    execution = task.execute([anchored([2])], ids(), 1)
+    assert [error.message for error in execution.errors] == ["RuntimeError: hook"]
+    assert (execution.failed, emitted(execution.sealed)) == (1, [])
+
+
+# --- determinism ----------------------------------------------------------------------------------------------------
+
+
+class Fan(Bolt):
+    def run(self, tup):
+        for i in range(tup[0] % 4):
+            self.collector.emit([i], anchors=[*self.held, tup] if tup[0] % 3 else tup)
+        self.held = [tup]
+        self.collector.ack(tup)
+
+
+def chunks_of(task: BoltTask, values: list[int], batch: int) -> list[bytes]:
+    execution = task.execute([anchored(values, 1 + 100 * batch)], ids(batch), batch)
+    bodies = [encode_sealed(sealed, "bolt", task.task, n) for n, sealed in enumerate(execution.sealed)]
+    return bodies + [b"".join(map(np.ndarray.tobytes, fold)) for fold in execution.folds]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.lists(st.integers(0, 50), min_size=1, max_size=20), min_size=1, max_size=4))
+def test_the_same_seed_and_inputs_give_the_same_chunks_in_any_worker(batches: list[list[int]]) -> None:
+    one, other = solo(Fan(), readers=3), None
+    for batch, values in enumerate(batches):
+        before = one.snapshot
+        first = chunks_of(one, values, batch)
+        other = solo(Fan(), readers=3)
+        other.restore(before)
+        assert chunks_of(other, values, batch) == first
+        assert other.instance.held[0].message_id == one.instance.held[0].message_id
