@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from storm_on_spark.api._text import did_you_mean, quoted
 from storm_on_spark.api.errors import CheckpointError, StormError
-from storm_on_spark.runtime.acker import AckerState
+from storm_on_spark.runtime.acker import INIT, AckerState
 from storm_on_spark.runtime.snapshot import read_snapshot
 from storm_on_spark.spark.checkpoint import read_manifest
 from storm_on_spark.spark.settings import settings_applied
@@ -70,7 +70,8 @@ def read_pending_roots(spark: SparkSession, checkpoint: str | os.PathLike[str]) 
     """
     _manifest(checkpoint)
     states = [AckerState.load(value) for _, value in _values(spark, checkpoint, _PENDING)]
-    return sorted(root for state in states for root in state.roots.tolist())
+    # Acks that come after the end of their tree leave records without INIT behind until these expire.
+    return sorted(root for state in states for root in state.roots[(state.marks & INIT) != 0].tolist())
 
 
 def _manifest(checkpoint: str | os.PathLike[str]) -> dict[str, Any]:
