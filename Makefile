@@ -65,6 +65,14 @@ bench: java $(STAMP) ## sentences/s acked and latency, beside native PySpark
 bench-quick: java $(STAMP) ## the same with a tenth of the input
 	@$(PY) -m benchmarks --quick $(BENCH_ARGS)
 
+.PHONY: faults
+faults: java $(STAMP) ## inject faults into a running topology: half an hour (FAULTS_ARGS= for options, --help lists them)
+	@$(PY) -m faults $(FAULTS_ARGS)
+
+.PHONY: faults-short
+faults-short: java $(STAMP) ## the form of it that `make test` has: a minute
+	@$(PY) -m faults --short $(FAULTS_ARGS)
+
 .PHONY: docs
 docs: $(STAMP) ## write the generated pages: configuration reference, conf/defaults.yaml
 	@$(PY) tools/generate_docs.py

@@ -1,0 +1,61 @@
+"""Records that the topology leaves outside Spark, one file per kind of event.
+
+A record has a fixed size and is appended by a single `write` to a file opened with O_APPEND: records of different
+processes don't mix, and what was written stays when the writer is killed. That makes the ledger a side effect in
+Storm's sense: what is done again after a fault stands here twice.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import time
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+EMITS = "emits"
+"""The spout emitted a message."""
+ACKS = "acks"
+"""The spout's `ack` was called."""
+FAILS = "fails"
+"""The spout's `fail` was called."""
+SINK = "sink"
+"""The last bolt executed a tuple."""
+
+_RECORD = struct.Struct("<qiii")
+DTYPE = np.dtype([("time", "<i8"), ("number", "<i4"), ("attempt", "<i4"), ("partner", "<i4")])
+"""Monotonic time of the machine in ns, the message, how often it had failed before, the message it was joined with."""
+
+Records = NDArray[np.void]
+
+_files: dict[tuple[str, str], int] = {}
+
+
+def note(folder: str, kind: str, number: int, attempt: int, partner: int = -1) -> None:
+    """Appends a record to the ledger in `folder`."""
+    file = _files.get((folder, kind))
+    if file is None:
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        file = _files[folder, kind] = os.open(os.path.join(folder, kind), flags, 0o600)  # noqa: PTH118 # hot path
+    os.write(file, _RECORD.pack(time.monotonic_ns(), number, attempt, partner))
+
+
+def count(folder: Path, kind: str) -> int:
+    """Returns how many records of a kind there are."""
+    path = folder / kind
+    return path.stat().st_size // _RECORD.size if path.exists() else 0
+
+
+def read(folder: Path, kind: str) -> Records:
+    """Returns the records of a kind in the order in which they were written."""
+    path = folder / kind
+    data = path.read_bytes() if path.exists() else b""
+    return np.frombuffer(data[: len(data) // _RECORD.size * _RECORD.size], DTYPE)
+
+
+def roots(records: Records) -> NDArray[np.int64]:
+    """Returns for each record the number of its root: a message that is emitted again is a new root."""
+    keys: NDArray[np.int64] = records["number"].astype(np.int64) << 16 | records["attempt"]
+    return keys

@@ -1,0 +1,109 @@
+"""The faults, one module for each family, and the table of them all."""
+
+from __future__ import annotations
+
+from faults.scenarios import clock, damage, kills, pauses, storage
+from faults.scenarios.scenario import Scenario
+
+WORKER_SECS = 10.0
+"""Progress resumes within this time when something dies that the driver replaces."""
+DRIVER_SECS = 25.0
+"""Progress resumes within this time when the driver itself has to be started again."""
+
+SCENARIOS = (
+    Scenario("control", "none", kills.nothing, nothing_but_poison_fails=True),
+    Scenario("worker", "SIGKILL of a Python worker", kills.python_worker, limit_secs=WORKER_SECS),
+    Scenario("host", "SIGKILL of a spout host", kills.spout_host, limit_secs=WORKER_SECS, host_dies=True),
+    Scenario(
+        "executor",
+        "SIGKILL of an executor",
+        kills.executor,
+        master="local-cluster[2,1,1024]",
+        limit_secs=DRIVER_SECS,
+    ),
+    Scenario("driver", "SIGKILL of the driver", kills.driver, limit_secs=DRIVER_SECS, host_dies=True),
+    Scenario(
+        "recovery",
+        "SIGKILL of the driver, and again while it recovers",
+        kills.driver_in_recovery,
+        limit_secs=DRIVER_SECS,
+        host_dies=True,
+    ),
+    Scenario(
+        "commit",
+        "SIGKILL of the driver between sink and commit",
+        kills.driver_before_commit,
+        limit_secs=DRIVER_SECS,
+        host_dies=True,
+    ),
+    Scenario(
+        "mixed",
+        "SIGKILL of workers, hosts and drivers in turn",
+        kills.mixed,
+        limit_secs=DRIVER_SECS,
+        host_dies=True,
+    ),
+    Scenario(
+        "pause",
+        "SIGSTOP for longer than the message timeout",
+        pauses.everybody,
+        conf={"topology.message.timeout.secs": pauses.TIMEOUT_SECS},
+        limit_secs=WORKER_SECS,
+    ),
+    Scenario(
+        "full-checkpoint",
+        "full disk under the checkpoint",
+        storage.full_checkpoint,
+        limit_secs=DRIVER_SECS,
+        host_dies=True,
+        missing=storage.no_mounts,
+    ),
+    Scenario(
+        "full-log",
+        "full disk under the spout logs",
+        storage.full_spout_log,
+        limit_secs=DRIVER_SECS,
+        host_dies=True,
+        missing=storage.no_mounts,
+    ),
+    Scenario(
+        "error-checkpoint",
+        "I/O errors under the checkpoint",
+        storage.errors_in_checkpoint,
+        limit_secs=DRIVER_SECS,
+        host_dies=True,
+        missing=storage.no_compiler,
+    ),
+    Scenario(
+        "error-log",
+        "I/O errors under the spout logs",
+        storage.errors_in_spout_log,
+        limit_secs=DRIVER_SECS,
+        host_dies=True,
+        missing=storage.no_compiler,
+    ),
+    Scenario(
+        "truncated",
+        "last segment of a spout log cut short in a crash",
+        damage.truncated_log,
+        limit_secs=DRIVER_SECS,
+        host_dies=True,
+    ),
+    Scenario(
+        "damaged",
+        "damaged file in the checkpoint: refused, then put right",
+        damage.damaged_checkpoint,
+        limit_secs=DRIVER_SECS,
+        host_dies=True,
+    ),
+    Scenario(
+        "clock",
+        "wall clock jumps by an hour",
+        clock.jumps,
+        limit_secs=WORKER_SECS,
+        nothing_but_poison_fails=True,
+        missing=storage.no_compiler,
+    ),
+)
+
+__all__ = ["SCENARIOS", "Scenario"]
