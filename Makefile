@@ -74,8 +74,8 @@ faults-short: java $(STAMP) ## the form of it that `make test` has: a minute
 	@$(PY) -m faults --short $(FAULTS_ARGS)
 
 .PHONY: docs
-docs: $(STAMP) ## write the generated pages: configuration reference, conf/defaults.yaml
-	@$(PY) tools/generate_docs.py
+docs: $(STAMP) ## write the generated page: the configuration reference
+	@$(PY) tools/generate_configuration_docs.py
 
 .PHONY: lock
 lock: $(STAMP) ## resolve requirements-dev.lock anew for every supported Python (UPGRADE=1: newest versions)

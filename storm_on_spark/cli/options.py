@@ -31,7 +31,7 @@ def configuration(function: _Function) -> _Function:
         "pairs",
         metavar="KEY=VALUE",
         multiple=True,
-        help="One configuration value, typed as in YAML; goes before files and the module's own conf. "
+        help="One configuration value, typed as in YAML; wins over files and the module's own conf. "
         "Keys that start with spark. are given to Spark. May be repeated.",
     )
     files = click.option(
@@ -40,7 +40,7 @@ def configuration(function: _Function) -> _Function:
         metavar="FILE.yaml",
         multiple=True,
         type=click.Path(path_type=Path),
-        help="A YAML file of configuration. May be repeated; later files go first.",
+        help="A YAML file of configuration. May be repeated; later files win.",
     )
     return pairs(files(function))
 

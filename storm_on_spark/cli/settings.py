@@ -83,7 +83,7 @@ def read_file(path: Path) -> dict[str, Any]:
 
 
 def merged(files: Iterable[Path], pairs: Iterable[str]) -> dict[str, Any]:
-    """Returns all of it: later files go before earlier ones, and `-c` before files."""
+    """Returns all of it: later files win over earlier ones, and `-c` over files."""
     conf: dict[str, Any] = {}
     for path in files:
         conf |= read_file(path)

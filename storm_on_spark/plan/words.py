@@ -38,7 +38,7 @@ KINDS = {
 _SHARED_OUT: dict[type[Grouping], str] = {
     ShuffleGrouping: "evenly over {tasks}",
     NoneGrouping: "evenly over {tasks}",
-    LocalOrShuffleGrouping: "evenly over {tasks}, the nearest first",
+    LocalOrShuffleGrouping: "evenly over {tasks}",
     FieldsGrouping: "hash of {fields} over {tasks}",
     PartialKeyGrouping: "the less used of two tasks for each {fields}, out of {tasks}",
     AllGrouping: "a copy to each of {tasks}",

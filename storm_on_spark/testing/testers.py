@@ -18,9 +18,11 @@ from storm_on_spark.api.errors import (
     StormError,
     TupleError,
 )
+from storm_on_spark.api.state import BaseStatefulBolt, KeyValueState
 from storm_on_spark.api.topology import ComponentKind
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.runtime.bolt_task import to_batch
+from storm_on_spark.runtime.kv_state import JournaledState
 from storm_on_spark.runtime.snapshot import Snapshots
 from storm_on_spark.runtime.spec import RunSpec
 from storm_on_spark.testing.bench import Bench, sources_of
@@ -151,7 +153,9 @@ class BoltTester(_Tester[Bolt]):
             self.collector = RecordingBasicCollector(output=output)
         else:
             self.collector = RecordingBatchCollector(output=output)
-        self._prepare()
+        #: The key-value state of a `BaseStatefulBolt`; None for other bolts.
+        self.state: KeyValueState | None = None
+        self._prepare([])
 
     @property
     def bolt(self) -> Any:
@@ -192,9 +196,10 @@ class BoltTester(_Tester[Bolt]):
         Raises:
             ComponentError: the bolt can't be pickled, or its state can't.
         """
+        entries = self.state.compact() if isinstance(self.state, JournaledState) else []
         self._instance, state = self._reborn()
         self._context = self._bench.context()
-        self._prepare()
+        self._prepare(entries)
         self._restore(state)
 
     def close(self) -> None:
@@ -203,12 +208,17 @@ class BoltTester(_Tester[Bolt]):
             self._closed = True
             self._instance.cleanup()
 
-    def _prepare(self) -> None:
+    def _prepare(self, entries: list[bytes]) -> None:
         bolt, conf, context = self._instance, self._bench.conf, self._context
         if isinstance(bolt, BaseBasicBolt):
             bolt.prepare(conf, context)
         else:
             bolt.prepare(conf, context, self.collector)  # type: ignore[arg-type]
+        if isinstance(bolt, BaseStatefulBolt):
+            values = JournaledState()
+            values.load(entries)
+            self.state = values
+            bolt.init_state(values)
 
     def _execute_basic(self, bolt: BaseBasicBolt, tup: Tuple) -> None:
         collector = self.collector

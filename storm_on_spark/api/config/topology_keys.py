@@ -21,7 +21,7 @@ from storm_on_spark.api.config.types import (
     planned,
 )
 
-_STATE = "comes with the state API; attributes of bolts are saved without it"
+_STATE = "all state is saved with every micro-batch, in Spark's state store"
 _WINDOWS = "comes with windowed bolts"
 _TRIDENT = "comes with Trident"
 _MULTILANG = "comes with bolts and spouts in other languages"
@@ -90,7 +90,8 @@ HONOURED_KEYS: Final[tuple[ConfigKey, ...]] = (
         N.TOPOLOGY_WORKERS,
         integer(1),
         1,
-        "Number of acker tasks where `topology.acker.executors` is unset. How many processes there are is up to Spark.",
+        "Most processes that host spouts, and the number of acker tasks where `topology.acker.executors` is unset. "
+        "How many processes execute bolts is up to Spark.",
     ),
     honoured(
         N.TOPOLOGY_TASKS,
@@ -142,7 +143,7 @@ HONOURED_KEYS: Final[tuple[ConfigKey, ...]] = (
         N.TOPOLOGY_CHECKPOINT_DIR,
         TEXT,
         None,
-        "Where state, spout logs and positions are kept: a directory, or a URL that Spark can write to. "
+        "Where state, spout logs and positions are kept: a directory that all workers see under the same path. "
         "A topology that starts again with the same name and directory goes on where it was. Unset: a "
         "temporary directory. Not a key of Storm's.",
     ),
