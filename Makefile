@@ -74,8 +74,9 @@ faults-short: java $(STAMP) ## the form of it that `make test` has: a minute
 	@$(PY) -m faults --short $(FAULTS_ARGS)
 
 .PHONY: docs
-docs: $(STAMP) ## write the generated page: the configuration reference
+docs: $(STAMP) ## write the generated files: configuration reference, conf/defaults.yaml
 	@$(PY) tools/generate_configuration_docs.py
+	@$(PY) tools/generate_defaults.py
 
 .PHONY: lock
 lock: $(STAMP) ## resolve requirements-dev.lock anew for every supported Python (UPGRADE=1: newest versions)

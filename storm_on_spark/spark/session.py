@@ -291,6 +291,11 @@ def _end_jvm() -> None:
         return  # Nothing runs, or this is a forked child of the process that it belongs to.
     from pyspark import SparkContext
 
+    context = SparkContext._active_spark_context  # noqa: SLF001 # no public way to ask
+    if context is not None:
+        # Otherwise PySpark's accumulator server complains on the terminal that the JVM has hung up.
+        with contextlib.suppress(Exception):
+            context.stop()
     gateway = SparkContext._gateway  # noqa: SLF001 # the owner of the JVM's process
     SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001 # the next session starts a JVM anew
     if gateway is not None:
