@@ -303,7 +303,7 @@ class BoltTask:
     def _run_batches(self, inputs: Sequence[Input], start: int, stop: int | None) -> None:
         collector = self._collector
         for delivery, batch, count in inputs:
-            if delivery.offset < start or (stop is not None and delivery.offset >= stop):
+            if count == 0 or delivery.offset < start or (stop is not None and delivery.offset >= stop):
                 continue
             collector.offset, collector.rows = delivery.offset, count
             try:

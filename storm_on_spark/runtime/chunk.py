@@ -3,14 +3,14 @@
 A chunk is one binary row that holds everything one task sent to one other task in one execution. A row of its own for
 each tuple costs about ten times as much. The layout, little endian:
 
-    header   version u8, kind u8, flags u16, target i32, source i32, sequence i64, count u32, stream u32, extra u32
+    header   version u8, kind u8, flags u16, target i32, source i32, sequence i64, size u32, stream u32, extra u32
     payload  by kind:
-      TUPLES  roots count*u64, edges count*u64 (both only with ANCHORED), then the pickled columns
+      TUPLES  roots size*u64, edges size*u64 (both only with ANCHORED), then the pickled columns
               with RAGGED the roots are `extra` bytes of pickle: per tuple an int or a tuple of ints
       ARROW   roots and edges as above, then an Arrow IPC stream of one record batch
-      ACKS    roots count*u64, xors count*u64, marks count*u8: one fold of a task's work (see `acker`)
-      OUTCOME roots count*u64, codes count*u8: what became of root tuples (see `acker`)
-      CLOCK   nothing; `sequence` is the batch's clock in ms, `count` is 1 when the task's tick is due
+      ACKS    roots size*u64, xors size*u64, marks size*u8: one fold of a task's work (see `acker`)
+      OUTCOME roots size*u64, codes size*u8: what became of root tuples (see `acker`)
+      CLOCK   nothing; `sequence` is the batch's clock in ms, `size` is 1 when the task's tick is due
       REPORT  pickled records for the sink: metrics and errors
 
 `sequence` orders the chunks of one source, so a receiver that sorts by (source, sequence) sees emit order.
@@ -66,7 +66,7 @@ class Header(NamedTuple):
     target: int
     source: int
     sequence: int
-    count: int
+    size: int
     stream: int
     extra: int
 
@@ -166,11 +166,18 @@ class Anchors(NamedTuple):
 
 
 def read_anchors(header: Header, body: bytes | memoryview) -> Anchors:
-    """Returns roots, edges and payload of a TUPLES or ARROW chunk."""
+    """Returns roots, edges and payload of a TUPLES or ARROW chunk.
+
+    Raises:
+        CheckpointError: the chunk is cut short.
+    """
     view = memoryview(body)[HEADER_BYTES:]
     if not header.flags & ANCHORED:
         return Anchors(None, None, view)
-    width = 8 * header.count
+    width = 8 * header.size
+    needed = width + (header.extra if header.flags & RAGGED else width)
+    if len(view) < needed:
+        raise CheckpointError(f"a chunk of {header.size} anchored tuples has {len(view)} bytes, not {needed} or more")
     roots: Roots
     if header.flags & RAGGED:
         roots = pickling.loads(view[: header.extra])
@@ -184,7 +191,7 @@ def read_anchors(header: Header, body: bytes | memoryview) -> Anchors:
 def read_rows(header: Header, payload: memoryview) -> list[Any]:
     """Returns the values of a TUPLES chunk, one tuple a row."""
     columns = pickling.loads(payload)
-    return list(zip(*columns, strict=True)) if columns else [()] * header.count
+    return list(zip(*columns, strict=True)) if columns else [()] * header.size
 
 
 def read_batch(payload: memoryview) -> pa.RecordBatch:
@@ -203,12 +210,21 @@ def encode_acks(
 
 def read_acks(header: Header, body: bytes | memoryview) -> tuple[U64Array, U64Array, NDArray[np.uint8]]:
     """Returns (roots, xors, marks) of an ACKS chunk."""
-    view, n = memoryview(body)[HEADER_BYTES:], header.count
+    view, n = _columns(header, body, 17), header.size
     return (
         np.frombuffer(view[: 8 * n], dtype=np.uint64),
         np.frombuffer(view[8 * n : 16 * n], dtype=np.uint64),
         np.frombuffer(view[16 * n : 17 * n], dtype=np.uint8),
     )
+
+
+def _columns(header: Header, body: bytes | memoryview, width: int) -> memoryview:
+    view = memoryview(body)[HEADER_BYTES:]
+    if len(view) != width * header.size:
+        raise CheckpointError(
+            f"a chunk with {header.size} roots has {len(view)} bytes of them, not {width * header.size}"
+        )
+    return view
 
 
 def encode_outcome(roots: U64Array, codes: NDArray[np.uint8], *, source: int) -> bytes:
@@ -219,7 +235,7 @@ def encode_outcome(roots: U64Array, codes: NDArray[np.uint8], *, source: int) ->
 
 def read_outcome(header: Header, body: bytes | memoryview) -> tuple[U64Array, NDArray[np.uint8]]:
     """Returns (roots, codes) of an OUTCOME chunk."""
-    view, n = memoryview(body)[HEADER_BYTES:], header.count
+    view, n = _columns(header, body, 9), header.size
     return np.frombuffer(view[: 8 * n], dtype=np.uint64), np.frombuffer(view[8 * n : 9 * n], dtype=np.uint8)
 
 

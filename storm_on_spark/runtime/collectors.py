@@ -113,10 +113,10 @@ class RichCollector(_Collector, OutputCollector):
 
     def _anchor(self, anchors: Anchors) -> Anchor:
         if anchors.__class__ is Tuple:
-            delivery = anchors._delivery  # type: ignore[union-attr]
+            delivery = anchors._delivery
             if delivery.epoch is self.ledger.epoch:
-                return delivery.offset + anchors._position  # type: ignore[union-attr]
-            return anchors._roots or UNANCHORED  # type: ignore[union-attr]
+                return delivery.offset + anchors._position
+            return anchors._roots or UNANCHORED
         if anchors is None:
             return UNANCHORED
         if not isinstance(anchors, Iterable):

@@ -32,7 +32,8 @@ def root_base(task: int) -> int:
 
 def spout_task_of(roots: U64Array) -> U64Array:
     """Returns for each root id the spout task that emitted it."""
-    return roots >> np.uint64(SEQUENCE_BITS)
+    tasks: U64Array = roots >> np.uint64(SEQUENCE_BITS)
+    return tasks
 
 
 class EdgeIds:
@@ -53,7 +54,7 @@ class EdgeIds:
 
     def take(self, count: int) -> U64Array:
         """Returns the next `count` ids, uint64."""
-        steps = np.arange(count, dtype=np.uint64) * np.uint64(_GAMMA) + np.uint64(self._next)
+        steps: U64Array = np.arange(count, dtype=np.uint64) * np.uint64(_GAMMA) + np.uint64(self._next)
         self._next = (self._next + count * _GAMMA) & _MASK
         steps ^= steps >> np.uint64(30)
         steps *= np.uint64(0xBF58476D1CE4E5B9)

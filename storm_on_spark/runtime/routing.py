@@ -7,7 +7,7 @@ and called once per emitted tuple, so what can be looked up beforehand is.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle, islice
 from typing import TYPE_CHECKING, Any
 
@@ -107,7 +107,7 @@ def _lowest(router: Router) -> Picker:
 def _in_turn(router: Router) -> Picker:
     # Local-or-shuffle too: every task of a fused consumer is local, and behind an exchange none is nearer than another.
     slots = router.slots
-    turn = iter(cycle(slots))
+    turn: Iterator[Slots] = cycle(slots)
 
     def reset(seed: int) -> None:
         nonlocal turn

@@ -7,7 +7,6 @@ state. A chunk that is meant for a later stage, or for the sink, passes through 
 from __future__ import annotations
 
 import os
-import pickle
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import count
@@ -23,9 +22,9 @@ from storm_on_spark.api.topology import ComponentKind
 from storm_on_spark.api.tuple import Delivery as TupleDelivery
 from storm_on_spark.plan.model import Delivery, Stage
 from storm_on_spark.runtime import acker, chunk, pickling
-from storm_on_spark.runtime.bolt_task import BoltTask, Execution, Fold, Input, to_batch, to_rows
+from storm_on_spark.runtime.bolt_task import Execution, Fold, Input, to_batch, to_rows
 from storm_on_spark.runtime.chunk import Header, Kind
-from storm_on_spark.runtime.ids import EdgeIds
+from storm_on_spark.runtime.ids import EdgeIds, U64Array
 from storm_on_spark.runtime.kv_state import JournaledState
 from storm_on_spark.runtime.output import Sealed
 from storm_on_spark.runtime.report import Failure, TaskMetrics
@@ -82,8 +81,8 @@ def execute_stage(
         state: the state of the one stateful task among the targets; None in a stateless stage.
     """
     run = _StageRun(worker, stage, info, state)
-    yield from run.take_in(bodies)
     try:
+        yield from run.take_in(bodies)
         yield from run.execute()
     except StormError as error:
         # Ends the topology: the sink reads it before the batch can be committed.
@@ -102,8 +101,9 @@ class _StageRun:
         self.ticks: set[int] = set()
         self.folds: list[Fold] = []
         self.reports: list[TaskMetrics | Failure] = []
-        # Partitions of a stage may execute the same stateless task: the upper bits keep their chunks apart.
-        self.sequence = count(info.partition << 40)
+        #: Tells this run from others of the stage in this batch that may execute the same stateless task.
+        self.place = info.partition
+        self.sequence = count()
 
     def take_in(self, bodies: Iterable[bytes]) -> Iterator[Row]:
         """Sorts chunks into inputs by task; yields those that pass through."""
@@ -115,13 +115,20 @@ class _StageRun:
             elif self.wiring.stage_of_task(header.target) != self.stage.index:
                 yield self.keys[header.target], body
             elif header.kind == Kind.CLOCK:
-                if header.count:
+                if header.size:
                     self.ticks.add(header.target)
             else:
                 mine.append((header, body))
         mine.sort(key=lambda item: (item[0].source, item[0].sequence))
         for header, body in mine:
             self.inputs.setdefault(header.target, []).append(self._decode(header, body))
+        if self.state is not None:
+            # Tasks with state may share a partition, and what is fused with them executes once for each of them.
+            tasks = self.inputs.keys() | self.ticks
+            assert len(tasks) <= 1, f"{tasks} are executed with the state of one task"
+            self.place = next(iter(tasks), 0)
+        # The upper bits keep the chunks of a task that several runs execute apart.
+        self.sequence = count(self.place << 40)
 
     def _decode(self, header: Header, body: bytes) -> Input:
         stream = self.wiring.streams[header.stream]
@@ -134,10 +141,10 @@ class _StageRun:
             stream.stream,
             header.source,
             stream.fields,
-            anchors.roots,
+            anchors.roots,  # type: ignore[arg-type]
             anchors.edges,  # type: ignore[arg-type]
         )
-        return self._as_consumed(header.target, stream, delivery, values, header.count)
+        return self._as_consumed(header.target, stream, delivery, values, header.size)
 
     def _as_consumed(self, task: int, stream: StreamInfo, delivery: TupleDelivery, values: object, rows: int) -> Input:
         """Converts between tuples and batches where producer and consumer differ."""
@@ -180,14 +187,9 @@ class _StageRun:
 
     def _execute_task(self, task: int, inputs: list[Input]) -> Iterator[Row]:
         component = self.wiring.component(task)
-        ids = EdgeIds(self.worker.spec.storm_id, self.info.batch, self.info.partition, task)
-        if component.stateless:
-            cached = self.worker.tasks.get(task)
-            if cached is None:
-                cached = self.worker.tasks[task] = CachedTask(self.worker.prepare(task), None)
-            execution = cached.bolt.execute(inputs, ids, self.info.batch)
-        else:
-            execution = self._execute_stateful(task, inputs, ids)
+        ids = EdgeIds(self.worker.spec.storm_id, self.info.batch, self.place, task)
+        execute = self._execute_stateless if component.stateless else self._execute_stateful
+        execution = execute(task, inputs, ids)
         for sealed in execution.sealed:
             box = sealed.box
             if box.delivery is Delivery.LOCAL:
@@ -206,6 +208,15 @@ class _StageRun:
         rows = sealed.values.num_rows if isinstance(sealed.values, pa.RecordBatch) else len(sealed.values)
         return self._as_consumed(sealed.box.target, stream, delivery, sealed.values, rows)
 
+    # An instance is out of the cache while it executes: after an exception it is of no version, and its output is
+    # half done.
+
+    def _execute_stateless(self, task: int, inputs: list[Input], ids: EdgeIds) -> Execution:
+        cached = self.worker.tasks.pop(task, None) or CachedTask(self.worker.prepare(task), None)
+        execution = cached.bolt.execute(inputs, ids, self.info.batch)
+        self.worker.tasks[task] = cached
+        return execution
+
     def _execute_stateful(self, task: int, inputs: list[Input], ids: EdgeIds) -> Execution:
         """Executes a task whose instance is a cache over the state store.
 
@@ -214,10 +225,9 @@ class _StageRun:
         """
         assert self.state is not None
         version = self.state.get("version")
-        bolt = self._instance_at(task, version)
-        cached = self.worker.tasks[task]
+        cached = self._instance_at(task, version)
+        bolt = cached.bolt
         before = bolt.snapshot
-        cached.valid = False
         execution = bolt.execute(inputs, ids, self.info.batch)
         assert bolt.snapshot is not None
         changed = version is None or bolt.snapshot != before
@@ -228,7 +238,7 @@ class _StageRun:
         if changed:
             cached.version = os.urandom(8)
             self.state.put("version", cached.version)
-        cached.valid = True
+        self.worker.tasks[task] = cached
         return execution
 
     def _write_changes(self, values: JournaledState) -> bool:
@@ -243,26 +253,23 @@ class _StageRun:
             self.state.append(entry)
         return True
 
-    def _instance_at(self, task: int, version: bytes | None) -> BoltTask:
-        cached = self.worker.tasks.get(task)
-        if cached is not None and cached.valid and cached.version == version:
-            return cached.bolt
-        assert self.state is not None
+    def _instance_at(self, task: int, version: bytes | None) -> CachedTask:
+        cached = self.worker.tasks.pop(task, None)
+        if cached is not None and cached.version == version:
+            return cached
         if version is None:
             # Nothing of this task has been committed yet.
-            cached = self.worker.tasks[task] = CachedTask(self.worker.prepare(task), None)
-            return cached.bolt
+            return CachedTask(self.worker.prepare(task), None)
+        assert self.state is not None
         snapshot = self.state.get("snapshot")
         assert snapshot is not None, "a version without a snapshot"
         if cached is None:
-            cached = CachedTask(self.worker.prepare(task, self.state.entries()), None)
+            cached = CachedTask(self.worker.prepare(task, self.state.entries()), version)
             cached.bolt.restore(snapshot)
         else:
-            cached.valid = False
             cached.bolt.roll_back(snapshot, self.state.entries())
-        cached.version, cached.valid = version, True
-        self.worker.tasks[task] = cached
-        return cached.bolt
+            cached.version = version
+        return cached
 
     def _fold_rows(self) -> Iterator[Row]:
         ackers = self.worker.spec.plan.acker_tasks
@@ -288,8 +295,8 @@ class _StageRun:
 
 
 def split_by_acker(
-    ackers: tuple[int, ...], roots: chunk.U64Array, xors: chunk.U64Array, marks: acker.U8Array
-) -> Iterator[tuple[int, tuple[chunk.U64Array, chunk.U64Array, acker.U8Array]]]:
+    ackers: tuple[int, ...], roots: U64Array, xors: U64Array, marks: acker.U8Array
+) -> Iterator[tuple[int, tuple[U64Array, U64Array, acker.U8Array]]]:
     """Yields (acker task, its share): root modulo the number of ackers, as Storm's fields grouping on the root."""
     if len(ackers) == 1:
         if len(roots):
@@ -322,8 +329,8 @@ def encode_sealed(sealed: Sealed, component: str, task: int, sequence: int) -> b
             stream=box.stream.number,
             flags=flags,
         )
-    except (pickle.PicklingError, TypeError, AttributeError, RecursionError) as error:
-        for values in sealed.values:
+    except Exception as error:  # whatever the values' own methods raise
+        for values in sealed.values if isinstance(sealed.values, list) else ():
             for field, value in zip(box.stream.fields, values, strict=True):
                 try:
                     pickling.dumps(value)
@@ -362,8 +369,9 @@ def execute_ackers(
             clock, task = header.sequence, header.target
         else:
             yield wiring.system_key, body
-    if task is None or clock is None:
+    if task is None:
         return
+    assert clock is not None, f"acker task {task} got no clock, which every micro-batch brings"
     pending = acker.AckerState.load(state.get("pending") or b"", timeouts)
     had = len(pending)
     outcome = pending.apply(parts, clock // timeout_ms)

@@ -31,8 +31,6 @@ class CachedTask:
 
     bolt: BoltTask
     version: bytes | None
-    #: False while it executes: after an exception its state is of no version.
-    valid: bool = True
 
 
 class Worker:
@@ -41,6 +39,7 @@ class Worker:
     def __init__(self, spec: RunSpec) -> None:
         self.spec = spec
         self.wiring = Wiring(spec.plan)
+        #: Instances between two executions.
         self.tasks: dict[int, CachedTask] = {}
 
     def context(self, task: int) -> TopologyContext:
