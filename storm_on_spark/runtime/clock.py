@@ -69,7 +69,7 @@ class ManualClock:
 
     def advance(self, seconds: float) -> None:
         """Moves the clock on."""
-        self._now_ms += int(1000 * seconds)
+        self._now_ms += round(1000 * seconds)
 
     @property
     def started_at(self) -> float | None:

@@ -12,17 +12,19 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from storm_on_spark.api.errors import CheckpointError
+from storm_on_spark.api.errors import CheckpointError, ComponentError
 from storm_on_spark.plan.model import PhysicalPlan
+from storm_on_spark.plan.words import listed
 from storm_on_spark.runtime import chunk
 from storm_on_spark.runtime.acker import Outcome
 from storm_on_spark.runtime.batch_files import BatchFiles
 from storm_on_spark.runtime.clock import Clock
-from storm_on_spark.runtime.host_process import HostProcess, spread_executors
+from storm_on_spark.runtime.host_process import HostProcess, RestartPolicy, spread_executors
 from storm_on_spark.runtime.ids import spout_task_of
 from storm_on_spark.runtime.messages import (
     Consumed,
@@ -39,6 +41,7 @@ from storm_on_spark.runtime.messages import (
 )
 from storm_on_spark.runtime.metrics import Metrics
 from storm_on_spark.runtime.offsets import Offset
+from storm_on_spark.runtime.report import Failure
 from storm_on_spark.runtime.spec import RunSpec
 from storm_on_spark.runtime.wiring import Wiring
 
@@ -48,6 +51,8 @@ POLL_SECONDS = 0.2
 """How long `poll` waits for news before it answers that there are none; so long a stopping query may wait for it."""
 _ANSWER_SECONDS = 0.005
 """How long spouts have to cut when there is something to do already."""
+_OPEN_SECONDS = 120.0
+"""How long a spout may take to open when the topology starts."""
 
 
 @dataclass
@@ -64,6 +69,8 @@ class _Task:
     committed: int = 0
     answered: bool = False
     idle: bool = False
+    #: Whether it said, since it was deactivated, that nothing is left to cut.
+    quiet: bool = False
     exhausted: bool = False
     pending: int = 0
 
@@ -94,15 +101,20 @@ class Coordinator:
         self._hosts: list[HostProcess] = []
         self._changed = threading.Condition()
         self._tasks = {task: _Task() for executor in self._executors() for task in executor}
+        self._policies: dict[HostProcess, RestartPolicy] = {}
+        #: Held while spouts are told of outcomes: a task hears of batches in their order, also after a restart.
+        self._telling = threading.Lock()
         #: Batch -> tasks that may still need to be told of its outcome after a crash.
         self._unsaved: dict[int, set[int]] = {}
+        #: Whether all spouts were open once; from then on a host that dies is started again.
+        self._opened = False
         self._carried_head = max(self._carried.batches(), default=-1)
         self._stopped = False
         self._completed = threading.Event()
         self.metrics = Metrics(spec.plan)
         conf = spec.plan.conf
-        self._batch_tuples = int(conf["topology.batch.max.tuples"])  # type: ignore[call-overload]
-        self._timeout_ms = 1000 * int(conf["topology.message.timeout.secs"])  # type: ignore[call-overload]
+        self._batch_tuples: int = int(conf["topology.batch.max.tuples"])  # type: ignore[call-overload]
+        self._timeout_ms: int = 1000 * int(conf["topology.message.timeout.secs"])  # type: ignore[call-overload]
         self._timeouts = bool(conf["topology.enable.message.timeouts"])
         self._tick_ms = sorted(tick_periods(self._wiring).values())
 
@@ -116,39 +128,51 @@ class Coordinator:
 
         Raises:
             CheckpointError: the spout logs end before `planned`.
-            TimeoutError: a spout did not open in time.
+            ComponentError: a spout did not open in time.
         """
         self._clock.start(planned.clock)
-        known = self._read_outcomes()
+        known = [(batch, self._read(batch)) for batch in self._outcomes.batches()]
         workers = int(self._plan.conf.get("topology.workers") or 1)  # type: ignore[call-overload]
         spec = self._spec.dumps()
-        for group in spread_executors(self._executors(), workers):
+
+        def setup(executors: tuple[tuple[int, ...], ...]) -> Setup:
             started_at = self._clock.started_at
-            setup = Setup(spec, group, str(self._folder / "spouts"), self.active, planned.clock, started_at)
-            host = HostProcess(setup, self._on_message, self._on_gone)
+            clock_ms = self._clock.now_ms() if started_at is None else planned.clock
+            return Setup(spec, executors, str(self._folder / "spouts"), self.active, clock_ms, started_at)
+
+        for group in spread_executors(self._executors(), workers):
+            numbers = [number for executor in group for number in executor]
+            host = HostProcess(numbers, partial(setup, group), self._on_message, self._on_gone)
             self._hosts.append(host)
-            for executor in group:
-                for task in executor:
-                    self._tasks[task].host = host
+            self._policies[host] = RestartPolicy()
+            for number in numbers:
+                self._tasks[number].host = host
         for host in self._hosts:
             host.start()
         with self._changed:
-            self._changed.wait_for(lambda: self._stopped or all(task.ready for task in self._tasks.values()), 120)
+            self._changed.wait_for(
+                lambda: self._stopped or all(task.ready for task in self._tasks.values()), _OPEN_SECONDS
+            )
+            if self._stopped:
+                return
             for number, task in self._tasks.items():
-                if not task.ready and not self._stopped:
-                    raise TimeoutError(
-                        f"spout {self._wiring.component_of[number]!r} (task {number}) did not open within 120 s"
-                    )
-                wanted = planned.logs.get(number, 0)
-                if task.ready and task.head < wanted:
-                    raise CheckpointError(
-                        f"the log of spout task {number} ends at position {task.head}, but micro-batches up to "
-                        f"position {wanted} were planned: part of the checkpoint is missing"
-                    )
-                if task.ready and task.head > wanted:
-                    task.cuts.append((task.head, 0))
+                self._check_opened(number, task, planned.logs.get(number, 0))
+            self._opened = True
         for batch, outcome in known:
             self._tell(batch, outcome)
+
+    def _check_opened(self, number: int, task: _Task, planned: int) -> None:
+        if not task.ready:
+            raise ComponentError(
+                self._wiring.component_of[number], number, "open", f"it did not return within {_OPEN_SECONDS:.0f} s"
+            )
+        if task.head < planned:
+            raise CheckpointError(
+                f"the log of spout task {number} ends at position {task.head}, but micro-batches up to "
+                f"position {planned} were planned: part of the checkpoint is missing"
+            )
+        if task.head > planned:
+            task.cuts.append((task.head, 0))
 
     def stop(self) -> None:
         """Ends the spout hosts; returns when they are gone."""
@@ -160,7 +184,10 @@ class Coordinator:
 
     def set_active(self, active: bool) -> None:
         """Activates or deactivates the spouts."""
-        self.active = active
+        with self._changed:
+            self.active = active
+            for task in self._tasks.values():
+                task.quiet = False
         self._broadcast(SetActive(active))
 
     def _executors(self) -> list[tuple[int, ...]]:
@@ -258,10 +285,13 @@ class Coordinator:
         return sum(task.pending for task in self._tasks.values())
 
     def drained(self) -> bool:
-        """Returns whether everything that was emitted has been processed and committed."""
+        """Returns whether the spouts are inactive and all that they emitted has been processed and committed."""
         with self._changed:
             return (
-                not any(task.pending or task.cuts or task.head != task.committed for task in self._tasks.values())
+                all(
+                    task.ready and task.quiet and not task.pending and not task.cuts and task.head == task.committed
+                    for task in self._tasks.values()
+                )
                 and not self._carried.batches()
             )
 
@@ -283,49 +313,69 @@ class Coordinator:
             self._carried_head = max(self._carried_head, batch)
         self._outcomes.write(batch, outcomes)
         if outcomes:
-            self._tell(batch, [Outcome(*chunk.read_outcome(chunk.read_header(body), body)) for body in outcomes])
+            self._tell(batch, [_outcome(body) for body in outcomes])
 
     def _tell(self, batch: int, outcomes: Sequence[Outcome]) -> None:
-        roots = np.concatenate([outcome.roots for outcome in outcomes])
-        codes = np.concatenate([outcome.codes for outcome in outcomes])
-        order = np.argsort(roots, kind="stable")
-        roots, codes = roots[order], codes[order]
+        roots, codes = _merged(outcomes)
         owners = spout_task_of(roots)
         told = [int(owner) for owner in np.unique(owners)]
-        with self._changed:
-            self._unsaved[batch] = set(told)
-        for owner in told:
-            task = self._tasks.get(owner)
-            if task is not None and task.host is not None:
-                mine = owners == owner
-                task.host.send(Settle(owner, batch, roots[mine], codes[mine]))
+        with self._telling:
+            with self._changed:
+                self._unsaved[batch] = set(told)
+            for owner in told:
+                task = self._tasks.get(owner)
+                # A task that is being opened again is told by `_catch_up`.
+                if task is not None and task.host is not None and task.ready:
+                    mine = owners == owner
+                    task.host.send(Settle(owner, batch, roots[mine], codes[mine]))
 
-    def _read_outcomes(self) -> list[tuple[int, list[Outcome]]]:
-        return [
-            (
-                batch,
-                [Outcome(*chunk.read_outcome(chunk.read_header(body), body)) for body in self._outcomes.read(batch)],
-            )
-            for batch in self._outcomes.batches()
-        ]
+    def _catch_up(self, message: Ready) -> None:
+        """Tells a task that was opened again of all that may not be in its snapshot; what is there, it ignores."""
+        number, task = message.task, self._tasks[message.task]
+        assert task.host is not None
+        with self._telling:
+            with self._changed:
+                batches = sorted(batch for batch, tasks in self._unsaved.items() if number in tasks)
+            for batch in batches:
+                roots, codes = _merged(self._read(batch))
+                mine = spout_task_of(roots) == number
+                task.host.send(Settle(number, batch, roots[mine], codes[mine]))
+            task.host.send(Consumed(number, task.committed))
+            if task.host.active != self.active:
+                task.host.send(SetActive(self.active))
+            with self._changed:
+                if message.position > task.head:
+                    # What it cut before it died, without being able to say so.
+                    task.cuts.append((message.position, 0))
+                task.head, task.ready = message.position, True
+
+    def _read(self, batch: int) -> list[Outcome]:
+        return [_outcome(body) for body in self._outcomes.read(batch)]
 
     # --- from the hosts ---------------------------------------------------------------
 
     def _on_message(self, message: Message) -> None:
         if isinstance(message, Failed):
-            self._on_failure(message.message, message.trace)
-            with self._changed:
-                self._stopped = True
-                self._changed.notify_all()
+            self._give_up(message.message, message.trace)
             return
         saved: list[int] = []
+        if isinstance(message, Ready) and self._opened:
+            if message.position < self._tasks[message.task].head:
+                self._give_up(
+                    f"the log of spout task {message.task} ends at position {message.position} after a restart, "
+                    f"but {self._tasks[message.task].head} was written: part of the checkpoint is missing",
+                )
+                return
+            self._catch_up(message)
         with self._changed:
             if isinstance(message, Ready):
-                task = self._tasks[message.task]
-                task.ready, task.head = True, message.position
+                if not self._opened:
+                    task = self._tasks[message.task]
+                    task.ready, task.head = True, message.position
             elif isinstance(message, Idle):
                 task = self._tasks[message.task]
                 task.answered = task.idle = True
+                task.quiet = not message.active
             elif isinstance(message, Progress):
                 task = self._tasks[message.task]
                 task.exhausted, task.pending = message.stats.exhausted, message.stats.pending
@@ -333,7 +383,7 @@ class Coordinator:
                     task.head = message.position
                     task.cuts.append((message.position, message.tuples))
                     task.answered = True
-                    task.idle = False
+                    task.idle = task.quiet = False
                 saved = self._saved(message.task, message.saved_batch)
                 self.metrics.add_spout(message)
             self._changed.notify_all()
@@ -351,9 +401,35 @@ class Coordinator:
                 done.append(batch)
         return done
 
-    def _on_gone(self, host: HostProcess, status: str) -> None:
-        if not self._stopped:
-            self._on_failure(f"a spout host (process {host.pid}) ended unexpectedly: {status}", "")
+    def _on_gone(self, host: HostProcess, status: str) -> float | None:
+        """Says after which pause a host that died is started again; None if the topology ends."""
+        spouts = listed(sorted({self._wiring.component_of[task] for task in host.tasks}))
+        with self._changed:
+            if self._stopped:
+                return None
+            for task in host.tasks:
+                state = self._tasks[task]
+                state.ready = state.idle = state.quiet = state.exhausted = False
+        policy = self._policies[host]
+        pause = policy.next_pause(host.ran_secs) if self._opened else None
+        reason = f"the process {host.pid} of spout {spouts} ended unexpectedly ({status})"
+        if pause is None:
+            times = f", after {policy.restarts} restarts in a row" if policy.restarts else " while it was opened"
+            self._give_up(f"{reason}{times}; look for what ends it: memory, or a crash in native code")
+            return None
+        log.warning("%s; it is started again", reason)
+        for task in host.tasks:
+            self.metrics.spout_gone(task)
+            self.metrics.add_failure(
+                Failure(self._wiring.component_of[task], task, f"{reason}; it is started again", "", False)
+            )
+        return pause
+
+    def _give_up(self, reason: str, trace: str = "") -> None:
+        self._on_failure(reason, trace)
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
 
     def _broadcast(self, message: Message) -> None:
         for host in self._hosts:
@@ -362,6 +438,18 @@ class Coordinator:
     def _broadcast_clock(self) -> None:
         if self._clock.started_at is None:
             self._broadcast(SetClock(self._clock.now_ms()))
+
+
+def _outcome(body: bytes) -> Outcome:
+    return Outcome(*chunk.read_outcome(chunk.read_header(body), body))
+
+
+def _merged(outcomes: Sequence[Outcome]) -> Outcome:
+    """Returns outcomes of several ackers as one, by root."""
+    roots = np.concatenate([outcome.roots for outcome in outcomes])
+    codes = np.concatenate([outcome.codes for outcome in outcomes])
+    order = np.argsort(roots, kind="stable")
+    return Outcome(roots[order], codes[order])
 
 
 def tick_periods(wiring: Wiring) -> Mapping[int, int]:

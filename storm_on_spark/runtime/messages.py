@@ -65,11 +65,10 @@ class Stop(NamedTuple):
 
 
 class Ready(NamedTuple):
-    """A task is open; its log ends at `position`, and it knows the outcomes up to `settled_batch`."""
+    """A task is open; its log ends at `position`."""
 
     task: int
     position: int
-    settled_batch: int
 
 
 class Progress(NamedTuple):
@@ -81,7 +80,6 @@ class Progress(NamedTuple):
     """Whether `position` is new."""
     tuples: int
     """How many tuples the cut holds."""
-    settled_batch: int
     saved_batch: int
     """The last batch whose outcome is in a snapshot, so that it need not be told again after a crash."""
     stats: SpoutStats
@@ -94,6 +92,8 @@ class Idle(NamedTuple):
     """Answer to `Want` when there is nothing to cut."""
 
     task: int
+    active: bool
+    """Whether the spout may emit something yet."""
 
 
 class Failed(NamedTuple):

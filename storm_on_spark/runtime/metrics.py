@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 
+from storm_on_spark.api.constants import SYSTEM_TASK
 from storm_on_spark.api.info import ComponentInfo, ErrorInfo
 from storm_on_spark.plan.model import PhysicalPlan
 from storm_on_spark.runtime.latency import LatencyHistogram
@@ -34,6 +35,8 @@ class Metrics:
         self._reported: dict[int | None, tuple[float, int]] = {}
         self._lock = threading.Lock()
         self._spouts: dict[int, SpoutStats] = {}
+        #: What spout tasks did in processes that are gone, by task.
+        self._earlier: dict[int, SpoutStats] = {}
         self._bolts: dict[str, list[TaskMetrics]] = {}
         self.latencies = LatencyHistogram()
         self._errors: dict[str, deque[ErrorInfo]] = {}
@@ -45,6 +48,14 @@ class Metrics:
             self.latencies.merge(progress.latencies)
         for message in progress.errors:
             self.add_failure(Failure(self._plan.component_of(progress.task), progress.task, message, "", False))
+
+    def spout_gone(self, task: int) -> None:
+        """Notes that the process of a spout task is gone: a new one counts from zero."""
+        with self._lock:
+            known = self._spouts.pop(task, None)
+            if known is not None:
+                self._earlier[task] = _total([self._earlier.get(task, SpoutStats()), known])
+                self._earlier[task].pending = 0
 
     def add_bolt(self, metrics: TaskMetrics) -> None:
         """Takes in what a task did in one execution."""
@@ -71,7 +82,9 @@ class Metrics:
             if count >= self._most_errors and not failure.fatal:
                 return False
             self._reported[failure.task] = (began, count + 1)
-        error = ErrorInfo(failure.component, failure.task, failure.message, time.time())
+        error = ErrorInfo(
+            failure.component, SYSTEM_TASK if failure.task is None else failure.task, failure.message, time.time()
+        )
         with self._lock:
             self._errors.setdefault(failure.component, deque(maxlen=_ERRORS_KEPT)).append(error)
         return True
@@ -79,7 +92,7 @@ class Metrics:
     def spout_totals(self) -> SpoutStats:
         """Returns the counters of all spout tasks together."""
         with self._lock:
-            return _total(self._spouts.values())
+            return _total([*self._spouts.values(), *self._earlier.values()])
 
     def components(self) -> dict[str, ComponentInfo]:
         """Returns the counters of every component."""
@@ -90,7 +103,10 @@ class Metrics:
         component = self._plan.components[component_id]
         errors = tuple(self._errors.get(component_id, ()))
         if self._plan.topology[component_id].is_spout:
-            stats = _total(self._spouts[task] for task in component.tasks if task in self._spouts)
+            parts = (
+                found[task] for found in (self._spouts, self._earlier) for task in component.tasks if task in found
+            )
+            stats = _total(parts)
             return ComponentInfo(
                 id=component_id,
                 kind=component.kind.value,

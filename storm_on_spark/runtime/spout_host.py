@@ -61,8 +61,8 @@ class _TaskLoop:
         self._send = send
         limit = conf.get("topology.max.spout.pending")
         self._max_pending = int(limit) if limit is not None else None  # type: ignore[call-overload]
-        self._max_bytes = int(conf["topology.spout.log.max.bytes"])  # type: ignore[call-overload]
-        self._max_tuples = 2 * int(conf["topology.batch.max.tuples"])  # type: ignore[call-overload]
+        self._max_bytes: int = int(conf["topology.spout.log.max.bytes"])  # type: ignore[call-overload]
+        self._max_tuples: int = 2 * int(conf["topology.batch.max.tuples"])  # type: ignore[call-overload]
         #: Cuts that Spark has not committed: (end position, tuples).
         self._uncommitted: deque[tuple[int, int]] = deque()
         self._waiting_tuples = 0
@@ -109,7 +109,7 @@ class _TaskLoop:
         elif isinstance(message, SetActive):
             (self.task.activate if message.active else self.task.deactivate)()
 
-    def cut_if_due(self) -> None:
+    def cut_if_due(self, active: bool) -> None:
         """Cuts when somebody waits for it or enough has come together, and tells the coordinator."""
         task, now = self.task, time.monotonic()
         if task.dirty:
@@ -126,7 +126,7 @@ class _TaskLoop:
                 self._progress(cut=True, tuples=tuples)
         if self.wanted and not task.fresh:
             self.wanted = False
-            self._send(Idle(task.task))
+            self._send(Idle(task.task, active))
         if now - self._last_report > _REPORT_SECONDS:
             self._last_report = now
             task.stats.pending = len(task.pending)
@@ -147,7 +147,6 @@ class _TaskLoop:
                 task.log.end,
                 cut,
                 tuples,
-                task.settled_batch,
                 self._saved_batch,
                 self._reported,
                 latencies,
@@ -198,7 +197,7 @@ class _Executor(threading.Thread):
                 emitted = False
                 for task, loop in loops.items():  # noqa: B007 # `task` tells the handler below where it happened
                     emitted |= loop.burst(self._active)
-                    loop.cut_if_due()
+                    loop.cut_if_due(self._active)
                 if emitted:
                     idle = 0
                 elif not self._inbox:
@@ -267,7 +266,7 @@ class SpoutHost:
         worker, setup = self._worker, self._setup
         spout = SpoutTask(worker.spec, worker.wiring, worker.context(task), Path(setup.folder) / str(task), self.clock)
         loop = _TaskLoop(spout, worker.wiring.conf(spout.component), self.send)
-        self.send(Ready(task, spout.log.end, spout.settled_batch))
+        self.send(Ready(task, spout.log.end))
         return loop
 
     def clock(self) -> int:

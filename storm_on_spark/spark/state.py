@@ -86,6 +86,9 @@ def _values(spark: SparkSession, checkpoint: str | os.PathLike[str], variable: s
     path = Path(checkpoint).absolute()
     if not (path / "state").is_dir():
         return
+    # The state store reports to its coordinator, which Spark starts with the manager of streaming queries: when
+    # somebody first asks for that.
+    _ = spark.streams
     # Else Spark would start its own default provider on files of another.
     with settings_applied(spark):
         operators = spark.read.format("state-metadata").load(path.as_uri()).collect()
