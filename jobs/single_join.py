@@ -138,7 +138,7 @@ def build(conf: Mapping[str, Any]) -> Topology:
     """Returns the topology."""
     people = conf.get(PEOPLE, 10)
     builder = TopologyBuilder()
-    builder.set_spout("genders", PersonSpout("gender", ["male", "female"] * (people // 2 + 1), 1))
+    builder.set_spout("genders", PersonSpout("gender", [("male", "female")[person % 2] for person in range(people)], 1))
     builder.set_spout("ages", PersonSpout("age", list(range(20, 20 + people)), 2))
     join = builder.set_bolt("join", SingleJoin("id", ("id", "gender", "age"), conf.get(EXPIRE_SECS, 10)), 2)
     join.fields_grouping("genders", Fields("id")).fields_grouping("ages", Fields("id"))
