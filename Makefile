@@ -12,8 +12,8 @@ STAMP := $(VENV)/installed-$(shell cat requirements-dev.lock pyproject.toml tool
 
 # A path is always a string, and it may hold blanks and quotes: quoted for YAML, then for the shell.
 quote := '
-yaml = '$(subst $(quote),'',$(1))'
-shell = '$(subst $(quote),'\'',$(1))'
+for-yaml = '$(subst $(quote),'',$(1))'
+for-shell = '$(subst $(quote),'\'',$(1))'
 
 .PHONY: help
 help: ## print this list
@@ -32,7 +32,7 @@ java:
 .PHONY: run
 run: java $(STAMP) ## count the words of Python's documentation, or of INPUT=path (ARGS= for more options)
 	@$(VENV)/bin/storm-spark run jobs/word_count.py \
-	  $(if $(INPUT),-c $(call shell,word.count.input=$(call yaml,$(value INPUT)))) $(ARGS)
+	  $(if $(value INPUT),-c $(call for-shell,word.count.input=$(call for-yaml,$(value INPUT)))) $(ARGS)
 
 .PHONY: test
 test: java $(STAMP) ## all tests, quickest first (PYTEST_ARGS= for more options)
