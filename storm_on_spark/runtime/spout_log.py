@@ -5,14 +5,17 @@ range of positions. The log of a task is a folder of segments, each named by the
 is a row of records; a record is one *cut*: everything emitted since the last one, together with the snapshot of the
 spout at that moment, so that log and spout can never disagree.
 
-    header   magic "SLOG", version u16, flags u16, entries u32, tuples u32, messages u32, first u64, clock i64,
-             snapshot u64, body u64, crc u32
+    header   magic "SLOG", version u16, reserved u16, entries u32, tuples u32, messages u32, first u64, clock i64,
+             snapshot u64, body u64, crc u32 of the index, crc u32 of the header up to here
     index    entries * (target i32, length u32, crc u32)
     bodies   the chunks, one after the other
 
 `target` is the task that a chunk is for, or SNAPSHOT or MESSAGE_IDS. `snapshot` is the position of the record that
 holds the snapshot, since an unchanged one isn't written again; it never lies in an earlier segment. `first` is the
 number of the first message with an id, `clock` the topology's time in ms. All checksums are CRC-32.
+
+A crash can cut the last record short, wherever it was being written; such a rest was never given to Spark and is
+dropped. The header has a checksum of its own, so that a damaged one can't pass for a record that was cut short.
 """
 
 from __future__ import annotations
@@ -34,7 +37,9 @@ MESSAGE_IDS = -3
 SEGMENT_BYTES = 64 << 20
 
 _MAGIC = b"SLOG"
-_HEADER = struct.Struct("<4sHHIIIQqQQI")
+_HEADER = struct.Struct("<4sHHIIIQqQQII")
+_CHECKED = _HEADER.size - 4
+"""How much of the header its checksum covers."""
 _ENTRY = struct.Struct("<iII")
 _SUFFIX = ".log"
 
@@ -73,18 +78,19 @@ class SpoutLog:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self._segment_bytes = segment_bytes
-        segments = list_segments(folder)
-        base = segments[-1] if segments else 0
-        self._base = base
-        self._file = os.open(folder / segment_name(base), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         #: The last complete record; None in a new log.
         self.last: Cut | None = None
-        self.end = base
-        for cut in iter_cuts(folder, base, None):
-            self.last, self.end = cut, cut.end
-        # What a crash cut short was never given to Spark.
-        os.ftruncate(self._file, self.end - base)
-        os.lseek(self._file, 0, os.SEEK_END)
+        segments = list_segments(folder) or [0]
+        while True:
+            self._base = self.end = segments.pop()
+            for cut in iter_cuts(folder, self._base, None):
+                self.last, self.end = cut, cut.end
+            if self.last is not None or not segments:
+                break
+            # A crash came between making this segment and completing its first record.
+            (folder / segment_name(self._base)).unlink()
+        self._file = self._open(self._base, 0)
+        os.ftruncate(self._file, self.end - self._base)
 
     def append(
         self,
@@ -109,8 +115,6 @@ class SpoutLog:
         Raises:
             OSError: the disk is full or fails; nothing of the record remains.
         """
-        if snapshot is not None and self.end - self._base > self._segment_bytes:
-            self._roll()
         position = self.end
         if snapshot is not None:
             entries = [*entries, (SNAPSHOT, snapshot)]
@@ -120,16 +124,14 @@ class SpoutLog:
             at = self.last.snapshot
         index = b"".join(_ENTRY.pack(target, len(body), crc32(body)) for target, body in entries)
         size = sum(len(body) for _, body in entries)
-        head = _HEADER.pack(_MAGIC, VERSION, 0, len(entries), tuples, messages, first, clock, at, size, 0)[:-4]
-        record = b"".join((head, struct.pack("<I", crc32(index, crc32(head))), index, *(body for _, body in entries)))
-        try:
-            view = memoryview(record)
-            while view:
-                view = view[os.write(self._file, view) :]
-        except OSError:
-            os.ftruncate(self._file, position - self._base)
-            os.lseek(self._file, 0, os.SEEK_END)
-            raise
+        head = _HEADER.pack(
+            _MAGIC, VERSION, 0, len(entries), tuples, messages, first, clock, at, size, crc32(index), 0
+        )[:_CHECKED]
+        record = b"".join((head, struct.pack("<I", crc32(head)), index, *(body for _, body in entries)))
+        if snapshot is not None and self.wants_snapshot:
+            self._roll(record)
+        else:
+            self._write(self._file, record, position - self._base)
         self.end = position + len(record)
         self.last = Cut(position, self.end, len(entries), tuples, messages, first, clock, at)
         return self.last
@@ -150,12 +152,32 @@ class SpoutLog:
         """Closes the file."""
         os.close(self._file)
 
-    def _roll(self) -> None:
-        following = os.open(
-            self.folder / segment_name(self.end), os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600
-        )
+    def _roll(self, record: bytes) -> None:
+        """Begins a new segment with a record."""
+        following = self._open(self.end, os.O_EXCL)
+        try:
+            self._write(following, record, 0)
+        except OSError:
+            os.close(following)
+            (self.folder / segment_name(self.end)).unlink()
+            raise
         os.close(self._file)
         self._file, self._base = following, self.end
+
+    def _open(self, base: int, flags: int) -> int:
+        return os.open(
+            self.folder / segment_name(base), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | flags, 0o600
+        )
+
+    @staticmethod
+    def _write(file: int, record: bytes, size: int) -> None:
+        try:
+            view = memoryview(record)
+            while view:
+                view = view[os.write(file, view) :]
+        except OSError:
+            os.ftruncate(file, size)
+            raise
 
 
 def segment_name(base: int) -> str:
@@ -231,21 +253,27 @@ def _records(folder: Path, start: int, end: int | None) -> Iterator[tuple[Cut, b
 
 
 def _read_header(file: BinaryIO, folder: Path, position: int, available: int) -> tuple[Cut, bytes] | None:
-    """Returns the record's header and index, or None when the record is not complete."""
+    """Returns the record's header and index, or None when the record was cut short.
+
+    Raises:
+        CheckpointError: it is damaged or of another version.
+    """
     if available < _HEADER.size:
         return None
     head = file.read(_HEADER.size)
-    magic, version, _, entries, tuples, messages, first, clock, snapshot, size, checksum = _HEADER.unpack(head)
-    if magic != _MAGIC:
-        return None
-    if version != VERSION:
+    magic, version, _, entries, tuples, messages, first, clock, snapshot, size, of_index, of_head = _HEADER.unpack(head)
+    if magic == _MAGIC and version != VERSION:
         raise CheckpointError(
             f"spout log {folder} has format version {version} at position {position}; this release reads {VERSION}"
         )
+    if magic != _MAGIC or crc32(head[:_CHECKED]) != of_head:
+        raise CheckpointError(f"spout log {folder} is damaged: there is no record at position {position}")
     length = _HEADER.size + entries * _ENTRY.size + size
     if available < length:
         return None
     index = file.read(entries * _ENTRY.size)
-    if crc32(index, crc32(head[:-4])) != checksum:
-        return None
+    if crc32(index) != of_index:
+        raise CheckpointError(
+            f"spout log {folder} is damaged: the index of the record at position {position} has the wrong checksum"
+        )
     return Cut(position, position + length, entries, tuples, messages, first, clock, snapshot), index
