@@ -19,6 +19,11 @@ from collections.abc import Sequence
 from decimal import Decimal
 from zlib import crc32
 
+import numpy as np
+
+_NUMBERS = (numbers.Number, Decimal, np.bool_)
+"""What compares, and so hashes, as numbers. numpy's other numbers are registered as such."""
+
 _MASK = (1 << 64) - 1
 _NONE, _NAN, _TEXT, _BYTES = 0x6E6F6E65, 0x6E616E, 0x74657874, 0x62797465
 
@@ -48,11 +53,14 @@ def stable_hash(value: object) -> int:
     """
     if isinstance(value, str):
         return mix64(crc32(value.encode("utf-8", "surrogatepass"), _TEXT) + len(value))
+    if isinstance(value, int):
+        return mix64(hash(value))
     if isinstance(value, enum.Enum) and not isinstance(value, numbers.Number):
         return _combine(_TEXT, (type(value).__qualname__, value.name))
-    if isinstance(value, (numbers.Number, Decimal)):
+    if isinstance(value, _NUMBERS):
         # nan is unequal to itself and, since Python 3.10, hashes by identity: all nan count as one value here.
-        return mix64(_NAN if value != value else hash(value))
+        is_nan = value.is_nan() if isinstance(value, Decimal) else value != value
+        return mix64(_NAN if is_nan else hash(value))
     if value is None:
         return mix64(_NONE)
     if isinstance(value, bytes):
@@ -64,11 +72,9 @@ def stable_hash(value: object) -> int:
         for item in value:
             total += stable_hash(item)
         return mix64(total ^ len(value))
-    if isinstance(value, (datetime.datetime, datetime.time)) and value.tzinfo is not None:
-        if isinstance(value, datetime.datetime):
-            return stable_hash(value.astimezone(datetime.timezone.utc).isoformat())
-        return stable_hash(("time", value.replace(tzinfo=None).isoformat(), str(value.utcoffset())))
-    if isinstance(value, (datetime.date, datetime.time, datetime.timedelta, uuid.UUID)):
+    if isinstance(value, (datetime.datetime, datetime.time)):
+        return stable_hash(_since_zero(value))
+    if isinstance(value, (datetime.date, datetime.timedelta, uuid.UUID)):
         return stable_hash(str(value))
     if dataclasses.is_dataclass(value) and not isinstance(value, type) and type(value).__hash__ is not None:
         if type(value).__eq__ is object.__eq__:
@@ -81,6 +87,14 @@ def stable_hash(value: object) -> int:
         f"a {type(value).__qualname__} has no hash that is the same in every process; "
         "use text, bytes, numbers, tuples or a frozen dataclass"
     )
+
+
+def _since_zero(value: datetime.datetime | datetime.time) -> str:
+    """Returns a time as the time since zero: in UTC if it has an offset from that, for so are such times compared."""
+    offset = value.utcoffset()
+    days = value.toordinal() if isinstance(value, datetime.datetime) else 0
+    since = datetime.timedelta(days, value.second, value.microsecond, 0, value.minute, value.hour)
+    return str(since) if offset is None else f"{since - offset} UTC"
 
 
 def _combine(seed: int, items: Sequence[object]) -> int:
