@@ -142,3 +142,17 @@ def test_new_overwrites_nothing(tmp_path: Path, existing: str) -> None:
     assert done.exit_code == 2
     assert "not empty" in done.stderr
     assert target.read_text() == "mine"
+
+
+@pytest.mark.parametrize("command", [("run",), ("explain", "--spark")])
+def test_without_java_a_sentence_says_how_to_get_it(
+    module: Write, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr("storm_on_spark.spark.java._WHERE_SYSTEMS_PUT_IT", ())
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    done = invoke(*command, module("topology = make()"))
+    assert done.exit_code == 1
+    error = done.stderr.splitlines()[-1]
+    assert error.startswith("Error: Spark needs Java 17 or 21 and there is no Java here: install one (")
+    assert "Traceback" not in done.stderr
