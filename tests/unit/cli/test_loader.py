@@ -35,8 +35,8 @@ def test_a_topology_a_builder_or_build_is_found(module: Write, code: str, attrib
 
 def test_a_relative_path_and_a_dotted_name_work(module: Write) -> None:
     module("topology = make()", "pkg/__init__.py")
-    module("from . import topology", "pkg/word_count.py")
-    for text in ("pkg/word_count.py", "pkg.word_count", "pkg.word_count:topology"):
+    module("from . import topology", "pkg/my_count.py")
+    for text in ("pkg/my_count.py", "pkg.word_count", "pkg.word_count:topology"):
         target = load(text)
         assert target.module.__name__ == "pkg.word_count"
         assert target.name == "word-count"
@@ -61,19 +61,19 @@ def test_conf_and_report_are_optional(module: Write) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("word_cuont.py", r"^there is no file word_cuont\.py\. Did you mean word_count\.py\?$"),
+        ("my_cuont.py", r"^there is no file my_cuont\.py\. Did you mean my_count\.py\?$"),
         ("nowhere/x.py", r"^there is no file nowhere/x\.py$"),
         ("folder", r"^folder is a folder; name a file in it: a\.py$"),
         ("no_such_module", r"^there is no file and no module no_such_module; modules are looked for in "),
         ("no_such_package.module", "no module no_such_package.module"),
-        ("word_count.py:nothing", r"^word_count\.py has no attribute 'nothing'; there are make, topology$"),
+        ("my_count.py:nothing", r"^my_count\.py has no attribute 'nothing'; there are make, topology$"),
         ("plain.py", r"^plain\.py has neither a topology nor a function build.*; there are make$"),
         ("dotted.name.py", "its name has a dot in it"),
         ("json.py", "has the name of another module, 'json'"),
     ],
 )
 def test_what_is_not_there_is_said_with_what_is(module: Write, text: str, message: str) -> None:
-    module("topology = make()", "word_count.py")
+    module("topology = make()", "my_count.py")
     for name in ("plain.py", "folder/a.py", "dotted.name.py", "json.py"):
         module("", name)
     with pytest.raises(LoadError, match=message):
