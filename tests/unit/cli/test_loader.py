@@ -36,10 +36,10 @@ def test_a_topology_a_builder_or_build_is_found(module: Write, code: str, attrib
 def test_a_relative_path_and_a_dotted_name_work(module: Write) -> None:
     module("topology = make()", "pkg/__init__.py")
     module("from . import topology", "pkg/my_count.py")
-    for text in ("pkg/my_count.py", "pkg.word_count", "pkg.word_count:topology"):
+    for text in ("pkg/my_count.py", "pkg.my_count", "pkg.my_count:topology"):
         target = load(text)
-        assert target.module.__name__ == "pkg.word_count"
-        assert target.name == "word-count"
+        assert target.module.__name__ == "pkg.my_count"
+        assert target.name == "my-count"
         assert len(target.topology({}).spouts) == 1
 
 
