@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 _NAME = "storm-on-spark"
+_SHORT_TEMPORARY = "/tmp"  # noqa: S108 # every path below it is short enough for a socket
 _SOCKET_PATH_BYTES = 103
 """The longest path of a Unix socket: 107 bytes on Linux, 103 on macOS."""
 _SOCKET_NAME_BYTES = len("/.") + 36 + len(".sock")
@@ -39,11 +40,11 @@ def session_scratch() -> Path:
 
     Spark removes its own files when it stops; after SIGKILL nobody does, so the next session cleans up.
     """
-    root = Path(tempfile.gettempdir())
-    for left in root.glob(f"{_NAME}-*"):
-        owner = re.fullmatch(rf"{_NAME}-(\d+)-\w+", left.name)
-        if owner and not _alive(int(owner[1])):
-            shutil.rmtree(left, ignore_errors=True)
+    for root in {Path(tempfile.gettempdir()), Path(_SHORT_TEMPORARY)}:
+        for left in root.glob(f"{_NAME}-*"):
+            owner = re.fullmatch(rf"{_NAME}-(\d+)-\w+", left.name)
+            if owner and not _alive(int(owner[1])):
+                shutil.rmtree(left, ignore_errors=True)
     return Path(tempfile.mkdtemp(prefix=f"{_NAME}-{os.getpid()}-"))
 
 
@@ -59,7 +60,7 @@ def socket_folder() -> Path:
     """
     prefix = f"{_NAME}-{os.getpid()}-"
     fits = fits_sockets(Path(tempfile.gettempdir(), f"{prefix}12345678"))
-    return Path(tempfile.mkdtemp(prefix=prefix, dir=None if fits else "/tmp"))  # noqa: S108 # short
+    return Path(tempfile.mkdtemp(prefix=prefix, dir=None if fits else _SHORT_TEMPORARY))
 
 
 def _base(variable: str, default: str) -> Path:

@@ -11,6 +11,7 @@ import site
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -136,7 +137,8 @@ def _start(master: str, conf: dict[str, str]) -> SparkSession:
         output = {"stdout": writer, "stderr": writer}
         with _environment(master, java, scratch):
             try:
-                gateway = launch_gateway(launch, output)  # type: ignore[no-untyped-call] # PySpark's
+                with _temporary_files_in(scratch):
+                    gateway = launch_gateway(launch, output)  # type: ignore[no-untyped-call] # PySpark's
             finally:
                 os.close(writer)
             SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 # the way to hand over a gateway
@@ -250,6 +252,16 @@ def _environment(master: str, java: Java, scratch: Path) -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = old
+
+
+@contextlib.contextmanager
+def _temporary_files_in(scratch: Path) -> Iterator[None]:
+    """Lets PySpark make its folder for the JVM's port there: when this process is killed meanwhile, it is found."""
+    before, tempfile.tempdir = tempfile.tempdir, str(scratch)
+    try:
+        yield
+    finally:
+        tempfile.tempdir = before
 
 
 def _spark_home(master: str, scratch: Path) -> Path:

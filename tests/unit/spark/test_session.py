@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from storm_on_spark.spark import dirs
 from storm_on_spark.spark.dirs import cache_dir, session_scratch, state_dir, writable_dir
 from storm_on_spark.spark.session import _cause, _merged, _settings, _user_path
 from storm_on_spark.spark.settings import required_settings, with_attempts
@@ -98,3 +99,18 @@ def test_scratch_of_a_process_that_is_gone_is_removed(tmp_path: Path, monkeypatc
         folder.mkdir()
     assert session_scratch().is_dir()
     assert (old.exists(), mine.exists(), checkpoint.exists()) == (False, True, True)
+
+
+def test_sockets_of_a_process_that_is_gone_are_removed_where_its_temporary_folder_was_too_long_for_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    short, long = tmp_path / "short", tmp_path / "long"
+    old = short / f"storm-on-spark-{ended.pid}-abc"
+    for folder in (old, long):
+        folder.mkdir(parents=True)
+    monkeypatch.setattr(dirs, "_SHORT_TEMPORARY", str(short))
+    monkeypatch.setattr(tempfile, "tempdir", str(long))
+    session_scratch()
+    assert not old.exists()
