@@ -121,6 +121,8 @@ class Run:
             name: f"{value}.{self.starts}",
             "TMPDIR": str(self.temporary),
             "PYTHONPATH": str(ROOT),
+            # Spark's logs belong to the run, and go with it.
+            "XDG_STATE_HOME": str(self.folder / "logs"),
         }
         with self._file("log").open("ab") as log:
             self._driver = subprocess.Popen(
