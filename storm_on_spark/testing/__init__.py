@@ -18,7 +18,7 @@ A topology, with its spouts replaced:
 >>> sorted(captured.values("split")), captured.failed()                              # doctest: +SKIP
 ([('be',), ('not',), ('or',), ('to',)], [])
 
-A crash is an item like any other: `{"sentences": ["to be", CRASH(), "or not"]}` with `restarts=1`.
+A crash of the spout's process is an item like any other: `{"sentences": ["to be", CRASH(), "or not"]}`.
 """
 
 from __future__ import annotations

@@ -205,7 +205,7 @@ def run_topology(
         timeout: the longest wait in seconds, of each start.
         spark: the session to run on; for None one is reused, or started and stopped.
         capture: the components whose tuples are captured; all for None. Acks and fails always are.
-        restarts: how often a topology that failed is started again from its checkpoint, as after a `CRASH`.
+        restarts: how often a topology that failed is started again from its checkpoint.
 
     Raises:
         TimeoutError: it did not end in time.

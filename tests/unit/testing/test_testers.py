@@ -299,11 +299,12 @@ def test_run_spout_does_not_run_for_ever(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_unit_test_takes_milliseconds() -> None:
     run_bolt(Split(), [sentence("warm up")])
-    started = time.perf_counter()
+    # The process's own time: other work on the machine doesn't count.
+    started = time.process_time()
     for _ in range(10):
         run_bolt(Count(), [make_tuple(["a"], ["word"])])
         run_spout(ListSpout(["a"]))
-    assert (time.perf_counter() - started) / 20 < 0.05
+    assert (time.process_time() - started) / 20 < 0.05
 
 
 def test_a_connection_that_is_opened_late_is_there_again_after_a_restart() -> None:
