@@ -140,7 +140,8 @@ def test_split_and_count_by_column() -> None:
 
 
 def test_by_column_blanks_are_what_python_takes_for_blanks() -> None:
-    every = ["a" + chr(code) + "b" for code in range(0x110000) if not 0xD800 <= code < 0xE000]
+    # Beyond the first plane there are no blanks.
+    every = ["a" + chr(code) + "b" for code in range(0x10000) if not 0xD800 <= code < 0xE000]
     result = run_bolt(word_count_columnar.SplitSentences(), [pa.record_batch({"sentence": every})])
     assert [word for (word,) in result.values()] == [word for text in every for word in text.split()]
 
