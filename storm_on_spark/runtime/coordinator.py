@@ -1,7 +1,8 @@
 """The coordinator: decides how far the next micro-batch reaches, and tells spouts what became of their tuples.
 
 It lives in the driver's Python process, between the spout hosts on one side and Spark on the other: Spark's streaming
-source asks it for the next offset (`poll`), the sink hands it the outcomes of a batch (`deliver`).
+source asks it for the next offset (`poll`), the sink hands it the outcomes of a batch (`deliver`). Spouts hear of these
+when the batch is committed: if Spark has to run it again after a crash, its outcomes may be others.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ from storm_on_spark.runtime.metrics import Metrics
 from storm_on_spark.runtime.offsets import Offset
 from storm_on_spark.runtime.report import Failure
 from storm_on_spark.runtime.spec import RunSpec
+from storm_on_spark.runtime.spout_log import iter_cuts
 from storm_on_spark.runtime.wiring import Wiring
 
 log = logging.getLogger(__name__)
@@ -104,6 +106,8 @@ class Coordinator:
         self._policies: dict[HostProcess, RestartPolicy] = {}
         #: Held while spouts are told of outcomes: a task hears of batches in their order, also after a restart.
         self._telling = threading.Lock()
+        #: Batch -> outcomes that spouts hear of once it is committed.
+        self._delivered: dict[int, list[Outcome]] = {}
         #: Batch -> tasks that may still need to be told of its outcome after a crash.
         self._unsaved: dict[int, set[int]] = {}
         #: Whether all spouts were open once; from then on a host that dies is started again.
@@ -116,7 +120,11 @@ class Coordinator:
         self._batch_tuples: int = int(conf["topology.batch.max.tuples"])  # type: ignore[call-overload]
         self._timeout_ms: int = 1000 * int(conf["topology.message.timeout.secs"])  # type: ignore[call-overload]
         self._timeouts = bool(conf["topology.enable.message.timeouts"])
-        self._tick_ms = sorted(tick_periods(self._wiring).values())
+        self._tick_ms = set(tick_periods(self._wiring).values())
+        #: The last offset that was in Spark's log at the start.
+        self._planned = Offset()
+        #: Why the topology can't go on from this checkpoint.
+        self._refusal: CheckpointError | None = None
 
     # --- life ---------------------------------------------------------------
 
@@ -127,18 +135,24 @@ class Coordinator:
             planned: the last offset that Spark has in its log; the topology's time goes on from there.
 
         Raises:
-            CheckpointError: the spout logs end before `planned`.
+            CheckpointError: the spout logs end before `planned`, or something can't be read.
             ComponentError: a spout did not open in time.
         """
         self._clock.start(planned.clock)
-        known = [(batch, self._read(batch)) for batch in self._outcomes.batches()]
+        self._planned = planned
+        self._delivered = {batch: self._read(batch) for batch in self._outcomes.batches()}
         workers = int(self._plan.conf.get("topology.workers") or 1)  # type: ignore[call-overload]
         spec = self._spec.dumps()
 
         def setup(executors: tuple[tuple[int, ...], ...]) -> Setup:
             started_at = self._clock.started_at
             clock_ms = self._clock.now_ms() if started_at is None else planned.clock
-            return Setup(spec, executors, str(self._folder / "spouts"), self.active, clock_ms, started_at)
+            consumed = {
+                number: max(planned.logs.get(number, 0), self._tasks[number].committed)
+                for executor in executors
+                for number in executor
+            }
+            return Setup(spec, executors, str(self._folder / "spouts"), consumed, self.active, clock_ms, started_at)
 
         for group in spread_executors(self._executors(), workers):
             numbers = [number for executor in group for number in executor]
@@ -151,28 +165,18 @@ class Coordinator:
             host.start()
         with self._changed:
             self._changed.wait_for(
-                lambda: self._stopped or all(task.ready for task in self._tasks.values()), _OPEN_SECONDS
+                lambda: self._stopped or self._refusal or all(task.ready for task in self._tasks.values()),
+                _OPEN_SECONDS,
             )
+            if self._refusal is not None:
+                raise self._refusal
             if self._stopped:
                 return
             for number, task in self._tasks.items():
-                self._check_opened(number, task, planned.logs.get(number, 0))
+                if not task.ready:
+                    component = self._wiring.component_of[number]
+                    raise ComponentError(component, number, "open", f"it did not return within {_OPEN_SECONDS:.0f} s")
             self._opened = True
-        for batch, outcome in known:
-            self._tell(batch, outcome)
-
-    def _check_opened(self, number: int, task: _Task, planned: int) -> None:
-        if not task.ready:
-            raise ComponentError(
-                self._wiring.component_of[number], number, "open", f"it did not return within {_OPEN_SECONDS:.0f} s"
-            )
-        if task.head < planned:
-            raise CheckpointError(
-                f"the log of spout task {number} ends at position {task.head}, but micro-batches up to "
-                f"position {planned} were planned: part of the checkpoint is missing"
-            )
-        if task.head > planned:
-            task.cuts.append((task.head, 0))
 
     def stop(self) -> None:
         """Ends the spout hosts; returns when they are gone."""
@@ -204,7 +208,8 @@ class Coordinator:
     def poll(self, start: Offset) -> Offset:
         """Returns how far the next micro-batch reaches; `start` itself when there is nothing to do.
 
-        Spark asks when the batch that ended at `start` is committed. Waits for news for up to 0.2 s.
+        Spark asks when the batch that ended at `start` is committed; after a restart not before a batch that was
+        planned but not committed has run again. Waits for news for up to 0.2 s.
         """
         self._commit(start)
         deadline = time.monotonic() + POLL_SECONDS
@@ -255,6 +260,9 @@ class Coordinator:
         return Offset(logs, max(start.clock, self._clock.now_ms()), max(start.carried, self._carried_head))
 
     def _commit(self, offset: Offset) -> None:
+        delivered, self._delivered = self._delivered, {}
+        for batch, outcomes in sorted(delivered.items()):
+            self._tell(batch, outcomes)
         for number, task in self._tasks.items():
             position = offset.logs.get(number, 0)
             if position > task.committed:
@@ -298,7 +306,7 @@ class Coordinator:
     # --- for the sink ---------------------------------------------------------------
 
     def deliver(self, batch: int, outcomes: Sequence[bytes], carried: Sequence[bytes]) -> None:
-        """Keeps what a micro-batch left behind, and tells the spouts.
+        """Keeps what a micro-batch left behind, for when it is committed.
 
         Args:
             batch: Spark's number of the batch. It may come again after a crash.
@@ -312,20 +320,25 @@ class Coordinator:
         if carried:
             self._carried_head = max(self._carried_head, batch)
         self._outcomes.write(batch, outcomes)
+        self._delivered.pop(batch, None)
         if outcomes:
-            self._tell(batch, [_outcome(body) for body in outcomes])
+            self._delivered[batch] = [_outcome(body) for body in outcomes]
 
     def _tell(self, batch: int, outcomes: Sequence[Outcome]) -> None:
         roots, codes = _merged(outcomes)
         owners = spout_task_of(roots)
-        told = [int(owner) for owner in np.unique(owners)]
+        told = [int(owner) for owner in np.unique(owners) if owner in self._tasks]
+        if not told:
+            # Their spout is no longer part of the topology.
+            self._outcomes.delete(batch)
+            return
         with self._telling:
             with self._changed:
                 self._unsaved[batch] = set(told)
             for owner in told:
-                task = self._tasks.get(owner)
+                task = self._tasks[owner]
                 # A task that is being opened again is told by `_catch_up`.
-                if task is not None and task.host is not None and task.ready:
+                if task.host is not None and task.ready:
                     mine = owners == owner
                     task.host.send(Settle(owner, batch, roots[mine], codes[mine]))
 
@@ -343,11 +356,17 @@ class Coordinator:
             task.host.send(Consumed(number, task.committed))
             if task.host.active != self.active:
                 task.host.send(SetActive(self.active))
-            with self._changed:
-                if message.position > task.head:
-                    # What it cut before it died, without being able to say so.
-                    task.cuts.append((message.position, 0))
-                task.head, task.ready = message.position, True
+            # What it cut before it died, without being able to say so.
+            self._take_over(message, task.head)
+
+    def _take_over(self, message: Ready, start: int) -> None:
+        """Takes in what a task that is open has in its log behind `start`."""
+        log = self._folder / "spouts" / str(message.task)
+        cuts = [(cut.end, cut.tuples) for cut in iter_cuts(log, start, message.position)]
+        task = self._tasks[message.task]
+        with self._changed:
+            task.cuts.extend(cuts)
+            task.head, task.ready = message.position, True
 
     def _read(self, batch: int) -> list[Outcome]:
         return [_outcome(body) for body in self._outcomes.read(batch)]
@@ -358,21 +377,11 @@ class Coordinator:
         if isinstance(message, Failed):
             self._give_up(message.message, message.trace)
             return
+        if isinstance(message, Ready):
+            self._on_ready(message)
         saved: list[int] = []
-        if isinstance(message, Ready) and self._opened:
-            if message.position < self._tasks[message.task].head:
-                self._give_up(
-                    f"the log of spout task {message.task} ends at position {message.position} after a restart, "
-                    f"but {self._tasks[message.task].head} was written: part of the checkpoint is missing",
-                )
-                return
-            self._catch_up(message)
         with self._changed:
-            if isinstance(message, Ready):
-                if not self._opened:
-                    task = self._tasks[message.task]
-                    task.ready, task.head = True, message.position
-            elif isinstance(message, Idle):
+            if isinstance(message, Idle):
                 task = self._tasks[message.task]
                 task.answered = task.idle = True
                 task.quiet = not message.active
@@ -389,6 +398,24 @@ class Coordinator:
             self._changed.notify_all()
         for batch in saved:
             self._outcomes.delete(batch)
+
+    def _on_ready(self, message: Ready) -> None:
+        number = message.task
+        known = self._tasks[number].head if self._opened else self._planned.logs.get(number, 0)
+        try:
+            if message.position < known:
+                raise CheckpointError(
+                    f"the log of spout task {number} ends at position {message.position}, but it was written up to "
+                    f"position {known}: part of the checkpoint is missing"
+                )
+            if self._opened:
+                self._catch_up(message)
+            else:
+                self._take_over(message, known)
+        except CheckpointError as error:
+            if self._opened:
+                self._give_up(str(error))
+            self._refusal = error
 
     def _saved(self, task: int, saved_batch: int) -> list[int]:
         """Returns the batches that no spout needs to be told of again."""

@@ -5,6 +5,7 @@ They talk over a socket pair that the host inherits from the driver, so nobody e
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from storm_on_spark.runtime.acker import U8Array
@@ -21,6 +22,8 @@ class Setup(NamedTuple):
     """The host's executors, each a thread with these tasks."""
     folder: str
     """Where the spout logs are; each task has a folder of its own in it."""
+    consumed: Mapping[int, int]
+    """Task -> position in its log up to which batches are planned."""
     active: bool
     clock_ms: int
     clock_at: float | None

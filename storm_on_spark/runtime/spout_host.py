@@ -37,6 +37,7 @@ from storm_on_spark.runtime.messages import (
     Want,
 )
 from storm_on_spark.runtime.spec import load_spec
+from storm_on_spark.runtime.spout_log import iter_cuts
 from storm_on_spark.runtime.spout_task import SpoutTask
 from storm_on_spark.runtime.worker import Worker
 
@@ -54,9 +55,18 @@ _REPORT_SECONDS = 0.1
 
 
 class _TaskLoop:
-    """One task on its executor's thread, and what it owes the coordinator."""
+    """One task on its executor's thread, and what it owes the coordinator.
 
-    def __init__(self, task: SpoutTask, conf: Mapping[str, object], send: Callable[[Message], None]) -> None:
+    Args:
+        task: the task, open.
+        conf: its configuration.
+        send: sends a message to the coordinator.
+        consumed: position in the log up to which batches are planned.
+    """
+
+    def __init__(
+        self, task: SpoutTask, conf: Mapping[str, object], send: Callable[[Message], None], consumed: int
+    ) -> None:
         self.task = task
         self._send = send
         limit = conf.get("topology.max.spout.pending")
@@ -64,9 +74,9 @@ class _TaskLoop:
         self._max_bytes: int = int(conf["topology.spout.log.max.bytes"])  # type: ignore[call-overload]
         self._max_tuples: int = 2 * int(conf["topology.batch.max.tuples"])  # type: ignore[call-overload]
         #: Cuts that Spark has not committed: (end position, tuples).
-        self._uncommitted: deque[tuple[int, int]] = deque()
-        self._waiting_tuples = 0
-        self._consumed = task.log.end
+        self._uncommitted = deque((cut.end, cut.tuples) for cut in iter_cuts(task.log.folder, consumed, None))
+        self._waiting_tuples = sum(tuples for _, tuples in self._uncommitted)
+        self._consumed = consumed
         self.wanted = False
         self._last_cut = time.monotonic()
         self._cut_cost = 0.0
@@ -191,6 +201,8 @@ class _Executor(threading.Thread):
                 while self._inbox:
                     message = self._inbox.popleft()
                     if isinstance(message, SetActive):
+                        if message.active == self._active:
+                            continue
                         self._active = message.active
                     for task in [message.task] if isinstance(message, (Settle, Consumed)) else self.tasks:
                         loops[task].handle(message)
@@ -265,7 +277,7 @@ class SpoutHost:
         """Opens a task's spout and log."""
         worker, setup = self._worker, self._setup
         spout = SpoutTask(worker.spec, worker.wiring, worker.context(task), Path(setup.folder) / str(task), self.clock)
-        loop = _TaskLoop(spout, worker.wiring.conf(spout.component), self.send)
+        loop = _TaskLoop(spout, worker.wiring.conf(spout.component), self.send, setup.consumed[task])
         self.send(Ready(task, spout.log.end))
         return loop
 

@@ -12,6 +12,7 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,9 @@ from storm_on_spark.runtime.stage import encode_sealed, split_by_acker
 from storm_on_spark.runtime.wiring import Wiring
 
 _SNAPSHOT_VERSION = 1
+
+_STRAGGLERS = 10_000
+"""A log is not kept only for this many old messages that are still pending: their ids go into the snapshot instead."""
 
 
 @dataclass
@@ -117,6 +121,10 @@ class SpoutTask:
         self.latencies = LatencyHistogram()
         #: Number of the next message with an id; 0 is never given.
         self._next = 1
+        #: The ids of pending messages before this number are in the snapshot, those from there on in the log.
+        self._floor = 1
+        #: The first message that a restart needs from the log, as of the last cut.
+        self._needed = 1
         #: Ids of the messages emitted since the last cut, and the number of the first.
         self._fresh: list[Any] = []
         self._fresh_first = 1
@@ -139,6 +147,7 @@ class SpoutTask:
         self._snapshots: Snapshots = self._guard("snapshot", Snapshots, self.spout, name, given)
         if state is not None:
             self._snapshots.restore(state)
+        self._ack_emitted()
 
     # --- emitting ---------------------------------------------------------------
 
@@ -180,12 +189,15 @@ class SpoutTask:
             self.spout.next_tuple()
         except Exception as error:
             raise self._wrap("next_tuple", error) from error
-        if self._emit_acks:
-            # Without ackers a message is done once it is out, but not before the spout has noted that it sent it.
+        self._ack_emitted()
+        return self._fresh_tuples != before
+
+    def _ack_emitted(self) -> None:
+        # Without ackers a message is done once it is out, but not before the spout has noted that it sent it.
+        while self._emit_acks:
             acks, self._emit_acks = self._emit_acks, []
             for message_id in acks:
                 self._ack(message_id, None)
-        return self._fresh_tuples != before
 
     @property
     def fresh(self) -> int:
@@ -224,12 +236,9 @@ class SpoutTask:
         if count:
             entries += self._init_entries(roots[:-1], inits, clock)
             entries.append((MESSAGE_IDS, pickling.dumps(self._fresh)))
-        try:
-            snapshot = pickling.dumps(
-                (_SNAPSHOT_VERSION, self._snapshots.take(), self._next, self.settled_batch, self._done_bits())
-            )
-        except Exception as error:
-            raise self._wrap("snapshot", error) from error
+        low, pending = self._pending()
+        state = self._guard("snapshot", self._snapshots.take)
+        snapshot = pickling.dumps((_SNAPSHOT_VERSION, state, self._next, self.settled_batch, pending))
         new = snapshot != self._snapshot or self.log.wants_snapshot or self.log.last is None
         cut = self.log.append(
             entries,
@@ -240,6 +249,7 @@ class SpoutTask:
             snapshot=snapshot if new else None,
         )
         self._snapshot = snapshot
+        self._needed = low
         self.stats.emitted += self._fresh_tuples
         by_stream = self.stats.by_stream
         assert by_stream is not None
@@ -263,33 +273,40 @@ class SpoutTask:
             for task, part in split_by_acker(self._ackers, *folded)
         ]
 
-    def _done_bits(self) -> tuple[int, bytes]:
-        """Returns (lowest pending number, bits): which of the numbers from there on are done."""
-        if not self.pending:
-            return self._next, b""
-        low = next(iter(self.pending))
+    def _pending(self) -> tuple[int, tuple[Any, ...]]:
+        """Returns the first pending message whose id is in the log, and what a snapshot says of what is pending.
+
+        That is the ids of old messages, and for those in the log which of them, from the first on, are done: a bit
+        each, for they may be many.
+        """
+        old = {number: self.pending[number][0] for number in takewhile(lambda n: n < self._floor, self.pending)}
+        in_log = np.fromiter(islice(self.pending, len(old), None), np.int64)
+        if not len(in_log):
+            return self._next, (old, self._next, b"")
+        low = int(in_log[0])
         done = np.ones(self._next - low, np.uint8)
-        done[np.fromiter(self.pending, np.int64, len(self.pending)) - low] = 0
-        return low, np.packbits(done).tobytes() if done.any() else b""
+        done[in_log - low] = 0
+        return low, (old, low, np.packbits(done).tobytes() if done.any() else b"")
 
     def _recover(self, last: Cut) -> bytes:
         """Takes numbers and pending messages from the log, and returns the instance's state."""
         folder = self.log.folder
         for _, _, body in read_entries(folder, last.snapshot, last.snapshot + 1, lambda t: t == SNAPSHOT):
             self._snapshot = body
-        saved = pickling.loads(self._snapshot)
-        if saved[0] != _SNAPSHOT_VERSION:
+        version, *saved = pickling.loads(self._snapshot)
+        if version != _SNAPSHOT_VERSION:
             raise CheckpointError(
-                f"the snapshot of spout {self.component!r} (task {self.task}) has format version {saved[0]}; "
+                f"the snapshot of spout {self.component!r} (task {self.task}) has format version {version}; "
                 f"this release reads {_SNAPSHOT_VERSION}"
             )
         state: bytes
-        _, state, self._next, self.settled_batch, (low, bits) = saved
+        state, self._next, self.settled_batch, (old, low, bits) = saved
         self._fresh_first = self._next
-        done = np.unpackbits(np.frombuffer(bits, np.uint8)) if bits else np.zeros(0, np.uint8)
+        self._floor = self._needed = low
         now = self._now()
-        start = list_segments(folder)[0]
-        for cut, _, body in read_entries(folder, start, self.log.end, lambda t: t == MESSAGE_IDS):
+        self.pending = {number: (message_id, now) for number, message_id in old.items()}
+        done = np.unpackbits(np.frombuffer(bits, np.uint8))
+        for cut, _, body in read_entries(folder, self._position_of(low), self.log.end, lambda t: t == MESSAGE_IDS):
             for number, message_id in enumerate(pickling.loads(body), cut.first):
                 index = number - low
                 if index >= 0 and not (index < len(done) and done[index]):
@@ -297,20 +314,31 @@ class SpoutTask:
         return state
 
     def trim(self, consumed: int) -> None:
-        """Deletes what no batch and no pending message needs.
+        """Deletes what no batch and no restart needs.
 
         Args:
             consumed: position up to which Spark has committed.
         """
-        low = next(iter(self.pending), None)
-        self.log.trim(consumed if low is None else min(consumed, self._position_of(low)))
+        segments = list_segments(self.log.folder)
+        if len(segments) == 1:
+            return
+        position = self._position_of(self._needed)
+        unconsumed = max((base for base in segments if base <= consumed), default=0)
+        if position < unconsumed:
+            # Only messages that have been pending for long hold the log back.
+            floor = next(iter_cuts(self.log.folder, unconsumed, None)).first
+            stragglers = sum(1 for _ in takewhile(lambda number: number < floor, self.pending))
+            if stragglers <= _STRAGGLERS and floor > self._floor:
+                self._floor = floor
+                self._settled_dirty = True
+        self.log.trim(min(consumed, position))
 
     def _position_of(self, number: int) -> int:
         """Returns a position at or before the record that holds message `number`."""
-        position = 0
-        for base in list_segments(self.log.folder):
-            first = next(iter(iter_cuts(self.log.folder, base, None)), None)
-            if first is None or first.first > number:
+        segments = list_segments(self.log.folder)
+        position = segments[0]
+        for base in segments[1:]:
+            if next(iter_cuts(self.log.folder, base, None)).first > number:
                 break
             position = base
         return position
@@ -329,7 +357,7 @@ class SpoutTask:
         self.settled_batch = max(batch, self.settled_batch)
         self._settled_dirty = True
         base = root_base(self.task)
-        now = self._now()
+        now = self._called = self._now()  # `fail` may emit the message again
         latencies: list[float] = []
         for number, code in zip((roots - np.uint64(base)).tolist(), codes.tolist(), strict=True):
             entry = self.pending.pop(number, None)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -15,10 +18,13 @@ from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.tuple import Delivery
 from storm_on_spark.plan.compile import compile_plan
 from storm_on_spark.plan.placement import with_partitions
+from storm_on_spark.runtime import spout_task
 from storm_on_spark.runtime.bolt_task import BoltTask, Input
 from storm_on_spark.runtime.ids import EdgeIds
 from storm_on_spark.runtime.output import Sealed
 from storm_on_spark.runtime.spec import make_spec
+from storm_on_spark.runtime.spout_log import SpoutLog
+from storm_on_spark.runtime.spout_task import SpoutTask
 from storm_on_spark.runtime.worker import Worker
 
 _starts = itertools.count()
@@ -124,3 +130,39 @@ def emitted(sealed: Sequence[Sealed]) -> list[tuple[Any, ...]]:
 def context_of(worker: Worker, task: int) -> TopologyContext:
     """A task's context."""
     return worker.context(task)
+
+
+class Spouts:
+    """One spout task that is opened, cut and killed in this process.
+
+    Args:
+        spout: the spout; its streams are read by two tasks.
+        folder: where its log is.
+        conf: configuration over the defaults.
+        segment_bytes: size of the log's segments.
+    """
+
+    def __init__(
+        self, spout: BaseRichSpout, folder: Path, conf: Mapping[str, Any] | None = None, segment_bytes: int = 1 << 26
+    ) -> None:
+        builder = TopologyBuilder()
+        builder.set_spout("spout", spout)
+        builder.set_bolt("reader", Nothing(), 2).shuffle_grouping("spout")
+        self.worker = make_worker(builder, conf)
+        self.task_id = self.worker.wiring.plan.components["spout"].tasks[0]
+        self.folder = folder
+        self.clock_ms = 0
+        self.now = 0.0
+        self._segment_bytes = segment_bytes
+
+    def open(self) -> SpoutTask:
+        """Opens the task as a host does that was just started."""
+        with patch.object(spout_task, "SpoutLog", partial(SpoutLog, segment_bytes=self._segment_bytes)):
+            return SpoutTask(
+                self.worker.spec,
+                self.worker.wiring,
+                self.worker.context(self.task_id),
+                self.folder,
+                lambda: self.clock_ms,
+                lambda: self.now,
+            )

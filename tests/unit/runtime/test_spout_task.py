@@ -1,0 +1,441 @@
+"""A spout task: what it emits, cuts and is told; and what is left of that after it was killed."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter, deque
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from stormtest import Spouts
+
+from storm_on_spark.api import BaseRichSpout, Fields
+from storm_on_spark.api.errors import CheckpointError, ComponentError
+from storm_on_spark.runtime import chunk, pickling, spout_task
+from storm_on_spark.runtime.acker import ACKED, FAILED, INIT, TIMED_OUT
+from storm_on_spark.runtime.chunk import Kind
+from storm_on_spark.runtime.ids import root_base
+from storm_on_spark.runtime.spout_log import MESSAGE_IDS, SNAPSHOT, SpoutLog, iter_cuts, list_segments, read_entries
+from storm_on_spark.runtime.spout_task import SpoutTask
+
+
+class Counting(BaseRichSpout):
+    """Counts; emits what failed again, at once or with the next call."""
+
+    def open(self, conf, context, collector):
+        self.collector, self.lock = collector, threading.Lock()
+        self.next, self.acked, self.failed, self.again = 0, [], [], deque()
+
+    def next_tuple(self):
+        if self.again:
+            self.emit(self.again.popleft())
+        else:
+            self.emit(self.next)
+            self.next += 1
+
+    def emit(self, number):
+        if number % 5 == 4:
+            self.collector.emit([number])
+        else:
+            self.collector.emit([number], message_id=("id", number))
+
+    def ack(self, message_id):
+        self.acked.append(message_id[1])
+
+    def fail(self, message_id):
+        self.failed.append(message_id[1])
+        if message_id[1] % 2:
+            self.emit(message_id[1])
+        else:
+            self.again.append(message_id[1])
+
+    def exhausted(self):
+        return self.next >= 100
+
+    def declare_output_fields(self, declarer):
+        declarer.declare(Fields("number"))
+
+
+def chunks(folder: Path, start: int, end: int) -> list[tuple[chunk.Header, bytes]]:
+    return [
+        (chunk.read_header(body), body)
+        for _, target, body in read_entries(folder, start, end, lambda t: t not in (SNAPSHOT, MESSAGE_IDS))
+    ]
+
+
+def settle(task: SpoutTask, batch: int, numbers: list[int], code: int) -> None:
+    roots = np.array([root_base(task.task) + n for n in sorted(numbers)], np.uint64)
+    task.settle(batch, roots, np.full(len(roots), code, np.uint8))
+
+
+# --- one cut -----------------------------------------------------------------------------------------------------
+
+
+def test_a_cut_holds_tuples_inits_ids_and_the_snapshot(tmp_path: Path) -> None:
+    spouts = Spouts(Counting(), tmp_path)
+    spouts.clock_ms = 1234
+    task = spouts.open()
+    for _ in range(10):
+        assert task.next_tuple()
+    assert (task.fresh, task.dirty) == (10, True)
+    cut = task.cut()
+    assert (cut.tuples, cut.messages, cut.first, cut.clock, cut.snapshot) == (10, 8, 1, 1234, 0)
+    assert (task.fresh, task.dirty) == (0, False)
+    assert task.stats.emitted == 10
+    assert task.stats.by_stream == {"default": 10}
+    edges: Counter = Counter()
+    init: dict[int, int] = {}
+    values = []
+    for header, body in chunks(tmp_path, 0, cut.end):
+        assert header.source == task.task
+        if header.kind == Kind.TUPLES:
+            anchors = chunk.read_anchors(header, body)
+            values += chunk.read_rows(header, anchors.payload)
+            for root, edge in zip(anchors.roots.tolist(), anchors.edges.tolist(), strict=True):
+                edges[root] ^= edge
+        else:
+            assert (header.kind, header.sequence) == (Kind.ACKS, 1234)
+            for root, xor, mark in zip(*(a.tolist() for a in chunk.read_acks(header, body)), strict=True):
+                assert mark == INIT
+                init[root] = xor
+    assert sorted(values) == [(n,) for n in range(10)]
+    del edges[0]
+    assert init == dict(edges)
+    assert sorted(init) == [root_base(task.task) + n for n in range(1, 9)]
+    task.close()
+
+
+def test_ticks_of_the_wall_do_not_matter_but_latency_is_measured(tmp_path: Path) -> None:
+    spouts = Spouts(Counting(), tmp_path)
+    task = spouts.open()
+    spouts.now = 10.0
+    task.next_tuple()
+    task.cut()
+    spouts.now = 10.25
+    settle(task, 0, [1], FAILED)
+    assert task.latencies.count == 0
+    spouts.now = 11.0
+    settle(task, 1, [2], ACKED)
+    assert task.latencies.count == 0, "number 0 waits for the next call"
+    task.next_tuple()
+    task.cut()
+    spouts.now = 11.5
+    settle(task, 2, [2], ACKED)
+    assert task.latencies.percentile(50) == pytest.approx(500, rel=0.05)
+    task.close()
+
+
+def test_a_message_that_fail_emits_again_is_as_old_as_its_emit(tmp_path: Path) -> None:
+    spouts = Spouts(Counting(), tmp_path)
+    task = spouts.open()
+    task.next_tuple()
+    task.next_tuple()
+    spouts.now = 100.0
+    settle(task, 0, [2], TIMED_OUT)
+    spouts.now = 100.5
+    settle(task, 1, [3], ACKED)
+    assert task.latencies.percentile(50) == pytest.approx(500, rel=0.05)
+    assert (task.stats.acked, task.stats.failed, task.stats.timed_out) == (1, 1, 1)
+    task.close()
+
+
+def test_each_message_is_answered_once(tmp_path: Path) -> None:
+    task = Spouts(Counting(), tmp_path).open()
+    for _ in range(3):
+        task.next_tuple()
+    settle(task, 0, [1, 3], ACKED)
+    settle(task, 0, [1, 3], ACKED)
+    settle(task, 1, [3], FAILED)
+    settle(task, 1, [99], FAILED)
+    assert (task.spout.acked, task.spout.failed) == ([0, 2], [])
+    assert list(task.pending) == [2]
+    task.close()
+
+
+def test_errors_name_the_phase(tmp_path: Path) -> None:
+    class Bad(Counting):
+        def next_tuple(self):
+            raise OSError("gone")
+
+        def ack(self, message_id):
+            raise ValueError(message_id)
+
+        fail = ack
+
+        def exhausted(self):
+            raise KeyError("k")
+
+    class BadOpen(Counting):
+        def open(self, conf, context, collector):
+            raise OSError("no")
+
+    task = Spouts(Bad(), tmp_path).open()
+    with pytest.raises(ComponentError, match=r'"spout" \(task \d\) failed in next_tuple: OSError: gone'):
+        task.next_tuple()
+    task.emit([1], "m", "default")
+    with pytest.raises(ComponentError, match="failed in ack: ValueError: m"):
+        settle(task, 0, [1], ACKED)
+    task.emit([1], "m", "default")
+    with pytest.raises(ComponentError, match="failed in fail"):
+        settle(task, 0, [2], FAILED)
+    with pytest.raises(ComponentError, match="failed in exhausted"):
+        task.exhausted()
+    task.close()
+    with pytest.raises(ComponentError, match="failed in open: OSError: no"):
+        Spouts(BadOpen(), tmp_path / "other").open()
+
+
+# --- no ackers, emits in odd places --------------------------------------------------------------------------------
+
+
+def test_without_ackers_a_message_is_acked_when_it_is_emitted(tmp_path: Path) -> None:
+    class Chatty(Counting):
+        def next_tuple(self):
+            self.collector.emit([self.next], message_id=("id", self.next))
+            assert self.next not in self.acked, "not before next_tuple has returned"
+            self.next += 1
+
+        def ack(self, message_id):
+            super().ack(message_id)
+            if message_id[1] == 2:
+                self.collector.emit([1000], message_id=("id", 1000))
+
+    spouts = Spouts(Chatty(), tmp_path, {"topology.acker.executors": 0})
+    task = spouts.open()
+    for _ in range(4):
+        task.next_tuple()
+    assert task.spout.acked == [0, 1, 2, 1000, 3]
+    assert (len(task.pending), task.stats.acked) == (0, 5)
+    cut = task.cut()
+    assert {header.kind for header, _ in chunks(tmp_path, 0, cut.end)} == {Kind.TUPLES}
+    task.close()
+    assert spouts.open().spout.acked == [0, 1, 2, 1000, 3]
+
+
+def test_a_spout_may_emit_in_open_at_every_start(tmp_path: Path) -> None:
+    class Eager(Counting):
+        def open(self, conf, context, collector):
+            super().open(conf, context, collector)
+            collector.emit([-1], message_id=("id", -1))
+
+    spouts = Spouts(Eager(), tmp_path)
+    numbers = []
+    for start in range(3):
+        task = spouts.open()
+        task.next_tuple()
+        task.cut()
+        numbers.append(list(task.pending))
+        assert [message_id for message_id, _ in task.pending.values()] == [
+            ("id", n) for n in (-1, 0, -1, 1, -1, 2)[: 2 * start + 2]
+        ]
+        task.close()
+    assert numbers[-1] == [1, 2, 3, 4, 5, 6]
+
+
+def test_values_that_can_not_be_pickled_are_named(tmp_path: Path) -> None:
+    task = Spouts(Counting(), tmp_path).open()
+    task.emit([threading.Lock()], None, "default")
+    with pytest.raises(
+        ValueError, match="emitted a value for field 'number' of stream 'default' that can't be pickled"
+    ):
+        task.cut()
+    task.close()
+
+
+# --- after a kill -----------------------------------------------------------------------------------------------------
+
+
+def test_a_snapshot_of_another_version_is_refused(tmp_path: Path) -> None:
+    spouts = Spouts(Counting(), tmp_path)
+    task = spouts.open()
+    task.next_tuple()
+    task.close()
+    log = SpoutLog(tmp_path)
+    log.append([], tuples=0, messages=0, first=1, clock=0, snapshot=pickling.dumps((9, b"")))
+    log.close()
+    with pytest.raises(CheckpointError, match=r"snapshot of spout 'spout' \(task \d\) has format version 9"):
+        spouts.open()
+
+
+def test_what_open_makes_and_can_not_be_pickled_is_there_after_a_restart(tmp_path: Path) -> None:
+    spouts = Spouts(Counting(), tmp_path)
+    task = spouts.open()
+    task.next_tuple()
+    task.cut()
+    task = spouts.open()
+    assert task.spout.next == 1
+    assert task.spout.lock.acquire(blocking=False)
+    task.next_tuple()
+    task.close()
+
+
+def test_the_log_outlives_messages_that_were_acked_after_the_last_cut(tmp_path: Path) -> None:
+    """A restart goes back to the last cut, where these were pending; their acks are told again and need their ids."""
+    spouts = Spouts(Counting(), tmp_path, segment_bytes=2000)
+    task = spouts.open()
+    while len(list_segments(tmp_path)) < 3:
+        task.next_tuple()
+        task.cut()
+    numbers = list(task.pending)
+    settle(task, 0, numbers, ACKED)
+    task.trim(task.log.end)
+    again = spouts.open()
+    assert list(again.pending) == numbers
+    settle(again, 0, numbers, ACKED)
+    assert again.spout.acked == [n for n in range(again.spout.next) if n % 5 != 4]
+
+
+def test_a_few_old_messages_do_not_keep_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spout_task, "_STRAGGLERS", 3)
+    spouts = Spouts(Counting(), tmp_path, segment_bytes=3000)
+    task = spouts.open()
+    lost = [1, 3]
+    for batch in range(300):
+        task.next_tuple()
+        task.cut()
+        settle(task, batch, [n for n in task.pending if n not in lost], ACKED)
+        task.trim(task.log.end)
+    assert len(list_segments(tmp_path)) <= 3
+    assert list_segments(tmp_path)[0] > 0
+    for _ in range(2):
+        task = spouts.open()
+        assert [n for n in task.pending if n in lost] == lost
+        task.next_tuple()
+        task.cut()
+    settle(task, 300, list(task.pending), ACKED)
+    assert sorted(task.spout.acked) == [n for n in range(302) if n % 5 != 4]
+
+
+def test_many_old_messages_keep_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spout_task, "_STRAGGLERS", 3)
+    spouts = Spouts(Counting(), tmp_path, segment_bytes=3000)
+    task = spouts.open()
+    for _ in range(100):
+        task.next_tuple()
+        task.cut()
+        task.trim(task.log.end)
+    assert list_segments(tmp_path)[0] == 0
+    assert len(spouts.open().pending) == 80
+
+
+class KilledAnywhere(RuleBasedStateMachine):
+    """A counting spout that is cut, answered, trimmed and killed at random; nothing is lost or told twice.
+
+    The coordinator's part: outcomes are kept until a cut has saved them, and told again after a restart.
+    """
+
+    @initialize(seed=st.integers(0, 2**32))
+    def begin(self, seed: int) -> None:
+        self.random = Random(seed)
+        self.temporary = TemporaryDirectory()
+        self.folder = Path(self.temporary.name) / "log"
+        self.spouts = Spouts(Counting(), self.folder, segment_bytes=1)
+        self.patch = pytest.MonkeyPatch()
+        self.patch.setattr(spout_task, "_STRAGGLERS", 2)
+        self.task = self.spouts.open()
+        self.batch = 0
+        #: Outcomes that are not in a snapshot yet: (batch, numbers, code).
+        self.unsaved: list[tuple[int, list[int], int]] = []
+        #: Root number -> spout's number, for all messages in the log; what has ended.
+        self.logged: dict[int, int] = {}
+        self.ended: dict[int, int] = {}
+        #: What the log says was emitted, in order.
+        self.emitted: list[int] = []
+        self.consumed = 0
+
+    @rule(count=st.integers(1, 6))
+    def emit(self, count: int) -> None:
+        for _ in range(count):
+            self.task.next_tuple()
+
+    @rule()
+    def cut(self) -> None:
+        if not self.task.dirty:
+            return
+        cut = self.task.cut()
+        self.unsaved = [told for told in self.unsaved if told[0] > self.task.settled_batch]
+        # Several tasks may read the stream, so values are put in order by number of emit within the cut.
+        values, numbers = [], []
+        for header, body in chunks(self.folder, cut.position, cut.end):
+            if header.kind == Kind.TUPLES:
+                anchors = chunk.read_anchors(header, body)
+                rows = [value for (value,) in chunk.read_rows(header, anchors.payload)]
+                values += rows
+                roots = [0] * len(rows) if anchors.roots is None else anchors.roots.tolist()
+                numbers += [(r - root_base(self.task.task), v) for r, v in zip(roots, rows, strict=True) if r]
+        assert len(values) == cut.tuples
+        assert sorted(n for n, _ in numbers) == list(range(cut.first, cut.first + cut.messages))
+        for number, value in numbers:
+            assert number not in self.logged, "a message number was given twice"
+            self.logged[number] = value
+        self.emitted += sorted(values)
+
+    @precondition(lambda self: set(self.logged) - set(self.ended))
+    @rule(code=st.sampled_from([ACKED, ACKED, FAILED, TIMED_OUT]), share=st.floats(0.1, 1))
+    def batch_ends(self, code: int, share: float) -> None:
+        """Spark has committed a batch in which some messages ended."""
+        open_ones = sorted(set(self.logged) - set(self.ended))
+        numbers = sorted(n for n in open_ones if self.random.random() < share)
+        self.batch += 1
+        self.ended.update(dict.fromkeys(numbers, code))
+        self.unsaved.append((self.batch, numbers, code))
+        settle(self.task, self.batch, numbers, code)
+
+    @rule(part=st.floats(0, 1))
+    def committed(self, part: float) -> None:
+        ends = [cut.end for cut in iter_cuts(self.folder, list_segments(self.folder)[0], None)]
+        if ends:
+            self.consumed = max(self.consumed, ends[int(part * (len(ends) - 1))])
+            self.task.trim(self.consumed)
+
+    @rule(extra=st.booleans())
+    def killed(self, extra: bool) -> None:
+        """The process goes without a word; the next one is told again what may not have been saved, and more."""
+        self.task = self.spouts.open()
+        assert self.task.settled_batch <= self.batch
+        for batch, numbers, code in self.unsaved:
+            settle(self.task, batch, numbers, code)
+            if extra:
+                settle(self.task, batch, numbers, code)
+
+    @invariant()
+    def nothing_is_lost(self) -> None:
+        if not hasattr(self, "task"):
+            return
+        task, spout = self.task, self.task.spout
+        in_log = {n for n in task.pending if n in self.logged}
+        assert in_log == set(self.logged) - set(self.ended)
+        assert {n: i[1] for n, (i, _) in task.pending.items() if n in self.logged} == {
+            n: self.logged[n] for n in in_log
+        }
+        acked = Counter(self.logged[n] for n, code in self.ended.items() if code == ACKED)
+        failed = Counter(self.logged[n] for n, code in self.ended.items() if code != ACKED)
+        assert Counter(spout.acked) == acked
+        assert Counter(spout.failed) == failed
+        # Without a gap or a repeat: what is in the log and what is not cut yet, first emits only.
+        first = sorted(set(self.emitted))
+        assert first == list(range(len(first)))
+        assert Counter(self.emitted) <= Counter(range(spout.next)) + failed
+        # What Spark has not committed is there to be read.
+        list(read_entries(self.folder, self.consumed, task.log.end, lambda t: True))
+
+    def teardown(self) -> None:
+        if not hasattr(self, "task"):
+            return
+        self.cut()
+        self.batch_ends(ACKED, 2.0)
+        self.nothing_is_lost()
+        assert not {n for n in self.task.pending if n in self.logged}
+        self.patch.undo()
+        self.task.close()
+        self.temporary.cleanup()
+
+
+TestKilledAnywhere = KilledAnywhere.TestCase
+TestKilledAnywhere.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
