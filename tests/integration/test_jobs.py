@@ -63,6 +63,7 @@ def test_word_counts_equal_a_counter_whatever_the_number_of_tasks(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     "command",
     [
@@ -88,7 +89,7 @@ def test_word_counts_as_users_start_them(command: list[str], spark_session: Any,
         env={**os.environ, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"},
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=500,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-5000:]
