@@ -1,0 +1,75 @@
+"""Running the tests' scripts, and the command line, in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+
+
+def environment(tmp: Path) -> dict[str, str]:
+    """Returns the environment of a child: it finds this checkout and the topologies, and has its own temp folder."""
+    tmp.mkdir(exist_ok=True)
+    path = os.pathsep.join([str(ROOT), str(HERE)])
+    return {**os.environ, "PYTHONPATH": path, "TMPDIR": str(tmp)}
+
+
+@contextmanager
+def script(tmp: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """Starts a Python process in a group of its own; whatever is left of the group at the end is killed."""
+    process = subprocess.Popen(
+        [sys.executable, *arguments],
+        env=environment(tmp),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        kill_group(process)
+        process.communicate()
+
+
+def kill_group(process: subprocess.Popen[str]) -> None:
+    """Kills a process and all that it started at once."""
+    for member in members(process.pid):
+        member.suspend()  # or it would start another while its neighbours die
+    for member in members(process.pid):
+        member.kill()
+
+
+def members(session: int) -> list[psutil.Process]:
+    """Returns the living processes of a session."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if os.getsid(process.pid) == session and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except (ProcessLookupError, psutil.NoSuchProcess):
+            continue
+    return found
+
+
+def wait_for(condition: Callable[[], object], what: str, timeout: float = 60) -> None:
+    """Waits until `condition` is true."""
+    deadline = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < deadline, f"{what}: not within {timeout} s"
+        time.sleep(0.02)
+
+
+def killed(process: subprocess.Popen[str]) -> bool:
+    return process.wait(10) == -signal.SIGKILL

@@ -1,0 +1,267 @@
+"""Processes that die, and topologies that go on from their checkpoint: nothing is lost, nothing counts twice."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from processes import kill_group, killed, members, script, wait_for
+from pyspark.sql import SparkSession
+from topologies import puppets, survivors
+from topologies.notes import read_notes
+from topologies.parts import Numbers, Tally
+
+from storm_on_spark import LocalCluster, TopologyBuilder
+from storm_on_spark.api.errors import CheckpointError, StormError, TopologyFailedError
+from storm_on_spark.runtime import coordinator
+from storm_on_spark.runtime.host_process import RestartPolicy
+from storm_on_spark.spark.checkpoint import reset_checkpoint
+from storm_on_spark.spark.state import read_bolt_state, read_pending_roots
+from storm_on_spark.testing import (
+    ManualClock,
+    crashes,
+    kill_spout_host,
+    run_topology,
+    running_topology,
+)
+
+T = 10
+
+
+def check_exact(spark: SparkSession, checkpoint: Path, notes: Path, count: int) -> None:
+    """Asserts that every number came through once: in the bolts' state, the spouts' and the acker's."""
+    sums: Counter[int] = Counter()
+    for state in read_bolt_state(spark, checkpoint, "sums").values():
+        sums.update(state["sums"])
+    assert sums == survivors.expected_sums(count)
+    for state in read_bolt_state(spark, checkpoint, "join").values():
+        assert state["waiting"] == {}
+    assert read_pending_roots(spark, checkpoint) == []
+    closed = {spout: rest for spout, *rest in read_notes(notes, "closed")}
+    for spout in ("left", "right"):
+        emitted, acks, fails = closed[spout]
+        assert (emitted, fails) == (count, 0)
+        assert set(acks) == {1}, f"{spout}: not every message was acked once"
+    assert not list((checkpoint / "storm" / "outcomes").iterdir()), "acks that nobody was told of"
+
+
+def test_a_killed_driver_goes_on_where_it_was(spark_session, tmp_path):
+    count = 4000
+    notes, checkpoint, tmp = tmp_path / "notes", tmp_path / "checkpoint", tmp_path / "tmp"
+    notes.mkdir()
+    arguments = ("-m", "topologies.survivors", str(checkpoint), str(notes), str(count))
+    seed = random.randrange(1 << 30)
+    moments = random.Random(seed)
+
+    def progress() -> int:
+        return len(read_notes(notes, "progress"))
+
+    # Only the driver's process: what belonged to it must notice, and end.
+    with script(tmp, *arguments) as process:
+        moment = moments.randint(5, 40)
+        wait_for(lambda: progress() > moment or process.poll() is not None, f"progress (seed {seed})", 100)
+        process.kill()
+        assert killed(process)
+        wait_for(lambda: not members(process.pid), "the end of JVM, workers and spout hosts", 20)
+    # Everything at once.
+    with script(tmp, *arguments) as process:
+        moment = progress() + moments.randint(5, 40)
+        wait_for(lambda: progress() > moment or process.poll() is not None, f"progress (seed {seed})", 100)
+        kill_group(process)
+        assert killed(process)
+    with script(tmp, *arguments) as process:
+        out, err = process.communicate(timeout=250)
+        assert process.returncode == 0, err
+        info = json.loads(out)
+        assert (info["ended"], info["status"], info["failed"]) == (True, "COMPLETED", 0)
+
+    begun = [at for spout, at in read_notes(notes, "begun") if spout == "left"]
+    assert len(begun) == 3, f"the driver was not killed twice while it ran (seed {seed})"
+    assert 0 == begun[0] < begun[1] < begun[2] < count
+    check_exact(spark_session, checkpoint, notes, count)
+    assert not list(tmp.iterdir()), "temporary files are left"
+
+
+def test_killed_python_workers_leave_state_exact(nothing_left_behind, spark_session, tmp_path):
+    count = 600
+    conf = {"test.notes": str(tmp_path), "topology.checkpoint.dir": str(tmp_path / "checkpoint")}
+    captured = run_topology(survivors.crashing_bolts(count), conf=conf, spark=spark_session, capture=[])
+
+    markers = [tmp_path / f"crash-relay-{count // 5}"]
+    markers += [tmp_path / f"crash-sums-{value}" for value in (count // 3, count // 2, count - 1)]
+    assert [crashes(marker) for marker in markers] == [1, 1, 1, 1], "a fault did not happen"
+    assert Counter(captured.acked()) == Counter(range(count))
+    assert captured.failed() == []
+    sums: Counter[int] = Counter()
+    for state in read_bolt_state(spark_session, tmp_path / "checkpoint", "sums").values():
+        sums.update(state["sums"])
+    assert sums == Counter({n: n for n in range(count)})
+
+
+def test_killed_spout_hosts_are_started_again_and_lose_nothing(nothing_left_behind, spark_session, tmp_path):
+    count = 2000
+    conf = {
+        "test.notes": str(tmp_path),
+        "topology.checkpoint.dir": str(tmp_path / "checkpoint"),
+        "topology.workers": 2,
+    }
+    with running_topology(survivors.survivors(count), conf=conf, spark=spark_session, capture=[]) as running:
+        pids = []
+        for fault in range(1, 4):
+            running.wait_until(lambda _, n=fault: len(read_notes(tmp_path, "progress")) >= 8 * n)
+            pids.append(kill_spout_host())
+        captured = running.await_completion(90)
+    assert len(set(pids)) == 3
+    # Two hosts at the start and one more for each fault, each with one of the spouts.
+    assert len(read_notes(tmp_path, "begun")) == 5
+    messages = [error.message for error in captured.errors]
+    assert sum("killed by SIGKILL" in message and "started again" in message for message in messages) == 3
+    check_exact(spark_session, tmp_path / "checkpoint", tmp_path, count)
+
+
+def test_a_spout_host_that_dies_again_and_again_ends_the_topology_with_a_reason(
+    nothing_left_behind, spark_session, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(coordinator, "RestartPolicy", lambda: RestartPolicy(pauses=(0.0, 0.1)))
+    conf = {"test.notes": str(tmp_path)}
+    with pytest.raises(TopologyFailedError) as caught:
+        run_topology(survivors.crashing_spout(99, "next_tuple"), conf=conf, spark=spark_session, capture=[])
+    assert crashes(tmp_path / "crash-spout") == 3
+    assert "of spout numbers ended unexpectedly (killed by SIGKILL), after 2 restarts" in str(caught.value)
+
+
+def test_a_spout_host_that_dies_while_it_opens_ends_the_start(nothing_left_behind, spark_session, tmp_path):
+    conf = {"test.notes": str(tmp_path)}
+    with pytest.raises(TopologyFailedError) as caught:
+        run_topology(survivors.crashing_spout(99, "open"), conf=conf, spark=spark_session, capture=[])
+    assert crashes(tmp_path / "crash-spout") == 1
+    assert "of spout numbers ended unexpectedly (killed by SIGKILL) while it was opened" in str(caught.value)
+
+
+def test_a_stopped_topology_goes_on_with_what_it_held_and_with_its_timeouts(
+    nothing_left_behind, spark_session, tmp_path
+):
+    orders = puppets.Orders(tmp_path)
+    conf = {
+        "test.notes": str(tmp_path),
+        "topology.checkpoint.dir": str(tmp_path / "checkpoint"),
+        "topology.message.timeout.secs": T,
+    }
+
+    def start(clock: ManualClock):
+        return running_topology(
+            puppets.puppets(),
+            conf=conf,
+            spark=spark_session,
+            capture=[],
+            clock=clock,
+            directory=tmp_path / "captured",
+        )
+
+    clock = ManualClock()
+    with start(clock) as running:
+        clock.advance(3)
+        orders.give("hold one", "hold other", "hold late")
+        orders.round_trip(running)
+        clock.advance(T - 3 - 0.5)
+        orders.round_trip(running)
+    assert running.query.status_info().status == "KILLED"
+
+    # What a crash cuts short at the end of the log does not count.
+    (log,) = (tmp_path / "checkpoint" / "storm" / "spouts").glob("*/*.log")
+    with log.open("ab") as file:
+        file.write(log.read_bytes()[:40])
+
+    clock = ManualClock()
+    with start(clock) as running:
+        assert clock.now_ms() == 1000 * T - 500
+        orders.give("ack one")
+        captured = orders.round_trip(running)
+        assert "hold one" in captured.acked()
+        assert captured.failed() == []
+        assert captured.info.pending == 2
+        clock.advance(T + 0.5)
+        captured = running.wait_until(lambda captured: captured.failed())
+        assert sorted(captured.failed()) == ["hold late", "hold other"]
+        orders.give("end")
+        captured = running.await_completion()
+    acks = Counter(captured.acked())
+    assert set(acks.values()) == {1}
+    assert len(captured.failed()) == 2
+
+    # A run that has ended has nothing to do when it is started again.
+    with start(ManualClock()) as running:
+        again = running.await_completion()
+    assert (again.info.emitted, again.acks, again.fails) == (0, captured.acks, captured.fails)
+
+
+def small(tasks: int = 2, *, fields: str = "n"):
+    builder = TopologyBuilder()
+    builder.set_spout("numbers", Numbers(50, burst=10))
+    builder.set_bolt("tally", Tally(), tasks).shuffle_grouping("numbers")
+    return builder.create_topology()
+
+
+def test_checkpoints_that_do_not_fit_are_refused(local_cluster: LocalCluster, spark_session, tmp_path):
+    checkpoint = tmp_path / "checkpoint"
+    conf = {"topology.checkpoint.dir": str(checkpoint), "test.notes": str(tmp_path)}
+    local_cluster.submit_topology("small", conf, small())
+    assert local_cluster.await_completion("small", 60)
+
+    def refusal(name: str, topology, where: Path = checkpoint) -> str:
+        with pytest.raises(CheckpointError) as caught:
+            local_cluster.submit_topology(name, {**conf, "topology.checkpoint.dir": str(where)}, topology)
+        message = str(caught.value)
+        assert "\n" not in message
+        assert str(where) in message
+        return message
+
+    assert "belongs to topology 'small', not to 'other'" in refusal("other", small())
+    changed = refusal("small", small(tasks=3))
+    assert 'bolt "tally" had tasks 2, 3 and now has tasks 2, 3, 4; the number of tasks is fixed' in changed
+    assert "--reset-checkpoint" in changed
+
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    (foreign / "metadata").write_text("{}")
+    assert "is the checkpoint of another Spark query" in refusal("small", small(), foreign)
+    in_the_way = tmp_path / "file"
+    in_the_way.touch()
+    assert "can't be written" in refusal("small", small(), in_the_way)
+
+    manifest = checkpoint / "storm" / "manifest.json"
+    text = manifest.read_text()
+    manifest.write_text(text.replace('"version": 1', '"version": 99'))
+    assert "has format version 99" in refusal("small", small())
+    manifest.write_text(text[: len(text) // 2])
+    assert "can't be read" in refusal("small", small())
+    manifest.write_text(text)
+
+    orders = puppets.Orders(tmp_path)
+    used = tmp_path / "used"
+    local_cluster.submit_topology("puppets", {**conf, "topology.checkpoint.dir": str(used)}, puppets.puppets())
+    assert "is in use by a running topology" in refusal("puppets-2", puppets.puppets(), used)
+    with pytest.raises(CheckpointError, match="is in use by a running topology"):
+        reset_checkpoint(used)
+    orders.give("end")
+    assert local_cluster.await_completion("puppets", 60)
+
+
+def test_a_reset_checkpoint_starts_afresh(local_cluster: LocalCluster, spark_session, tmp_path):
+    checkpoint = tmp_path / "checkpoint"
+    conf = {"topology.checkpoint.dir": str(checkpoint)}
+    for tasks in (2, 3):
+        local_cluster.submit_topology("small", conf, small(tasks))
+        assert local_cluster.await_completion("small", 60)
+        states = read_bolt_state(spark_session, checkpoint, "tally")
+        assert len(states) == tasks
+        assert sum(state["count"] for state in states.values()) == 50
+        (checkpoint / "mine.txt").touch()
+        with pytest.raises(StormError, match=r"mine\.txt"):
+            reset_checkpoint(checkpoint)
+        (checkpoint / "mine.txt").unlink()
+        reset_checkpoint(checkpoint)
+        assert not list(checkpoint.iterdir())
