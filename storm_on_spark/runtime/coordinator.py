@@ -65,8 +65,11 @@ class _Task:
     ready: bool = False
     #: End of the log as far as cuts are known.
     head: int = 0
-    #: Cuts that no batch was planned for: (end position, tuples).
+    #: Cuts that no batch was planned for: (end position, tuples). One without tuples, which only saves what was
+    #: settled, is no reason for a batch.
     cuts: deque[tuple[int, int]] = field(default_factory=deque)
+    #: End of the last cut that holds tuples, or what was planned at the start.
+    tuples_end: int = 0
     #: Position up to which Spark has committed.
     committed: int = 0
     answered: bool = False
@@ -75,6 +78,17 @@ class _Task:
     quiet: bool = False
     exhausted: bool = False
     pending: int = 0
+
+    def add_cut(self, end: int, tuples: int) -> None:
+        """Notes a cut."""
+        self.head = end
+        self.cuts.append((end, tuples))
+        if tuples:
+            self.tuples_end = end
+
+    def waiting(self) -> int:
+        """Returns how many tuples no batch was planned for."""
+        return sum(tuples for _, tuples in self.cuts)
 
 
 class Coordinator:
@@ -236,7 +250,7 @@ class Coordinator:
         return start
 
     def _is_due(self, start: Offset) -> bool:
-        if any(task.cuts for task in self._tasks.values()) or self._carried_head > start.carried:
+        if any(task.waiting() for task in self._tasks.values()) or self._carried_head > start.carried:
             return True
         now = self._clock.now_ms()
         if any(now // period > start.clock // period for period in self._tick_ms):
@@ -246,11 +260,11 @@ class Coordinator:
         return now // self._timeout_ms > start.clock // self._timeout_ms
 
     def _is_full(self) -> bool:
-        return sum(tuples for task in self._tasks.values() for _, tuples in task.cuts) >= self._batch_tuples
+        return sum(task.waiting() for task in self._tasks.values()) >= self._batch_tuples
 
     def _cover(self, start: Offset) -> Offset:
         logs = dict(start.logs)
-        share = max(1, self._batch_tuples // max(1, sum(bool(task.cuts) for task in self._tasks.values())))
+        share = max(1, self._batch_tuples // max(1, sum(task.waiting() > 0 for task in self._tasks.values())))
         for number, task in self._tasks.items():
             taken = 0
             while task.cuts and (taken == 0 or taken + task.cuts[0][1] <= share):
@@ -277,7 +291,7 @@ class Coordinator:
     def _notice_completion(self, start: Offset) -> None:
         """Finds out whether a finite topology is done: called with all that was planned committed."""
         done = all(
-            task.idle and task.exhausted and not task.pending and task.head == start.logs.get(number, 0)
+            task.idle and task.exhausted and not task.pending and task.tuples_end <= start.logs.get(number, 0)
             for number, task in self._tasks.items()
         )
         if done and self.active:
@@ -297,7 +311,7 @@ class Coordinator:
         with self._changed:
             return (
                 all(
-                    task.ready and task.quiet and not task.pending and not task.cuts and task.head == task.committed
+                    task.ready and task.quiet and not task.pending and task.tuples_end <= task.committed
                     for task in self._tasks.values()
                 )
                 and not self._carried.batches()
@@ -365,7 +379,8 @@ class Coordinator:
         cuts = [(cut.end, cut.tuples) for cut in iter_cuts(log, start, message.position)]
         task = self._tasks[message.task]
         with self._changed:
-            task.cuts.extend(cuts)
+            for end, tuples in cuts:
+                task.add_cut(end, tuples)
             task.head, task.ready = message.position, True
 
     def _read(self, batch: int) -> list[Outcome]:
@@ -389,10 +404,10 @@ class Coordinator:
                 task = self._tasks[message.task]
                 task.exhausted, task.pending = message.stats.exhausted, message.stats.pending
                 if message.cut:
-                    task.head = message.position
-                    task.cuts.append((message.position, message.tuples))
-                    task.answered = True
-                    task.idle = task.quiet = False
+                    task.add_cut(message.position, message.tuples)
+                    if message.tuples:
+                        task.answered = True
+                        task.idle = task.quiet = False
                 saved = self._saved(message.task, message.saved_batch)
                 self.metrics.add_spout(message)
             self._changed.notify_all()
@@ -411,6 +426,7 @@ class Coordinator:
             if self._opened:
                 self._catch_up(message)
             else:
+                self._tasks[number].tuples_end = known
                 self._take_over(message, known)
         except CheckpointError as error:
             if self._opened:

@@ -89,7 +89,9 @@ class _TaskLoop:
         task = self.task
         if self._max_pending is not None and len(task.pending) >= self._max_pending:
             return True
-        return self._waiting_tuples + task.fresh >= self._max_tuples or task.log.end - self._consumed >= self._max_bytes
+        # Without a tuple that waits no batch is coming that would make room.
+        waiting = self._waiting_tuples + task.fresh
+        return waiting >= self._max_tuples or (waiting > 0 and task.log.end - self._consumed >= self._max_bytes)
 
     def burst(self, active: bool) -> bool:
         """Calls `next_tuple` a few times; returns whether anything was emitted."""
@@ -132,7 +134,7 @@ class _TaskLoop:
                 self._waiting_tuples += tuples
                 self._last_cut = time.monotonic()
                 self._cut_cost = self._last_cut - now
-                self.wanted = False
+                self.wanted = self.wanted and not tuples
                 self._progress(cut=True, tuples=tuples)
         if self.wanted and not task.fresh:
             self.wanted = False

@@ -1,0 +1,113 @@
+"""Spout hosts that live in the test's own process and act at once on what they are told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from storm_on_spark.runtime import spout_host
+from storm_on_spark.runtime.messages import (
+    Consumed,
+    Failed,
+    Message,
+    Ready,
+    SetActive,
+    SetClock,
+    Settle,
+    Setup,
+    Stop,
+    Want,
+)
+from storm_on_spark.runtime.spec import load_spec
+from storm_on_spark.runtime.spout_task import SpoutTask
+from storm_on_spark.runtime.worker import Worker
+
+
+class FakeHost:
+    """Stands in for `HostProcess`, and for the process behind it."""
+
+    #: All hosts that were made since a test cleared the list.
+    made: ClassVar[list[FakeHost]] = []
+    #: Calls of `next_tuple` that follow a `Want`.
+    calls = 5
+
+    def __init__(
+        self,
+        tasks: Sequence[int],
+        setup: Callable[[], Setup],
+        on_message: Callable[[Message], None],
+        on_gone: Callable[[FakeHost, str], float | None],
+    ) -> None:
+        self.tasks = tuple(tasks)
+        self.active = True
+        self.pid = 1
+        self.ran_secs = 1000.0
+        self.received: list[Message] = []
+        self.loops: dict[int, spout_host._TaskLoop] = {}
+        self._setup, self._on_message, self._on_gone = setup, on_message, on_gone
+        self.clock_ms = 0
+        FakeHost.made.append(self)
+
+    def start(self) -> None:
+        """Opens the spouts."""
+        setup = self._setup()
+        self.active = setup.active
+        self.clock_ms = setup.clock_ms
+        worker = Worker(load_spec(setup.spec))
+        for number in self.tasks:
+            task = SpoutTask(
+                worker.spec,
+                worker.wiring,
+                worker.context(number),
+                Path(setup.folder) / str(number),
+                lambda: self.clock_ms,
+            )
+            self.loops[number] = spout_host._TaskLoop(
+                task, worker.wiring.conf(task.component), self._on_message, setup.consumed[number]
+            )
+            if setup.active:
+                task.activate()
+            self._on_message(Ready(number, task.log.end))
+
+    def send(self, message: Message) -> None:
+        """Acts on a message; without effect while there is no process."""
+        if not self.loops:
+            return
+        self.received.append(message)
+        if isinstance(message, SetClock):
+            self.clock_ms = message.clock_ms
+        elif isinstance(message, (Settle, Consumed)):
+            self.loops[message.task].handle(message)
+        elif not isinstance(message, Stop):
+            if isinstance(message, SetActive):
+                self.active = message.active
+            for loop in self.loops.values():
+                loop.handle(message)
+                if isinstance(message, Want):
+                    self.work(loop, self.calls)
+
+    def work(self, loop: spout_host._TaskLoop, calls: int) -> None:
+        """Lets a spout emit, and cuts."""
+        for _ in range(calls if self.active else 0):
+            if loop.blocked():
+                break
+            loop.task.next_tuple()
+        loop.cut_if_due(self.active)
+
+    def fail(self, message: str) -> None:
+        """Says that a spout failed for good."""
+        self._on_message(Failed(self.tasks[0], "spout", message, "trace"))
+
+    def kill(self) -> float | None:
+        """Ends the process without a word; returns the pause before it would be started again."""
+        for loop in self.loops.values():
+            loop.task.log.close()
+        self.loops = {}
+        return self._on_gone(self, "killed by SIGKILL")
+
+    def stop(self) -> None:
+        """Closes the spouts."""
+        for loop in self.loops.values():
+            loop.task.close()
+        self.loops = {}
