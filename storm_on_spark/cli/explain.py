@@ -9,6 +9,7 @@ import click
 from storm_on_spark.cli import options
 from storm_on_spark.cli.errors import told
 from storm_on_spark.cli.loader import load
+from storm_on_spark.spark.conf_text import spark_conf
 
 
 @click.command("explain")
@@ -39,7 +40,7 @@ def command(
             return
         from storm_on_spark.spark.session import local_session, stop_session
 
-        spark = local_session(master, options.spark_conf(conf))
+        spark = local_session(master, spark_conf(conf))
         try:
             click.echo(compiled.explain("spark", spark))
         finally:

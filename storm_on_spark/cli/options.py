@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from storm_on_spark.cli.loader import Target
-from storm_on_spark.cli.settings import merged
+from storm_on_spark.spark.conf_text import merged
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -48,16 +48,3 @@ def configuration(function: _Function) -> _Function:
 def conf_of(target: Target, files: tuple[Path, ...], pairs: tuple[str, ...]) -> dict[str, Any]:
     """Returns the module's own `conf` with what the command line says over it."""
     return {**target.conf, **merged(files, pairs)}
-
-
-def spark_conf(conf: dict[str, Any]) -> dict[str, str]:
-    """Returns the settings that are Spark's, as Spark wants them.
-
-    >>> spark_conf({"spark.ui.enabled": True, "topology.workers": 2, "spark.driver.memory": "4g"})
-    {'spark.ui.enabled': 'true', 'spark.driver.memory': '4g'}
-    """
-    return {
-        key: str(value).lower() if isinstance(value, bool) else str(value)
-        for key, value in conf.items()
-        if key.startswith("spark.")
-    }

@@ -28,6 +28,7 @@ from storm_on_spark.cli.loader import load
 from storm_on_spark.cli.progress import Progress
 from storm_on_spark.cli.report import document, print_result, print_summary
 from storm_on_spark.cli.terminal import answer_only, console, logs_to
+from storm_on_spark.spark.conf_text import spark_conf
 
 if TYPE_CHECKING:
     from storm_on_spark.spark.query import TopologyQuery
@@ -193,7 +194,7 @@ def _session(
     # Until Spark runs, one Ctrl-C is enough: there is nothing to drain.
     stopper.restore()
     try:
-        spark = local_session(request.master, options.spark_conf(conf))
+        spark = local_session(request.master, spark_conf(conf))
     finally:
         outcome.log = log_file()
         stopper.install()

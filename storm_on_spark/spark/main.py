@@ -15,13 +15,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from storm_on_spark.api.config import Config
 from storm_on_spark.api.errors import ConfigError, InvalidTopologyError, StormError
 from storm_on_spark.api.info import TopologyInfo
 from storm_on_spark.api.topology import Topology
 from storm_on_spark.spark.compiled import compile_topology
+from storm_on_spark.spark.conf_text import merged, spark_conf
 from storm_on_spark.spark.session import check_session, local_session, log_file, stop_session
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ def run_main(
     """
     options = _options(argv)
     try:
-        code = _run(build, {**(conf or {}), **_pairs(options.pairs)}, report, options)
+        code = _run(build, {**(conf or {}), **merged((), options.pairs)}, report, options)
     except (ConfigError, InvalidTopologyError) as error:
         code = _tell(error, 2)
     except StormError as error:
@@ -81,23 +80,10 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def _pairs(pairs: Sequence[str]) -> dict[str, Any]:
-    conf = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not equals or not key:
-            raise ConfigError(f"-c takes KEY=VALUE, not {pair!r}")
-        try:
-            conf[key] = yaml.safe_load(value)
-        except yaml.YAMLError as error:
-            raise ConfigError(f"-c {pair}: the value is no YAML: {str(error).splitlines()[0]}", key=key) from error
-    return conf
-
-
 def _run(build: Build, conf: dict[str, Any], report: Report | None, options: argparse.Namespace) -> int:
     name = options.name or Path(sys.argv[0]).stem.replace("_", "-") or "topology"
     compiled = compile_topology(build(conf), conf)
-    with _session() as spark, contextlib.ExitStack() as stack:
+    with _session(conf) as spark, contextlib.ExitStack() as stack:
         checkpoint = options.checkpoint or conf.get(Config.TOPOLOGY_CHECKPOINT_DIR)
         if checkpoint is None:
             checkpoint = stack.enter_context(tempfile.TemporaryDirectory(prefix="storm-on-spark-"))
@@ -115,11 +101,11 @@ def _run(build: Build, conf: dict[str, Any], report: Report | None, options: arg
 
 
 @contextlib.contextmanager
-def _session() -> Iterator[SparkSession]:
+def _session(conf: Mapping[str, Any]) -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession
 
     ours = SparkSession.getActiveSession() is None
-    spark = local_session()
+    spark = local_session(conf=spark_conf(conf))
     try:
         for sentence in check_session(spark):
             print(sentence, file=sys.stderr)  # noqa: T201 # this is a program's main

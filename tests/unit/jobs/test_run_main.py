@@ -29,8 +29,8 @@ def exit_code(conf: dict[str, Any], *argv: str) -> object:
         (["-c", "word.count.input=/no/such/text"], "word.count.input names '/no/such/text', which does not exist"),
         (["-c", "word.count.tasks=many"], "the parallelism must be an int of at least 1, not 'many'"),
         (["-c", "topology.message.timeout.sec=3"], "topology.message.timeout.secs"),
-        (["-c", "word.count.tasks"], "-c takes KEY=VALUE, not 'word.count.tasks'"),
-        (["-c", "a=[1"], "the value is no YAML"),
+        (["-c", "word.count.tasks"], "-c takes KEY=VALUE, such as topology.workers=2, not 'word.count.tasks'"),
+        (["-c", "a=[1"], "-c a: "),
     ],
 )
 def test_bad_configuration_is_one_sentence_and_exit_code_2(

@@ -1,8 +1,8 @@
-"""Configuration from the command line: `-c KEY=VALUE` and `--conf FILE.yaml`."""
+"""Configuration as text: `-c KEY=VALUE` and YAML files."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +88,19 @@ def merged(files: Iterable[Path], pairs: Iterable[str]) -> dict[str, Any]:
     for path in files:
         conf |= read_file(path)
     return conf | dict(parse_pair(pair) for pair in pairs)
+
+
+def spark_conf(conf: Mapping[str, Any]) -> dict[str, str]:
+    """Returns the settings that are Spark's, as Spark wants them.
+
+    >>> spark_conf({"spark.ui.enabled": True, "topology.workers": 2, "spark.driver.memory": "4g"})
+    {'spark.ui.enabled': 'true', 'spark.driver.memory': '4g'}
+    """
+    return {
+        key: str(value).lower() if isinstance(value, bool) else str(value)
+        for key, value in conf.items()
+        if key.startswith("spark.")
+    }
 
 
 class _Loader(yaml.SafeLoader):
