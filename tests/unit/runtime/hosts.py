@@ -101,10 +101,14 @@ class FakeHost:
 
     def kill(self) -> float | None:
         """Ends the process without a word; returns the pause before it would be started again."""
+        self.die()
+        return self._on_gone(self, "killed by SIGKILL")
+
+    def die(self) -> None:
+        """Ends the process, and nobody is left to notice."""
         for loop in self.loops.values():
             loop.task.log.close()
         self.loops = {}
-        return self._on_gone(self, "killed by SIGKILL")
 
     def stop(self) -> None:
         """Closes the spouts."""

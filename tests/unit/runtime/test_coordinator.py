@@ -121,9 +121,7 @@ class Run:
 
 def crash(run: Run) -> None:
     for host in FakeHost.made:
-        for loop in host.loops.values():
-            loop.task.log.close()
-        host.loops = {}
+        host.die()
 
 
 # --- offsets -----------------------------------------------------------------------------------------------------

@@ -242,7 +242,7 @@ def test_values_that_can_not_be_pickled_are_named(tmp_path: Path) -> None:
     task = Spouts(Counting(), tmp_path).open()
     task.emit([threading.Lock()], None, "default")
     with pytest.raises(
-        ValueError, match="emitted a value for field 'number' of stream 'default' that can't be pickled"
+        ValueError, match='emitted a value for field "number" of stream "default" that can\'t be pickled'
     ):
         task.cut()
     task.close()
@@ -259,7 +259,7 @@ def test_a_snapshot_of_another_version_is_refused(tmp_path: Path) -> None:
     log = SpoutLog(tmp_path)
     log.append([], tuples=0, messages=0, first=1, clock=0, snapshot=pickling.dumps((9, b"")))
     log.close()
-    with pytest.raises(CheckpointError, match=r"snapshot of spout 'spout' \(task \d\) has format version 9"):
+    with pytest.raises(CheckpointError, match=r'snapshot of spout "spout" \(task \d\) has format version 9'):
         spouts.open()
 
 

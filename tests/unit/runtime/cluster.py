@@ -1,0 +1,240 @@
+"""Spark, as far as the runtime needs it: a chain of stages over partitions, state per key, tasks that are tried again.
+
+Real are the coordinator, spouts, log, chunks, stages, acker and snapshots; only processes and the JVM are not.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from hosts import FakeHost
+
+from storm_on_spark.plan.model import StageKind
+from storm_on_spark.plan.placement import partition_of
+from storm_on_spark.runtime import chunk
+from storm_on_spark.runtime.batch_files import BatchFiles
+from storm_on_spark.runtime.chunk import Kind
+from storm_on_spark.runtime.clock import ManualClock
+from storm_on_spark.runtime.coordinator import Coordinator, tick_periods
+from storm_on_spark.runtime.offsets import Offset
+from storm_on_spark.runtime.report import Failure
+from storm_on_spark.runtime.spec import RunSpec
+from storm_on_spark.runtime.spout_log import read_entries
+from storm_on_spark.runtime.stage import BatchInfo, Row, execute_ackers, execute_stage
+from storm_on_spark.runtime.worker import Worker
+
+State = dict[tuple[int, int], dict[str, Any]]
+"""(stage, key) -> variables."""
+
+
+class Variables:
+    """The state of one key in one attempt: `StateAccess` over a dict."""
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        self.values = values
+
+    def get(self, name: str) -> bytes | None:
+        return self.values.get(name)
+
+    def put(self, name: str, value: bytes) -> None:
+        self.values[name] = value
+
+    def clear(self, name: str) -> None:
+        self.values.pop(name, None)
+
+    def entries(self) -> list[bytes]:
+        return list(self.values.get("entries", []))
+
+    def append(self, entry: bytes) -> None:
+        self.values["entries"] = [*self.entries(), entry]
+
+    def replace(self, entries: list[bytes]) -> None:
+        self.values["entries"] = list(entries)
+
+
+class DriverKilled(Exception):
+    """The driver's process is gone."""
+
+
+class Cluster:
+    """A topology on a simulated Spark.
+
+    Args:
+        spec: the run.
+        folder: the checkpoint.
+        random: decides on workers, orders and faults.
+        retries: how likely a Spark task is tried again, on any worker.
+        workers: how many Python workers there are.
+    """
+
+    def __init__(self, spec: RunSpec, folder: Path, random: Random, *, retries: float = 0.0, workers: int = 3) -> None:
+        self.spec = spec
+        self.folder = folder
+        self.random = random
+        self.retries = retries
+        self.clock = ManualClock()
+        self.workers = [Worker(spec) for _ in range(workers)]
+        self.state: State = {}
+        #: Spark's offset log: the ends of all batches; and how many of them are committed.
+        self.offsets: list[Offset] = [Offset()]
+        self.committed = 0
+        self.failures: list[str] = []
+        self.errors: list[Failure] = []
+        #: (batch, root, code) of all committed batches.
+        self.outcomes: list[tuple[int, int, int]] = []
+        self.coordinator = self._coordinator()
+
+    def _coordinator(self) -> Coordinator:
+        FakeHost.made.clear()
+        return Coordinator(self.spec, self.folder, self.clock, True, lambda reason, trace: self.failures.append(reason))
+
+    @property
+    def hosts(self) -> list[FakeHost]:
+        return FakeHost.made
+
+    # --- the driver ----------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Starts the driver, for the first time or after it was killed."""
+        self.coordinator = self._coordinator()
+        self.coordinator.start(self.offsets[-1])
+
+    def step(self, killed_at: str | None = None) -> bool:
+        """Plans and runs one micro-batch; returns whether there was anything to do.
+
+        Args:
+            killed_at: where the driver is killed: "planned", "executed", "delivered" or "committed".
+
+        Raises:
+            DriverKilled: it was.
+        """
+        if self.committed == len(self.offsets) - 1:
+            start = self.offsets[-1]
+            end = self.coordinator.poll(start)
+            if end == start:
+                return False
+            # Spark's offset log is JSON.
+            self.offsets.append(Offset.from_json(end.to_json()))
+        self._killed(killed_at, "planned")
+        batch = self.committed
+        state = copy.deepcopy(self.state)
+        rows = self._execute(batch, self.offsets[batch], self.offsets[batch + 1], state)
+        self._killed(killed_at, "executed")
+        outcomes, carried, reports = self._sink(rows)
+        self.coordinator.deliver(batch, outcomes, carried)
+        self._killed(killed_at, "delivered")
+        self.state = state
+        self.committed += 1
+        for body in outcomes:
+            roots, codes = chunk.read_outcome(chunk.read_header(body), body)
+            self.outcomes += [(batch, *pair) for pair in zip(roots.tolist(), codes.tolist(), strict=True)]
+        self.errors += [report for report in reports if isinstance(report, Failure)]
+        self._killed(killed_at, "committed")
+        return True
+
+    def _killed(self, killed_at: str | None, here: str) -> None:
+        if killed_at == here:
+            for host in self.hosts:
+                host.die()
+            raise DriverKilled(here)
+
+    def _sink(self, rows: list[Row]) -> tuple[list[bytes], list[bytes], list[Any]]:
+        outcomes, carried, reports = [], [], []
+        for _, body in rows:
+            header = chunk.read_header(body)
+            if header.kind == Kind.OUTCOME:
+                outcomes.append(body)
+            elif header.kind == Kind.REPORT:
+                reports += chunk.read_report(body)
+            else:
+                assert header.flags & chunk.CARRIED, f"a chunk for task {header.target} reached the sink"
+                carried.append(body)
+        fatal = [report for report in reports if isinstance(report, Failure) and report.fatal]
+        assert not fatal, fatal[0].trace or fatal[0].message
+        return outcomes, carried, reports
+
+    # --- Spark's tasks -------------------------------------------------------------------------------------------
+
+    def _execute(self, batch: int, start: Offset, end: Offset, state: State) -> list[Row]:
+        plan = self.spec.plan
+        partitions = plan.partitions
+        assert partitions is not None
+        rows: list[Row] = []
+        for partition in range(partitions):
+            info = BatchInfo(batch, partition)
+            bodies = list(self._source(start, end, partition))
+            rows += self._attempt(lambda w, b=bodies, i=info: execute_stage(w, plan.stages[0], b, i, None))
+        for stage in plan.stages[1:]:
+            # An exchange brings rows in any order.
+            self.random.shuffle(rows)
+            following: list[Row] = []
+            for partition in range(partitions):
+                here = [(key, body) for key, body in rows if partition_of(key, partitions) == partition]
+                info = BatchInfo(batch, partition)
+                if stage.kind is StageKind.STATELESS:
+                    bodies = [body for _, body in here]
+                    following += self._attempt(lambda w, b=bodies, i=info, s=stage: execute_stage(w, s, b, i, None))
+                    continue
+                for key in sorted({key for key, _ in here}):
+                    bodies = [body for at, body in here if at == key]
+                    before = state.get((stage.index, key), {})
+
+                    def run(worker: Worker, bodies=bodies, info=info, stage=stage, key=key, before=before) -> list[Row]:
+                        variables = Variables(copy.deepcopy(before))
+                        if stage.kind is StageKind.ACKER:
+                            timeout = 1000 * int(plan.conf["topology.message.timeout.secs"])
+                            enabled = bool(plan.conf["topology.enable.message.timeouts"])
+                            found = list(execute_ackers(worker.wiring, bodies, variables, timeout, enabled))
+                        else:
+                            found = list(execute_stage(worker, stage, bodies, info, variables))
+                        state[stage.index, key] = variables.values
+                        return found
+
+                    following += self._attempt(run)
+            rows = following
+        return rows
+
+    def _attempt(self, run: Any) -> list[Row]:
+        """Runs a Spark task on some worker, now and then a second time on some other."""
+        rows = list(run(self.random.choice(self.workers)))
+        while self.random.random() < self.retries:
+            if self.random.random() < 0.2:
+                self.workers[self.random.randrange(len(self.workers))] = Worker(self.spec)
+            again = list(run(self.random.choice(self.workers)))
+            assert self.deterministic is False or normal(again) == normal(rows), "another attempt gave other chunks"
+            rows = again
+        return rows
+
+    deterministic = True
+    """Whether all attempts must give the same chunks."""
+
+    def _source(self, start: Offset, end: Offset, partition: int) -> Iterator[bytes]:
+        """What `storm_on_spark.spark.source` reads."""
+        plan = self.spec.plan
+        for task, position in sorted(end.logs.items()):
+            begin = start.logs.get(task, 0)
+            if begin < position:
+                log = self.folder / "spouts" / str(task)
+                for _, _, body in read_entries(log, begin, position, lambda t: plan.placement.get(t) == partition):
+                    yield body
+        carried = BatchFiles(self.folder / "carried")
+        for batch in carried.batches():
+            if start.carried < batch <= end.carried:
+                for body in carried.read(batch):
+                    if plan.placement[chunk.read_header(body).target] == partition:
+                        yield chunk.without_flag(body, chunk.CARRIED)
+        for task, period in tick_periods(self.workers[0].wiring).items():
+            if plan.placement[task] == partition and end.clock // period > start.clock // period:
+                yield chunk.encode_clock(end.clock, True, target=task)
+        for task in plan.acker_tasks:
+            if plan.placement[task] == partition:
+                yield chunk.encode_clock(end.clock, False, target=task)
+
+
+def normal(rows: list[Row]) -> list[Row]:
+    """Rows without reports, which hold times."""
+    return sorted(row for row in rows if chunk.read_header(row[1]).kind != Kind.REPORT)
