@@ -29,6 +29,7 @@ from storm_on_spark.runtime.hashing import mix64
 from storm_on_spark.runtime.ids import EdgeIds, U64Array
 from storm_on_spark.runtime.kv_state import JournaledState
 from storm_on_spark.runtime.output import OutputMark, Sealed, TaskOutput, contributions
+from storm_on_spark.runtime.report import USER_ERRORS
 from storm_on_spark.runtime.snapshot import Snapshots
 from storm_on_spark.runtime.wiring import Wiring
 
@@ -66,7 +67,7 @@ class Execution:
 class _PoisonError(Exception):
     """The `count` tuples from `index` of the input on can't be executed (more than one only for a batch)."""
 
-    def __init__(self, index: int, cause: Exception, count: int = 1) -> None:
+    def __init__(self, index: int, cause: BaseException, count: int = 1) -> None:
         super().__init__(index)
         self.index = index
         self.cause = cause
@@ -126,7 +127,7 @@ class BoltTask:
             else:
                 self._collector = (RichCollector if self.kind is ComponentKind.BOLT else BatchCollector)(self._output)
                 instance.prepare(conf, context, self._collector)
-        except Exception as error:
+        except USER_ERRORS as error:
             raise self._wrap("prepare", error) from error
         self._collector.hooks = context.hooks  # with those that `prepare` added
         #: The key-value state of a `BaseStatefulBolt`.
@@ -136,7 +137,7 @@ class BoltTask:
             self.state.load(entries)
             try:
                 instance.init_state(self.state)
-            except Exception as error:
+            except USER_ERRORS as error:
                 raise self._wrap("init_state", error) from error
         self._run = {
             ComponentKind.BOLT: self._run_rich,
@@ -147,8 +148,8 @@ class BoltTask:
         if not stateless:
             given = (self._collector, context, conf, *([] if self.state is None else [self.state]))
             try:
-                self._snapshots = Snapshots(instance, f"bolt {self.component!r} (task {self.task})", given)
-            except Exception as error:
+                self._snapshots = Snapshots(instance, f'bolt "{self.component}" (task {self.task})', given)
+            except USER_ERRORS as error:
                 raise self._wrap("snapshot", error) from error
             self.snapshot = self._snapshots.prepared
 
@@ -167,7 +168,7 @@ class BoltTask:
         if self.state is not None:
             try:
                 self.instance.pre_rollback()
-            except Exception as error:
+            except USER_ERRORS as error:
                 raise self._wrap("pre_rollback", error) from error
             self.state.load(entries)
         self.restore(snapshot)
@@ -193,7 +194,7 @@ class BoltTask:
             try:
                 self.instance.pre_prepare(batch)
                 self.instance.pre_commit(batch)
-            except Exception as error:
+            except USER_ERRORS as error:
                 raise self._wrap("pre_commit", error) from error
         # A row of a batch may have been failed more than once.
         ledger.failed = list(dict.fromkeys([*ledger.failed, *poisoned]))
@@ -264,7 +265,7 @@ class BoltTask:
         assert self._snapshots is not None
         try:
             return self._snapshots.take()
-        except Exception as error:
+        except USER_ERRORS as error:
             raise self._wrap("snapshot", error) from error
 
     def _run_basic(self, inputs: Sequence[Input], start: int, stop: int | None) -> None:
@@ -283,7 +284,7 @@ class BoltTask:
                     ledger.failed.append(index)
                     if isinstance(failure, ReportedFailedException):
                         collector.report_error(failure)
-                except Exception as error:
+                except USER_ERRORS as error:
                     raise _PoisonError(index, error) from error
                 index += 1
 
@@ -296,7 +297,7 @@ class BoltTask:
                     execute(tup)
                     if hooks:
                         self._tell_executed(tup)
-                except Exception as error:
+                except USER_ERRORS as error:
                     raise _PoisonError(delivery.offset + position, error) from error
                 position += 1
 
@@ -312,7 +313,7 @@ class BoltTask:
                 collector.fail(np.arange(count))
                 if isinstance(failure, ReportedFailedException):
                     collector.report_error(failure)
-            except Exception as error:
+            except USER_ERRORS as error:
                 raise _PoisonError(delivery.offset, error, count) from error
 
     def _tell_executed(self, tup: Tuple) -> None:
@@ -342,7 +343,7 @@ class BoltTask:
             folds.append(Fold(again, np.zeros(len(again), np.uint64), np.full(len(again), RESET, np.uint8)))
         return [part for part in folds if len(part.roots)], total
 
-    def _wrap(self, phase: str, error: Exception) -> ComponentError:
+    def _wrap(self, phase: str, error: BaseException) -> ComponentError:
         if isinstance(error, ComponentError):
             return error
         text = "".join(traceback.format_exception(type(error), error, error.__traceback__))

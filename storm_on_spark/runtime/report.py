@@ -6,6 +6,9 @@ from typing import NamedTuple
 
 from storm_on_spark.api.errors import ComponentError, StormError
 
+USER_ERRORS = (Exception, SystemExit)
+"""What counts as an error of user code. A `sys.exit()` in it would end a thread or a worker without a word."""
+
 
 class TaskMetrics(NamedTuple):
     """What one task did in one execution."""

@@ -52,7 +52,7 @@ class RunSpec:
             instance = pickle.loads(self.code[component])
         except Exception as error:
             raise StormError(
-                f"component {component!r} can't be loaded in a worker ({type(error).__name__}: {error}); "
+                f'component "{component}" can\'t be loaded in a worker ({type(error).__name__}: {error}); '
                 "ship the modules it needs, for example with --py-files"
             ) from error
         pickling.register_component(instance)

@@ -20,13 +20,14 @@ import numpy as np
 
 from storm_on_spark.api.collector import SpoutOutputCollector
 from storm_on_spark.api.context import TopologyContext
-from storm_on_spark.api.errors import CheckpointError, ComponentError
+from storm_on_spark.api.errors import CheckpointError, ComponentError, TupleError
 from storm_on_spark.api.hooks import EmitInfo, SpoutAckInfo, SpoutFailInfo
 from storm_on_spark.api.streams import DEFAULT_STREAM
 from storm_on_spark.runtime import acker, chunk, pickling
 from storm_on_spark.runtime.ids import EdgeIds, U64Array, root_base
 from storm_on_spark.runtime.latency import LatencyHistogram
 from storm_on_spark.runtime.output import UNANCHORED, TaskOutput, contributions
+from storm_on_spark.runtime.report import USER_ERRORS
 from storm_on_spark.runtime.snapshot import Snapshots
 from storm_on_spark.runtime.spec import RunSpec
 from storm_on_spark.runtime.spout_log import (
@@ -143,7 +144,7 @@ class SpoutTask:
         conf, collector = wiring.conf(self.component), _Collector(self)
         self._guard("open", self.spout.open, conf, context, collector)
         self._hooks = context.hooks  # with those that `open` added
-        name, given = f"spout {self.component!r} (task {self.task})", (collector, context, conf)
+        name, given = f'spout "{self.component}" (task {self.task})', (collector, context, conf)
         self._snapshots: Snapshots = self._guard("snapshot", Snapshots, self.spout, name, given)
         if state is not None:
             self._snapshots.restore(state)
@@ -187,7 +188,7 @@ class SpoutTask:
         self._called = self._now()
         try:
             self.spout.next_tuple()
-        except Exception as error:
+        except USER_ERRORS as error:
             raise self._wrap("next_tuple", error) from error
         self._ack_emitted()
         return self._fresh_tuples != before
@@ -235,7 +236,7 @@ class SpoutTask:
                 inits.append(contributions(sealed.roots, sealed.edges))
         if count:
             entries += self._init_entries(roots[:-1], inits, clock)
-            entries.append((MESSAGE_IDS, pickling.dumps(self._fresh)))
+            entries.append((MESSAGE_IDS, self._pickled_ids()))
         low, pending = self._pending()
         state = self._guard("snapshot", self._snapshots.take)
         snapshot = pickling.dumps((_SNAPSHOT_VERSION, state, self._next, self.settled_batch, pending))
@@ -261,6 +262,20 @@ class SpoutTask:
         self._fresh_tuples = 0
         self._settled_dirty = False
         return cut
+
+    def _pickled_ids(self) -> bytes:
+        try:
+            return pickling.dumps(self._fresh)
+        except Exception as error:  # whatever the ids' own methods raise
+            for message_id in self._fresh:
+                try:
+                    pickling.dumps(message_id)
+                except Exception as reason:
+                    raise TupleError(
+                        f'"{self.component}" (task {self.task}) emitted a tuple whose message id can\'t be pickled: '
+                        f"{reason} (given {message_id!r:.100})"
+                    ) from error
+            raise
 
     def _init_entries(self, roots: U64Array, inits: list[tuple[U64Array, U64Array]], clock: int) -> list[Entry]:
         all_roots = np.concatenate([roots, *(part for part, _ in inits)])
@@ -296,7 +311,7 @@ class SpoutTask:
         version, *saved = pickling.loads(self._snapshot)
         if version != _SNAPSHOT_VERSION:
             raise CheckpointError(
-                f"the snapshot of spout {self.component!r} (task {self.task}) has format version {version}; "
+                f'the snapshot of spout "{self.component}" (task {self.task}) has format version {version}; '
                 f"this release reads {_SNAPSHOT_VERSION}"
             )
         state: bytes
@@ -376,7 +391,7 @@ class SpoutTask:
         self.stats.acked += 1
         try:
             self.spout.ack(message_id)
-        except Exception as error:
+        except USER_ERRORS as error:
             raise self._wrap("ack", error) from error
         for hook in self._hooks:
             hook.spout_ack(SpoutAckInfo(message_id, self.task, latency_ms))
@@ -386,7 +401,7 @@ class SpoutTask:
         self.stats.timed_out += code == acker.TIMED_OUT
         try:
             self.spout.fail(message_id)
-        except Exception as error:
+        except USER_ERRORS as error:
             raise self._wrap("fail", error) from error
         for hook in self._hooks:
             hook.spout_fail(SpoutFailInfo(message_id, self.task, latency_ms))
@@ -415,10 +430,10 @@ class SpoutTask:
     def _guard(self, phase: str, call: Callable[..., Any], *args: Any) -> Any:
         try:
             return call(*args)
-        except Exception as error:
+        except USER_ERRORS as error:
             raise self._wrap(phase, error) from error
 
-    def _wrap(self, phase: str, error: Exception) -> ComponentError:
+    def _wrap(self, phase: str, error: BaseException) -> ComponentError:
         if isinstance(error, ComponentError):
             return error
         text = "".join(traceback.format_exception(type(error), error, error.__traceback__))

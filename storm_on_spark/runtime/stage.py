@@ -158,7 +158,7 @@ class _StageRun:
                         consumer.id,
                         task,
                         "execute",
-                        f"the tuples of stream {stream.stream!r} from {stream.component!r} don't fit in Arrow "
+                        f'the tuples of stream "{stream.stream}" from "{stream.component}" don\'t fit in Arrow '
                         f"columns, which a BatchBolt needs: {error}",
                     ) from error
         elif isinstance(values, pa.RecordBatch):
@@ -336,8 +336,8 @@ def encode_sealed(sealed: Sealed, component: str, task: int, sequence: int) -> b
                     pickling.dumps(value)
                 except Exception as reason:
                     raise TupleError(
-                        f"{component!r} (task {task}) emitted a value for field {field!r} of stream "
-                        f"{box.stream.stream!r} that can't be pickled: {reason} (given {value!r:.100})"
+                        f'"{component}" (task {task}) emitted a value for field "{field}" of stream '
+                        f'"{box.stream.stream}" that can\'t be pickled: {reason} (given {value!r:.100})'
                     ) from error
         raise
 

@@ -16,6 +16,20 @@ from storm_on_spark.runtime.report import Failure
 log = logging.getLogger(__name__)
 
 
+_TOLD = "told by the topology"
+
+
+class _NotTwice(logging.Filter):
+    """Keeps py4j from logging what a `Sink` raised, with its stack: on a terminal that drowns the reason."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        return error is None or _TOLD not in error.__dict__
+
+
+logging.getLogger("py4j.clientserver").addFilter(_NotTwice())
+
+
 class Sink:
     """Takes what comes out of the last stage: outcomes, carried tuples, reports.
 
@@ -30,6 +44,14 @@ class Sink:
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Runs the micro-batch; what it raises keeps Spark from committing it."""
+        try:
+            self._run(frame, batch)
+        except Exception as error:
+            # It ends the query, and the topology says why it ended.
+            error.__dict__[_TOLD] = True
+            raise
+
+    def _run(self, frame: DataFrame, batch: int) -> None:
         outcomes: list[bytes] = []
         carried: list[bytes] = []
         reports: list[object] = []
