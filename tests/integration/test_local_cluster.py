@@ -1,0 +1,84 @@
+"""`LocalCluster`: several topologies on one session, activated, deactivated, killed."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from processes import wait_for
+from topologies.lasting import lasting
+from topologies.notes import read_notes
+
+from storm_on_spark import LocalCluster
+from storm_on_spark.api.errors import AlreadyAliveError, NotAliveError
+from storm_on_spark.spark.state import read_bolt_state, read_pending_roots
+
+
+def test_topologies_run_side_by_side_and_are_killed_one_by_one(local_cluster: LocalCluster, tmp_path):
+    names = ["one", "two"]
+    confs = {}
+    for name in names:
+        (tmp_path / name).mkdir()
+        confs[name] = {
+            "test.notes": str(tmp_path / name),
+            "topology.checkpoint.dir": str(tmp_path / name / "checkpoint"),
+        }
+    # From other threads, where a session is not "active" by itself.
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(lambda name: local_cluster.submit_topology(name, confs[name], lasting()), names))
+    assert sorted(info.name for info in local_cluster.list_topologies()) == names
+    with pytest.raises(AlreadyAliveError, match="'one' is running already"):
+        local_cluster.submit_topology("one", confs["one"], lasting())
+    with pytest.raises(NotAliveError, match="'three' was submitted; submitted: one, two"):
+        local_cluster.kill_topology("three")
+
+    def acked(name: str) -> int:
+        return local_cluster.get_topology_info(name).acked
+
+    for name in names:
+        wait_for(lambda name=name: acked(name) > 300, f"acks of {name}")
+    assert not local_cluster.await_completion("one", 0.1)
+
+    local_cluster.kill_topology("one", wait_secs=60)
+    info = local_cluster.get_topology_info("one")
+    assert (info.status, info.pending, info.acked) == ("KILLED", 0, info.emitted)
+    assert [info.name for info in local_cluster.list_topologies()] == ["two"]
+    life = read_notes(tmp_path / "one", "life")
+    assert [what for what, *_ in life] == ["activate", "deactivate", "close"]
+    # Whatever the spout emitted was processed and acked before it ended.
+    assert life[1][1] == life[2][1] == life[2][2]
+    states = read_bolt_state(local_cluster.spark, tmp_path / "one" / "checkpoint", "tally").values()
+    assert sum(state["count"] for state in states) == life[2][2]
+    assert read_pending_roots(local_cluster.spark, tmp_path / "one" / "checkpoint") == []
+
+    # The other goes on as if nothing had happened; killed at once, it does not wait.
+    before = acked("two")
+    wait_for(lambda: acked("two") > before + 100, "acks of two")
+    local_cluster.kill_topology("two", wait_secs=0)
+    assert local_cluster.get_topology_info("two").status == "KILLED"
+
+
+def test_a_deactivated_topology_emits_nothing_until_it_is_activated(local_cluster: LocalCluster, tmp_path):
+    query = local_cluster.submit_topology("paused", {"test.notes": str(tmp_path)}, lasting())
+    wait_for(lambda: query.status_info().acked > 100, "acks")
+
+    local_cluster.deactivate("paused")
+    assert query.drain(60)
+    info = query.status_info()
+    assert (info.status, info.pending, info.acked) == ("INACTIVE", 0, info.emitted)
+    emitted = read_notes(tmp_path, "life")[-1][1]
+    wait_for(lambda: query.status_info().emitted == emitted, "the last word of the spout")
+
+    local_cluster.activate("paused")
+    wait_for(lambda: query.status_info().acked > emitted + 100, "acks after activation")
+    assert query.status_info().status == "ACTIVE"
+    life = [record[:2] for record in read_notes(tmp_path, "life")]
+    assert life == [("activate", 0), ("deactivate", emitted), ("activate", emitted)]
+    query.stop()
+
+
+def test_a_cluster_without_a_session_takes_the_one_there_is_and_leaves_it(spark_session, tmp_path):
+    with LocalCluster(conf={"test.notes": str(tmp_path)}) as cluster, ThreadPoolExecutor(1) as thread:
+        # In a thread that has not used the session before.
+        assert thread.submit(lambda: cluster.spark).result().sparkContext is spark_session.sparkContext
+    assert spark_session.range(3).count() == 3
