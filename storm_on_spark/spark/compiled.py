@@ -110,6 +110,7 @@ class CompiledTopology:
         from storm_on_spark.spark.session import local_session, settings_applied
         from storm_on_spark.spark.sink import Sink
         from storm_on_spark.spark.source import SourceSettings
+        from storm_on_spark.spark.state_stores import close_state_stores
 
         start_id = uuid.uuid4().hex
         early: list[tuple[str, str]] = []
@@ -146,10 +147,12 @@ class CompiledTopology:
                 query = (
                     lower(spark, spec, settings)
                     .writeStream.foreachBatch(Sink(coordinator, on_failure))
-                    .option("checkpointLocation", store.path.as_uri())
+                    # No URI: Hadoop takes a path as it is and would not decode a %20.
+                    .option("checkpointLocation", f"file:{store.path}")
                     .queryName(name)
                     .start()
                 )
+            stack.callback(close_state_stores, spark, store.path, query.runId)
             timeout = float(plan.conf["topology.message.timeout.secs"])  # type: ignore[arg-type]
             topology = TopologyQuery(
                 query, name, timeout, coordinator, lambda: read_notes(store.folder), stack.pop_all()

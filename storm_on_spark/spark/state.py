@@ -6,11 +6,14 @@ here was written by Spark, not by the code that is being tested.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from storm_on_spark.api._text import did_you_mean, quoted
 from storm_on_spark.api.errors import CheckpointError, StormError
@@ -89,9 +92,9 @@ def _values(spark: SparkSession, checkpoint: str | os.PathLike[str], variable: s
     # The state store reports to its coordinator, which Spark starts with the manager of streaming queries: when
     # somebody first asks for that.
     _ = spark.streams
-    # Else Spark would start its own default provider on files of another.
-    with settings_applied(spark):
-        operators = spark.read.format("state-metadata").load(path.as_uri()).collect()
+    # Without these settings Spark would start its own default provider on files of another.
+    with settings_applied(spark), _plain_location(path) as location:
+        operators = spark.read.format("state-metadata").load(location).collect()
         for operator in {row["operatorId"]: row for row in operators}.values():
             properties = json.loads(operator["operatorProperties"] or "{}")
             if variable not in [state["stateName"] for state in properties.get("stateVariables", [])]:
@@ -100,7 +103,19 @@ def _values(spark: SparkSession, checkpoint: str | os.PathLike[str], variable: s
                 spark.read.format("statestore")
                 .option("operatorId", operator["operatorId"])
                 .option("stateVarName", variable)
-                .load(path.as_uri())
+                .load(location)
             )
             for row in frame.selectExpr("key.*", "value.*").collect():
                 yield row[0], bytes(row[1])
+
+
+@contextlib.contextmanager
+def _plain_location(path: Path) -> Iterator[str]:
+    """Yields where Spark's reader finds a directory: it looks for a%20b when it is given the path `a b`."""
+    if quote(str(path)) == str(path):
+        yield f"file:{path}"
+        return
+    with tempfile.TemporaryDirectory(prefix="storm-on-spark-") as folder:
+        link = Path(folder) / "checkpoint"
+        link.symlink_to(path, target_is_directory=True)
+        yield f"file:{link}"
