@@ -173,8 +173,14 @@ def run_native(python_udf: bool, seconds: float) -> dict[str, Any]:
     texts = sentences(1000)
     spark.conf.set("spark.sql.shuffle.partitions", "2")
     rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 400_000 if not python_udf else 100_000)
-    lines = rows.option("numPartitions", 2).load().select(
-        F.element_at(F.array([F.lit(text) for text in texts]), (F.col("value") % len(texts) + 1).cast("int")).alias("s")
+    lines = (
+        rows.option("numPartitions", 2)
+        .load()
+        .select(
+            F.element_at(F.array([F.lit(text) for text in texts]), (F.col("value") % len(texts) + 1).cast("int")).alias(
+                "s"
+            )
+        )
     )
     split = F.udf(lambda text: text.split(), ArrayType(StringType())) if python_udf else lambda text: F.split(text, " ")
     counts = lines.select(F.explode(split(F.col("s"))).alias("word")).groupBy("word").count()

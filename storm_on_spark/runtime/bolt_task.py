@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any, NamedTuple
@@ -173,13 +173,20 @@ class BoltTask:
             self.state.load(entries)
         self.restore(snapshot)
 
-    def execute(self, inputs: Sequence[Input], ids: EdgeIds, batch: int) -> Execution:
+    def execute(
+        self,
+        inputs: Sequence[Input],
+        ids: EdgeIds,
+        batch: int,
+        entries: Callable[[], Iterable[bytes]] = lambda: (),
+    ) -> Execution:
         """Executes one micro-batch; afterwards `snapshot` and `state` are the new state.
 
         Args:
             inputs: the tuples in order. Their deliveries become part of this execution.
             ids: where edge ids come from.
             batch: the number of the micro-batch, the same for every attempt at it.
+            entries: reads the key-value state as of before this batch again.
 
         Raises:
             ComponentError: the bolt raised and `topology.fail.fast` is set, or its state can't be pickled.
@@ -189,7 +196,7 @@ class BoltTask:
         roots, edges = _anchors_of(inputs, ledger)
         self._output.begin(mix64(batch))
         result = Execution(executed=sum(part.size for part in inputs))
-        poisoned = self._execute_all(inputs, result)
+        poisoned = self._execute_all(inputs, result, entries)
         if self.state is not None:
             try:
                 self.instance.pre_prepare(batch)
@@ -222,7 +229,9 @@ class BoltTask:
 
     # --- executing ---------------------------------------------------------------
 
-    def _execute_all(self, inputs: Sequence[Input], result: Execution) -> list[int]:
+    def _execute_all(
+        self, inputs: Sequence[Input], result: Execution, entries: Callable[[], Iterable[bytes]]
+    ) -> list[int]:
         """Executes all tuples but the poison ones; returns the positions of these."""
         good = self._good(0, self.snapshot)
         poisoned: list[int] = []
@@ -240,6 +249,9 @@ class BoltTask:
                 result.errors.append(error)
                 poisoned += range(poison.index, poison.index + poison.count)
                 ahead.append((poison.index, poison.count))
+                if self.state is not None and len(poisoned) == poison.count:
+                    # The first poison of the batch: until now `good` is where it began.
+                    self.state.start_again(entries())
                 self._back_to(good)
                 continue
             if stop is None:

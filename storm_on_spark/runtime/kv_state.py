@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.api.state import KeyValueState
@@ -24,14 +24,27 @@ _LEAST_BYTES = 1 << 20
 
 _ABSENT = object()
 
+_PLAIN = (int, float, str, bytes, bool, type(None))
+"""Values of these types can't be changed in place."""
+
+
+class _Copy(NamedTuple):
+    """A value as it was when the bolt got hold of it."""
+
+    data: bytes
+
 
 class JournaledState(KeyValueState):
     """A state that knows what has changed since it was last written."""
 
     def __init__(self) -> None:
         self._values: dict[Any, Any] = {}
-        #: (key, value before or _ABSENT), since the last `take_changes`.
+        #: (key, value before, a copy of it or _ABSENT), since the last `take_changes`.
         self._journal: list[tuple[Any, Any]] = []
+        #: Whether `get` copies what it hands out, so that `undo` also takes back what is changed in place.
+        self._careful = False
+        #: Keys whose values have been copied since the last mark.
+        self._copied: set[Any] = set()
         self._base_bytes = 0
         self._changes_bytes = 0
 
@@ -39,6 +52,8 @@ class JournaledState(KeyValueState):
 
     def get(self, key: Any, default: Any = None) -> Any:
         """Returns the value of `key`, or `default`."""
+        if self._careful:
+            self._copy(key)
         return self._values.get(key, default)
 
     def put(self, key: Any, value: Any) -> None:
@@ -69,6 +84,7 @@ class JournaledState(KeyValueState):
 
     def mark(self) -> int:
         """Returns a mark for `undo`."""
+        self._copied.clear()
         return len(self._journal)
 
     def undo(self, mark: int) -> None:
@@ -77,11 +93,31 @@ class JournaledState(KeyValueState):
             if before is _ABSENT:
                 self._values.pop(key, None)
             else:
-                self._values[key] = before
+                self._values[key] = pickling.loads(before.data) if isinstance(before, _Copy) else before
         del self._journal[mark:]
+        self._copied.clear()
+
+    def start_again(self, entries: Iterable[bytes]) -> None:
+        """Takes back all that was done since the last `take_changes`, and prepares for more of the kind.
+
+        `undo` alone would not do: a bolt that changes a value in place has changed it in the journal as well. From here
+        on, until `take_changes`, values are copied before the bolt gets them.
+
+        Args:
+            entries: what was written so far.
+        """
+        self.load(entries)
+        self._careful = True
+
+    def _copy(self, key: Any) -> None:
+        value = self._values.get(key, _ABSENT)
+        if value is not _ABSENT and not isinstance(value, _PLAIN) and key not in self._copied:
+            self._journal.append((key, _Copy(pickling.dumps(value))))
+            self._copied.add(key)
 
     def take_changes(self) -> bytes | None:
         """Returns an entry with what has changed since the last call; None if nothing has."""
+        self._careful = False
         if not self._journal:
             return None
         values = self._values

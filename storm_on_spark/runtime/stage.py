@@ -228,7 +228,7 @@ class _StageRun:
         cached = self._instance_at(task, version)
         bolt = cached.bolt
         before = bolt.snapshot
-        execution = bolt.execute(inputs, ids, self.info.batch)
+        execution = bolt.execute(inputs, ids, self.info.batch, self.state.entries)
         assert bolt.snapshot is not None
         changed = version is None or bolt.snapshot != before
         if changed:

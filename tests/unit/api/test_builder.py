@@ -79,9 +79,7 @@ def test_components_become_specs() -> None:
     topology = builder.create_topology()
 
     assert list(topology) == ["lines", "split", "count", "columns"]
-    assert {
-        spec.id: (spec.kind, spec.parallelism, spec.num_tasks) for spec in topology.components.values()
-    } == {
+    assert {spec.id: (spec.kind, spec.parallelism, spec.num_tasks) for spec in topology.components.values()} == {
         "lines": (ComponentKind.SPOUT, 1, None),
         "split": (ComponentKind.BASIC_BOLT, 3, None),
         "count": (ComponentKind.BOLT, 2, None),
@@ -176,9 +174,7 @@ def test_declarers_set_configuration() -> None:
 def test_memory_load_without_off_heap() -> None:
     builder = TopologyBuilder()
     builder.set_bolt("count", Split()).set_memory_load(256)
-    assert dict(builder.create_topology()["count"].conf) == {
-        Config.TOPOLOGY_COMPONENT_RESOURCES_ONHEAP_MEMORY_MB: 256
-    }
+    assert dict(builder.create_topology()["count"].conf) == {Config.TOPOLOGY_COMPONENT_RESOURCES_ONHEAP_MEMORY_MB: 256}
 
 
 def test_the_declarer_wins_over_the_component() -> None:

@@ -49,9 +49,7 @@ def problem_of(action: Callable[[], object]) -> str:
 # --- ids and numbers ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("given", "shown"), [("", "'' (str)"), (None, "None"), (3, "3 (int)"), (b"x", "b'x' (bytes)")]
-)
+@pytest.mark.parametrize(("given", "shown"), [("", "'' (str)"), (None, "None"), (3, "3 (int)"), (b"x", "b'x' (bytes)")])
 def test_ids_are_strings(given: object, shown: str) -> None:
     builder = TopologyBuilder()
     expected = f"must be a string that is not empty, not {shown}"
@@ -135,8 +133,7 @@ def test_spouts_and_bolts_are_not_mixed_up() -> None:
 def test_other_objects_are_refused() -> None:
     builder = TopologyBuilder()
     assert problem_of(lambda: builder.set_bolt("count", 3)) == (  # type: ignore[arg-type]
-        'bolt "count": must be an instance of a subclass of BaseRichBolt, BaseBasicBolt or BatchBolt, '
-        "not 3 (int)"
+        'bolt "count": must be an instance of a subclass of BaseRichBolt, BaseBasicBolt or BatchBolt, not 3 (int)'
     )
     assert problem_of(lambda: builder.set_spout("lines", None)) == (  # type: ignore[arg-type]
         'spout "lines": must be an instance of a subclass of BaseRichSpout, not None'
@@ -208,16 +205,12 @@ async def waits_and_yields(self, tup, collector):
         ),
         (
             {"getComponentConfiguration": lambda self: None},
-            "Mine defines getComponentConfiguration, which nothing calls; "
-            "name it get_component_configuration",
+            "Mine defines getComponentConfiguration, which nothing calls; name it get_component_configuration",
         ),
     ],
 )
 def test_methods_that_could_not_be_called_are_refused(methods: dict[str, object], problem: str) -> None:
-    assert (
-        problem_of(lambda: TopologyBuilder().set_bolt("count", bolt_with(**methods)))
-        == f'bolt "count": {problem}'
-    )
+    assert problem_of(lambda: TopologyBuilder().set_bolt("count", bolt_with(**methods))) == f'bolt "count": {problem}'
 
 
 @pytest.mark.parametrize(
@@ -265,14 +258,11 @@ def test_methods_of_spouts_are_checked_too() -> None:
 # --- groupings ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("given", "shown"), [("", "'' (str)"), (None, "None"), (Lines, f"{Lines!r} (ABCMeta)")]
-)
+@pytest.mark.parametrize(("given", "shown"), [("", "'' (str)"), (None, "None"), (Lines, f"{Lines!r} (ABCMeta)")])
 def test_a_grouping_on_nothing(given: object, shown: str) -> None:
     bolt = TopologyBuilder().set_bolt("count", Count())
     assert problem_of(lambda: bolt.shuffle_grouping(given)) == (  # type: ignore[arg-type]
-        'bolt "count": a grouping (shuffle) on nothing: '
-        f"a component id must be a string that is not empty, not {shown}"
+        f'bolt "count": a grouping (shuffle) on nothing: a component id must be a string that is not empty, not {shown}'
     )
     assert "a stream id must be a string that is not empty" in problem_of(
         lambda: bolt.all_grouping("split", given)  # type: ignore[arg-type]
@@ -287,8 +277,7 @@ def test_a_grouping_by_wrong_fields(method: str) -> None:
         f"{where} names no fields; use global_grouping to send everything to one task"
     )
     assert problem_of(lambda: group("split", "late", Fields("word"))) == (
-        f"{where}: the stream must be a string, not Fields('word') (Fields); "
-        "the order is (component, fields, stream)"
+        f"{where}: the stream must be a string, not Fields('word') (Fields); the order is (component, fields, stream)"
     )
     assert problem_of(lambda: group("split", 3)) == f"{where}: a field name must be a string, not 3 (int)"
     assert problem_of(lambda: group("split", ["a", "a"])) == (
@@ -360,9 +349,7 @@ def test_an_error_of_the_declarer_is_not_wrapped_again() -> None:
         declarer.declare("word")
         declarer.declare("word")
 
-    assert problem_of(created(declare_output_fields=twice)).startswith(
-        'component "count": stream "default" is'
-    )
+    assert problem_of(created(declare_output_fields=twice)).startswith('component "count": stream "default" is')
 
 
 def test_fields_that_are_returned_are_not_declared() -> None:
@@ -401,12 +388,9 @@ def test_declared_configuration_is_checked_at_once() -> None:
     with pytest.raises(ConfigError) as caught:
         bolt.add_configuration("topology.tick.tuple.freq.sec", 10)
     assert str(caught.value) == (
-        'bolt "count": unknown key "topology.tick.tuple.freq.sec". '
-        'Did you mean "topology.tick.tuple.freq.secs"?'
+        'bolt "count": unknown key "topology.tick.tuple.freq.sec". Did you mean "topology.tick.tuple.freq.secs"?'
     )
-    with pytest.raises(
-        ConfigError, match=r'bolt "count": topology.workers is a setting of the whole topology'
-    ):
+    with pytest.raises(ConfigError, match=r'bolt "count": topology.workers is a setting of the whole topology'):
         bolt.add_configuration(Config.TOPOLOGY_WORKERS, 2)
     with pytest.raises(ConfigError, match="at least 1, not 0"):
         bolt.set_max_spout_pending(0)

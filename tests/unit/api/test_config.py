@@ -163,14 +163,10 @@ SET_BY_THE_SYSTEM = {"topology.name", "storm.id"}
 def test_the_level_of_a_key_is_what_the_code_does() -> None:
     package = Path(storm_on_spark.__file__).parent
     code = "".join(
-        path.read_text("utf-8")
-        for part in ("plan", "runtime", "spark")
-        for path in package.glob(f"{part}/**/*.py")
+        path.read_text("utf-8") for part in ("plan", "runtime", "spark") for path in package.glob(f"{part}/**/*.py")
     )
     constants = {value: name for name, value in vars(ConfigNames).items() if not name.startswith("_")}
-    read = {
-        name for name in KEYS if f'"{name}"' in code or re.search(rf"\bConfig\.{constants[name]}\b", code)
-    }
+    read = {name for name in KEYS if f'"{name}"' in code or re.search(rf"\bConfig\.{constants[name]}\b", code)}
     honoured = {name for name, key in KEYS.items() if key.level is Level.HONOURED}
     assert sorted(honoured - read - SET_BY_THE_SYSTEM) == [], "says that it works, but nothing reads it"
     assert sorted(read - honoured) == [], "is read, but says that it has no effect"
@@ -269,8 +265,7 @@ def test_a_slip_of_the_pen_in_a_known_key_is_found(name: str, data: st.DataObjec
 
 def test_a_key_that_is_like_none_says_whose_names_these_are() -> None:
     assert problems_of({"topology.zzz": 1}) == [
-        'unknown key "topology.zzz". '
-        'Keys that start with "topology." are Storm\'s; call your own differently.'
+        'unknown key "topology.zzz". Keys that start with "topology." are Storm\'s; call your own differently.'
     ]
 
 
@@ -294,9 +289,7 @@ def test_what_only_looks_like_one_of_storms_passes(name: str) -> None:
     assert problems_of({name: object()}) == []
 
 
-@pytest.mark.parametrize(
-    "name", ["storm.cgroup.resources", "ui.https.port", "storm.messaging.netty.buffer_size"]
-)
+@pytest.mark.parametrize("name", ["storm.cgroup.resources", "ui.https.port", "storm.messaging.netty.buffer_size"])
 def test_keys_of_families_pass(name: str) -> None:
     assert name not in KEYS
     validate_conf({name: object()})

@@ -182,9 +182,7 @@ def test_hooks_are_prepared_and_kept_in_order() -> None:
 
 @pytest.mark.parametrize("wrong", [Recording, "Recording", None])
 def test_hooks_are_instances(wrong: object) -> None:
-    with pytest.raises(
-        InvalidTopologyError, match=r'component "split" \(task 2\): add_task_hook takes an instance'
-    ):
+    with pytest.raises(InvalidTopologyError, match=r'component "split" \(task 2\): add_task_hook takes an instance'):
         context_of(2).add_task_hook(wrong)  # type: ignore[arg-type]
 
 

@@ -48,8 +48,7 @@ def test_streams_is_a_copy() -> None:
         ),
         (
             ("late", True, Fields("word")),
-            "stream \"late\": direct must be True or False, not Fields('word') (Fields); "
-            "the order is (fields, direct)",
+            "stream \"late\": direct must be True or False, not Fields('word') (Fields); the order is (fields, direct)",
         ),
     ],
 )

@@ -43,9 +43,7 @@ def test_a_hook_may_ignore_every_event(event: str, info: object) -> None:
 
 def test_topology_info_as_json() -> None:
     error = ErrorInfo("count", 4, "KeyError: 'x'", 1_700_000_000.5)
-    count = ComponentInfo(
-        "count", "bolt", 2, executed=5, acked=4, failed=1, execute_latency_ms=0.2, errors=(error,)
-    )
+    count = ComponentInfo("count", "bolt", 2, executed=5, acked=4, failed=1, execute_latency_ms=0.2, errors=(error,))
     info = TopologyInfo(
         "words",
         "FAILED",
@@ -76,9 +74,7 @@ def test_topology_info_as_json() -> None:
                 "acked": 4,
                 "failed": 1,
                 "execute_latency_ms": 0.2,
-                "errors": [
-                    {"component": "count", "task": 4, "message": "KeyError: 'x'", "time": 1_700_000_000.5}
-                ],
+                "errors": [{"component": "count", "task": 4, "message": "KeyError: 'x'", "time": 1_700_000_000.5}],
             }
         },
         "error": "the disk is full",

@@ -15,9 +15,7 @@ FILES = sorted(Path(api.__file__).parent.rglob("*.py"))
 
 def test_all_is_sorted_and_complete() -> None:
     public = {
-        name
-        for name, value in vars(api).items()
-        if not name.startswith("_") and not isinstance(value, ModuleType)
+        name for name, value in vars(api).items() if not name.startswith("_") and not isinstance(value, ModuleType)
     }
     assert public - {"annotations"} == set(api.__all__)
     assert len(set(api.__all__)) == len(api.__all__)
@@ -39,22 +37,14 @@ def test_a_name_that_is_not_there() -> None:
 def test_the_api_needs_the_standard_library_only(path: Path) -> None:
     tree = ast.parse(path.read_text())
     for node in _imports_at_run_time(tree):
-        modules = (
-            [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
-        )
+        modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
         for module in modules:
-            assert (
-                module.startswith("storm_on_spark.api") or module.partition(".")[0] in sys.stdlib_module_names
-            )
+            assert module.startswith("storm_on_spark.api") or module.partition(".")[0] in sys.stdlib_module_names
 
 
 def _imports_at_run_time(node: ast.AST):
     for child in ast.iter_child_nodes(node):
-        if (
-            isinstance(child, ast.If)
-            and isinstance(child.test, ast.Name)
-            and child.test.id == "TYPE_CHECKING"
-        ):
+        if isinstance(child, ast.If) and isinstance(child.test, ast.Name) and child.test.id == "TYPE_CHECKING":
             continue
         if isinstance(child, (ast.Import, ast.ImportFrom)):
             yield child
