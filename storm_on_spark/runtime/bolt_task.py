@@ -178,7 +178,7 @@ class BoltTask:
         inputs: Sequence[Input],
         ids: EdgeIds,
         batch: int,
-        entries: Callable[[], Iterable[bytes]] = lambda: (),
+        entries: Callable[[], Iterable[bytes]] | None = None,
     ) -> Execution:
         """Executes one micro-batch; afterwards `snapshot` and `state` are the new state.
 
@@ -186,7 +186,7 @@ class BoltTask:
             inputs: the tuples in order. Their deliveries become part of this execution.
             ids: where edge ids come from.
             batch: the number of the micro-batch, the same for every attempt at it.
-            entries: reads the key-value state as of before this batch again.
+            entries: reads the key-value state again as it was before this batch; only for a `BaseStatefulBolt`.
 
         Raises:
             ComponentError: the bolt raised and `topology.fail.fast` is set, or its state can't be pickled.
@@ -230,7 +230,7 @@ class BoltTask:
     # --- executing ---------------------------------------------------------------
 
     def _execute_all(
-        self, inputs: Sequence[Input], result: Execution, entries: Callable[[], Iterable[bytes]]
+        self, inputs: Sequence[Input], result: Execution, entries: Callable[[], Iterable[bytes]] | None
     ) -> list[int]:
         """Executes all tuples but the poison ones; returns the positions of these."""
         good = self._good(0, self.snapshot)
@@ -250,7 +250,8 @@ class BoltTask:
                 poisoned += range(poison.index, poison.index + poison.count)
                 ahead.append((poison.index, poison.count))
                 if self.state is not None and len(poisoned) == poison.count:
-                    # The first poison of the batch: until now `good` is where it began.
+                    # The first poison of the batch: `good` is where that began.
+                    assert entries is not None
                     self.state.start_again(entries())
                 self._back_to(good)
                 continue

@@ -80,6 +80,10 @@ class Stateful(BaseStatefulBolt):
         self.seen += 1
         key = tup[0] % 4
         self.state.put(key, self.state.get(key, 0) + 1)
+        seen = self.state.get("seen", [])
+        seen.append({"n": [tup[0]]})
+        self.state.put("seen", seen)
+        self.state.get("seen")[0]["n"].append(tup[0])
         if tup[0] % 5 == 0:
             self.state.delete(key)
         if tup[1]:
@@ -122,6 +126,7 @@ def _plain(task: BoltTask) -> Any:
         state["held"] = [(tup.values, tup.message_id, tup._settled) for tup in state["held"]]
     if task.state is not None:
         state["kv"] = dict(task.state.items())
+        task.state.take_changes()
     return state
 
 
@@ -158,10 +163,13 @@ def test_poison_tuples_leave_state_output_and_acks_as_if_they_never_came(
 ) -> None:
     one, other = (solo(bolt(), ["n", "bad"], readers=3) for _ in range(2))
     start = [(n, False) for n, _ in before]
+    entries: list[bytes] = []
     for task in (one, other):
         task.execute(inputs_of(start, 0, keep_poison=True)[0], ids(0), 0)
+        if task.state is not None:
+            entries = [task.state.take_changes() or b""]
     inputs, poison = inputs_of(values, seed, keep_poison=True)
-    with_poison = one.execute(inputs, ids(1), 1)
+    with_poison = one.execute(inputs, ids(1), 1, lambda: entries)
     without = other.execute(inputs_of(values, seed, keep_poison=False)[0], ids(1), 1)
     # A Rich bolt may hold tuples from before, under the same roots as new ones.
     expected = told(other, without, set())

@@ -1,0 +1,208 @@
+"""The instance of a task is a cache over its state: exact over all workers, attempts and rollbacks."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import threading
+from collections import Counter
+from typing import Any
+
+from cluster import Variables
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from stormtest import Nothing, Source, make_worker
+
+from storm_on_spark.api import BaseBasicBolt, Fields, TopologyBuilder
+from storm_on_spark.api.state import BaseStatefulBolt
+from storm_on_spark.runtime import chunk
+from storm_on_spark.runtime.chunk import Kind
+from storm_on_spark.runtime.kv_state import JournaledState
+from storm_on_spark.runtime.snapshot import read_snapshot
+from storm_on_spark.runtime.stage import BatchInfo, execute_stage
+from storm_on_spark.runtime.worker import Worker
+
+
+class Remember(BaseBasicBolt):
+    """Its state depends on every tuple and their order."""
+
+    def prepare(self, conf, context):
+        self.lock = threading.Lock()
+        self.history, self.counts, self.last = [], Counter(), None
+        self.flag = True
+
+    def execute(self, tup, collector):
+        value = tup[0]
+        with self.lock:
+            self.history.append(value)
+            self.counts[value % 3] += 1
+        if value % 5 == 0 and hasattr(self, "flag"):
+            del self.flag
+        elif value % 5 == 1:
+            self.flag = value
+        if value % 7 == 0:
+            self.late = threading.Lock()
+        if value % 4 == 0:
+            self.last = tup
+        collector.emit([(value, len(self.history), self.last and self.last[0])])
+        if value % 11 == 10:
+            raise ValueError(value)
+
+    def declare_output_fields(self, declarer):
+        declarer.declare(Fields("seen"))
+
+
+class RememberMore(BaseStatefulBolt):
+    """The same with key-value state."""
+
+    def prepare(self, conf, context, collector):
+        self.collector, self.history = collector, []
+
+    def init_state(self, state):
+        self.state = state
+
+    def execute(self, tup):
+        value = tup[0]
+        self.history.append(value)
+        self.state.put(value % 3, self.state.get(value % 3, 0) + value)
+        if value % 5 == 0:
+            self.state.delete(value % 2)
+        seen = self.state.get("seen", [])
+        seen.append(value)
+        self.state.put("seen", seen)
+        if value % 4 == 0:
+            self.state.get("seen").append(-1)
+            self.state.put("seen", [*self.state.get("seen"), {"of": value}])
+        self.collector.emit([(value, str(list(self.state.items())))], anchors=tup)
+        self.collector.ack(tup)
+        if value % 11 == 10:
+            raise ValueError(value)
+
+    def declare_output_fields(self, declarer):
+        declarer.declare(Fields("seen"))
+
+
+class TaskFailed(Exception):
+    """A Spark task died."""
+
+
+class Failing(Variables):
+    """State that fails after a few writes."""
+
+    def __init__(self, values: dict[str, Any], writes: int) -> None:
+        super().__init__(values)
+        self.writes = writes
+
+    def put(self, name: str, value: bytes) -> None:
+        self.writes -= 1
+        if self.writes < 0:
+            raise TaskFailed
+        super().put(name, value)
+
+
+class Histories(RuleBasedStateMachine):
+    """One stateful task on three workers against a worker that never fails, moves or forgets."""
+
+    bolt: type = Remember
+
+    @initialize()
+    def begin(self) -> None:
+        builder = TopologyBuilder()
+        builder.set_spout("source", Source(default=["value"]))
+        builder.set_bolt("bolt", self.bolt()).fields_grouping("source", "value")
+        builder.set_bolt("reader", Nothing()).shuffle_grouping("bolt")
+        spec = make_worker(builder).spec
+        self.workers = [Worker(spec) for _ in range(3)]
+        self.straight = Worker(spec)
+        self.stage = spec.plan.stages[spec.plan.components["bolt"].stage]
+        (self.task,) = spec.plan.components["bolt"].tasks
+        self.stream = self.straight.wiring.stream("source", "default").number
+        #: Committed versions: state, and the batches that led to it.
+        self.versions: list[tuple[dict[str, Any], list[list[int]]]] = [({}, [])]
+
+    def execute(self, worker: Worker, variables: Variables, batch: int, values: list[int]) -> list[Any]:
+        """What the bolt emitted in an attempt."""
+        body = chunk.encode_tuples(
+            [(v,) for v in values], None, None, target=self.task, source=1, sequence=0, stream=self.stream
+        )
+        rows = list(execute_stage(worker, self.stage, [body], BatchInfo(batch, 0), variables))
+        emitted = []
+        for _, out in rows:
+            header = chunk.read_header(out)
+            if header.kind == Kind.TUPLES:
+                emitted += chunk.read_rows(header, chunk.read_anchors(header, out).payload)
+        return emitted
+
+    @rule(
+        values=st.lists(st.integers(0, 30), min_size=1, max_size=5),
+        worker=st.integers(0, 2),
+        others=st.lists(
+            st.tuples(st.integers(0, 2), st.lists(st.integers(0, 30), min_size=1, max_size=3), st.integers(0, 3)),
+            max_size=3,
+        ),
+    )
+    def batch(self, values: list[int], worker: int, others: list[tuple[int, list[int], int]]) -> None:
+        """A batch that is committed, after attempts that were not, of other tuples, as of a fickle bolt."""
+        state, batches = self.versions[-1]
+        number = len(batches)
+        for other, tried, writes in others:
+            with contextlib.suppress(TaskFailed):
+                self.execute(self.workers[other], Failing(copy.deepcopy(state), writes), number, tried)
+        variables = Variables(copy.deepcopy(state))
+        emitted = self.execute(self.workers[worker], variables, number, values)
+        self.versions.append((variables.values, [*batches, values]))
+        self.emitted = emitted
+
+    @rule(back=st.integers(0, 3))
+    def roll_back(self, back: int) -> None:
+        """The state store goes back to an earlier version."""
+        del self.versions[max(1, len(self.versions) - back) :]
+        self.emitted = None
+
+    @rule(worker=st.integers(0, 2))
+    def worker_dies(self, worker: int) -> None:
+        self.workers[worker] = Worker(self.workers[worker].spec)
+
+    @rule(worker=st.integers(0, 2), values=st.lists(st.integers(0, 30), min_size=1, max_size=3))
+    def speculative(self, worker: int, values: list[int]) -> None:
+        """An attempt whose result nobody uses."""
+        state, batches = self.versions[-1]
+        self.execute(self.workers[worker], Variables(copy.deepcopy(state)), len(batches), values)
+
+    @invariant()
+    def the_same_as_a_straight_run(self) -> None:
+        if not hasattr(self, "versions"):
+            return
+        state, batches = self.versions[-1]
+        straight, emitted = Variables({}), None
+        worker = Worker(self.straight.spec)
+        for number, values in enumerate(batches):
+            emitted = self.execute(worker, straight, number, values)
+        assert self.content(state) == self.content(straight.values)
+        if getattr(self, "emitted", None) is not None:
+            assert self.emitted == emitted
+
+    @staticmethod
+    def content(state: dict[str, Any]) -> Any:
+        if "snapshot" not in state:
+            return None
+        attributes = dict(read_snapshot(state["snapshot"]))
+        if attributes.get("last") is not None:
+            attributes["last"] = attributes["last"].values
+        attributes.pop("late", None)
+        values = JournaledState()
+        values.load(state.get("entries", []))
+        return attributes, dict(values.items())
+
+
+class KeyValueHistories(Histories):
+    """The same with key-value state."""
+
+    bolt = RememberMore
+
+
+TestHistories = Histories.TestCase
+TestHistories.settings = settings(max_examples=60, stateful_step_count=15, deadline=None)
+TestKeyValueHistories = KeyValueHistories.TestCase
+TestKeyValueHistories.settings = settings(max_examples=40, stateful_step_count=15, deadline=None)
