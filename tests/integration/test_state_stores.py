@@ -10,21 +10,41 @@ from topologies.kit import word_count
 
 from storm_on_spark import Config
 from storm_on_spark.spark.state import read_bolt_state
-from storm_on_spark.testing import run_topology
+from storm_on_spark.testing import GATE, running_topology
 
 pytestmark = pytest.mark.usefixtures("nothing_left_behind")
 
 
-def test_no_state_store_of_an_ended_topology_stays_open(spark_session: Any, tmp_path: Path) -> None:
-    """Else Spark's maintenance would write to the checkpoint again, also after it was removed."""
-    conf = {Config.TOPOLOGY_CHECKPOINT_DIR: str(tmp_path / "a check#point, 100%20")}
-    run_topology(word_count(["a b", "c"]), conf=conf, spark=spark_session)
-    states = read_bolt_state(spark_session, conf[Config.TOPOLOGY_CHECKPOINT_DIR], "count").values()
-    assert sorted(word for state in states for word in state["counts"]) == ["a", "b", "c"]
+def open_stores(spark: Any, checkpoint: Path, run_id: Any) -> list[str]:
+    """Returns operator/partition of the state stores that Spark has open for a run."""
     package = "org.apache.spark.sql.execution.streaming.state"
-    stores = getattr(getattr(spark_session._jvm, f"{package}.StateStore$"), "MODULE$")
-    field = stores.getClass().getDeclaredField("loadedProviders")
-    field.setAccessible(True)
-    loaded = field.get(stores).toString()
-    assert list((tmp_path / "a check#point, 100%20" / "state").glob("*/*")) != []
-    assert str(tmp_path) not in loaded
+    jvm = spark._jvm
+    stores = getattr(getattr(jvm, f"{package}.StateStore$"), "MODULE$")
+    run = jvm.java.util.UUID.fromString(str(run_id))
+    return [
+        f"{operator}/{partition}"
+        for operator in range(2)
+        for partition in range(2)
+        if stores.isLoaded(
+            getattr(jvm, f"{package}.StateStoreProviderId")(
+                getattr(jvm, f"{package}.StateStoreId")(f"file:{checkpoint}/state", operator, partition, "default"), run
+            )
+        )
+    ]
+
+
+@pytest.mark.parametrize("name", ["checkpoint", "a check#point, 100%20"])
+def test_no_state_store_of_an_ended_topology_stays_open(name: str, spark_session: Any, tmp_path: Path) -> None:
+    """Else Spark's maintenance would write to the checkpoint again, also after it was removed."""
+    checkpoint = tmp_path / name
+    conf = {Config.TOPOLOGY_CHECKPOINT_DIR: str(checkpoint)}
+    topology = word_count(["a b", "c", GATE("end")])
+    with running_topology(topology, conf=conf, spark=spark_session) as running:
+        running.wait_until(lambda captured: len(captured.acks) == 2)
+        assert open_stores(spark_session, checkpoint, running.query.runId) == ["0/0", "0/1", "1/0", "1/1"]
+        running.open_gate("end")
+        running.await_completion()
+        assert open_stores(spark_session, checkpoint, running.query.runId) == []
+    assert list(tmp_path.iterdir()) == [checkpoint]
+    states = read_bolt_state(spark_session, checkpoint, "count").values()
+    assert sorted(word for state in states for word in state["counts"]) == ["a", "b", "c"]
