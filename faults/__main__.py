@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import signal
 import sys
 import tempfile
 import time
@@ -42,6 +43,8 @@ def main() -> int:
         return 2
     seed = options.seed if options.seed is not None else str(random.SystemRandom().randrange(10**6))
     progress.print(f"seed {seed}, {load.messages:,} messages in {load.seconds:.0f} s, {len(chosen)} scenarios")
+    # So that a run which is broken off leaves no processes either.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     base = Path(tempfile.mkdtemp(prefix="faults-"))
     results: list[Result] = []
     for number in range(options.rounds):

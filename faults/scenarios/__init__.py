@@ -21,6 +21,13 @@ SCENARIOS = (
         master="local-cluster[2,1,1024]",
         limit_secs=DRIVER_SECS,
     ),
+    Scenario(
+        "jvm",
+        "SIGKILL of the driver's JVM or source process",
+        kills.jvm_or_source,
+        limit_secs=DRIVER_SECS,
+        host_dies=True,
+    ),
     Scenario("driver", "SIGKILL of the driver", kills.driver, limit_secs=DRIVER_SECS, host_dies=True),
     Scenario(
         "recovery",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from faults.run import Run, RunError
-from storm_on_spark.testing import executors, kill_one, python_workers, spout_hosts
+from storm_on_spark.testing import descendants, executors, kill_one, python_workers, spout_hosts
 
 
 def nothing(run: Run, times: int) -> None:
@@ -71,6 +72,19 @@ def driver_before_commit(run: Run, times: int) -> None:
         _kill_before_commit(run)
 
 
+def jvm_or_source(run: Run, times: int) -> None:
+    """Kills the driver's JVM, or the process in which Spark asks for offsets; the topology ends with a reason."""
+    victims = run.shuffled([(_jvms, "the JVM"), (_sources, "the source's process")])
+    run.start()
+    for number in run.moments(times):
+        find, what = victims[number % len(victims)]
+        at = time.monotonic_ns()
+        pid = kill_one(lambda find=find: find(run.pid), what)  # type: ignore[misc]
+        reason = run.refused()
+        run.restart()
+        run.injected(f"SIGKILL of {what} ({pid})", f"the process is gone; the topology ended with: {reason}", at)
+
+
 def mixed(run: Run, times: int) -> None:
     """Kills a worker, a host and a driver in turn, each at its moment, in random order."""
     run.start()
@@ -113,6 +127,15 @@ def _kill_before_commit(run: Run) -> None:
     run.injected(
         f"SIGKILL of driver {pid} behind the sink", f"ended by signal 9; batch {batch} had no commit", event["time"]
     )
+
+
+def _jvms(root: int) -> list[int]:
+    return [process.pid for process in descendants(root) if Path(process.command[0]).name == "java"]
+
+
+def _sources(root: int) -> list[int]:
+    mark = "pyspark.sql.streaming.python_streaming_source_runner"
+    return [process.pid for process in descendants(root) if mark in process.command]
 
 
 def _kill(run: Run, find: Callable[[int], list[int]], what: str) -> int:

@@ -1,0 +1,34 @@
+"""The short form of `make faults`: a worker, a spout host and a driver are killed once each in one run."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.slow
+def test_nothing_is_lost_or_counted_twice_when_a_worker_a_spout_host_and_the_driver_are_killed():
+    done = subprocess.run(
+        # Other tests may have left the machine busy: how quickly progress resumes is measured by `make faults`.
+        [sys.executable, "-m", "faults", "--short", "--json", "--patience", "5"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=250,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    [mixed] = json.loads(done.stdout)["scenarios"]
+    faults = [injection["what"] for injection in mixed["injections"]]
+    assert len(faults) == 3
+    for victim in ("Python worker", "spout host", "driver"):
+        assert any(f"SIGKILL of {victim}" in fault for fault in faults), faults
+    assert all(injection["recovery_secs"] is not None for injection in mixed["injections"])
+    assert (mixed["figures"]["lost"], mixed["figures"]["state_errors"]) == (0, 0)
