@@ -283,7 +283,7 @@ SPOUT_BROKEN = {
     ),
     "a text instead of values": Broken(
         lambda: line(SendingSpout("n")),
-        'component "numbers" (task 2) failed in next_tuple: TupleError: "numbers" (task 2) emitted the text 'n' '
+        'component "numbers" (task 2) failed in next_tuple: TupleError: "numbers" (task 2) emitted the text \'n\' '
         'on stream "default"; emit a list of values: [value]',
     ),
     "an undeclared stream": Broken(
@@ -302,7 +302,8 @@ SPOUT_BROKEN = {
     "a value that can't be grouped by": Broken(
         lambda: line(SendingSpout([[1, 2]]), grouping="n"),
         'component "numbers" (task 2) failed in next_tuple: TupleError: "numbers" (task 2) emitted a value '
-        'for field "n" of stream "default" that can\'t be grouped by: a list is mutable, so it has no stable hash (given [1, 2])',
+        'for field "n" of stream "default" that can\'t be grouped by: a list is mutable, so it has no stable hash '
+        "(given [1, 2])",
     ),
     "a custom grouping that raises in prepare": Broken(
         lambda: line(grouping=RaisingGrouping("prepare")),
