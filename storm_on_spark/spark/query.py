@@ -14,6 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from storm_on_spark.api.errors import TopologyFailedError
 from storm_on_spark.api.info import TopologyInfo, TopologyStatus
 from storm_on_spark.runtime.coordinator import Coordinator
+from storm_on_spark.spark.failures import reason_of
 
 _WATCH_SECONDS: Any = 0.1  # pyspark takes fractions of a second, though its annotation says int
 
@@ -191,8 +192,6 @@ class TopologyQuery(StreamingQuery):
 
 
 def _reason(error: StreamingQueryException) -> str:
-    """Returns the innermost cause of a query's failure as one line."""
-    causes = [line.strip() for line in str(error).splitlines() if line.strip()]
-    python = [line for line in causes if line.startswith(("storm_on_spark.", "pyspark.errors"))]
-    chosen = (python or causes or ["unknown"])[-1 if python else 0]
-    return f"the Spark query failed: {chosen[:500]}"
+    """Returns why a query failed, as one line."""
+    trace = getattr(error, "_stackTrace", None)  # PySpark shows it only where the session asks for it
+    return f"the Spark query failed: {reason_of(trace or str(error))}"

@@ -1,0 +1,42 @@
+"""Why a Spark query failed, in one line.
+
+Spark reports a failure as a chain of exceptions with their stacks, in which that of a Python process is one message.
+What a user wants to know stands at the end of the chain.
+"""
+
+from __future__ import annotations
+
+import re
+
+_MAX_CHARS = 500
+_PYTHON = re.compile(r"Traceback \(most recent call last\):\n(?:(?:[ \t][^\n]*)?\n)*(\S[^\n]*)")
+_CAUSE = re.compile(r"^Caused by: (.+)$", re.MULTILINE)
+_CONDITION = re.compile(r"(\[[A-Z][A-Z_.]+\] .+)$", re.MULTILINE)
+_PACKAGE = re.compile(r"^(?:\w+\.)+(?=\w+(?::|$))")
+
+
+def reason_of(trace: str) -> str:
+    r"""Returns the innermost cause in a query's stack trace.
+
+    Args:
+        trace: as Java prints it, with causes.
+
+    Example:
+        >>> reason_of("org.apache.spark.SparkException: Job aborted.\nCaused by: java.io.IOException: No space left")
+        'IOException: No space left'
+    """
+    python = _PYTHON.findall(trace)
+    if python:
+        # Spark puts the SQLSTATE of its own exception behind the message.
+        return _short(python[-1].partition(" SQLSTATE: ")[0])
+    causes = _CAUSE.findall(trace)
+    innermost = causes[-1] if causes else (trace.strip().splitlines() or ["unknown"])[0]
+    conditions = _CONDITION.findall(trace)
+    if conditions and "[" not in innermost:
+        return f"{_short(innermost)} ({_short(conditions[-1].partition(' SQLSTATE: ')[0])})"
+    return _short(innermost)
+
+
+def _short(line: str) -> str:
+    line = _PACKAGE.sub("", line.strip())
+    return line if len(line) <= _MAX_CHARS else f"{line[:_MAX_CHARS]}..."

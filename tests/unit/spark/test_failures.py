@@ -1,0 +1,58 @@
+"""Why a query failed, from traces as Spark prints them."""
+
+from __future__ import annotations
+
+import pytest
+
+from storm_on_spark.spark.failures import reason_of
+
+_WORKER = """\
+org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 0.0 failed 4 times, most recent \
+failure: Lost task 0.3 in stage 0.0 (TID 4): org.apache.spark.api.python.PythonException: [PYTHON_EXCEPTION] An \
+exception was thrown from the Python worker: Traceback (most recent call last):
+  File "/app/storm_on_spark/spark/source.py", line 118, in read
+    yield from to_batches(execute_stage(worker, stage, bodies, batch_info(), None))
+                          ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+storm_on_spark.api.errors.CheckpointError: spout log /data/spouts/5 is damaged: a chunk has the wrong checksum
+ SQLSTATE: 38000
+\tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator.handlePythonException(PythonRunner.scala:665)
+Caused by: java.io.EOFException
+\tat java.base/java.io.DataInputStream.readInt(DataInputStream.java:397)
+"""
+
+_STATE = """\
+org.apache.spark.SparkException: [CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred during loading state. \
+SQLSTATE: 58030
+\tat org.apache.spark.sql.errors.QueryExecutionErrors$.cannotLoadStore(QueryExecutionErrors.scala:1)
+Caused by: java.io.IOException: Stream is corrupted
+\tat net.jpountz.lz4.LZ4BlockInputStream.refill(LZ4BlockInputStream.java:1)
+"""
+
+_DISK = """\
+org.apache.spark.SparkException: Writing job aborted
+Caused by: org.apache.spark.SparkException: it failed
+Caused by: java.io.IOException: No space left on device
+\tat java.base/java.io.FileOutputStream.writeBytes(Native Method)
+"""
+
+
+@pytest.mark.parametrize(
+    ("trace", "reason"),
+    [
+        (_WORKER, "CheckpointError: spout log /data/spouts/5 is damaged: a chunk has the wrong checksum"),
+        (
+            _STATE,
+            "IOException: Stream is corrupted "
+            "([CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred during loading state.)",
+        ),
+        (_DISK, "IOException: No space left on device"),
+        ("java.lang.IllegalStateException: boom", "IllegalStateException: boom"),
+        ("", "unknown"),
+    ],
+)
+def test_the_reason_is_the_innermost_cause(trace: str, reason: str) -> None:
+    assert reason_of(trace) == reason
+
+
+def test_a_long_reason_is_cut() -> None:
+    assert len(reason_of("java.lang.IllegalStateException: " + "x" * 10_000)) < 600
