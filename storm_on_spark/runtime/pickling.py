@@ -2,7 +2,8 @@
 
 Plain pickle, protocol 5, does almost everything. It can't name a class or function that was defined in a script or a
 notebook, since `__main__` is another module in every process. Such objects travel as (module, qualified name), and are
-looked up among the globals of the topology's own components, which every process has loaded.
+looked up among the globals of the topology's own components: those that the process has loaded, then all others. In
+the process whose `__main__` is the script itself, they are simply there.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import io
 import pickle
 import sys
 import types
+import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -22,14 +24,17 @@ PROTOCOL = 5
 _namespaces: dict[str, dict[str, Any]] = {}
 #: Names that components of this process brought along, by module: what `__main__.X` means here.
 
+_sources: list[weakref.WeakMethod[Callable[[], None]]] = []
+#: Methods that register further components; called when a name is not known.
+
 
 def register_component(component: object) -> None:
     """Makes the classes and functions that a component's code can name known to `loads`."""
     for cls in type(component).__mro__:
         if cls.__module__ == "builtins":
             continue
-        names = _namespaces.setdefault(cls.__module__, {})
-        names[cls.__qualname__] = cls
+        if not _importable(cls):
+            _namespaces.setdefault(cls.__module__, {})[cls.__qualname__] = cls
         for function in vars(cls).values():
             function = getattr(function, "__func__", function)
             if isinstance(function, types.FunctionType):
@@ -38,8 +43,19 @@ def register_component(component: object) -> None:
 
 def _register_globals(values: dict[str, Any]) -> None:
     for name, value in list(values.items()):
-        if isinstance(value, (type, types.FunctionType)) and value.__qualname__ == name:
-            _namespaces.setdefault(value.__module__, {}).setdefault(name, value)
+        if isinstance(value, (type, types.FunctionType)) and value.__qualname__ == name and not _importable(value):
+            # The newest counts: in a notebook a class is defined again and again.
+            _namespaces.setdefault(value.__module__, {})[name] = value
+
+
+def register_source(load: Callable[[], None]) -> None:
+    """Names a method that registers further components; it is called at most once, when a name is not known.
+
+    Args:
+        load: a bound method; forgotten with the object that it belongs to.
+    """
+    _sources[:] = [known for known in _sources if known() is not None]
+    _sources.append(weakref.WeakMethod(load))
 
 
 def _importable(obj: Any) -> bool:
@@ -60,18 +76,28 @@ def find(module: str, qualname: str) -> Any:
     Raises:
         StormError: no component of the topology knows that name.
     """
-    names = _namespaces.get(module, {})
-    if qualname in names:
-        return names[qualname]
-    head, _, rest = qualname.partition(".")
-    found = names.get(head)
-    for part in rest.split(".") if rest else ():
-        found = getattr(found, part, None)
+    found = _known(module, qualname)
+    while found is None and _sources:
+        load = _sources.pop()()
+        if load is not None:
+            load()
+            found = _known(module, qualname)
     if found is None:
         raise StormError(
             f"{module}.{qualname} is needed to read a value, but no component of the topology uses that name; "
             "define it in a module that every worker can import"
         )
+    return found
+
+
+def _known(module: str, qualname: str) -> Any:
+    names = _namespaces.get(module, {})
+    if qualname in names:
+        return names[qualname]
+    head, *rest = qualname.split(".")
+    found = names.get(head, getattr(sys.modules.get(module), head, None))
+    for part in rest:
+        found = getattr(found, part, None)
     return found
 
 
@@ -82,6 +108,14 @@ class _Pickler(pickle.Pickler):
                 raise pickle.PicklingError(f"{obj.__module__}.{obj.__qualname__} is defined inside a function")
             return find, (obj.__module__, obj.__qualname__)
         return NotImplemented
+
+
+class _Unpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        try:
+            return super().find_class(module, name)
+        except (AttributeError, ModuleNotFoundError):
+            return find(module, name)
 
 
 def dumps(value: Any, reducers: Mapping[type, Callable[[Any], Any]] | None = None) -> bytes:
@@ -111,5 +145,13 @@ def _dump(kind: type[pickle.Pickler], value: Any, reducers: Mapping[type, Callab
 
 
 def loads(data: bytes | memoryview) -> Any:
-    """Returns the value that `dumps` pickled. Only for bytes that this topology wrote itself."""
-    return pickle.loads(data)
+    """Returns the value that `dumps` pickled. Only for bytes that this topology wrote itself.
+
+    Raises:
+        StormError: a class or function in it is not known here.
+    """
+    try:
+        return pickle.loads(data)
+    except (AttributeError, ModuleNotFoundError):
+        # Named by a process in which its module is another.
+        return _Unpickler(io.BytesIO(data)).load()

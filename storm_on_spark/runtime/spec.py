@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import pickle
 import sys
@@ -57,6 +58,12 @@ class RunSpec:
             ) from error
         pickling.register_component(instance)
         return instance
+
+    def load_all(self) -> None:
+        """Makes what the code of any component can name known to `pickling`."""
+        for component in self.code:
+            with contextlib.suppress(StormError):
+                self.instance(component)
 
 
 def load_spec(data: bytes) -> RunSpec:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from storm_on_spark.api.context import TopologyContext
+from storm_on_spark.runtime import pickling
 from storm_on_spark.runtime.bolt_task import BoltTask
 from storm_on_spark.runtime.hooks import hooks_for
 from storm_on_spark.runtime.spec import RunSpec, load_spec
@@ -39,6 +40,7 @@ class Worker:
     def __init__(self, spec: RunSpec) -> None:
         self.spec = spec
         self.wiring = Wiring(spec.plan)
+        pickling.register_source(spec.load_all)
         #: Instances between two executions.
         self.tasks: dict[int, CachedTask] = {}
 
