@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -134,7 +134,7 @@ class Coordinator:
         self._batch_tuples: int = int(conf["topology.batch.max.tuples"])  # type: ignore[call-overload]
         self._timeout_ms: int = 1000 * int(conf["topology.message.timeout.secs"])  # type: ignore[call-overload]
         self._timeouts = bool(conf["topology.enable.message.timeouts"])
-        self._tick_ms = set(tick_periods(self._wiring).values())
+        self._tick_ms = set(self._wiring.tick_periods().values())
         #: The last offset that was in Spark's log at the start.
         self._planned = Offset()
         #: Why the topology can't go on from this checkpoint.
@@ -493,15 +493,3 @@ def _merged(outcomes: Sequence[Outcome]) -> Outcome:
     codes = np.concatenate([outcome.codes for outcome in outcomes])
     order = np.argsort(roots, kind="stable")
     return Outcome(roots[order], codes[order])
-
-
-def tick_periods(wiring: Wiring) -> Mapping[int, int]:
-    """Returns for every task that wants ticks their period in ms."""
-    periods: dict[int, int] = {}
-    for component in wiring.plan.components.values():
-        if wiring.plan.topology[component.id].is_spout:
-            continue
-        seconds = wiring.conf(component.id).get("topology.tick.tuple.freq.secs")
-        if seconds:
-            periods.update(dict.fromkeys(component.tasks, max(1, int(1000 * float(seconds)))))  # type: ignore[arg-type]
-    return periods

@@ -110,6 +110,15 @@ class Wiring:
         ackers = self.plan.acker_tasks
         return ackers[root % len(ackers)]
 
+    def tick_periods(self) -> dict[int, int]:
+        """Returns for every task that wants ticks their period in ms."""
+        periods: dict[int, int] = {}
+        for component in self.plan.components.values():
+            seconds = self.conf(component.id).get("topology.tick.tuple.freq.secs")
+            if seconds and not self.plan.topology[component.id].is_spout:
+                periods.update(dict.fromkeys(component.tasks, max(1, int(1000 * float(seconds)))))  # type: ignore[arg-type]
+        return periods
+
     @property
     def system_key(self) -> int:
         """The key of rows that are meant for the sink: that of the first acker, or of any task without ackers."""

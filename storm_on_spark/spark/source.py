@@ -22,7 +22,6 @@ from pyspark.sql.types import StructType
 from storm_on_spark.plan.model import StageKind
 from storm_on_spark.runtime import chunk
 from storm_on_spark.runtime.batch_files import BatchFiles
-from storm_on_spark.runtime.coordinator import tick_periods
 from storm_on_spark.runtime.offsets import Offset
 from storm_on_spark.runtime.spout_log import read_entries
 from storm_on_spark.runtime.stage import BatchInfo, Row, execute_stage
@@ -187,7 +186,7 @@ def _chunks(worker: Worker, folder: Path, start: Offset, end: Offset, partition:
 
 def _clocks(worker: Worker, before: int, now: int, partition: int) -> Iterator[bytes]:
     plan = worker.spec.plan
-    for task, period in tick_periods(worker.wiring).items():
+    for task, period in worker.wiring.tick_periods().items():
         if plan.placement[task] == partition and now // period > before // period:
             yield chunk.encode_clock(now, True, target=task)
     if plan.stages[-1].kind is StageKind.ACKER:

@@ -19,7 +19,7 @@ from storm_on_spark.runtime import chunk
 from storm_on_spark.runtime.batch_files import BatchFiles
 from storm_on_spark.runtime.chunk import Kind
 from storm_on_spark.runtime.clock import ManualClock
-from storm_on_spark.runtime.coordinator import Coordinator, tick_periods
+from storm_on_spark.runtime.coordinator import Coordinator
 from storm_on_spark.runtime.offsets import Offset
 from storm_on_spark.runtime.report import Failure
 from storm_on_spark.runtime.spec import RunSpec
@@ -231,7 +231,7 @@ class Cluster:
                 for body in carried.read(batch):
                     if plan.placement[chunk.read_header(body).target] == partition:
                         yield chunk.without_flag(body, chunk.CARRIED)
-        for task, period in tick_periods(self.workers[0].wiring).items():
+        for task, period in self.workers[0].wiring.tick_periods().items():
             if plan.placement[task] == partition and end.clock // period > start.clock // period:
                 yield chunk.encode_clock(end.clock, True, target=task)
         for task in plan.acker_tasks:
