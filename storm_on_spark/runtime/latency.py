@@ -14,7 +14,7 @@ _LEAST_MS = 0.01
 
 
 class LatencyHistogram:
-    """Counts of latencies in logarithmic buckets, from 0.01 ms to days.
+    """Counts of latencies in logarithmic buckets, from 0.01 ms to half a day.
 
     Example:
         >>> histogram = LatencyHistogram()

@@ -1,0 +1,471 @@
+"""Every grouping's law, for tuples and for record batches, and what an emit refuses."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from stormtest import Nothing, make_worker
+
+from storm_on_spark.api import BaseRichSpout, Fields, TopologyBuilder
+from storm_on_spark.api.errors import TupleError
+from storm_on_spark.api.grouping import CustomStreamGrouping
+from storm_on_spark.runtime.ids import EdgeIds
+from storm_on_spark.runtime.output import UNANCHORED, TaskOutput, contributions, resolve
+
+
+class Emitter(BaseRichSpout):
+    def __init__(self, streams: dict[str, list[str]], direct: tuple[str, ...] = ()):
+        self.streams, self.direct = streams, direct
+
+    def next_tuple(self):
+        pass
+
+    def declare_output_fields(self, declarer):
+        for stream, fields in self.streams.items():
+            declarer.declare_stream(stream, Fields(*fields), direct=stream in self.direct)
+
+
+def output_for(
+    group: Callable[[Any], Any], tasks: int = 3, fields: tuple[str, ...] = ("word", "count"), **streams: Any
+) -> TaskOutput:
+    """The output of a spout, whose default stream one bolt reads by the grouping that `group` declares."""
+    builder = TopologyBuilder()
+    direct = streams.pop("direct", ())
+    builder.set_spout("spout", Emitter({"default": list(fields), **streams}, direct))
+    group(builder.set_bolt("bolt", Nothing(), tasks))
+    worker = make_worker(builder)
+    task = worker.wiring.plan.components["spout"].tasks[0]
+    return TaskOutput(worker.wiring, worker.context(task))
+
+
+def targets(output: TaskOutput) -> dict[int, list[tuple[Any, ...]]]:
+    """What each task received; empties the output."""
+    found: dict[int, list[tuple[Any, ...]]] = {}
+    for sealed in output.seal(np.zeros(1, np.uint64), EdgeIds("x")):
+        values = sealed.values
+        if isinstance(values, pa.RecordBatch):
+            values = [tuple(row.values()) for row in values.to_pylist()]
+        found.setdefault(sealed.box.target, []).extend(values)
+    return found
+
+
+def shares(output: TaskOutput) -> Counter:
+    return Counter({task: len(values) for task, values in targets(output).items()})
+
+
+def emit(output: TaskOutput, *values: Any, stream: str = "default") -> list[int]:
+    return output.emits[stream](values, UNANCHORED)
+
+
+EVEN = [
+    lambda b: b.shuffle_grouping("spout"),
+    lambda b: b.none_grouping("spout"),
+    lambda b: b.local_or_shuffle_grouping("spout"),
+]
+
+
+# --- shuffle -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("group", EVEN)
+def test_shuffle_is_even_in_one_execution(group: Any) -> None:
+    output = output_for(group, 2)
+    output.begin(1)
+    for i in range(100_000):
+        emit(output, "a", i)
+    assert set(shares(output).values()) == {50_000}
+
+
+@pytest.mark.parametrize("tuples", [1, 2, 3])
+@pytest.mark.parametrize("batched", [False, True])
+def test_shuffle_is_even_over_many_executions_of_few_tuples(tuples: int, batched: bool) -> None:
+    output = output_for(EVEN[0], 2)
+    total: Counter = Counter()
+    executions = 100_000 // tuples if not batched else 10_000
+    batch = pa.record_batch([["a"] * tuples, list(range(tuples))], ["word", "count"])
+    for execution in range(executions):
+        output.begin(execution)
+        if batched:
+            output.emit_batch("default", batch, np.full(tuples, UNANCHORED))
+        else:
+            for i in range(tuples):
+                emit(output, "a", i)
+        for out in output._streams.values():
+            for box in out.boxes:
+                total[box.target] += box.count()
+                box.values.clear()
+                box.anchors.clear()
+                box.batches.clear()
+    margin = 0.01 if not batched else 0.03
+    assert all(abs(share / total.total() - 0.5) < margin for share in total.values())
+
+
+def test_small_batches_are_shared_out_evenly_within_an_execution() -> None:
+    output = output_for(EVEN[0], 3)
+    output.begin(0)
+    for size in (1, 2, 4, 1, 5, 2):
+        output.emit_batch("default", pa.record_batch([["a"] * size, [1] * size], ["word", "count"]), np.full(size, -1))
+    assert set(shares(output).values()) == {5}
+
+
+def test_the_same_seed_gives_the_same_choices_and_another_seed_others() -> None:
+    choices = []
+    for seed in (1, 1, 2, 3, 4):
+        output = output_for(EVEN[0], 5)
+        output.begin(seed)
+        choices.append([emit(output, "a", i) for i in range(7)])
+    assert choices[0] == choices[1]
+    assert len({str(c) for c in choices}) > 2
+
+
+@pytest.mark.parametrize("group", [EVEN[0], lambda b: b.partial_key_grouping("spout", "word")])
+@given(st.lists(st.text(max_size=2), min_size=1, max_size=20), st.integers(0, 10), st.integers(0, 3))
+@settings(max_examples=40, deadline=None)
+def test_choices_go_on_as_if_what_was_taken_back_had_never_been(
+    group: Any, words: list[str], cut: int, seed: int
+) -> None:
+    one, other = output_for(group, 3), output_for(group, 3)
+    for output in (one, other):
+        output.begin(seed)
+    for word in words[:cut]:
+        emit(one, word, 0)
+        emit(other, word, 0)
+    mark = one.mark()
+    for word in words:
+        emit(one, word * 2, 1)
+    one.truncate(mark)
+    assert [emit(one, word, 2) for word in words] == [emit(other, word, 2) for word in words]
+    assert one.count() == other.count()
+    assert targets(one) == targets(other)
+
+
+# --- by key -----------------------------------------------------------------------------------------------------------
+
+
+KEYS = st.one_of(st.text(max_size=3), st.integers(), st.floats(), st.booleans(), st.none(), st.tuples(st.integers()))
+
+
+@given(st.lists(KEYS, min_size=1, max_size=30))
+@settings(max_examples=60, deadline=None)
+def test_fields_grouping_sends_equal_keys_to_one_task_for_ever(keys: list[Any]) -> None:
+    outputs = [output_for(lambda b: b.fields_grouping("spout", "word"), 4) for _ in range(2)]
+    homes: dict[Any, list[int]] = {}
+    for seed, output in enumerate(outputs):
+        output.begin(seed)
+        for key in keys * 2:
+            home = homes.setdefault(key if key == key else "nan", emit(output, key, 1))
+            assert emit(output, key, 2) == home
+            assert len(home) == 1
+
+
+def test_fields_grouping_by_several_fields_uses_them_all_in_any_place() -> None:
+    output = output_for(lambda b: b.fields_grouping("spout", ["c", "a"]), 8, ("a", "b", "c"))
+    homes = {(a, c): emit(output, a, 0, c)[0] for a in range(10) for c in range(10)}
+    assert len(set(homes.values())) == 8
+    assert all(emit(output, a, 99, c) == [home] for (a, c), home in homes.items())
+    assert any(homes[a, c] != homes[c, a] for a in range(10) for c in range(10))
+
+
+def test_many_keys_are_spread_evenly_and_the_lookup_stays_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("storm_on_spark.runtime.routing._CACHE_LIMIT", 100)
+    output = output_for(lambda b: b.fields_grouping("spout", "word"), 4)
+    for i in range(20_000):
+        emit(output, f"user-{i}", i)
+    assert all(abs(share - 5000) < 350 for share in shares(output).values())
+
+
+def test_partial_key_grouping_has_two_candidates_and_balances_a_skewed_key() -> None:
+    output = output_for(lambda b: b.partial_key_grouping("spout", "word"), 5)
+    output.begin(0)
+    homes: dict[str, set[int]] = {}
+    for i in range(20_000):
+        word = "hot" if i % 2 else f"w{i % 97}"
+        homes.setdefault(word, set()).update(emit(output, word, i))
+    assert all(len(tasks) <= 2 for tasks in homes.values())
+    assert len(homes["hot"]) == 2
+    found = shares(output)
+    assert max(found[task] for task in homes["hot"]) < 20_000 * 0.3, "half of all would go to one task by fields"
+    one = output_for(lambda b: b.partial_key_grouping("spout", "word"), 1)
+    assert {tuple(emit(one, f"w{i}", i)) for i in range(10)} == {tuple(emit(one, "x", 0))}
+
+
+@pytest.mark.parametrize("value", [["a"], {"a": 1}, {1}, object(), (1, [2])])
+@pytest.mark.parametrize("kind", ["fields_grouping", "partial_key_grouping"])
+def test_a_value_that_can_not_be_grouped_by_is_refused_by_name(value: Any, kind: str) -> None:
+    output = output_for(lambda b: getattr(b, kind)("spout", ["count", "word"]))
+    message = r'"spout" \(task \d+\) emitted a value for field "word" of stream "default" that can\'t be grouped by: a '
+    with pytest.raises(TupleError, match=message):
+        emit(output, value, 1)
+    assert targets(output) == {}
+    assert output.count() == {}
+
+
+# --- the others -----------------------------------------------------------------------------------------------------
+
+
+def test_all_grouping_sends_to_every_task_and_counts_once() -> None:
+    output = output_for(lambda b: b.all_grouping("spout"))
+    tasks = emit(output, "a", 1)
+    assert len(tasks) == 3
+    assert output.count() == {"default": 1}
+    assert targets(output) == {task: [("a", 1)] for task in tasks}
+
+
+def test_global_grouping_sends_to_the_lowest_task() -> None:
+    output = output_for(lambda b: b.global_grouping("spout"))
+    lowest = output.context.component_tasks("bolt")[0]
+    assert {tuple(emit(output, f"{i}", i)) for i in range(10)} == {(lowest,)}
+
+
+def test_two_subscriptions_each_get_the_tuple() -> None:
+    builder = TopologyBuilder()
+    builder.set_spout("spout", Emitter({"default": ["word"]}))
+    builder.set_bolt("one", Nothing(), 2).shuffle_grouping("spout")
+    builder.set_bolt("two", Nothing(), 2).all_grouping("spout")
+    builder.set_bolt("three", Nothing(), 2).fields_grouping("spout", "word")
+    worker = make_worker(builder)
+    output = TaskOutput(worker.wiring, worker.context(worker.wiring.plan.components["spout"].tasks[0]))
+    assert len(emit(output, "a")) == 4
+    with pytest.raises(TupleError):
+        emit(output, ["b"])
+    assert output.count() == {"default": 1}
+    assert sorted(v for values in targets(output).values() for v in values) == [("a",)] * 4
+
+
+def test_nobody_listening() -> None:
+    output = output_for(lambda b: b.shuffle_grouping("spout"), other=["x"])
+    assert emit(output, 1, stream="other") == []
+    assert output.count() == {"other": 1}
+    assert targets(output) == {}
+
+
+def test_direct_grouping_goes_where_the_emitter_says() -> None:
+    output = output_for(lambda b: b.direct_grouping("spout", stream="d"), d=["x"], direct=("d",))
+    tasks = output.context.component_tasks("bolt")
+    output.emit_direct(tasks[1], "d", [1], UNANCHORED)
+    output.emit_direct(tasks[2], "d", (2,), UNANCHORED)
+    assert output.count() == {"d": 2}
+    assert targets(output) == {tasks[1]: [(1,)], tasks[2]: [(2,)]}
+
+
+# --- custom -----------------------------------------------------------------------------------------------------------
+
+
+class Custom(CustomStreamGrouping):
+    def __init__(self, choose: Callable[[list[int], Any], Any], fail_prepare: bool = False):
+        self.choose, self.fail_prepare = choose, fail_prepare
+
+    def prepare(self, context, stream, target_tasks):
+        if self.fail_prepare:
+            raise RuntimeError("no map")
+        self.targets, self.stream = target_tasks, stream
+
+    def choose_tasks(self, task_id, values):
+        assert isinstance(values, list)
+        return self.choose(self.targets, values)
+
+
+def custom(choose: Any, fail_prepare: bool = False) -> TaskOutput:
+    return output_for(lambda b: b.custom_grouping("spout", Custom(choose, fail_prepare)))
+
+
+def test_custom_grouping_chooses_any_number_of_tasks() -> None:
+    output = custom(lambda targets, values: targets[: values[1]])
+    assert [len(emit(output, "a", n)) for n in (0, 1, 3)] == [0, 1, 3]
+    assert output.count() == {"default": 3}
+    batch = pa.record_batch([["a"] * 3, [0, 1, 3]], ["word", "count"])
+    output.emit_batch("default", batch, np.full(3, -1))
+    assert sum(shares(output).values()) == 8
+
+
+def test_every_task_has_its_own_copy_of_a_custom_grouping() -> None:
+    grouping = Custom(lambda targets, values: targets[:1])
+    output = output_for(lambda b: b.custom_grouping("spout", grouping))
+    emit(output, "a", 1)
+    assert not hasattr(grouping, "targets")
+
+
+@pytest.mark.parametrize(
+    ("choose", "message"),
+    [
+        (lambda t, v: [99], r"chose \[99\]; valid tasks are \[\d+, \d+, \d+\]"),
+        (lambda t, v: [[1]], r"chose \[\[1\]\]; valid"),
+        (lambda t, v: 1 / 0, "raised in choose_tasks: ZeroDivisionError: division by zero"),
+        (lambda t, v: None, "raised in choose_tasks: TypeError"),
+    ],
+)
+def test_errors_of_a_custom_grouping_name_it(choose: Any, message: str) -> None:
+    with pytest.raises(TupleError, match=f'the custom grouping Custom of stream "default" from "spout" {message}'):
+        emit(custom(choose), "a", 1)
+
+
+def test_an_error_in_prepare_of_a_custom_grouping_names_it() -> None:
+    with pytest.raises(TupleError, match='of stream "default" from "spout" raised in prepare: RuntimeError: no map'):
+        custom(lambda t, v: [], fail_prepare=True)
+
+
+# --- batches ----------------------------------------------------------------------------------------------------------
+
+
+def column(values: list[Any], kind: Any = None) -> pa.Array:
+    return pa.array(values, kind)
+
+
+COLUMNS = [
+    column(["a", "b", None, "a", "", "ü", "b"] * 20),
+    column(list(range(140))),
+    column([1.5, float("nan"), -0.0, 0.0, None, 2.0, 1e300] * 20),
+    column([True, False, None, True, True, False, True] * 20),
+    column([b"x", b"", None, b"y", b"x", b"z", b"zz"] * 20),
+    column(["a", None, "b", "a", "c", None, "b"] * 20).dictionary_encode(),
+    column(["a", None, "b", "a", "c", None, "b"] * 20).dictionary_encode(null_encoding="encode"),
+    column([datetime.date(2020, 1, d % 7 + 1) for d in range(140)]),
+    column([datetime.datetime(2020, 1, 1, d % 24, tzinfo=datetime.timezone.utc) for d in range(140)]),
+    column([None] * 140),
+]
+
+
+@pytest.mark.parametrize("values", COLUMNS, ids=lambda c: str(c.type))
+@pytest.mark.parametrize("tasks", [1, 2, 5])
+def test_a_batch_is_shared_out_by_key_as_its_rows_would_be(values: pa.Array, tasks: int) -> None:
+    by_batch, by_row = (output_for(lambda b: b.fields_grouping("spout", "word"), tasks) for _ in range(2))
+    numbers = pa.array(range(len(values)))
+    batch = pa.record_batch([values, numbers], ["word", "count"])
+    by_batch.emit_batch("default", batch, np.arange(len(values)))
+    for word, number in zip(values.to_pylist(), numbers.to_pylist(), strict=True):
+        emit(by_row, word, number)
+    numbers_of = {task: [n for _, n in rows] for task, rows in targets(by_row).items()}
+    assert {task: [n for _, n in rows] for task, rows in targets(by_batch).items()} == numbers_of
+    assert by_batch.count() == {"default": len(values)}
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        lambda b: b.fields_grouping("spout", ["count", "word"]),
+        lambda b: b.partial_key_grouping("spout", "word"),
+        lambda b: b.global_grouping("spout"),
+        lambda b: b.all_grouping("spout"),
+        lambda b: b.shuffle_grouping("spout"),
+        lambda b: b.custom_grouping("spout", Custom(lambda targets, values: [targets[values[1] % 3]])),
+    ],
+)
+def test_the_other_groupings_agree_too(group: Any) -> None:
+    by_batch, by_row = output_for(group), output_for(group)
+    words = [f"w{i % 7}" for i in range(50)]
+    for output in (by_batch, by_row):
+        output.begin(5)
+    for start in (0, 20):
+        part = words[start : start + 20]
+        batch = pa.record_batch([part, list(range(start, start + len(part)))], ["word", "count"])
+        by_batch.emit_batch("default", batch, np.arange(len(part)))
+        for i, word in enumerate(part, start):
+            emit(by_row, word, i)
+    assert targets(by_batch) == targets(by_row)
+
+
+def test_rows_keep_their_anchors_wherever_they_go() -> None:
+    output = output_for(lambda b: b.fields_grouping("spout", "word"), 4)
+    output.emit_batch(
+        "default", pa.record_batch([[f"w{i}" for i in range(50)], list(range(50))], ["word", "count"]), np.arange(50)
+    )
+    roots = np.arange(1000, 1051, dtype=np.uint64)
+    roots[50] = 0
+    for sealed in output.seal(roots, EdgeIds("x")):
+        assert [count + 1000 for count in sealed.values["count"].to_pylist()] == sealed.roots.tolist()
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.int64()), pa.struct([("a", pa.int64())])])
+def test_a_batch_that_can_not_be_grouped_by_is_refused_by_name(kind: Any) -> None:
+    output = output_for(lambda b: b.fields_grouping("spout", "word"))
+    values = pa.array([[1]] if pa.types.is_list(kind) else [{"a": 1}], kind)
+    message = r'for field "word" of stream "default" that can\'t be grouped by: a (list|dict)'
+    with pytest.raises(TupleError, match=message):
+        output.emit_batch("default", pa.record_batch([values, [1]], ["word", "count"]), np.array([0]))
+    assert targets(output) == {}
+
+
+# --- what an emit refuses ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda o: emit(o, 1), r'emitted 1 value\(s\) on stream "default", which declares 2 \(word, count\): \[1\]'),
+        (lambda o: emit(o, 1, 2, 3), r"emitted 3 value\(s\)"),
+        (lambda o: o.emits["default"]("ab", UNANCHORED), "emitted the text 'ab' on stream \"default\"; emit a list"),
+        (
+            lambda o: o.emits["nope"]([1], UNANCHORED),
+            'emitted to stream "nope", which it does not declare; declared: "d", "default"',
+        ),
+        (lambda o: emit(o, 1, stream="d"), 'used emit on stream "d", which is a direct stream; use emit_direct'),
+        (
+            lambda o: o.emit_direct(1, "default", [1, 2], UNANCHORED),
+            'used emit_direct on stream "default", which is not a direct stream; use emit',
+        ),
+        (
+            lambda o: o.emit_direct(99, "d", [1], UNANCHORED),
+            r'directly to task 99 on stream "d", but that task does not subscribe to it; subscribed tasks: \d',
+        ),
+        (lambda o: o.emit_direct(1, "d", [1, 2], UNANCHORED), r"emitted 2 value\(s\)"),
+        (lambda o: o.emit_direct(1, "d", "x", UNANCHORED), "emitted the text 'x'"),
+        (lambda o: o.emit_direct(1, "nope", [1], UNANCHORED), "does not declare"),
+        (lambda o: o.emit_batch("nope", pa.record_batch([[1]], ["a"]), np.array([0])), "does not declare"),
+        (lambda o: o.emit_batch("d", pa.record_batch([[1]], ["x"]), np.array([0])), "is a direct stream"),
+        (
+            lambda o: o.emit_batch("default", pa.record_batch([[1], [2]], ["count", "word"]), np.array([0])),
+            'emitted a batch of columns "count", "word", not "word", "count"',
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused_and_leaves_nothing(call: Any, message: str) -> None:
+    output = output_for(
+        lambda b: b.shuffle_grouping("spout").direct_grouping("spout", stream="d"), d=["x"], direct=("d",)
+    )
+    with pytest.raises(TupleError, match=message) as raised:
+        call(output)
+    assert str(raised.value).startswith('"spout" (task ')
+    assert output.count() == {}
+    assert targets(output) == {}
+
+
+# --- anchors --------------------------------------------------------------------------------------------------------
+
+anchor_lists = st.lists(
+    st.integers(-1, 5) | st.lists(st.integers(1, 2**63), min_size=1, max_size=3, unique=True).map(tuple)
+)
+
+
+@given(anchor_lists, st.booleans(), st.data())
+def test_resolve_and_contributions_against_a_plain_loop(anchors: list[Any], ragged: bool, data: st.DataObject) -> None:
+    root = st.integers(0, 2**63)
+    if ragged:
+        root = root | st.lists(st.integers(1, 2**63), min_size=2, max_size=3, unique=True).map(tuple)
+    inputs = data.draw(st.lists(root, min_size=6, max_size=6))
+    roots: Any = [*inputs, 0] if ragged else np.array([*inputs, 0], np.uint64)
+    plain = [anchor if isinstance(anchor, tuple) else (*inputs, 0)[anchor] for anchor in anchors]
+    expected = [tuple(r) if isinstance(r, tuple) else ((r,) if r else ()) for r in plain]
+    found = resolve(anchors, roots)
+    listed = (
+        [()] * len(anchors)
+        if found is None
+        else [
+            r if isinstance(r, tuple) else ((int(r),) if r else ())
+            for r in (found if isinstance(found, list) else found.tolist())
+        ]
+    )
+    assert listed == expected
+    if found is not None:
+        edges = EdgeIds("e").take(len(anchors))
+        pairs = list(zip(*(part.tolist() for part in contributions(found, edges)), strict=True))
+        assert pairs == [(r, e) for rs, e in zip(expected, edges.tolist(), strict=True) for r in rs]
+    else:
+        assert not any(expected)
