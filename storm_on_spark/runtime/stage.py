@@ -182,8 +182,10 @@ class _StageRun:
             yield self.report(self.reports)
 
     def _tick(self, component: str) -> Input:
-        rate = self.wiring.conf(component)["topology.tick.tuple.freq.secs"]
-        return Input(TupleDelivery(SYSTEM_COMPONENT, TICK_STREAM, SYSTEM_TASK, _TICK_FIELDS), [(rate,)], 1)
+        rows: object = [(self.wiring.conf(component)["topology.tick.tuple.freq.secs"],)]
+        if self.wiring.plan.components[component].kind is ComponentKind.BATCH_BOLT:
+            rows = to_batch(list(_TICK_FIELDS), rows)  # type: ignore[arg-type]
+        return Input(TupleDelivery(SYSTEM_COMPONENT, TICK_STREAM, SYSTEM_TASK, _TICK_FIELDS), rows, 1)
 
     def _execute_task(self, task: int, inputs: list[Input]) -> Iterator[Row]:
         component = self.wiring.component(task)
