@@ -33,6 +33,9 @@ from storm_on_spark.runtime.report import USER_ERRORS
 from storm_on_spark.runtime.snapshot import Snapshots
 from storm_on_spark.runtime.wiring import Wiring
 
+_TRACED_ERRORS = 20
+"""So many errors of an execution come with their traceback; to format one takes longer than most tuples."""
+
 
 class Input(NamedTuple):
     """Tuples that arrived together: rows of values, or a record batch for a `BatchBolt`."""
@@ -243,7 +246,7 @@ class BoltTask:
             try:
                 self._run(inputs, good.index, stop)
             except _PoisonError as poison:
-                error = self._wrap("execute", poison.cause)
+                error = self._wrap("execute", poison.cause, traced=len(poisoned) < _TRACED_ERRORS)
                 if self._fail_fast:
                     raise error from poison.cause
                 result.errors.append(error)
@@ -356,10 +359,10 @@ class BoltTask:
             folds.append(Fold(again, np.zeros(len(again), np.uint64), np.full(len(again), RESET, np.uint8)))
         return [part for part in folds if len(part.roots)], total
 
-    def _wrap(self, phase: str, error: BaseException) -> ComponentError:
+    def _wrap(self, phase: str, error: BaseException, *, traced: bool = True) -> ComponentError:
         if isinstance(error, ComponentError):
             return error
-        text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+        text = "".join(traceback.format_exception(type(error), error, error.__traceback__)) if traced else ""
         return ComponentError(self.component, self.task, phase, f"{type(error).__name__}: {error}", text)
 
 

@@ -37,7 +37,7 @@ class Metrics:
         self._spouts: dict[int, SpoutStats] = {}
         #: What spout tasks did in processes that are gone, by task.
         self._earlier: dict[int, SpoutStats] = {}
-        self._bolts: dict[str, list[TaskMetrics]] = {}
+        self._bolts: dict[str, TaskMetrics] = {}
         self.latencies = LatencyHistogram()
         self._errors: dict[str, deque[ErrorInfo]] = {}
 
@@ -60,10 +60,8 @@ class Metrics:
     def add_bolt(self, metrics: TaskMetrics) -> None:
         """Takes in what a task did in one execution."""
         with self._lock:
-            known = self._bolts.setdefault(metrics.component, [])
-            if known:
-                metrics = _sum(known.pop(), metrics)
-            known.append(metrics)
+            known = self._bolts.get(metrics.component)
+            self._bolts[metrics.component] = metrics if known is None else _sum(known, metrics)
 
     def add_failure(self, failure: Failure) -> bool:
         """Takes in an error; the last ones of each component are kept.
@@ -118,8 +116,7 @@ class Metrics:
                 execute_latency_ms=None,
                 errors=errors,
             )
-        known = self._bolts.get(component_id)
-        metrics = known[0] if known else TaskMetrics(component_id, -1, 0, 0, 0, {}, 0.0)
+        metrics = self._bolts.get(component_id) or TaskMetrics(component_id, SYSTEM_TASK, 0, 0, 0, {}, 0.0)
         return ComponentInfo(
             id=component_id,
             kind=component.kind.value,

@@ -34,6 +34,8 @@ from storm_on_spark.runtime.worker import CachedTask, Worker
 Row = tuple[int, bytes]
 """Key and chunk, as rows travel through Spark."""
 
+_MOST_ERRORS = 100
+"""Errors of a task that one execution reports; a bolt may fail on every tuple."""
 _TICK_FIELDS = Fields("rate_secs")
 _TO_SINK = (Kind.OUTCOME, Kind.REPORT)
 
@@ -202,7 +204,11 @@ class _StageRun:
                 yield (self.wiring.system_key if carried else self.keys[box.target]), body
         self.folds += execution.folds
         self.reports.append(_metrics(component.id, task, execution))
-        self.reports += [Failure.of(error, fatal=False) for error in execution.errors]
+        self.reports += [Failure.of(error, fatal=False) for error in execution.errors[:_MOST_ERRORS]]
+        more = len(execution.errors) - _MOST_ERRORS
+        if more > 0:
+            text = f'"{component.id}" (task {task}) had {more} more errors in this micro-batch'
+            self.reports.append(Failure(component.id, task, text, "", False))
 
     def _local(self, task: int, sealed: Sealed) -> Input:
         stream = sealed.box.stream

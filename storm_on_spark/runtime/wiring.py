@@ -14,7 +14,7 @@ from storm_on_spark.api.config import effective_conf
 from storm_on_spark.api.errors import InvalidTopologyError
 from storm_on_spark.api.fields import Fields
 from storm_on_spark.api.grouping import Grouping
-from storm_on_spark.plan.model import Delivery, PhysicalPlan, PlannedComponent, StageKind
+from storm_on_spark.plan.model import Delivery, PhysicalPlan, PlannedComponent
 
 
 @dataclass(frozen=True)
@@ -105,11 +105,6 @@ class Wiring:
         component = self.component_of.get(task)
         return None if component is None else self.plan.components[component].stage
 
-    def acker_of(self, root: int) -> int:
-        """Returns the acker task that is responsible for a root."""
-        ackers = self.plan.acker_tasks
-        return ackers[root % len(ackers)]
-
     def tick_periods(self) -> dict[int, int]:
         """Returns for every task that wants ticks their period in ms."""
         periods: dict[int, int] = {}
@@ -125,11 +120,6 @@ class Wiring:
         plan = self.plan
         task = plan.acker_tasks[0] if plan.acker_tasks else max(plan.keys)
         return plan.keys[task]
-
-    @property
-    def has_acker_stage(self) -> bool:
-        """Whether the plan ends in an acker stage."""
-        return self.plan.stages[-1].kind is StageKind.ACKER
 
 
 def _number(component: str, stream: str) -> int:

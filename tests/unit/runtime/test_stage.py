@@ -224,6 +224,16 @@ def test_poison_is_reported_and_the_rest_goes_on() -> None:
     assert "ValueError: no" in failure.trace
 
 
+def test_errors_without_end_are_reported_as_a_number() -> None:
+    bench = Bench(Raises())
+    metrics, *failures = reports(bench.run(bench.body(["bad"] * 350)))
+    assert metrics.failed == 350
+    assert len(failures) == 101
+    assert failures[0].trace
+    assert failures[-1].message == f'"bolt" (task {bench.task}) had 250 more errors in this micro-batch'
+    assert not any(failure.fatal for failure in failures)
+
+
 def test_fail_fast_ends_the_topology_and_keeps_nothing() -> None:
     bench = Bench(Raises(), conf={"topology.fail.fast": True})
     state: dict[str, Any] = {}
