@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -20,6 +21,9 @@ FILE_MANAGER_CLASS = "org.apache.spark.sql.execution.streaming.checkpointing.Fil
 STACK_SIZE = "-Xss8m"
 
 _LEAST_STACK_BYTES = 4 << 20
+
+_lock = threading.Lock()
+"""Held while the settings of a session are ours: of two queries that start at once one would undo the other's."""
 
 
 @dataclass(frozen=True)
@@ -104,20 +108,21 @@ def settings_applied(spark: SparkSession, extra: Mapping[str, str] | None = None
     A query copies the session's settings when it starts, so the user's other work on the session is not
     touched.
     """
-    wanted = {setting.key: setting.value for setting in RUNTIME_SETTINGS} | dict(extra or {})
-    if _conf(spark, BARE_FS_KEY) == BARE_FS_CLASS:
-        wanted[FILE_MANAGER_KEY] = FILE_MANAGER_CLASS
-    before = {key: spark.conf.get(key, None) for key in wanted}
-    try:
-        for key, value in wanted.items():
-            spark.conf.set(key, value)
-        yield
-    finally:
-        for key, old in before.items():
-            if old is None:
-                spark.conf.unset(key)
-            else:
-                spark.conf.set(key, old)
+    with _lock:
+        wanted = {setting.key: setting.value for setting in RUNTIME_SETTINGS} | dict(extra or {})
+        if _conf(spark, BARE_FS_KEY) == BARE_FS_CLASS:
+            wanted[FILE_MANAGER_KEY] = FILE_MANAGER_CLASS
+        before = {key: spark.conf.get(key, None) for key in wanted}
+        try:
+            for key, value in wanted.items():
+                spark.conf.set(key, value)
+            yield
+        finally:
+            for key, old in before.items():
+                if old is None:
+                    spark.conf.unset(key)
+                else:
+                    spark.conf.set(key, old)
 
 
 def check_session(spark: SparkSession) -> tuple[str, ...]:
