@@ -225,7 +225,11 @@ class Coordinator:
         Spark asks when the batch that ended at `start` is committed; after a restart not before a batch that was
         planned but not committed has run again. Waits for news for up to 0.2 s.
         """
-        self._commit(start)
+        try:
+            self._commit(start)
+        except OSError as error:
+            # Spark would take an exception here for a source that has nothing to say.
+            self._give_up(f"the checkpoint can't be written: {error}")
         deadline = time.monotonic() + POLL_SECONDS
         with self._changed:
             for task in self._tasks.values():
@@ -389,6 +393,12 @@ class Coordinator:
     # --- from the hosts ---------------------------------------------------------------
 
     def _on_message(self, message: Message) -> None:
+        try:
+            self._take_in(message)
+        except OSError as error:
+            self._give_up(f"the checkpoint can't be written: {error}")
+
+    def _take_in(self, message: Message) -> None:
         if isinstance(message, Failed):
             self._give_up(message.message, message.trace)
             return

@@ -46,7 +46,10 @@ _BURST = 64
 _CHUNK_TUPLES = 16384
 """A cut is due when this many tuples wait for one."""
 _CUT_SECONDS = 0.05
-"""A cut is due this long after the last one, even if nobody asked."""
+"""A cut that nobody asked for is due this long after there was something to cut."""
+_GATHER_SECONDS = 0.02
+"""How long a cut that is wanted waits for a spout that goes on emitting: acks that let it emit again come at the same
+time as the wish, and the few tuples of its first moment are not worth a micro-batch."""
 _CUT_SHARE = 10
 """Unasked cuts take at most one part in this many of the time: big snapshots are taken less often."""
 _IDLE_SECONDS = (0.001, 0.001, 0.001, 0.002, 0.004)
@@ -77,7 +80,13 @@ class _TaskLoop:
         self._uncommitted = deque((cut.end, cut.tuples) for cut in iter_cuts(task.log.folder, consumed, None))
         self._waiting_tuples = sum(tuples for _, tuples in self._uncommitted)
         self._consumed = consumed
-        self.wanted = False
+        #: Whether a micro-batch could start with the next cut; and whether the coordinator waits for an answer.
+        self._wanted = self._asked = False
+        #: Whether the last burst ended though the spout could have gone on; and since when a cut has been wanted.
+        self._going_on = False
+        self._wanted_at = 0.0
+        #: Since when there has been something to cut.
+        self._dirty_at: float | None = None
         self._last_cut = time.monotonic()
         self._cut_cost = 0.0
         self._last_report = 0.0
@@ -95,16 +104,19 @@ class _TaskLoop:
 
     def burst(self, active: bool) -> bool:
         """Calls `next_tuple` a few times; returns whether anything was emitted."""
+        emitted = self._going_on = False
         if not active:
             return False
-        emitted = False
         until = time.monotonic() + 0.002
         for _ in range(_BURST):
             if self.blocked() or not self.task.next_tuple():
                 break
             emitted = True
             if self.task.fresh >= _CHUNK_TUPLES or time.monotonic() > until:
+                self._going_on = True
                 break
+        else:
+            self._going_on = True
         return emitted
 
     def handle(self, message: Message) -> None:
@@ -117,7 +129,8 @@ class _TaskLoop:
                 self._waiting_tuples -= self._uncommitted.popleft()[1]
             self.task.trim(message.position)
         elif isinstance(message, Want):
-            self.wanted = True
+            self._wanted = self._asked = True
+            self._wanted_at = time.monotonic()
         elif isinstance(message, SetActive):
             (self.task.activate if message.active else self.task.deactivate)()
 
@@ -125,19 +138,15 @@ class _TaskLoop:
         """Cuts when somebody waits for it or enough has come together, and tells the coordinator."""
         task, now = self.task, time.monotonic()
         if task.dirty:
-            due = now - self._last_cut >= max(_CUT_SECONDS, _CUT_SHARE * self._cut_cost)
-            if (self.wanted and task.fresh) or task.fresh >= _CHUNK_TUPLES or due:
-                tuples = task.fresh
-                cut = task.cut()
-                self._saved_batch = task.settled_batch
-                self._uncommitted.append((cut.end, tuples))
-                self._waiting_tuples += tuples
-                self._last_cut = time.monotonic()
-                self._cut_cost = self._last_cut - now
-                self.wanted = self.wanted and not tuples
-                self._progress(cut=True, tuples=tuples)
-        if self.wanted and not task.fresh:
-            self.wanted = False
+            if self._dirty_at is None:
+                self._dirty_at = now
+            rested = now - self._last_cut >= _CUT_SHARE * self._cut_cost
+            due = now - self._dirty_at >= _CUT_SECONDS and rested
+            gathering = self._wanted and self._going_on and now - self._wanted_at < _GATHER_SECONDS
+            if task.fresh >= _CHUNK_TUPLES or ((due or (self._wanted and task.fresh)) and not gathering):
+                self._cut(now)
+        if self._asked and not task.fresh:
+            self._asked = False
             self._send(Idle(task.task, active))
         if now - self._last_report > _REPORT_SECONDS:
             self._last_report = now
@@ -145,6 +154,19 @@ class _TaskLoop:
             task.stats.exhausted = task.exhausted()
             if task.stats != self._reported or task.errors:
                 self._progress(cut=False, tuples=0)
+
+    def _cut(self, now: float) -> None:
+        task, tuples = self.task, self.task.fresh
+        cut = task.cut()
+        self._saved_batch = task.settled_batch
+        self._uncommitted.append((cut.end, tuples))
+        self._waiting_tuples += tuples
+        self._dirty_at = None
+        self._last_cut = time.monotonic()
+        self._cut_cost = self._last_cut - now
+        if tuples:
+            self._wanted = self._asked = False
+        self._progress(cut=True, tuples=tuples)
 
     def _progress(self, *, cut: bool, tuples: int) -> None:
         task = self.task

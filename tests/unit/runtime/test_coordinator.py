@@ -375,6 +375,28 @@ def test_a_spout_that_fails_ends_the_topology_with_its_reason(tmp_path: Path) ->
     assert run.coordinator.poll(start) is start
 
 
+@pytest.mark.parametrize("folder", ["carried", "outcomes"])
+def test_a_checkpoint_that_can_not_be_written_ends_the_topology(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    run = Run(tmp_path, limit=5).start()
+    offset = run.coordinator.poll(Offset())
+    run.coordinator.deliver(0, [], [b"carried"])
+    run.deliver(0, [1])
+    run.coordinator._carried.write(0, [b"carried"])
+    delete = BatchFiles.delete
+
+    def broken(files: BatchFiles, batch: int) -> None:
+        if files.folder.name == folder:
+            raise OSError(5, "Input/output error")
+        delete(files, batch)
+
+    monkeypatch.setattr(BatchFiles, "delete", broken)
+    for _ in range(3):
+        offset = run.coordinator.poll(offset)
+    assert run.failures[:1] == ["the checkpoint can't be written: [Errno 5] Input/output error"]
+
+
 # --- the end ---------------------------------------------------------------------------------------------------------
 
 

@@ -93,7 +93,10 @@ def test_tuples_that_wait_are_limited_until_batches_are_committed(tmp_path: Path
     loop.task.close()
 
 
-def test_bytes_that_wait_are_limited_but_nothing_waits_for_a_batch_that_never_comes(tmp_path: Path) -> None:
+def test_bytes_that_wait_are_limited_but_nothing_waits_for_a_batch_that_never_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spout_host, "_GATHER_SECONDS", 0.0)
     loop, _ = loop_of(tmp_path, {"topology.spout.log.max.bytes": 100_000}, width=5_000)
     while loop.burst(True):
         loop.handle(Want())
@@ -125,22 +128,69 @@ def test_an_inactive_spout_is_not_called(tmp_path: Path) -> None:
 
 def test_a_want_is_answered_by_a_cut_or_by_idle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spout_host, "_REPORT_SECONDS", 1e9)
+    monkeypatch.setattr(spout_host, "_CUT_SECONDS", 1e9)
     loop, sent = loop_of(tmp_path, limit=3)
-    loop.handle(Want())
-    loop.cut_if_due(True)
-    assert sent == [Idle(loop.task.task, True)]
     loop.burst(True)
     loop.cut_if_due(True)
-    assert len(sent) == 1, "nobody wants it yet"
+    assert sent == [], "nobody wants it yet"
     loop.handle(Want())
     loop.cut_if_due(True)
-    cut = sent[-1]
+    (cut,) = sent
     assert isinstance(cut, Progress)
     assert (cut.cut, cut.tuples, cut.position) == (True, 3, loop.task.log.end)
     assert (cut.stats.emitted, cut.stats.pending, cut.stats.exhausted) == (3, 3, True)
     loop.handle(Want())
     loop.cut_if_due(False)
-    assert sent[-1] == Idle(loop.task.task, False)
+    assert sent[1:] == [Idle(loop.task.task, False)]
+    loop.cut_if_due(False)
+    assert len(sent) == 2, "one answer is enough"
+    loop.task.close()
+
+
+def test_a_spout_that_was_idle_is_cut_at_once_when_it_emits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spout_host, "_REPORT_SECONDS", 1e9)
+    monkeypatch.setattr(spout_host, "_CUT_SECONDS", 1e9)
+    loop, sent = loop_of(tmp_path, limit=0)
+    loop.handle(Want())
+    loop.burst(True)
+    loop.cut_if_due(True)
+    assert sent == [Idle(loop.task.task, True)]
+    loop.task.spout.limit = 2
+    loop.burst(True)
+    loop.cut_if_due(True)
+    assert [m.tuples for m in sent[1:]] == [2]
+    loop.task.close()
+
+
+def test_a_spout_that_goes_on_emitting_is_given_a_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spout_host, "_REPORT_SECONDS", 1e9)
+    now = [100.0]
+    monkeypatch.setattr(spout_host.time, "monotonic", lambda: now[0])
+    loop, sent = loop_of(tmp_path)
+    now[0] += 1
+    loop.handle(Want())
+    while not sent:
+        loop.burst(True)
+        loop.cut_if_due(True)
+        now[0] += spout_host._GATHER_SECONDS / 4
+    assert sent[0].tuples > 200, "not only the first burst"
+    loop.task.close()
+
+
+def test_a_cut_that_nobody_wants_is_made_after_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spout_host, "_REPORT_SECONDS", 1e9)
+    now = [100.0]
+    monkeypatch.setattr(spout_host.time, "monotonic", lambda: now[0])
+    loop, sent = loop_of(tmp_path, limit=3)
+    now[0] += 10
+    loop.burst(True)
+    loop.cut_if_due(True)
+    now[0] += 0.9 * spout_host._CUT_SECONDS
+    loop.cut_if_due(True)
+    assert sent == []
+    now[0] += 0.2 * spout_host._CUT_SECONDS
+    loop.cut_if_due(True)
+    assert [m.tuples for m in sent] == [3]
     loop.task.close()
 
 
