@@ -10,9 +10,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -45,6 +44,7 @@ from storm_on_spark.runtime.offsets import Offset
 from storm_on_spark.runtime.report import Failure
 from storm_on_spark.runtime.spec import RunSpec
 from storm_on_spark.runtime.spout_log import iter_cuts
+from storm_on_spark.runtime.spout_progress import SpoutProgress
 from storm_on_spark.runtime.wiring import Wiring
 
 log = logging.getLogger(__name__)
@@ -55,40 +55,6 @@ _ANSWER_SECONDS = 0.005
 """How long spouts have to cut when there is something to do already."""
 _OPEN_SECONDS = 120.0
 """How long a spout may take to open when the topology starts."""
-
-
-@dataclass
-class _Task:
-    """What the coordinator knows of a spout task."""
-
-    host: HostProcess | None = None
-    ready: bool = False
-    #: End of the log as far as cuts are known.
-    head: int = 0
-    #: Cuts that no batch was planned for: (end position, tuples). One without tuples, which only saves what was
-    #: settled, is no reason for a batch.
-    cuts: deque[tuple[int, int]] = field(default_factory=deque)
-    #: End of the last cut that holds tuples, or what was planned at the start.
-    tuples_end: int = 0
-    #: Position up to which Spark has committed.
-    committed: int = 0
-    answered: bool = False
-    idle: bool = False
-    #: Whether it said, since it was deactivated, that nothing is left to cut.
-    quiet: bool = False
-    exhausted: bool = False
-    pending: int = 0
-
-    def add_cut(self, end: int, tuples: int) -> None:
-        """Notes a cut."""
-        self.head = end
-        self.cuts.append((end, tuples))
-        if tuples:
-            self.tuples_end = end
-
-    def waiting(self) -> int:
-        """Returns how many tuples no batch was planned for."""
-        return sum(tuples for _, tuples in self.cuts)
 
 
 class Coordinator:
@@ -116,7 +82,7 @@ class Coordinator:
         self._carried = BatchFiles(folder / "carried")
         self._hosts: list[HostProcess] = []
         self._changed = threading.Condition()
-        self._tasks = {task: _Task() for executor in self._executors() for task in executor}
+        self._tasks = {task: SpoutProgress() for executor in self._executors() for task in executor}
         self._policies: dict[HostProcess, RestartPolicy] = {}
         #: Held while spouts are told of outcomes: a task hears of batches in their order, also after a restart.
         self._telling = threading.Lock()
@@ -225,11 +191,8 @@ class Coordinator:
         Spark asks when the batch that ended at `start` is committed; after a restart not before a batch that was
         planned but not committed has run again. Waits for news for up to 0.2 s.
         """
-        try:
+        with self._writing_checkpoint():
             self._commit(start)
-        except OSError as error:
-            # Spark would take an exception here for a source that has nothing to say.
-            self._give_up(f"the checkpoint can't be written: {error}")
         deadline = time.monotonic() + POLL_SECONDS
         with self._changed:
             for task in self._tasks.values():
@@ -393,10 +356,8 @@ class Coordinator:
     # --- from the hosts ---------------------------------------------------------------
 
     def _on_message(self, message: Message) -> None:
-        try:
+        with self._writing_checkpoint():
             self._take_in(message)
-        except OSError as error:
-            self._give_up(f"the checkpoint can't be written: {error}")
 
     def _take_in(self, message: Message) -> None:
         if isinstance(message, Failed):
@@ -483,6 +444,14 @@ class Coordinator:
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
+
+    @contextmanager
+    def _writing_checkpoint(self) -> Iterator[None]:
+        """Ends the topology when the checkpoint can't be written: neither Spark nor a host's thread would say so."""
+        try:
+            yield
+        except OSError as error:
+            self._give_up(f"the checkpoint can't be written: {error}")
 
     def _broadcast(self, message: Message) -> None:
         for host in self._hosts:
