@@ -1,0 +1,62 @@
+"""What can go wrong in a cluster.
+
+```
+StormError
+└── ClusterError                        whatever the cluster layer raises
+    ├── RecordError        (ValueError) a znode, a file or a request holds something else than it should
+    ├── NotLeaderError                  only the leader may do this; names the leader where there is one
+    ├── FencedError                     a leader that no longer is one tried to write
+    ├── OwnershipLostError              another driver owns the topology by now
+    ├── CodeError                       a topology's code can't be packed, stored, fetched or verified
+    │   └── ChecksumError               what arrived is not what was sent
+    └── UnavailableError                ZooKeeper or every Nimbus is out of reach
+```
+"""
+
+from __future__ import annotations
+
+from storm_on_spark.api.errors import StormError
+
+
+class ClusterError(StormError, RuntimeError):
+    """Root of the errors of the cluster layer."""
+
+
+class RecordError(ClusterError, ValueError):
+    """A znode, a file or a request holds something else than it should."""
+
+
+class NotLeaderError(ClusterError):
+    """Only the leader may do this.
+
+    Args:
+        message: what was asked of whom.
+        leader: address `host:port` of the leader, where there is one.
+    """
+
+    def __init__(self, message: str, leader: str | None = None) -> None:
+        super().__init__(message, leader)
+        self.leader = leader
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class FencedError(ClusterError):
+    """A leader that no longer is one tried to write; nothing was changed."""
+
+
+class OwnershipLostError(ClusterError):
+    """Another driver owns the topology by now; this one must stop."""
+
+
+class CodeError(ClusterError):
+    """A topology's code can't be packed, stored, fetched or verified."""
+
+
+class ChecksumError(CodeError):
+    """What arrived is not what was sent."""
+
+
+class UnavailableError(ClusterError):
+    """ZooKeeper, or every Nimbus, is out of reach."""

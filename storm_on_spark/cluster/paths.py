@@ -1,0 +1,75 @@
+"""Where everything is in ZooKeeper.
+
+Below `storm.zookeeper.root` (`/storm`); `*` marks ephemeral nodes. Values are the records of `records`.
+
+    leader-lock/n-<sequence>*         address         the queue for leadership; the lowest number has the lock
+    leader-info                       LeaderInfo      who leads; its version fences every write of a leader
+    nimbuses/<host:port>*             NimbusSummary
+    supervisors/<supervisor id>*      SupervisorInfo
+    counter                           digits          how many topologies were ever submitted
+    submissions/<key>                 Submission      submissions under way
+    storms/<topology id>              StormBase
+    assignments/<topology id>         Assignment
+    code/<topology id>                CodeManifest
+    code/<topology id>/<host:port>*   empty           this Nimbus has the code
+    owners/<topology id>*             Ownership       held by the driver; its creation is fenced by the assignment
+    workerbeats/<topology id>         WorkerBeat
+    errors/<topology id>/<component>/e-<sequence>     ErrorRecord, the last few
+    credentials/<topology id>         bytes           only with authentication and an ACL
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+LEADER_LOCK = "leader-lock"
+LEADER_INFO = "leader-info"
+NIMBUSES = "nimbuses"
+SUPERVISORS = "supervisors"
+COUNTER = "counter"
+SUBMISSIONS = "submissions"
+STORMS = "storms"
+ASSIGNMENTS = "assignments"
+CODE = "code"
+OWNERS = "owners"
+WORKERBEATS = "workerbeats"
+ERRORS = "errors"
+CREDENTIALS = "credentials"
+
+FOLDERS = (
+    LEADER_LOCK,
+    NIMBUSES,
+    SUPERVISORS,
+    SUBMISSIONS,
+    STORMS,
+    ASSIGNMENTS,
+    CODE,
+    OWNERS,
+    WORKERBEATS,
+    ERRORS,
+    CREDENTIALS,
+)
+"""Nodes that are always there, made by whoever comes first."""
+
+
+@dataclass(frozen=True)
+class Paths:
+    """Absolute paths below a root.
+
+    Example:
+        >>> Paths("/storm").of(STORMS, "word-count-1-1700000000")
+        '/storm/storms/word-count-1-1700000000'
+    """
+
+    root: str
+
+    def of(self, *parts: str) -> str:
+        """Returns the path of a node; every part is one name.
+
+        Raises:
+            ValueError: a part is no name of a znode.
+        """
+        for part in parts:
+            if not part or "/" in part or part in (".", "..") or "\0" in part:
+                raise ValueError(f"{part!r} can't be the name of a znode")
+        return "/".join([self.root.rstrip("/"), *parts])

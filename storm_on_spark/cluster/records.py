@@ -1,0 +1,236 @@
+"""What the znodes hold: typed records, as JSON with a version.
+
+Whoever reads a record checks it: its size, its version, every field's type. A field that this version does not know is
+refused like any other damage; a change of a record's fields is a new `VERSION`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from storm_on_spark.cluster.errors import RecordError
+
+VERSION = 1
+MAX_BYTES = 1 << 20
+"""ZooKeeper's own limit of a znode (`jute.maxbuffer`)."""
+
+Status = Literal["ACTIVE", "INACTIVE", "KILLED", "REBALANCING"]
+"""Storm's statuses of a topology."""
+
+Conf = dict[str, Any]
+
+
+class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Base of what is kept in a znode."""
+
+
+class NimbusSummary(Record, frozen=True):
+    """A Nimbus that is up; ephemeral."""
+
+    host: str
+    port: int
+    """Of its REST interface."""
+    started_at: float
+    """Seconds since the epoch."""
+    version: str
+
+    @property
+    def address(self) -> str:
+        """`host:port`, which is also what a Nimbus is called elsewhere."""
+        return f"{self.host}:{self.port}"
+
+
+class LeaderInfo(Record, frozen=True):
+    """Who leads. The node's ZooKeeper version is what leaders' writes are fenced by."""
+
+    address: str
+    epoch: int
+    """Grows with every leadership: the transaction id of the leader's node in the queue for the lock."""
+    since: float
+
+
+class ArtifactInfo(Record, frozen=True):
+    """One file of a topology's code."""
+
+    name: str
+    size: int
+    sha256: str
+    """64 lower-case hexadecimal digits."""
+
+
+class CodeManifest(Record, frozen=True):
+    """What a topology's code consists of, and where it is."""
+
+    topology_id: str
+    artifacts: tuple[ArtifactInfo, ...]
+    uploader: str
+    """Address of the Nimbus that took it in."""
+    uploaded_at: float
+    distributor: str
+    """Short name of the code distributor that keeps it."""
+    metafile: str
+    """What that distributor needs to find it again."""
+
+
+class Submission(Record, frozen=True):
+    """A submission that is under way; the visible state while replicas are awaited."""
+
+    key: str
+    """Chosen by the client: the same submission sent again, to another leader too, is the same."""
+    topology_id: str
+    name: str
+    owner: str
+    conf: Conf
+    initial_status: Literal["ACTIVE", "INACTIVE"]
+    submitted_at: float
+    step: Literal["storing", "replicating"]
+
+
+class Transition(Record, frozen=True):
+    """What is to happen to a topology when its wait is over."""
+
+    kind: Literal["kill", "rebalance"]
+    due_at: float
+    """Seconds since the epoch."""
+    previous: Status
+    conf: Conf = {}
+    """Of a rebalance: configuration to change."""
+    executors: dict[str, int] = {}
+    """Of a rebalance: component -> executors."""
+
+
+class StormBase(Record, frozen=True):
+    """A topology that was submitted."""
+
+    topology_id: str
+    name: str
+    owner: str
+    status: Status
+    submitted_at: float
+    launch: int
+    """Which launch of its driver is wanted; a rebalance asks for the next."""
+    conf: Conf
+    """The topology's whole configuration, without secrets."""
+    executors: dict[str, int] = {}
+    """Component -> executors, where a rebalance changed them."""
+    submission_key: str = ""
+    transition: Transition | None = None
+
+
+class Assignment(Record, frozen=True):
+    """Where a topology's driver is to run. A driver may own its topology only while this node is as it was."""
+
+    topology_id: str
+    supervisor_id: str
+    host: str
+    port: int
+    """The slot."""
+    launch: int
+    epoch: int
+    """Of the leader that wrote it."""
+    assigned_at: float
+
+
+class SupervisorInfo(Record, frozen=True):
+    """A supervisor that is up; ephemeral."""
+
+    supervisor_id: str
+    host: str
+    slots: tuple[int, ...]
+    started_at: float
+    version: str
+    heartbeat_at: float
+
+
+class Ownership(Record, frozen=True):
+    """The driver that runs a topology; ephemeral. There is at most one."""
+
+    topology_id: str
+    supervisor_id: str
+    host: str
+    port: int
+    pid: int
+    launch: int
+    epoch: int
+
+
+class WorkerBeat(Record, frozen=True):
+    """What a driver says of itself every few seconds."""
+
+    topology_id: str
+    supervisor_id: str
+    host: str
+    port: int
+    pid: int
+    launch: int
+    time: float
+    started_at: float
+    info: dict[str, Any]
+    """`TopologyInfo.to_dict()`."""
+
+
+class ErrorRecord(Record, frozen=True):
+    """An error of a component, as Storm keeps it for the UI."""
+
+    component: str
+    task: int
+    message: str
+    time: float
+    host: str
+    port: int
+
+
+R = TypeVar("R", bound=Record)
+
+
+def encode(record: Record) -> bytes:
+    """Returns a record as JSON.
+
+    Raises:
+        RecordError: it is too large for a znode, or holds what JSON has no word for.
+
+    Example:
+        >>> encode(LeaderInfo(address="localhost:6627", epoch=7, since=0.0))
+        b'{"version":1,"address":"localhost:6627","epoch":7,"since":0.0}'
+    """
+    try:
+        data = msgspec.json.encode({"version": VERSION, **msgspec.structs.asdict(record)})
+    except (TypeError, msgspec.EncodeError) as error:
+        raise RecordError(f"{type(record).__name__} can't be written as JSON: {error}") from error
+    if len(data) > MAX_BYTES:
+        raise RecordError(f"{type(record).__name__} takes {len(data):,} bytes; a znode holds {MAX_BYTES:,}")
+    return data
+
+
+def decode(type_: type[R], data: bytes, where: str) -> R:
+    """Returns the record in `data`.
+
+    Args:
+        type_: which record is expected.
+        data: JSON.
+        where: path of the znode, or name of the file, for the error.
+
+    Raises:
+        RecordError: it is something else.
+
+    Example:
+        >>> decode(LeaderInfo, b'{"version":1,"address":"localhost:6627","epoch":7,"since":0}', "/storm/leader-info")
+        LeaderInfo(address='localhost:6627', epoch=7, since=0.0)
+        >>> decode(LeaderInfo, b'{"version":2}', "/storm/leader-info")
+        Traceback (most recent call last):
+        ...
+        storm_on_spark.cluster.errors.RecordError: /storm/leader-info: version 2 of LeaderInfo; this release reads 1
+    """
+    name = type_.__name__
+    if len(data) > MAX_BYTES:
+        raise RecordError(f"{where}: {len(data):,} bytes; a {name} has at most {MAX_BYTES:,}")
+    try:
+        fields = msgspec.json.decode(data, type=dict[str, Any])
+        version = fields.pop("version", None)
+        if version != VERSION:
+            raise RecordError(f"{where}: version {version!r} of {name}; this release reads {VERSION}")
+        return msgspec.convert(fields, type_)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise RecordError(f"{where}: no {name}: {error}") from error
