@@ -11,15 +11,12 @@ from pathlib import Path
 import click
 
 from storm_on_spark.api.errors import CheckpointError, ConfigError, InvalidTopologyError, StormError
+from storm_on_spark.spark.loader import LoadError
 
 DONE, FAILED, USAGE, STOPPED = 0, 1, 2, 130
 
-_BAD_INPUT = (InvalidTopologyError, ConfigError, CheckpointError)
+_BAD_INPUT = (InvalidTopologyError, ConfigError, CheckpointError, LoadError)
 """Nothing ran, and what was given has to change."""
-
-
-class LoadError(StormError, ValueError):
-    """The file or module with the topology can't be loaded, or holds none."""
 
 
 def exit_code(error: BaseException) -> int:
@@ -28,7 +25,7 @@ def exit_code(error: BaseException) -> int:
     >>> exit_code(ConfigError("unknown key")), exit_code(StormError("the worker died"))
     (2, 1)
     """
-    return USAGE if isinstance(error, (*_BAD_INPUT, LoadError)) else FAILED
+    return USAGE if isinstance(error, _BAD_INPUT) else FAILED
 
 
 def sentence(error: BaseException) -> str:

@@ -8,8 +8,8 @@ import click
 
 from storm_on_spark.cli import options
 from storm_on_spark.cli.errors import told
-from storm_on_spark.cli.loader import load
 from storm_on_spark.spark.conf_text import spark_conf
+from storm_on_spark.spark.loader import load
 
 
 @click.command("explain")

@@ -9,7 +9,8 @@ import click
 
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cli import options
-from storm_on_spark.cli.errors import LoadError, told
+from storm_on_spark.cli.errors import told
+from storm_on_spark.spark.loader import LoadError
 
 _FILES = ("topology.py", "test_topology.py", "conf.yaml", "README.md")
 _SUFFIX = ".txt"

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
-from storm_on_spark.cli.loader import Target
 from storm_on_spark.spark.conf_text import merged
+from storm_on_spark.spark.loader import Target
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 

@@ -24,11 +24,11 @@ from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.api.info import TopologyInfo
 from storm_on_spark.cli import options
 from storm_on_spark.cli.errors import DONE, STOPPED, exit_code, record, sentence, tell
-from storm_on_spark.cli.loader import load
 from storm_on_spark.cli.progress import Progress
 from storm_on_spark.cli.report import document, print_result, print_summary
 from storm_on_spark.cli.terminal import answer_only, console, logs_to
 from storm_on_spark.spark.conf_text import spark_conf
+from storm_on_spark.spark.loader import load
 
 if TYPE_CHECKING:
     from storm_on_spark.spark.query import TopologyQuery

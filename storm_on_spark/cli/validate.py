@@ -11,7 +11,7 @@ import click
 from storm_on_spark.api.errors import StormError
 from storm_on_spark.cli import options
 from storm_on_spark.cli.errors import exit_code, told
-from storm_on_spark.cli.loader import load
+from storm_on_spark.spark.loader import load
 
 
 @click.command("validate")

@@ -9,8 +9,7 @@ import pytest
 
 from storm_on_spark.api.errors import InvalidTopologyError
 from storm_on_spark.api.topology import Topology
-from storm_on_spark.cli.errors import LoadError
-from storm_on_spark.cli.loader import load
+from storm_on_spark.spark.loader import LoadError, load
 
 Write = Callable[..., Path]
 

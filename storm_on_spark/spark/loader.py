@@ -1,4 +1,4 @@
-"""Finds the topology that a command names: `FILE.py` or `package.module`, with an optional `:ATTRIBUTE`."""
+"""Finds the topology that somebody names: `FILE.py` or `package.module`, with an optional `:ATTRIBUTE`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ import storm_on_spark
 from storm_on_spark.api.builder import TopologyBuilder
 from storm_on_spark.api.errors import StormError
 from storm_on_spark.api.topology import Topology
-from storm_on_spark.cli.errors import LoadError
 
 ATTRIBUTES = ("topology", "build")
 """What is looked for without `:ATTRIBUTE`, in this order."""
@@ -26,12 +25,16 @@ ATTRIBUTES = ("topology", "build")
 _OURS = Path(storm_on_spark.__file__).parent
 
 
+class LoadError(StormError, ValueError):
+    """The file or module with the topology can't be loaded, or holds none."""
+
+
 @dataclass(frozen=True)
 class Target:
     """A loaded module and what in it makes the topology."""
 
     where: str
-    """As it was given on the command line, without the attribute."""
+    """As it was given, without the attribute."""
     module: ModuleType
     attribute: str
 
