@@ -5,6 +5,7 @@ read it as any other. What Spark on Storm adds is in its subfolder `storm`:
 
     storm/manifest.json   which topology this is, and what of it may not change
     storm/lock            held while the topology runs
+    storm/owner.json      which driver of a cluster may run on it; see `owner`
     storm/spouts/TASK/    the spout logs
     storm/outcomes/       acks and fails that a spout may have to be told again
     storm/carried/        tuples of back edges on their way to the next micro-batch
@@ -57,7 +58,7 @@ class Checkpoint:
 
     def __init__(self, path: str | os.PathLike[str] | None) -> None:
         self._temporary = path is None
-        self.path = Path(tempfile.mkdtemp(prefix="storm-on-spark-")) if path is None else _local(path)
+        self.path = Path(tempfile.mkdtemp(prefix="storm-on-spark-")) if path is None else local_directory(path)
         self.folder = self.path / _FOLDER
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -148,7 +149,7 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest | None:
     Raises:
         CheckpointError: it can't be read, is of another version, or is no topology's.
     """
-    checkpoint = _local(path)
+    checkpoint = local_directory(path)
     file = checkpoint / _FOLDER / "manifest.json"
     if not file.exists():
         if (checkpoint / "metadata").exists():
@@ -170,7 +171,7 @@ def reset_checkpoint(path: str | os.PathLike[str]) -> None:
     Raises:
         CheckpointError: it is in use, or the directory is something else.
     """
-    target = _local(path)
+    target = local_directory(path)
     if not target.exists():
         return
     checkpoint = Checkpoint(target)
@@ -187,7 +188,15 @@ def reset_checkpoint(path: str | os.PathLike[str]) -> None:
         checkpoint.close()
 
 
-def _local(path: str | os.PathLike[str]) -> Path:
+def local_directory(path: str | os.PathLike[str]) -> Path:
+    """Returns the directory of a checkpoint.
+
+    Args:
+        path: the directory, or a `file:` URI of it.
+
+    Raises:
+        CheckpointError: it is a URI of something else.
+    """
     text = os.fspath(path)
     parsed = urlparse(text)
     if parsed.scheme not in ("", "file"):

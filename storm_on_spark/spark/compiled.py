@@ -8,7 +8,7 @@ import json
 import os
 import sys
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,12 +20,14 @@ from storm_on_spark.plan.model import PhysicalPlan
 from storm_on_spark.plan.placement import with_partitions
 from storm_on_spark.runtime.clock import Clock, SystemClock
 from storm_on_spark.runtime.coordinator import Coordinator
+from storm_on_spark.runtime.offsets import Offset
 from storm_on_spark.runtime.spec import make_spec
 from storm_on_spark.runtime.stall import clear_notes, read_notes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from storm_on_spark.spark.owner import OwnerFence
     from storm_on_spark.spark.query import TopologyQuery
 
 ExplainFormat = Literal["text", "json", "mermaid", "spark"]
@@ -88,6 +90,7 @@ class CompiledTopology:
         checkpoint: str | os.PathLike[str] | None = None,
         clock: Clock | None = None,
         active: bool = True,
+        fence: OwnerFence | None = None,
     ) -> TopologyQuery:
         """Starts the topology as one streaming query.
 
@@ -97,6 +100,8 @@ class CompiledTopology:
             checkpoint: directory to keep state in and go on from; a temporary one for None.
             clock: where the topology's time comes from; the machine's monotonic clock for None.
             active: whether spouts emit from the start.
+            fence: of a checkpoint that drivers on several hosts may take over: once it is lost, no further batch is
+                planned and the topology ends.
 
         Raises:
             CheckpointError: the checkpoint can't be used for this topology.
@@ -140,7 +145,7 @@ class CompiledTopology:
             coordinator.start(store.planned())
             if early:
                 raise _failed(name, *early[0])
-            server = OffsetServer(coordinator.poll)
+            server = OffsetServer(coordinator.poll if fence is None else _fenced(coordinator.poll, fence, on_failure))
             stack.callback(server.close)
             settings = SourceSettings(start_id, spec.dumps(), str(store.folder), server.path)
             with settings_applied(spark, {"spark.sql.shuffle.partitions": str(partitions)}):
@@ -155,7 +160,7 @@ class CompiledTopology:
             stack.callback(close_state_stores, spark, store.path, query.runId)
             timeout = float(plan.conf["topology.message.timeout.secs"])  # type: ignore[arg-type]
             topology = TopologyQuery(
-                query, name, timeout, coordinator, lambda: read_notes(store.folder), stack.pop_all()
+                query, name, timeout, coordinator, lambda: read_notes(store.folder), stack.pop_all(), fence
             )
             running.append(topology)
             for reason, trace in early:
@@ -188,6 +193,26 @@ class CompiledTopology:
         with settings_applied(spark, {"spark.sql.shuffle.partitions": str(partitions)}):
             frame = lower(spark, spec, SourceSettings(spec.start_id, spec.dumps(), "", ""))
             return str(frame._jdf.queryExecution().logical().toString())  # noqa: SLF001 # no public way
+
+
+def _fenced(
+    poll: Callable[[Offset], Offset], fence: OwnerFence, on_failure: Callable[[str, str], None]
+) -> Callable[[Offset], Offset]:
+    """Returns `poll`, which touches the checkpoint, for an owner only."""
+
+    def owned() -> bool:
+        reason = fence.lost()
+        if reason is not None:
+            on_failure(reason, "")
+        return reason is None
+
+    def fenced(start: Offset) -> Offset:
+        if not owned():
+            return start
+        end = poll(start)
+        return end if end == start or owned() else start
+
+    return fenced
 
 
 def _failed(name: str, reason: str, trace: str) -> Exception:

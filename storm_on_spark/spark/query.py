@@ -15,6 +15,7 @@ from storm_on_spark.api.errors import TopologyFailedError
 from storm_on_spark.api.info import TopologyInfo, TopologyStatus
 from storm_on_spark.runtime.coordinator import Coordinator
 from storm_on_spark.spark.failures import reason_of
+from storm_on_spark.spark.owner import OwnerFence
 
 _WATCH_SECONDS: Any = 0.1  # pyspark takes fractions of a second, though its annotation says int
 
@@ -36,6 +37,7 @@ class TopologyQuery(StreamingQuery):
         coordinator: Coordinator,
         notes: Callable[[], list[str]],
         release: contextlib.ExitStack,
+        fence: OwnerFence | None = None,
     ) -> None:
         super().__init__(query._jsq)  # noqa: SLF001 # what a StreamingQuery is made of
         self._topology = name
@@ -44,6 +46,7 @@ class TopologyQuery(StreamingQuery):
         #: What workers wrote down before they ended; the best reason for a failure there is.
         self._notes = notes
         self._release = release
+        self._fence = fence
         self._started = time.monotonic()
         self._ended: float | None = None
         self._failure: TopologyFailedError | None = None
@@ -170,6 +173,9 @@ class TopologyQuery(StreamingQuery):
                 self._stop_query()
             elif self._failure is not None:
                 self._stop_query()
+            elif self._fence is not None and (reason := self._fence.lost()) is not None:
+                self.fail(reason, "")
+                continue
             try:
                 if super().awaitTermination(_WATCH_SECONDS):
                     break

@@ -1,0 +1,217 @@
+"""Who may run on a checkpoint: a fence that needs no server.
+
+A driver that lost sight of ZooKeeper goes on running. When another one is given its topology, the two share nothing
+but the checkpoint; so its owner stands there, in `storm/owner.json`. Whoever takes a checkpoint over writes itself
+down first, and whoever runs on it looks again and again whether that is still its own name. Epochs order the owners:
+one that slept since it was allowed to start comes too late (a fencing token, as in Chubby's sequencers).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from storm_on_spark.api.errors import CheckpointError
+from storm_on_spark.spark.checkpoint import local_directory
+
+VERSION = 1
+_FOLDER = "storm"
+_MAX_BYTES = 1 << 14
+_POLL_SECS = 0.05
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Who runs on a checkpoint.
+
+    Example:
+        >>> old, new = Owner("count-1-1700000000", 7, "a"), Owner("count-1-1700000000", 9, "b")
+        >>> old.precedes(new), new.precedes(old), new.precedes(Owner("count-2-1700000009", 3, "c"))
+        (True, False, True)
+    """
+
+    scope: str
+    """What epochs are counted in: the topology's id. Another topology on the same checkpoint starts afresh."""
+    epoch: int
+    """Grows with every owner of the scope, whatever host it is on."""
+    token: str
+    """Tells this owner from all others, also from itself before a restart."""
+    kernel: str = ""
+    """Which boot of which machine it runs on; empty if that can't be told."""
+
+    def precedes(self, other: Owner) -> bool:
+        """Whether `other` may take the checkpoint over from this one."""
+        return self.scope != other.scope or self.token == other.token or self.epoch < other.epoch
+
+
+class OwnerFence:
+    """Makes `owner` the owner of a checkpoint, and notices when it no longer is.
+
+    Args:
+        checkpoint: the directory, or a `file:` URI of one.
+        owner: who takes it.
+        now: monotonic clock in seconds.
+        sleep: waits for seconds.
+
+    Raises:
+        CheckpointError: the checkpoint can't be written, or has a newer owner.
+    """
+
+    def __init__(
+        self,
+        checkpoint: str | os.PathLike[str],
+        owner: Owner,
+        now: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._checkpoint = local_directory(checkpoint)
+        self._folder = self._checkpoint / _FOLDER
+        self._file = self._folder / "owner.json"
+        self._now = now
+        self._sleep = sleep
+        self.former: Owner | None = None
+        """Who had it and did not give it back."""
+        #: Whether what stood there was no owner: then there may be one that nothing is known of.
+        self._unknown_former = False
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            with self._alone():
+                self._write(owner)
+        except OSError as error:
+            raise CheckpointError(
+                f"checkpoint {self._checkpoint} can't be written: {error.strerror or error}"
+            ) from error
+        self._claimed_at = now()
+
+    def await_former(self, grace_secs: float, patience_secs: float) -> None:
+        """Waits until the former owner has noticed that it is none.
+
+        Where it ran on this machine the lock of the checkpoint tells when it has ended; elsewhere a lock may not
+        reach, and it is given time to look.
+
+        Args:
+            grace_secs: how long an owner on another machine has to notice, counted from the claim.
+            patience_secs: how long to wait for the lock, counted from now.
+
+        Raises:
+            CheckpointError: the former owner still runs after that.
+        """
+        former = self.former
+        here = former is not None and former.kernel != "" and former.kernel == this_kernel()
+        if self._unknown_former or (former is not None and not here):
+            while (left := self._claimed_at + grace_secs - self._now()) > 0:
+                self._sleep(min(left, _POLL_SECS))
+        deadline = self._now() + patience_secs
+        while not self._lock_is_free():
+            if self._now() > deadline:
+                raise CheckpointError(
+                    f"checkpoint {self._checkpoint} is in use: the topology's former driver did not end within "
+                    f"{patience_secs:.0f} s"
+                )
+            self._sleep(_POLL_SECS)
+
+    def renew(self, epoch: int) -> None:
+        """Writes the owner down with a later epoch.
+
+        Raises:
+            CheckpointError: somebody else owns the checkpoint by now.
+        """
+        with self._alone():
+            reason = self.lost()
+            if reason is not None:
+                raise CheckpointError(reason)
+            self._write(replace(self.owner, epoch=epoch))
+
+    def lost(self) -> str | None:
+        """Returns why the owner must stop; None while it may go on.
+
+        The file is opened each time: network file systems promise only then to show what another host wrote.
+        """
+        try:
+            content = self._read()
+        except FileNotFoundError:
+            return f"checkpoint {self._checkpoint} has no owner any more: {self._file.name} was removed"
+        except OSError:
+            return None  # it can't be told; whoever needs the checkpoint fails by itself
+        if content == self._content:
+            return None
+        other = _parsed(content)
+        if other is not None and other.token == self.owner.token:
+            return None
+        by = "another driver" if other is None else f"a driver of {other.scope} with epoch {other.epoch}"
+        return f"checkpoint {self._checkpoint} was taken over by {by}"
+
+    def release(self) -> None:
+        """Gives the checkpoint back; the next owner need not wait."""
+        with contextlib.suppress(OSError), self._alone():
+            if self.lost() is None:
+                self._file.unlink()
+
+    def _write(self, owner: Owner) -> None:
+        content: bytes | None = None
+        with contextlib.suppress(FileNotFoundError):
+            content = self._read()
+        before = None if content is None else _parsed(content)
+        if before is not None and not before.precedes(owner):
+            raise CheckpointError(
+                f"checkpoint {self._checkpoint} has a newer owner: epoch {before.epoch} of {before.scope}, "
+                f"this driver has {owner.epoch}"
+            )
+        if before is not None and before.token != owner.token:
+            self.former = before
+        self._unknown_former = content is not None and before is None
+        self.owner = owner
+        self._content = json.dumps({"version": VERSION, **asdict(owner)}).encode()
+        temporary = self._file.with_name(f"owner-{owner.token}.tmp")
+        temporary.write_bytes(self._content)
+        temporary.replace(self._file)
+
+    def _read(self) -> bytes:
+        with self._file.open("rb") as file:
+            return file.read(_MAX_BYTES)
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keeps other claims of this machine out, or a late one could win between our look and our writing."""
+        descriptor = os.open(self._folder / "owner.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _lock_is_free(self) -> bool:
+        descriptor = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        finally:
+            os.close(descriptor)
+        return True
+
+
+def this_kernel() -> str:
+    """Returns which boot of this machine it is; processes with the same see each other's locks. Empty if unknown."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def _parsed(content: bytes) -> Owner | None:
+    try:
+        data = json.loads(content)
+        if data.pop("version") != VERSION:
+            return None
+        owner = Owner(**data)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
+    fields = (owner.scope, owner.token, owner.kernel)
+    return owner if all(isinstance(field, str) for field in fields) and isinstance(owner.epoch, int) else None
