@@ -5,6 +5,7 @@ StormError
 └── ClusterError                        whatever the cluster layer raises
     ├── RecordError        (ValueError) a znode, a file or a request holds something else than it should
     ├── NotLeaderError                  only the leader may do this; names the leader where there is one
+    ├── TransitionError                 a topology's status doesn't allow what was asked
     ├── FencedError                     a leader that no longer is one tried to write
     ├── OwnershipLostError              another driver owns the topology by now
     ├── CodeError                       a topology's code can't be packed, stored, fetched or verified
@@ -40,6 +41,10 @@ class NotLeaderError(ClusterError):
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+
+class TransitionError(ClusterError):
+    """A topology's status doesn't allow what was asked of it, or nobody could wait that long."""
 
 
 class FencedError(ClusterError):

@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+import time
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from storm_on_spark.cluster.nimbus.scheduler import Decision, schedule
+from storm_on_spark.cluster.records import Assignment, StormBase, SupervisorInfo, Transition
+
+
+def supervisor(name: str, slots: int = 2) -> SupervisorInfo:
+    return SupervisorInfo(
+        supervisor_id=name,
+        host=f"host-{name}",
+        slots=tuple(range(6700, 6700 + slots)),
+        started_at=0.0,
+        version="1",
+        heartbeat_at=0.0,
+    )
+
+
+def storm(name: str, launch: int = 1, **fields) -> StormBase:
+    known = {"name": name, "owner": "me", "status": "ACTIVE", "submitted_at": 0.0, "conf": {}}
+    return StormBase(topology_id=name, launch=launch, **{**known, **fields})
+
+
+def world(supervisors: dict[str, int], topologies: int):
+    return (
+        {f"t{i:03}": storm(f"t{i:03}", submitted_at=float(i)) for i in range(topologies)},
+        {name: supervisor(name, slots) for name, slots in supervisors.items()},
+    )
+
+
+def decide(storms, assignments, supervisors, owned=(), finished=(), epoch=1, now=0.0) -> Decision:
+    return schedule(storms, assignments, supervisors, owned, finished, epoch, now)
+
+
+def applied(assignments: dict[str, Assignment], decision: Decision) -> dict[str, Assignment]:
+    kept = {name: assignment for name, assignment in assignments.items() if name not in decision.remove}
+    return {**kept, **{assignment.topology_id: assignment for assignment in decision.assign}}
+
+
+def test_an_even_spread() -> None:
+    storms, supervisors = world({"a": 4, "b": 4, "c": 4}, 7)
+    placed = applied({}, decide(storms, {}, supervisors))
+    assert sorted(Counter(a.supervisor_id for a in placed.values()).values()) == [2, 2, 3]
+    assert len({(a.supervisor_id, a.port) for a in placed.values()}) == 7
+
+
+def test_of_equals_the_one_with_the_most_free_slots() -> None:
+    storms, supervisors = world({"a": 1, "b": 5}, 1)
+    assert decide(storms, {}, supervisors).assign[0].supervisor_id == "b"
+
+
+def test_what_runs_is_left_alone() -> None:
+    storms, supervisors = world({"a": 4, "b": 4}, 4)
+    placed = applied({}, decide(storms, {}, {"a": supervisors["a"]}))
+    assert {a.supervisor_id for a in placed.values()} == {"a"}
+    assert decide(storms, placed, supervisors, owned=set(storms), epoch=2) == Decision()
+    assert decide(storms, placed, supervisors, owned=(), epoch=2) == Decision(), "the supervisor restarts its drivers"
+
+
+def test_a_dead_supervisors_topologies_move_once_their_drivers_are_gone_too() -> None:
+    storms, supervisors = world({"a": 2, "b": 2}, 3)
+    placed = applied({}, decide(storms, {}, supervisors))
+    on_a = sorted(name for name, a in placed.items() if a.supervisor_id == "a")
+    left = {"b": supervisors["b"]}
+    assert decide(storms, placed, left, owned=on_a) == Decision()
+    decision = decide(storms, placed, left, owned=on_a[:1], epoch=9, now=5.0)
+    assert [(a.topology_id, a.supervisor_id, a.epoch, a.assigned_at) for a in decision.assign] == [
+        (on_a[1], "b", 9, 5.0)
+    ]
+
+
+def test_without_room_it_waits_and_the_reason_is_said() -> None:
+    storms, supervisors = world({"a": 2}, 3)
+    decision = decide(storms, {}, supervisors)
+    assert [a.topology_id for a in decision.assign] == ["t000", "t001"], "who came first is served first"
+    assert decision.waiting == {"t002": "all 2 slots of 1 supervisors are taken"}
+    assert decide(storms, {}, {}).waiting["t000"] == "no supervisor with a slot is alive"
+
+
+def test_a_new_launch_gets_a_slot_and_may_take_its_own() -> None:
+    storms, supervisors = world({"a": 1}, 1)
+    placed = applied({}, decide(storms, {}, supervisors))
+    again = {"t000": replace(storms["t000"], launch=2)}
+    (assignment,) = decide(again, placed, supervisors, owned=["t000"]).assign
+    assert (assignment.supervisor_id, assignment.port, assignment.launch) == ("a", 6700, 2)
+
+
+def test_what_is_killed_or_rebalanced_keeps_its_slot_and_gets_no_new_one() -> None:
+    transition = Transition(kind="kill", due_at=9.0, previous="ACTIVE")
+    storms = {"t": storm("t", status="KILLED", transition=transition)}
+    assert decide(storms, {}, {"a": supervisor("a")}) == Decision()
+    taken = Assignment(topology_id="t", supervisor_id="a", host="h", port=6700, launch=1, epoch=1, assigned_at=0.0)
+    storms["u"] = storm("u")
+    assert decide(storms, {"t": taken}, {"a": supervisor("a", 1)}).assign == ()
+
+
+def test_what_came_to_its_end_is_not_started_again() -> None:
+    storms, supervisors = world({"a": 1}, 1)
+    assert decide(storms, {}, supervisors, finished=["t000"]) == Decision()
+    assert decide(storms, applied({}, decide(storms, {}, supervisors)), {}, finished=["t000"]) == Decision()
+
+
+def test_assignments_of_nothing_are_removed_and_their_slots_free_at_once() -> None:
+    orphan = Assignment(topology_id="old", supervisor_id="a", host="h", port=6700, launch=1, epoch=1, assigned_at=0.0)
+    decision = decide({"t": storm("t")}, {"old": orphan}, {"a": supervisor("a", 1)})
+    assert decision.remove == ("old",)
+    assert [(a.topology_id, a.port) for a in decision.assign] == [("t", 6700)]
+
+
+names = st.sampled_from("abcdef")
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("join"), names, st.integers(0, 4)),
+        st.tuples(st.just("die"), names, st.booleans()),
+        st.tuples(st.just("submit"), st.integers(0, 19), st.none()),
+        st.tuples(st.just("gone"), st.integers(0, 19), st.none()),
+        st.tuples(st.just("relaunch"), st.integers(0, 19), st.none()),
+    ),
+    max_size=30,
+)
+
+
+@given(steps)
+def test_laws_of_any_history(history) -> None:
+    storms: dict[str, StormBase] = {}
+    supervisors: dict[str, SupervisorInfo] = {}
+    placed: dict[str, Assignment] = {}
+    owned: set[str] = set()
+    for epoch, (what, which, detail) in enumerate(history):
+        name = f"t{which}"
+        if what == "join":
+            if which not in supervisors:
+                supervisors[which] = supervisor(which, detail)
+        elif what == "die":
+            supervisors.pop(which, None)
+            if detail:
+                owned -= {topology for topology, a in placed.items() if a.supervisor_id == which}
+        elif what == "submit":
+            storms.setdefault(name, storm(name, submitted_at=float(epoch)))
+        elif what == "gone":
+            storms.pop(name, None)
+            owned.discard(name)
+        elif name in storms:
+            storms[name] = replace(storms[name], launch=storms[name].launch + 1)
+        healthy = {
+            topology: a
+            for topology, a in placed.items()
+            if topology in storms
+            and a.launch == storms[topology].launch
+            and (a.supervisor_id in supervisors or topology in owned)
+        }
+        decision = decide(storms, placed, supervisors, owned, epoch=epoch)
+        after = applied(placed, decision)
+        assert healthy.items() <= after.items(), "what is healthy doesn't move"
+        assert set(after) <= set(storms)
+        for assignment in decision.assign:
+            assert assignment.supervisor_id in supervisors
+            assert assignment.port in supervisors[assignment.supervisor_id].slots
+        slots = Counter((a.supervisor_id, a.port) for a in after.values() if a.supervisor_id in supervisors)
+        assert max(slots.values(), default=1) == 1, "no slot has two topologies"
+        free = sum(len(s.slots) for s in supervisors.values()) - len(slots)
+        assert not decision.waiting or free == 0, "nobody waits while a slot is free"
+        assert decide(storms, after, supervisors, owned, epoch=epoch).assign == (), "decided once, it stays"
+        placed = after
+        owned |= {a.topology_id for a in decision.assign}
+
+
+@given(st.dictionaries(names, st.integers(1, 6), min_size=1), st.integers(0, 40))
+def test_a_spread_from_nothing_is_as_even_as_slots_allow(sizes: dict[str, int], topologies: int) -> None:
+    storms, supervisors = world(sizes, topologies)
+    load = Counter(a.supervisor_id for a in decide(storms, {}, supervisors).assign)
+    for one in sizes:
+        for other in sizes:
+            assert load[one] <= load[other] + 1 or load[other] == sizes[other]
+
+
+def test_two_hundred_topologies_on_fifty_supervisors_take_milliseconds() -> None:
+    storms, supervisors = world({f"s{i:02}": 4 for i in range(50)}, 200)
+    started = time.perf_counter()
+    placed = applied({}, decide(storms, {}, supervisors))
+    assert time.perf_counter() - started < 0.5
+    assert set(Counter(a.supervisor_id for a in placed.values()).values()) == {4}
+    dead = {name: s for name, s in supervisors.items() if name != "s00"}
+    assert len(decide(storms, placed, dead).waiting) == 4
