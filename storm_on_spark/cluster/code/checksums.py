@@ -46,8 +46,8 @@ def check_topology_id(topology_id: str) -> str:
         >>> check_topology_id("../word-count")
         Traceback (most recent call last):
         ...
-        storm_on_spark.cluster.errors.CodeError: '../word-count' can't be the id of a topology: it has 1 to 200 letters, \
-digits, '-', '_' and '.', no '.' in front
+        storm_on_spark.cluster.errors.CodeError: '../word-count' can't be the id of a topology: it has 1 to 200 \
+letters, digits, '-', '_' and '.', no '.' in front
     """
     if not re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,199}", topology_id):
         raise CodeError(

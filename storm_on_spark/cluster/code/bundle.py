@@ -1,0 +1,255 @@
+"""A topology's code as files: packed by the client, unpacked where the driver runs.
+
+code.zip            what goes on the module search path
+topology.json       TopologyFile: where in it the topology is
+conf.json           its configuration
+plan.json           what it compiles to, as `explain --json` says it
+requirements.txt    packages to install, as pip reads it
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import sys
+import tempfile
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from storm_on_spark.cluster.code import archive
+from storm_on_spark.cluster.code.checksums import (
+    CODE,
+    CONF,
+    MAX_BYTES,
+    PLAN,
+    REQUIREMENTS,
+    TOPOLOGY,
+    check_artifacts,
+    copy_verified,
+    open_regular,
+    read_verified,
+)
+from storm_on_spark.cluster.code.collect import Collected, collect
+from storm_on_spark.cluster.errors import CodeError, RecordError
+from storm_on_spark.cluster.records import CodeManifest, Record, decode, encode
+
+
+class TopologyFile(Record, frozen=True):
+    """What `topology.json` holds."""
+
+    entry: str
+    """`folder/FILE.py` in the archive or `package.module`, with an optional `:ATTRIBUTE`."""
+    python: str
+    """Version of Python that packed it, as `3.11`."""
+    packed: tuple[str, ...] = ()
+    """What was taken, for people: modules, packages, an archive."""
+
+
+@dataclass(frozen=True)
+class Packed:
+    """The files of a topology, ready to be uploaded."""
+
+    files: tuple[Path, ...]
+    entry: str
+    packed: tuple[str, ...]
+    """What is in it: modules, packages, an archive."""
+    left_out: tuple[str, ...]
+    """What is not in it and why, a sentence each."""
+
+
+@dataclass(frozen=True)
+class Unpacked:
+    """A topology's code where it runs."""
+
+    folder: Path
+    """Goes on the module search path."""
+    entry: str
+    python: str
+    conf: dict[str, Any] = field(repr=False)
+    """May hold secrets."""
+    requirements: bytes | None
+    """The content of `requirements.txt`."""
+
+    @property
+    def target(self) -> str:
+        """What `storm_on_spark.spark.loader.load` loads it by.
+
+        A module is found there once `folder` is on the module search path.
+        """
+        return str(self.folder / self.entry) if _is_file(self.entry) else self.entry
+
+
+def pack(
+    target: str,
+    out_dir: Path,
+    *,
+    conf: Mapping[str, Any],
+    plan: Mapping[str, Any] | None = None,
+    requirements: Path | None = None,
+) -> Packed:
+    """Packs a topology. Nothing of it is imported.
+
+    A file in a package brings its whole top-level package. A file of its own brings what it imports from beside it, and
+    what that imports. A package, a wheel and a zip are taken whole.
+
+    Args:
+        target: `FILE.py`, `package.module`, the folder of a package, or a wheel or zip; each with an optional
+            `:ATTRIBUTE`, the last with `:package.module` or `:package.module:ATTRIBUTE`.
+        out_dir: where the files go; made, or empty.
+        conf: the topology's configuration.
+        plan: what it compiles to.
+        requirements: a file for pip.
+
+    Raises:
+        CodeError: the target can't be found or is too large, or something can't be written as JSON.
+    """
+    found = collect(target)
+    if not found.files:
+        raise CodeError(f"{target}: there is no code in it")
+    lines = None if requirements is None else _checked_requirements(requirements)
+    documents: dict[str, bytes] = {
+        TOPOLOGY: _topology_file(found, target),
+        CONF: _json(dict(conf), CONF),
+    }
+    if plan is not None:
+        documents[PLAN] = _json(dict(plan), PLAN)
+    if lines is not None:
+        documents[REQUIREMENTS] = lines
+    out_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if any(out_dir.iterdir()):
+        raise CodeError(f"{out_dir} is not empty; a topology is packed into a folder of its own")
+    archive.write(out_dir / CODE, found.files)
+    size = (out_dir / CODE).stat().st_size
+    if size > MAX_BYTES[CODE]:
+        raise CodeError(f"{target}: packed it has {size:,} bytes; at most {MAX_BYTES[CODE]:,} are allowed")
+    for name, content in documents.items():
+        with os.fdopen(os.open(out_dir / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(content)
+    files = tuple(sorted(out_dir / name for name in (CODE, *documents)))
+    return Packed(files, found.entry, tuple(found.packed), tuple(found.left_out))
+
+
+def unpack(source: Path, manifest: CodeManifest, into: Path) -> Unpacked:
+    """Unpacks a topology's code, verified.
+
+    Every byte that is used was checked after it had been copied to where nobody else can change it; nothing is imported.
+    `into` appears when all of it is there.
+
+    Args:
+        source: folder with the artifacts.
+        manifest: what they must be.
+        into: folder for the module search path; must not be there yet.
+
+    Raises:
+        CodeError: an artifact is missing, damaged, or not allowed; or `into` is there.
+        ChecksumError: an artifact is something else than the manifest says.
+    """
+    where = f"code of {manifest.topology_id}"
+    artifacts = {info.name: info for info in check_artifacts(manifest.artifacts, where)}
+    topology = _decoded(TopologyFile, read_verified(source, artifacts[TOPOLOGY]), f"{where}: {TOPOLOGY}")
+    conf = document(source, manifest, CONF)
+    lines = read_verified(source, artifacts[REQUIREMENTS]) if REQUIREMENTS in artifacts else None
+    into.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if os.path.lexists(into):
+        raise CodeError(f"{into} is there already; code is unpacked into a folder of its own")
+    scratch = into.parent / f".{into.name[:100]}.{uuid.uuid4().hex}"
+    scratch.mkdir(mode=0o700)
+    try:
+        # A file without a name: what is verified can't be exchanged before it is read.
+        with tempfile.TemporaryFile(dir=into.parent) as copy:
+            copy_verified(source, artifacts[CODE], copy)
+            archive.extract(copy, scratch, f"{where}: {CODE}")
+        _check_entry(topology.entry, scratch, where)
+        scratch.rename(into)
+    except OSError as error:
+        raise CodeError(f"{where} can't be unpacked into {into}: {error.strerror or error}") from error
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(scratch)
+    return Unpacked(into, topology.entry, topology.python, conf, lines)
+
+
+def document(source: Path, manifest: CodeManifest, name: str) -> dict[str, Any]:
+    """Returns the content of `conf.json` or `plan.json`, verified; `{}` if the topology has no such artifact.
+
+    Raises:
+        CodeError: it is missing or no JSON object.
+        ChecksumError: it is something else than the manifest says.
+    """
+    info = next((info for info in manifest.artifacts if info.name == name), None)
+    if info is None:
+        return {}
+    where = f"code of {manifest.topology_id}: {name}"
+    try:
+        return msgspec.json.decode(read_verified(source, info), type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise CodeError(f"{where}: no JSON object: {error}") from error
+
+
+def _topology_file(found: Collected, target: str) -> bytes:
+    try:
+        version = f"{sys.version_info.major}.{sys.version_info.minor}"
+        return encode(TopologyFile(entry=found.entry, python=version, packed=tuple(found.packed[:1000])))
+    except RecordError as error:
+        raise CodeError(f"{target}: {error}") from error
+
+
+def _json(value: dict[str, Any], name: str) -> bytes:
+    try:
+        content = msgspec.json.format(msgspec.json.encode(value, order="deterministic"), indent=1)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise CodeError(f"{name}: a value can't be written as JSON: {error}") from error
+    if len(content) > MAX_BYTES[name]:
+        raise CodeError(f"{name}: {len(content):,} bytes; at most {MAX_BYTES[name]:,} are allowed")
+    return content
+
+
+_LOCAL = re.compile(r"\s*(-r|-c|-e|--requirement|--constraint|--editable|-f|--find-links|\.{1,2}/|/|~|file:)")
+
+
+def _checked_requirements(path: Path) -> bytes:
+    with open_regular(path) as file:
+        content = file.read(MAX_BYTES[REQUIREMENTS] + 1)
+    if len(content) > MAX_BYTES[REQUIREMENTS]:
+        raise CodeError(f"{path}: more than {MAX_BYTES[REQUIREMENTS]:,} bytes")
+    try:
+        lines = content.decode().splitlines()
+    except UnicodeDecodeError as error:
+        raise CodeError(f"{path} is no text in UTF-8: {error}") from error
+    for number, line in enumerate(lines, 1):
+        if _LOCAL.match(line) or re.search(r"@\s*file:", line):
+            what = line.split()[0][:60]
+            raise CodeError(
+                f"{path}:{number}: {what}: names something on this machine, which the cluster does not have"
+            )
+    return content
+
+
+def _decoded(type_: type[TopologyFile], data: bytes, where: str) -> TopologyFile:
+    try:
+        return decode(type_, data, where)
+    except RecordError as error:
+        raise CodeError(str(error)) from error
+
+
+def _is_file(entry: str) -> bool:
+    return re.search(r"\.py(:|$)", entry) is not None
+
+
+def _check_entry(entry: str, folder: Path, where: str) -> None:
+    path, _, attribute = entry.partition(":")
+    if attribute and not attribute.isidentifier():
+        raise CodeError(f"{where}: entry {entry[:200]!r}: {attribute[:100]!r} is no attribute")
+    if _is_file(entry):
+        problem = archive.name_problem(path)
+        if problem is not None or not (folder / path).is_file():
+            raise CodeError(f"{where}: entry {entry[:200]!r} {problem or 'is not in it'}")
+    elif not all(path.split(".")) or "/" in path:
+        raise CodeError(f"{where}: entry {entry[:200]!r} names no module")
