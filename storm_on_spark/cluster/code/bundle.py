@@ -139,8 +139,8 @@ def pack(
 def unpack(source: Path, manifest: CodeManifest, into: Path) -> Unpacked:
     """Unpacks a topology's code, verified.
 
-    Every byte that is used was checked after it had been copied to where nobody else can change it; nothing is imported.
-    `into` appears when all of it is there.
+    Every byte that is used was checked after it had been copied to where nobody else can change it. Nothing is
+    imported. `into` appears when all of it is there.
 
     Args:
         source: folder with the artifacts.
@@ -226,9 +226,7 @@ def _checked_requirements(path: Path) -> bytes:
     for number, line in enumerate(lines, 1):
         if _LOCAL.match(line) or re.search(r"@\s*file:", line):
             what = line.split()[0][:60]
-            raise CodeError(
-                f"{path}:{number}: {what}: names something on this machine, which the cluster does not have"
-            )
+            raise CodeError(f"{path}:{number}: {what} names something on this machine; the cluster does not have it")
     return content
 
 

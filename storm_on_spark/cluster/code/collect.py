@@ -154,15 +154,13 @@ def _module(name: str) -> Collected:
         if spec is None:
             raise CodeError(f"there is no file and no module {name}: {part} is not there")
         search = list(spec.submodule_search_locations or ())
-        path = None if spec.origin is None else Path(spec.origin).resolve()
+        path = None if spec.origin is None else Path(spec.origin).absolute()
     if path is None:
         raise CodeError(f"{name} is a package without __init__.py; name a module in it")
     if path.suffix != ".py":
         raise CodeError(f"{name} is {path}, no Python file")
     depth = len(name.split(".")) + (path.name == "__init__.py")
     root = path.parents[depth - 1]
-    if name.partition(".")[0] in EVERYWHERE:
-        raise CodeError(f"{name} is on every host of a cluster already; copy its file and name that")
     return _taken(name, path, root, (root,))
 
 
@@ -177,6 +175,10 @@ def _taken(entry: str, path: Path, root: Path, folders: Sequence[Path]) -> Colle
     """
     found = Collected(entry)
     waiting = [_whole(path, root)]
+    if waiting[0].name in EVERYWHERE:
+        raise CodeError(
+            f"{path} belongs to {waiting[0].name}, which a cluster has already; copy the file and name that"
+        )
     taken: set[Path] = set()
     while waiting:
         piece = waiting.pop(0)
@@ -222,18 +224,24 @@ def _whole(path: Path, root: Path) -> Path:
 
 
 def _archive(path: Path, named: str | None) -> Collected:
-    entry = named or _only_module(path, files := archive.read_all(path))
-    if named:
-        files = archive.read_all(path)
-    module = entry.partition(":")[0].replace(".", "/")
-    if not {f"{module}.py", f"{module}/__init__.py"} & set(files):
+    files = archive.read_all(path)
+    entry = named or _only_module(path, files)
+    if named and named.isidentifier() and not _has_module(files, named):
+        entry = f"{_only_module(path, files)}:{named}"
+    if not _has_module(files, entry.partition(":")[0]):
         raise CodeError(f"{path}: there is no module {entry.partition(':')[0]} in it")
     return Collected(entry, dict(files), [path.name])
 
 
+def _has_module(files: Iterable[str], name: str) -> bool:
+    module = name.replace(".", "/")
+    return not {f"{module}.py", f"{module}/__init__.py"}.isdisjoint(files)
+
+
 def _only_module(path: Path, files: Iterable[str]) -> str:
-    tops = {re.sub(r"(/__init__)?\.py$", "", name) for name in files if re.fullmatch(r"[^/]+(/__init__)?\.py", name)}
-    if len(tops) != 1:
-        some = f"; it has {', '.join(sorted(tops)[:5])}" if tops else ""
+    found = {name for name in files if re.fullmatch(r"[^/]+(/__init__)?\.py", name)}
+    modules = sorted(name.removesuffix(".py").removesuffix("/__init__") for name in found)
+    if len(modules) != 1:
+        some = f"; it has {', '.join(modules[:5])}" if modules else ""
         raise CodeError(f"{path}: name the module with the topology, as {path.name}:package.module{some}")
-    return tops.pop()
+    return modules[0]
