@@ -7,6 +7,7 @@ StormError
     ├── NotLeaderError                  only the leader may do this; names the leader where there is one
     ├── TransitionError                 a topology's status doesn't allow what was asked
     ├── FencedError                     a leader that no longer is one tried to write
+    ├── ConflictError                   a node is not as the writer believed it to be
     ├── OwnershipLostError              another driver owns the topology by now
     ├── CodeError                       a topology's code can't be packed, stored, fetched or verified
     │   └── ChecksumError               what arrived is not what was sent
@@ -16,7 +17,12 @@ StormError
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from storm_on_spark.api.errors import StormError
+
+if TYPE_CHECKING:
+    from storm_on_spark.cluster.records import Ownership
 
 
 class ClusterError(StormError, RuntimeError):
@@ -51,8 +57,24 @@ class FencedError(ClusterError):
     """A leader that no longer is one tried to write; nothing was changed."""
 
 
+class ConflictError(ClusterError):
+    """A node is not as the writer believed it to be; nothing was changed. Read again and decide anew."""
+
+
 class OwnershipLostError(ClusterError):
-    """Another driver owns the topology by now; this one must stop."""
+    """Another driver owns the topology by now, or its assignment has changed; this one must stop.
+
+    Args:
+        message: who tried to own what, and what stands against it.
+        owner: the driver that owns the topology; None if it is the assignment that has changed.
+    """
+
+    def __init__(self, message: str, owner: Ownership | None = None) -> None:
+        super().__init__(message, owner)
+        self.owner = owner
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class CodeError(ClusterError):

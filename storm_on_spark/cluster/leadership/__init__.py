@@ -1,0 +1,7 @@
+"""Who leads: the interface, the rules, and the rules played out in ZooKeeper."""
+
+from __future__ import annotations
+
+from storm_on_spark.cluster.leadership.elector import LeaderElector
+
+__all__ = ["LeaderElector"]

@@ -1,0 +1,75 @@
+"""What a leader writes: changes that happen all or not at all, and only while it leads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from storm_on_spark.cluster.records import Record, encode
+
+Value = Record | bytes
+
+
+@dataclass(frozen=True)
+class Fence:
+    """What ZooKeeper checks before a leader's write: that it still leads.
+
+    Leadership is a node in the queue for the lock, which goes with its owner's session, and the version of
+    `leader-info`, which every new leader moves on. One transaction checks both and writes, so a leader that was
+    paused and woke up can't change anything. (The idea of a fencing token: Kleppmann, "How to do distributed
+    locking", 2016.)
+    """
+
+    epoch: int
+    """Grows with every leadership."""
+    lock_path: str
+    """The leader's own node in the queue; its version stays 0."""
+    info_version: int
+    """Version of `leader-info` that this leader wrote."""
+
+
+@dataclass(frozen=True)
+class Create:
+    """A node is made; it is a conflict if it is there already."""
+
+    parts: tuple[str, ...]
+    value: Value = b""
+
+
+@dataclass(frozen=True)
+class Put:
+    """A node gets a value; it is a conflict if it isn't there, or has another version."""
+
+    parts: tuple[str, ...]
+    value: Value
+    version: int = -1
+    """-1 is any."""
+
+
+@dataclass(frozen=True)
+class Delete:
+    """A node goes; it is a conflict if it isn't there, has another version, or has children."""
+
+    parts: tuple[str, ...]
+    version: int = -1
+    """-1 is any."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """A node has to be there, in this version."""
+
+    parts: tuple[str, ...]
+    version: int = -1
+    """-1 is any."""
+
+
+Change = Create | Put | Delete | Check
+
+
+def to_bytes(value: Value) -> bytes:
+    """Returns what a node holds for a value.
+
+    Raises:
+        RecordError: it doesn't fit into a node.
+    """
+    return value if isinstance(value, bytes) else encode(value)

@@ -1,0 +1,326 @@
+"""Reading and writing the cluster's state.
+
+Reads are tried again while the connection comes back. Writes are sent once: whoever gets an `UnavailableError` for one
+doesn't know whether it happened, and reads before it writes again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final, TypeVar
+from urllib.parse import quote, unquote
+
+from kazoo.exceptions import (
+    AuthFailedError,
+    ConnectionClosedError,
+    ConnectionLoss,
+    NodeExistsError,
+    NoNodeError,
+    OperationTimeoutError,
+    RolledBackError,
+    RuntimeInconsistency,
+    SessionExpiredError,
+)
+
+from storm_on_spark.cluster.errors import (
+    ClusterError,
+    ConflictError,
+    FencedError,
+    OwnershipLostError,
+    RecordError,
+    UnavailableError,
+)
+from storm_on_spark.cluster.paths import ASSIGNMENTS, ERRORS, LEADER_INFO, OWNERS, WORKERBEATS
+from storm_on_spark.cluster.records import ErrorRecord, Ownership, R, WorkerBeat, decode
+from storm_on_spark.cluster.state.changes import Change, Check, Create, Delete, Fence, Put, Value, to_bytes
+from storm_on_spark.cluster.zookeeper.session import ZooKeeperSession
+
+T = TypeVar("T")
+
+ERRORS_KEPT: Final = 20
+"""Of each component; older ones go."""
+MAX_REQUEST_BYTES: Final = 1_000_000
+"""A server drops the connection of whoever sends more than `jute.maxbuffer`, 1,048,575 bytes."""
+_DELETE_ROUNDS: Final = 10
+_LOST: Final = (ConnectionLoss, OperationTimeoutError, SessionExpiredError)
+_AWAY: Final = (*_LOST, ConnectionClosedError, AuthFailedError)
+
+
+class ClusterState:
+    """What is in ZooKeeper, as records.
+
+    Every method raises `UnavailableError` when ZooKeeper can't be reached. Parts name a node below the root:
+    `state.get(StormBase, STORMS, topology_id)`.
+
+    Args:
+        session: a session that has been started.
+    """
+
+    def __init__(self, session: ZooKeeperSession) -> None:
+        self.session = session
+        self._client = session.client
+        self._path = session.paths.of
+
+    # Reading.
+
+    def get(self, type_: type[R], *parts: str) -> tuple[R, int] | None:
+        """Returns a record and its version; None if there is no such node, or nothing in it.
+
+        Raises:
+            RecordError: the node holds something else.
+        """
+        found = self.get_bytes(*parts)
+        return None if found is None or not found[0] else (decode(type_, found[0], self._path(*parts)), found[1])
+
+    def get_bytes(self, *parts: str) -> tuple[bytes, int] | None:
+        """Returns what a node holds, and its version; None if there is no such node."""
+        path = self._path(*parts)
+        try:
+            data, stat = self._read(lambda: self._client.get_async(path))
+        except NoNodeError:
+            return None
+        return data, stat.version
+
+    def children(self, *parts: str) -> list[str]:
+        """Returns the names of the nodes below a node, sorted; none if there is no such node."""
+        path = self._path(*parts)
+        try:
+            return sorted(self._read(lambda: self._client.get_children_async(path)))
+        except NoNodeError:
+            return []
+
+    # A leader's writes.
+
+    def commit(self, fence: Fence, *changes: Change) -> tuple[int, ...]:
+        """Makes changes, all or none, if the fence holds.
+
+        Returns:
+            The version of each change's node: 0 for a new one, -1 for one that went.
+
+        Raises:
+            FencedError: the writer leads no longer.
+            ConflictError: a node is not as one of the changes expects it to be.
+            RecordError: the changes are too large for one transaction.
+        """
+        checks = [(fence.lock_path, 0), (self._path(LEADER_INFO), fence.info_version)]
+        results = self._transaction(checks, changes)
+        failed = _first_failure(results)
+        if failed is not None:
+            index, error = failed
+            if index < len(checks):
+                raise FencedError(f"leadership {fence.epoch} is over; refused: {_described(changes)}")
+            change = changes[index - len(checks)]
+            raise ConflictError(f"{type(change).__name__} {self._path(*change.parts)}: {type(error).__name__}")
+        return tuple(
+            _version_after(change, result) for change, result in zip(changes, results[len(checks) :], strict=True)
+        )
+
+    def delete_tree(self, fence: Fence, *parts: str) -> None:
+        """Deletes a node and whatever is below it; none is fine.
+
+        Raises:
+            FencedError: the writer leads no longer.
+            ConflictError: others go on making nodes there.
+        """
+        for _ in range(_DELETE_ROUNDS):
+            nodes = self._tree(parts)
+            if not nodes:
+                return
+            with contextlib.suppress(ConflictError):
+                for start in range(0, len(nodes), 500):
+                    self.commit(fence, *(Delete(node) for node in nodes[start : start + 500]))
+                return
+        raise ConflictError(f"{self._path(*parts)} can't be deleted: others keep changing what is below it")
+
+    # Everybody's writes.
+
+    def create_ephemeral(self, value: Value, *parts: str) -> None:
+        """Makes a node that goes with this session, or gives it a new value.
+
+        A node of that name that an earlier session left is replaced.
+        """
+        path, data = self._path(*parts), _checked(to_bytes(value), self._path(*parts))
+        session_id = self.session.session_id
+        try:
+            self._write(lambda: self._client.create_async(path, data, acl=self.session.acl, ephemeral=True))
+            return
+        except NodeExistsError:
+            stat = self._read(lambda: self._client.exists_async(path))
+        if stat is not None and stat.ephemeralOwner == session_id:
+            self._write(lambda: self._client.set_async(path, data))
+            return
+        transaction = self._client.transaction()
+        if stat is not None:
+            transaction.delete(path, stat.version)
+        transaction.create(path, data, acl=self.session.acl, ephemeral=True)
+        failed = _first_failure(self._write(transaction.commit_async))
+        if failed is not None:
+            raise ConflictError(f"{path} changes hands while we make it: {type(failed[1]).__name__}")
+
+    def delete_ephemeral(self, *parts: str) -> bool:
+        """Deletes a node if it is of this session.
+
+        Returns:
+            Whether it was.
+        """
+        path = self._path(*parts)
+        stat = self._read(lambda: self._client.exists_async(path))
+        if stat is None or stat.ephemeralOwner != self.session.session_id:
+            return False
+        with contextlib.suppress(NoNodeError):
+            self._write(lambda: self._client.delete_async(path))
+        return True
+
+    def take_ownership(self, ownership: Ownership, assignment_version: int) -> None:
+        """Makes the driver in `ownership` the only one of its topology, if its assignment is still the same.
+
+        It may be asked for again by the same session, after an `UnavailableError` say.
+
+        Raises:
+            OwnershipLostError: the assignment has changed, or another driver owns the topology.
+        """
+        topology_id = ownership.topology_id
+        path, assignment = self._path(OWNERS, topology_id), self._path(ASSIGNMENTS, topology_id)
+        data = to_bytes(ownership)
+        transaction = self._client.transaction()
+        transaction.check(assignment, assignment_version)
+        transaction.create(path, data, acl=self.session.acl, ephemeral=True)
+        failed = _first_failure(self._write(transaction.commit_async))
+        if failed is None:
+            return
+        index, error = failed
+        who = f"driver {ownership.pid} on {ownership.host}:{ownership.port}"
+        if index == 0:
+            raise OwnershipLostError(f"{who}: {topology_id} isn't assigned to it any more ({type(error).__name__})")
+        if not isinstance(error, NodeExistsError):
+            raise ClusterError(f"{who}: can't own {topology_id}: {error!r}")
+        try:
+            found, stat = self._read(lambda: self._client.get_async(path))
+        except NoNodeError:
+            raise UnavailableError(f"{who}: {topology_id} had an owner until just now; ask again") from None
+        if stat.ephemeralOwner == self.session.session_id and found == data:
+            return
+        owner = decode(Ownership, found, path)
+        raise OwnershipLostError(f"{who}: driver {owner.pid} on {owner.host}:{owner.port} owns {topology_id}", owner)
+
+    def put_beat(self, beat: WorkerBeat) -> None:
+        """Writes a driver's heartbeat."""
+        path = self._path(WORKERBEATS, beat.topology_id)
+        data = _checked(to_bytes(beat), path)
+        try:
+            self._write(lambda: self._client.set_async(path, data))
+        except NoNodeError:
+            with contextlib.suppress(NodeExistsError):
+                self._write(lambda: self._client.create_async(path, data, acl=self.session.acl))
+
+    def add_error(self, topology_id: str, error: ErrorRecord) -> None:
+        """Adds an error to those of its component, of which the last few are kept."""
+        folder = (ERRORS, topology_id, quote(error.component, safe=""))
+        path = self._path(*folder)
+        data = _checked(to_bytes(error), path)
+        self._write(lambda: self._client.ensure_path_async(path))
+        self._write(lambda: self._client.create_async(f"{path}/e-", data, acl=self.session.acl, sequence=True))
+        for name in self.children(*folder)[:-ERRORS_KEPT]:
+            with contextlib.suppress(NoNodeError):
+                self._write(partial(self._client.delete_async, f"{path}/{name}"))
+
+    def errors(self, topology_id: str) -> dict[str, list[ErrorRecord]]:
+        """Returns the last errors of each component, oldest first; damaged ones are left out."""
+        found: dict[str, list[ErrorRecord]] = {}
+        for component in self.children(ERRORS, topology_id):
+            records = found.setdefault(unquote(component), [])
+            for name in self.children(ERRORS, topology_id, component):
+                with contextlib.suppress(RecordError):
+                    entry = self.get(ErrorRecord, ERRORS, topology_id, component, name)
+                    if entry is not None:
+                        records.append(entry[0])
+        return found
+
+    # How.
+
+    def _transaction(self, checks: list[tuple[str, int]], changes: tuple[Change, ...]) -> list[Any]:
+        transaction = self._client.transaction()
+        size = 0
+        for path, version in checks:
+            transaction.check(path, version)
+        for change in changes:
+            path = self._path(*change.parts)
+            data = to_bytes(change.value) if isinstance(change, (Create, Put)) else b""
+            size += len(path) + len(data) + 100
+            if isinstance(change, Create):
+                transaction.create(path, data, acl=self.session.acl)
+            elif isinstance(change, Put):
+                transaction.set_data(path, data, change.version)
+            elif isinstance(change, Delete):
+                transaction.delete(path, change.version)
+            else:
+                transaction.check(path, change.version)
+        if size > MAX_REQUEST_BYTES:
+            raise RecordError(
+                f"{len(changes)} changes of {size:,} bytes; one transaction takes {MAX_REQUEST_BYTES:,}: "
+                f"{_described(changes)}"
+            )
+        results: list[Any] = self._write(transaction.commit_async)
+        return results
+
+    def _tree(self, parts: tuple[str, ...]) -> list[tuple[str, ...]]:
+        """Returns a node and all below it, leaves first."""
+        path = self._path(*parts)
+        try:
+            names = self._read(lambda: self._client.get_children_async(path))
+        except NoNodeError:
+            return []
+        return [node for name in names for node in self._tree((*parts, name))] + [parts]
+
+    def _read(self, call: Callable[[], Any]) -> Any:
+        settings = self.session.settings
+        delay = settings.retry_interval
+        for attempt in range(settings.retry_times + 1):
+            try:
+                return self.session.wait(call())
+            except (ConnectionClosedError, AuthFailedError) as error:
+                raise UnavailableError(f"the connection to ZooKeeper is closed: {error!r}") from error
+            except _LOST as error:
+                if attempt == settings.retry_times:
+                    raise UnavailableError(f"ZooKeeper ({settings.hosts}) can't be reached: {error!r}") from error
+                self.session.wait_connected(delay)
+                delay = min(2 * delay, settings.retry_ceiling)
+        raise AssertionError
+
+    def _write(self, call: Callable[[], Any]) -> Any:
+        if not self.session.wait_connected(self.session.settings.retry_interval):
+            raise UnavailableError(f"ZooKeeper ({self.session.settings.hosts}) can't be reached; nothing was written")
+        try:
+            return self.session.wait(call())
+        except _AWAY as error:
+            raise UnavailableError(
+                f"the connection to ZooKeeper broke; what was written may or may not have arrived: {error!r}"
+            ) from error
+
+
+def _first_failure(results: list[Any]) -> tuple[int, Exception] | None:
+    """Returns which operation of a transaction failed, and how; the others' results only say that one did."""
+    for index, result in enumerate(results):
+        if isinstance(result, Exception) and not isinstance(result, (RolledBackError, RuntimeInconsistency)):
+            return index, result
+    return None
+
+
+def _version_after(change: Change, result: Any) -> int:
+    if isinstance(change, Put):
+        return int(result.version)
+    if isinstance(change, Check):
+        return change.version
+    return 0 if isinstance(change, Create) else -1
+
+
+def _described(changes: tuple[Change, ...]) -> str:
+    return ", ".join(f"{type(change).__name__} {'/'.join(change.parts)}" for change in changes)
+
+
+def _checked(data: bytes, path: str) -> bytes:
+    if len(data) > MAX_REQUEST_BYTES:
+        raise RecordError(f"{path}: {len(data):,} bytes; a request takes {MAX_REQUEST_BYTES:,}")
+    return data

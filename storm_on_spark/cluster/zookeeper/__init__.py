@@ -1,0 +1,9 @@
+"""ZooKeeper: what to connect to, a session that tells what becomes of it, real servers for development and tests."""
+
+from __future__ import annotations
+
+from storm_on_spark.cluster.zookeeper.server import ZooKeeperEnsemble, ZooKeeperServer
+from storm_on_spark.cluster.zookeeper.session import SessionState, ZooKeeperSession
+from storm_on_spark.cluster.zookeeper.settings import ZooKeeperSettings
+
+__all__ = ["SessionState", "ZooKeeperEnsemble", "ZooKeeperServer", "ZooKeeperSession", "ZooKeeperSettings"]

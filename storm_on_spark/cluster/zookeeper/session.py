@@ -1,0 +1,214 @@
+"""A connection to ZooKeeper that tells what becomes of it.
+
+kazoo calls its listeners on the thread that keeps the connection alive: whoever blocks there loses the session. So
+states are handed to a thread of ours, which calls the listeners one after the other.
+
+What kazoo does, and what follows from it:
+
+- While it has no connection (SUSPENDED) it queues requests for as long as that lasts: nobody may wait without a limit.
+- It forgets all watches as soon as the connection breaks, not only with the session. Whoever watches looks again
+  after every CONNECTED.
+- It finds out that its session has expired only when a server tells it so: a client that is cut off stays SUSPENDED.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import queue
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Final, Literal, cast
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException, NodeExistsError
+from kazoo.handlers.threading import KazooTimeoutError, SequentialThreadingHandler
+from kazoo.protocol.states import KazooState
+from kazoo.retry import KazooRetry
+from kazoo.security import ACL, make_digest_acl
+
+from storm_on_spark.cluster.errors import UnavailableError
+from storm_on_spark.cluster.paths import COUNTER, FOLDERS, LEADER_INFO, Paths
+from storm_on_spark.cluster.zookeeper.settings import ZooKeeperSettings
+
+logger = logging.getLogger(__name__)
+
+SessionState = Literal["CONNECTED", "SUSPENDED", "LOST"]
+Listener = Callable[[SessionState], None]
+
+_RECONNECT_SECS: Final = 0.1
+_RECONNECT_MAX_SECS: Final = 1.0
+"""Most between two attempts: a server that is back is found at once, and a thousand clients don't storm it."""
+
+
+class ZooKeeperSession:
+    """A client of ZooKeeper with the paths of one cluster.
+
+    Args:
+        settings: which ZooKeeper.
+
+    Example:
+        >>> with ZooKeeperSession(ZooKeeperSettings.from_conf(conf)) as session:       # doctest: +SKIP
+        ...     session.state, session.client.get_children(session.paths.of("nimbuses"))
+        ('CONNECTED', ['localhost:6627'])
+    """
+
+    def __init__(self, settings: ZooKeeperSettings) -> None:
+        self.settings = settings
+        self.paths = Paths(settings.root)
+        self.acl: list[ACL] | None = _acl(settings)
+        self.client = _client(settings, self.acl)
+        self._listeners: list[Listener] = []
+        self._lock = threading.Lock()
+        self._states: queue.SimpleQueue[SessionState | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._connected = threading.Event()
+        self.client.add_listener(self._on_state)
+
+    @property
+    def state(self) -> SessionState:
+        """What is known of the connection at this moment, ahead of what listeners have been told."""
+        return cast(SessionState, str(self.client.state))
+
+    @property
+    def session_id(self) -> int | None:
+        """The session's number; None while there is no connection."""
+        client_id = self.client.client_id
+        return None if client_id is None else cast(int, client_id[0])
+
+    def start(self) -> None:
+        """Connects.
+
+        Raises:
+            UnavailableError: no server answered within the connection timeout.
+        """
+        self._thread = threading.Thread(target=self._dispatch, name="zookeeper-listeners", daemon=True)
+        self._thread.start()
+        try:
+            self.client.start(timeout=self.settings.connection_timeout)
+        except KazooTimeoutError:
+            self.close()
+            raise UnavailableError(
+                f"no ZooKeeper server of {self.settings.hosts} let us in within {self.settings.connection_timeout:g} s"
+            ) from None
+
+    def close(self) -> None:
+        """Ends the session, and with it everything ephemeral. Listeners hear of it before this returns."""
+        with contextlib.suppress(Exception):
+            # A server that hangs is waited for in vain, which kazoo reports after its timeout.
+            self.client.stop()
+        with contextlib.suppress(Exception):
+            self.client.close()
+        if self._thread is not None:
+            self._states.put(None)
+            if threading.current_thread() is not self._thread:
+                self._thread.join()
+            self._thread = None
+
+    def __enter__(self) -> ZooKeeperSession:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def add_listener(self, listener: Listener) -> Callable[[], None]:
+        """Has `listener` called with every new state, on a thread that it may block for a moment.
+
+        Returns:
+            What removes it again.
+        """
+        with self._lock:
+            self._listeners.append(listener)
+
+        def remove() -> None:
+            with self._lock, contextlib.suppress(ValueError):
+                self._listeners.remove(listener)
+
+        return remove
+
+    def ensure_folders(self) -> None:
+        """Makes the nodes that are always there.
+
+        Raises:
+            UnavailableError: ZooKeeper can't be reached.
+        """
+        wanted = [self.paths.of(name) for name in FOLDERS]
+        values = {self.paths.of(LEADER_INFO): b"", self.paths.of(COUNTER): b"0"}
+        try:
+            self.wait(self.client.ensure_path_async(self.settings.root))
+            results = [
+                self.client.create_async(path, values.get(path, b""), acl=self.acl) for path in [*wanted, *values]
+            ]
+            for result in results:
+                with contextlib.suppress(NodeExistsError):
+                    self.wait(result)
+        except KazooException as error:
+            raise UnavailableError(f"the nodes below {self.settings.root} can't be made: {error!r}") from error
+
+    def wait_connected(self, timeout: float) -> bool:
+        """Waits for a connection.
+
+        Returns:
+            Whether there is one.
+        """
+        return self._connected.wait(timeout)
+
+    def wait(self, result: Any, timeout: float | None = None) -> Any:
+        """Returns what an asynchronous call of kazoo comes to.
+
+        Args:
+            result: of the call.
+            timeout: in seconds; the connection timeout if it is None.
+
+        Raises:
+            UnavailableError: nothing came in time. What was asked for may still happen.
+        """
+        seconds = self.settings.connection_timeout if timeout is None else timeout
+        try:
+            return result.get(timeout=seconds)
+        except KazooTimeoutError:
+            raise UnavailableError(
+                f"ZooKeeper ({self.settings.hosts}) has not answered within {seconds:g} s; "
+                f"the connection is {self.state}"
+            ) from None
+
+    def _on_state(self, state: str) -> None:
+        # On kazoo's own thread: nothing here may block.
+        if state == KazooState.CONNECTED:
+            self._connected.set()
+        else:
+            self._connected.clear()
+        self._states.put(cast(SessionState, str(state)))
+
+    def _dispatch(self) -> None:
+        while (state := self._states.get()) is not None:
+            logger.info("ZooKeeper session is %s", state)
+            with self._lock:
+                listeners = list(self._listeners)
+            for listener in listeners:
+                try:
+                    listener(state)
+                except Exception:
+                    logger.exception("A listener of the ZooKeeper session failed at %s", state)
+
+
+def _client(settings: ZooKeeperSettings, acl: list[ACL] | None) -> KazooClient:
+    return KazooClient(
+        hosts=settings.hosts,
+        timeout=settings.session_timeout,
+        default_acl=acl,
+        auth_data=None if settings.auth_scheme is None else [(settings.auth_scheme, settings.auth_payload)],
+        connection_retry=KazooRetry(max_tries=-1, delay=_RECONNECT_SECS, max_delay=_RECONNECT_MAX_SECS),
+        handler=SequentialThreadingHandler(),
+    )
+
+
+def _acl(settings: ZooKeeperSettings) -> list[ACL] | None:
+    if settings.auth_scheme is None or settings.auth_payload is None:
+        return None
+    user, _, password = settings.auth_payload.partition(":")
+    return [make_digest_acl(user, password, all=True)]

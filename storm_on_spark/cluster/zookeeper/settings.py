@@ -1,0 +1,106 @@
+"""Which ZooKeeper, and how to talk to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from storm_on_spark.api.config.config import Config, default_of, validate_conf
+from storm_on_spark.api.errors import ConfigError
+
+_PLAIN_SCHEMES = ("digest",)
+
+
+@dataclass(frozen=True)
+class ZooKeeperSettings:
+    """Where ZooKeeper is, and how long things may take; times are in seconds.
+
+    Example:
+        >>> settings = ZooKeeperSettings.from_conf({"storm.zookeeper.servers": ["zk1", "zk2:2182"]})
+        >>> settings.hosts, settings.root, settings.session_timeout
+        ('zk1:2181,zk2:2182', '/storm', 20.0)
+    """
+
+    hosts: str
+    """`host:port,host:port`, as ZooKeeper's clients write it."""
+    root: str = "/storm"
+    session_timeout: float = 20.0
+    """After this long without a word from its client, ZooKeeper expires a session."""
+    connection_timeout: float = 15.0
+    """How long the first connection may take, and how long an operation waits for one."""
+    retry_times: int = 5
+    """Attempts after a read that failed because of the connection."""
+    retry_interval: float = 1.0
+    """Before the first of them."""
+    retry_ceiling: float = 30.0
+    """Most between two of them."""
+    auth_scheme: str | None = None
+    auth_payload: str | None = field(default=None, repr=False)
+    """What the scheme sends; a secret."""
+
+    @classmethod
+    def from_conf(cls, conf: Mapping[str, Any]) -> ZooKeeperSettings:
+        """Returns the settings in a configuration; what isn't set there has Storm's default.
+
+        Raises:
+            ConfigError: a value is no such value, or the authentication can't be used.
+        """
+
+        def read(key: str) -> Any:
+            value = conf.get(key)
+            return default_of(key) if value is None else value
+
+        validate_conf({key: value for key, value in conf.items() if str(key).startswith("storm.zookeeper.")})
+        root = _root(read(Config.STORM_ZOOKEEPER_ROOT))
+        scheme, payload = _auth(
+            read(Config.STORM_ZOOKEEPER_AUTH_SCHEME),
+            read(Config.STORM_ZOOKEEPER_AUTH_PAYLOAD),
+        )
+        return cls(
+            hosts=_hosts(read(Config.STORM_ZOOKEEPER_SERVERS), read(Config.STORM_ZOOKEEPER_PORT)),
+            root=root,
+            session_timeout=read(Config.STORM_ZOOKEEPER_SESSION_TIMEOUT) / 1000,
+            connection_timeout=read(Config.STORM_ZOOKEEPER_CONNECTION_TIMEOUT) / 1000,
+            retry_times=read(Config.STORM_ZOOKEEPER_RETRY_TIMES),
+            retry_interval=read(Config.STORM_ZOOKEEPER_RETRY_INTERVAL) / 1000,
+            retry_ceiling=read(Config.STORM_ZOOKEEPER_RETRY_INTERVAL_CEILING) / 1000,
+            auth_scheme=scheme,
+            auth_payload=payload,
+        )
+
+
+def _hosts(servers: list[str], port: int) -> str:
+    if not servers:
+        raise ConfigError(f"{Config.STORM_ZOOKEEPER_SERVERS} names no server", key=Config.STORM_ZOOKEEPER_SERVERS)
+    return ",".join(server if _has_port(server) else f"{server}:{port}" for server in servers)
+
+
+def _has_port(server: str) -> bool:
+    """Whether `server` is `host:port`; a bare IPv6 address has colons, too, but no closing bracket before its last."""
+    host, colon, port = server.rpartition(":")
+    return bool(colon) and port.isdecimal() and (":" not in host or host.endswith("]"))
+
+
+def _root(root: str) -> str:
+    parts = root.split("/")
+    if not root.startswith("/") or len(parts) < 2 or any(part in ("", ".", "..") for part in parts[1:]):
+        raise ConfigError(
+            f"{Config.STORM_ZOOKEEPER_ROOT} must be an absolute path of a node such as /storm, not {root!r}",
+            key=Config.STORM_ZOOKEEPER_ROOT,
+        )
+    return root
+
+
+def _auth(scheme: str | None, payload: str | None) -> tuple[str | None, str | None]:
+    if scheme is None and payload is None:
+        return None, None
+    key = Config.STORM_ZOOKEEPER_AUTH_SCHEME
+    if scheme is None or payload is None:
+        raise ConfigError(f"{key} and {Config.STORM_ZOOKEEPER_AUTH_PAYLOAD} must be set together", key=key)
+    if scheme not in _PLAIN_SCHEMES:
+        raise ConfigError(f"{key} must be one of {', '.join(_PLAIN_SCHEMES)}, not {scheme!r}", key=key)
+    user, colon, password = payload.partition(":")
+    if not user or not colon or not password:
+        raise ConfigError(f"{Config.STORM_ZOOKEEPER_AUTH_PAYLOAD} must be user:password", key=key)
+    return scheme, payload
