@@ -24,12 +24,15 @@ _GRACE_SECS = 10.0
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Runs the quick tiers first and marks everything under tests/integration with `spark`."""
+    """Runs the quick tiers first and marks everything under tests/integration with `spark`.
+
+    The cluster's tests there mark themselves: most start processes, but no session.
+    """
     root = Path(__file__).parent
 
     def tier(item: pytest.Item) -> int:
         folder = item.path.relative_to(root).parts[0] if item.path.is_relative_to(root) else "unit"
-        if folder == "integration":
+        if folder == "integration" and not item.path.is_relative_to(root / "integration" / "cluster"):
             item.add_marker(pytest.mark.spark)
         return _TIERS.index(folder) if folder in _TIERS else 0
 

@@ -21,6 +21,7 @@ from storm_on_spark.api.config.types import (
     ConfigKey,
     accepted,
     choice,
+    honoured,
     integer,
     mapping,
     number,
@@ -39,40 +40,36 @@ _RPC = "there is no such service"
 
 CLUSTER_KEYS: Final[tuple[ConfigKey, ...]] = (
     # ZooKeeper.
-    planned(N.STORM_ZOOKEEPER_SERVERS, TEXTS, ["localhost"], "Hosts of the ZooKeeper ensemble.", _ZOOKEEPER),
-    planned(N.STORM_ZOOKEEPER_PORT, PORT, 2181, "Port of the ZooKeeper servers.", _ZOOKEEPER),
-    planned(N.STORM_ZOOKEEPER_ROOT, TEXT, "/storm", "Node below which everything is kept.", _ZOOKEEPER),
-    planned(
+    honoured(N.STORM_ZOOKEEPER_SERVERS, TEXTS, ["localhost"], "Hosts of the ZooKeeper ensemble."),
+    honoured(N.STORM_ZOOKEEPER_PORT, PORT, 2181, "Port of the ZooKeeper servers."),
+    honoured(N.STORM_ZOOKEEPER_ROOT, TEXT, "/storm", "Node below which everything is kept."),
+    honoured(
         N.STORM_ZOOKEEPER_SESSION_TIMEOUT,
         integer(1),
         20000,
         "Milliseconds until a session expires.",
-        _ZOOKEEPER,
     ),
-    planned(
+    honoured(
         N.STORM_ZOOKEEPER_CONNECTION_TIMEOUT,
         integer(1),
         15000,
         "Milliseconds that connecting may take.",
-        _ZOOKEEPER,
     ),
-    planned(N.STORM_ZOOKEEPER_RETRY_TIMES, integer(0), 5, "Attempts after a failed operation.", _ZOOKEEPER),
-    planned(
+    honoured(N.STORM_ZOOKEEPER_RETRY_TIMES, integer(0), 5, "Attempts after a failed operation."),
+    honoured(
         N.STORM_ZOOKEEPER_RETRY_INTERVAL,
         integer(0),
         1000,
         "Milliseconds before the first of them.",
-        _ZOOKEEPER,
     ),
-    planned(
+    honoured(
         N.STORM_ZOOKEEPER_RETRY_INTERVAL_CEILING,
         integer(0),
         30000,
         "Most milliseconds between two of them.",
-        _ZOOKEEPER,
     ),
-    planned(N.STORM_ZOOKEEPER_AUTH_SCHEME, TEXT, None, "Authentication scheme, such as `digest`.", _ZOOKEEPER),
-    planned(N.STORM_ZOOKEEPER_AUTH_PAYLOAD, TEXT, None, "What that scheme sends.", _ZOOKEEPER),
+    honoured(N.STORM_ZOOKEEPER_AUTH_SCHEME, TEXT, None, "Authentication scheme, such as `digest`."),
+    honoured(N.STORM_ZOOKEEPER_AUTH_PAYLOAD, TEXT, None, "What that scheme sends."),
     planned(N.STORM_ZOOKEEPER_AUTH_USER, TEXT, None, "User name for ZooKeeper.", _ZOOKEEPER),
     planned(N.STORM_ZOOKEEPER_AUTH_PASSWORD, TEXT, None, "Password for ZooKeeper.", _ZOOKEEPER),
     planned(

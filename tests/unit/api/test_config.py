@@ -163,7 +163,9 @@ SET_BY_THE_SYSTEM = {"topology.name", "storm.id"}
 def test_the_level_of_a_key_is_what_the_code_does() -> None:
     package = Path(storm_on_spark.__file__).parent
     code = "".join(
-        path.read_text("utf-8") for part in ("plan", "runtime", "spark") for path in package.glob(f"{part}/**/*.py")
+        path.read_text("utf-8")
+        for part in ("plan", "runtime", "spark", "cluster")
+        for path in package.glob(f"{part}/**/*.py")
     )
     constants = {value: name for name, value in vars(ConfigNames).items() if not name.startswith("_")}
     read = {name for name in KEYS if f'"{name}"' in code or re.search(rf"\bConfig\.{constants[name]}\b", code)}
