@@ -73,8 +73,8 @@ class CodeDistributor(ABC):
     name: ClassVar[str]
     """What `CodeManifest.distributor` says."""
 
-    @abstractmethod
-    def __init__(self, peers: Peers) -> None: ...
+    def __init__(self, peers: Peers) -> None:
+        self.peers = peers
 
     @abstractmethod
     def prepare(self, conf: Mapping[str, Any]) -> None:
