@@ -108,14 +108,20 @@ def _needs_slot(
 ) -> bool:
     if assignment is None or assignment.launch < base.launch:
         return True
-    return assignment.supervisor_id not in supervisors and base.topology_id not in owned
+    return not _has_slot(assignment, supervisors) and base.topology_id not in owned
 
 
 def _holds_slot(
     base: StormBase, assignments: Mapping[str, Assignment], supervisors: Mapping[str, SupervisorInfo]
 ) -> bool:
     assignment = assignments.get(base.topology_id)
-    return assignment is not None and assignment.supervisor_id in supervisors
+    return assignment is not None and _has_slot(assignment, supervisors)
+
+
+def _has_slot(assignment: Assignment, supervisors: Mapping[str, SupervisorInfo]) -> bool:
+    """Whether the supervisor is alive, and still has that slot after a change of its configuration."""
+    supervisor = supervisors.get(assignment.supervisor_id)
+    return supervisor is not None and assignment.port in supervisor.slots
 
 
 def _why_not(supervisors: Mapping[str, SupervisorInfo]) -> str:

@@ -1,0 +1,65 @@
+"""What a Nimbus knows of a topology without importing it: the compiled plan that was submitted with its code."""
+
+from __future__ import annotations
+
+import msgspec
+
+from storm_on_spark.cluster.errors import RecordError
+
+MAX_BYTES = 16 << 20
+
+
+class PlannedPart(msgspec.Struct, frozen=True):
+    """A component."""
+
+    kind: str
+    """The value of its `ComponentKind`."""
+    tasks: tuple[int, ...]
+    executors: int
+
+
+class PlannedEdge(msgspec.Struct, frozen=True):
+    """A subscription."""
+
+    source: str
+    stream: str
+    target: str
+    grouping: str
+
+
+class PlanSummary(msgspec.Struct, frozen=True):
+    """The parts of `explain --json` that are of use here; what else is in there is left alone.
+
+    Example:
+        >>> plan = PlanSummary.of(b'{"components": {"a": {"kind": "spout", "tasks": [1, 2], "executors": 2}},'
+        ...                       b' "edges": [], "acker_tasks": [3], "stages": []}', "plan.json")
+        >>> plan.total_tasks, plan.tasks()
+        (3, {'a': 2})
+    """
+
+    components: dict[str, PlannedPart]
+    edges: tuple[PlannedEdge, ...]
+    acker_tasks: tuple[int, ...]
+
+    @classmethod
+    def of(cls, data: bytes, where: str) -> PlanSummary:
+        """Returns what a `plan.json` says.
+
+        Raises:
+            RecordError: it is none.
+        """
+        if len(data) > MAX_BYTES:
+            raise RecordError(f"{where}: {len(data):,} bytes; a plan has at most {MAX_BYTES:,}")
+        try:
+            return msgspec.json.decode(data, type=cls)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise RecordError(f"{where}: no plan of a topology: {error}") from error
+
+    def tasks(self) -> dict[str, int]:
+        """Returns component -> number of tasks."""
+        return {name: len(part.tasks) for name, part in self.components.items()}
+
+    @property
+    def total_tasks(self) -> int:
+        """All tasks, ackers included."""
+        return sum(self.tasks().values()) + len(self.acker_tasks)

@@ -1,0 +1,140 @@
+"""What the pages are drawn from: a snapshot of the cluster, with what is read out of it again and again."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from storm_on_spark.cluster.nimbus.plan_summary import PlanSummary
+from storm_on_spark.cluster.nimbus.scheduler import schedule
+from storm_on_spark.cluster.records import StormBase, WorkerBeat
+from storm_on_spark.cluster.state.snapshot import ClusterSnapshot
+
+
+class ErrorCounts(msgspec.Struct, frozen=True):
+    """An error in a beat."""
+
+    component: str
+    task: int
+    message: str
+    time: float
+
+
+class ComponentCounts(msgspec.Struct, frozen=True):
+    """A component in a beat."""
+
+    kind: str
+    tasks: int
+    executed: int = 0
+    emitted: int = 0
+    acked: int = 0
+    failed: int = 0
+    execute_latency_ms: float | None = None
+    errors: tuple[ErrorCounts, ...] = ()
+
+
+class DriverInfo(msgspec.Struct, frozen=True):
+    """What a driver said of its topology in its last beat: a `TopologyInfo` in terms of JSON."""
+
+    status: str
+    uptime_secs: float
+    emitted: int = 0
+    acked: int = 0
+    failed: int = 0
+    pending: int = 0
+    complete_latency_ms: dict[str, float] | None = None
+    components: dict[str, ComponentCounts] = {}
+    error: str | None = None
+
+
+def driver_info(beat: WorkerBeat | None) -> DriverInfo | None:
+    """Returns what a beat says; None without one, or for one that makes no sense."""
+    if beat is None:
+        return None
+    try:
+        return msgspec.convert(beat.info, DriverInfo)
+    except msgspec.ValidationError:
+        return None
+
+
+def finished(snapshot: ClusterSnapshot) -> set[str]:
+    """Returns the ids of the topologies that came to their end by themselves, in their present launch."""
+    return {
+        topology_id
+        for topology_id, beat in snapshot.workerbeats.items()
+        if beat.info.get("status") == "COMPLETED"
+        and topology_id in snapshot.storms
+        and beat.launch == snapshot.storms[topology_id].launch
+    }
+
+
+@dataclass(frozen=True)
+class Picture:
+    """The cluster as a Nimbus sees it at one moment."""
+
+    snapshot: ClusterSnapshot
+    now: float
+    """Seconds since the epoch."""
+    plans: Callable[[str], PlanSummary | None] = field(repr=False)
+    """Topology id -> its plan, where this Nimbus has the code."""
+    user: str
+    version: str
+    stale_since: float | None = None
+
+    @property
+    def freshness(self) -> dict[str, Any]:
+        """The fields of every page that say how old it is."""
+        return {"stale": self.stale_since is not None, "stale_since": self.stale_since}
+
+    @functools.cached_property
+    def waiting(self) -> Mapping[str, str]:
+        """Topology id -> why it has no slot."""
+        snapshot = self.snapshot
+        return schedule(
+            snapshot.storms,
+            snapshot.assignments,
+            snapshot.supervisors,
+            snapshot.owners,
+            finished(snapshot),
+            epoch=0,
+            now=self.now,
+        ).waiting
+
+    @functools.cached_property
+    def slots_used(self) -> Mapping[str, int]:
+        """Supervisor id -> how many of its slots have a topology."""
+        used: dict[str, set[int]] = {}
+        for assignment in self.snapshot.assignments.values():
+            used.setdefault(assignment.supervisor_id, set()).add(assignment.port)
+        return {supervisor: len(ports) for supervisor, ports in used.items()}
+
+    def info(self, topology_id: str) -> DriverInfo | None:
+        """Returns what a topology's driver said last, if it is of the present launch."""
+        beat = self.snapshot.workerbeats.get(topology_id)
+        base = self.snapshot.storms.get(topology_id)
+        return driver_info(beat) if beat is not None and base is not None and beat.launch == base.launch else None
+
+    def components(self, base: StormBase) -> dict[str, tuple[str, int, int]]:
+        """Returns component -> (kind, tasks, executors), from the plan, else from what the driver said."""
+        plan = self.plans(base.topology_id)
+        if plan is not None:
+            found = {name: (part.kind, len(part.tasks), part.executors) for name, part in plan.components.items()}
+        else:
+            info = self.info(base.topology_id)
+            counted = {} if info is None else info.components
+            found = {name: (part.kind, part.tasks, part.tasks) for name, part in counted.items()}
+        return {
+            name: (kind, tasks, min(base.executors.get(name, executors), tasks))
+            for name, (kind, tasks, executors) in found.items()
+        }
+
+    def totals(self, base: StormBase) -> tuple[int, int]:
+        """Returns how many tasks and executors a topology has, ackers included."""
+        plan = self.plans(base.topology_id)
+        ackers = 0 if plan is None else len(plan.acker_tasks)
+        parts = self.components(base).values()
+        return ackers + sum(tasks for _, tasks, _ in parts), ackers + sum(executors for _, _, executors in parts)

@@ -1,0 +1,342 @@
+"""Storm UI's pages of a topology and of a component.
+
+A driver counts a component's tasks together and since its own start, so there is one window, `:all-time`, and one entry
+of executor statistics per component.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from storm_on_spark.api.config import effective_conf
+from storm_on_spark.cluster.nimbus.secrets import hidden
+from storm_on_spark.cluster.records import ErrorRecord, StormBase
+from storm_on_spark.cluster.rest.picture import ComponentCounts, DriverInfo, Picture
+from storm_on_spark.cluster.rest.schemas import (
+    BoltLine,
+    BoltWindow,
+    ComponentError,
+    ComponentPage,
+    ExecutorStats,
+    InputStats,
+    OutputStats,
+    SpoutLine,
+    SpoutWindow,
+    TopologyErrors,
+    TopologyPage,
+)
+from storm_on_spark.cluster.rest.storm_ui import topology_fields, worker
+
+Errors = Mapping[str, Sequence[ErrorRecord]]
+"""Component -> its last errors, oldest first."""
+
+_SPOUT = "spout"
+
+
+def beat_errors(picture: Picture, topology_id: str) -> dict[str, list[ErrorRecord]]:
+    """Returns the errors in a driver's last beat: for when those in ZooKeeper can't be read."""
+    info = picture.info(topology_id)
+    beat = picture.snapshot.workerbeats.get(topology_id)
+    if info is None or beat is None:
+        return {}
+    return {
+        name: [
+            ErrorRecord(
+                component=name, task=error.task, message=error.message, time=error.time, host=beat.host, port=beat.port
+            )
+            for error in part.errors
+        ]
+        for name, part in info.components.items()
+        if part.errors
+    }
+
+
+def topology_page(picture: Picture, base: StormBase, errors: Errors) -> TopologyPage:
+    """Returns `topology/:id`."""
+    info = picture.info(base.topology_id)
+    timeout = effective_conf(base.conf)["topology.message.timeout.secs"]
+    assignment = picture.snapshot.assignments.get(base.topology_id)
+    spouts: list[SpoutLine] = []
+    bolts: list[BoltLine] = []
+    for name, (kind, tasks, executors) in sorted(picture.components(base).items()):
+        counts = _counts(info, name, kind, tasks)
+        error = _last_error(picture, errors.get(name, ()))
+        if kind == _SPOUT:
+            spouts.append(_spout_line(picture, base, name, tasks, executors, counts, info, error))
+        else:
+            bolts.append(_bolt_line(picture, base, name, tasks, executors, counts, info, error))
+    return TopologyPage(
+        **topology_fields(picture, base),
+        msg_timeout=int(timeout),
+        debug=base.conf.get("topology.debug") is True,
+        configuration=hidden(base.conf),
+        topology_stats=(_totals(info),),
+        spouts=tuple(spouts),
+        bolts=tuple(bolts),
+        workers=() if assignment is None else (worker(picture, base, assignment),),
+        pending=0 if info is None else info.pending,
+        complete_latency_ms=None if info is None else info.complete_latency_ms,
+        failure=None if info is None else info.error,
+        **picture.freshness,
+    )
+
+
+def component_page(picture: Picture, base: StormBase, name: str, errors: Errors) -> ComponentPage | None:
+    """Returns `topology/:id/component/:component`; None if the topology has no such component."""
+    found = picture.components(base).get(name)
+    if found is None:
+        return None
+    kind, tasks, executors = found
+    info = picture.info(base.topology_id)
+    counts = _counts(info, name, kind, tasks)
+    sent = _transferred(picture, base, name, counts)
+    is_spout = kind == _SPOUT
+    return ComponentPage(
+        user=base.owner,
+        id=name,
+        encoded_id=quote(name, safe=""),
+        name=base.name,
+        executors=executors,
+        tasks=tasks,
+        topology_id=base.topology_id,
+        encoded_topology_id=quote(base.topology_id, safe=""),
+        topology_status=base.status,
+        component_type="spout" if is_spout else "bolt",
+        debug=base.conf.get("topology.debug") is True,
+        component_errors=_errors(picture, errors.get(name, ())),
+        spout_summary=(_spout_window(counts, sent, info),) if is_spout else None,
+        bolt_stats=None if is_spout else (_bolt_window(counts, sent),),
+        input_stats=() if is_spout else _inputs(picture, base, name, counts),
+        output_stats=_outputs(picture, base, name, counts, sent, info if is_spout else None),
+        executor_stats=_executors(picture, base, name, counts, sent, info),
+        **picture.freshness,
+    )
+
+
+def topology_errors(picture: Picture, base: StormBase, errors: Errors) -> TopologyErrors:
+    """Returns `topology/:id/errors`."""
+    return TopologyErrors(
+        topology_id=base.topology_id,
+        errors={name: _errors(picture, records) for name, records in sorted(errors.items()) if records},
+        **picture.freshness,
+    )
+
+
+def _counts(info: DriverInfo | None, name: str, kind: str, tasks: int) -> ComponentCounts:
+    counted = None if info is None else info.components.get(name)
+    return ComponentCounts(kind, tasks) if counted is None else counted
+
+
+def _latency(milliseconds: float | None) -> str:
+    return f"{milliseconds or 0.0:.3f}"
+
+
+def _complete(info: DriverInfo | None) -> str:
+    return _latency((info.complete_latency_ms or {}).get("p50") if info is not None else None)
+
+
+def _transferred(picture: Picture, base: StormBase, name: str, counts: ComponentCounts) -> int:
+    """Returns what was sent on: everything, if anybody listens."""
+    plan = picture.plans(base.topology_id)
+    heard = plan is None or any(edge.source == name for edge in plan.edges)
+    return counts.emitted if heard else 0
+
+
+def _totals(info: DriverInfo | None) -> SpoutWindow:
+    if info is None:
+        return SpoutWindow(emitted=0, transferred=0, complete_latency=_latency(None), acked=0, failed=0)
+    # Storm counts what all components emitted here, and acks and fails of spout tuples.
+    emitted = sum(part.emitted for part in info.components.values()) if info.components else info.emitted
+    return SpoutWindow(
+        emitted=emitted,
+        transferred=emitted,
+        complete_latency=_complete(info),
+        acked=info.acked,
+        failed=info.failed,
+    )
+
+
+def _spout_window(counts: ComponentCounts, sent: int, info: DriverInfo | None) -> SpoutWindow:
+    return SpoutWindow(
+        emitted=counts.emitted,
+        transferred=sent,
+        complete_latency=_complete(info),
+        acked=counts.acked,
+        failed=counts.failed,
+    )
+
+
+def _bolt_window(counts: ComponentCounts, sent: int) -> BoltWindow:
+    latency = _latency(counts.execute_latency_ms)
+    return BoltWindow(
+        emitted=counts.emitted,
+        transferred=sent,
+        execute_latency=latency,
+        executed=counts.executed,
+        process_latency=latency,
+        acked=counts.acked,
+        failed=counts.failed,
+    )
+
+
+def _capacity(counts: ComponentCounts, executors: int, info: DriverInfo | None) -> str:
+    """Storm's: the share of the time that an executor spent executing."""
+    if info is None or info.uptime_secs <= 0 or counts.execute_latency_ms is None:
+        return _latency(None)
+    return f"{counts.executed * counts.execute_latency_ms / (1e3 * info.uptime_secs * max(1, executors)):.3f}"
+
+
+def _spout_line(
+    picture: Picture,
+    base: StormBase,
+    name: str,
+    tasks: int,
+    executors: int,
+    counts: ComponentCounts,
+    info: DriverInfo | None,
+    error: dict[str, Any],
+) -> SpoutLine:
+    window = _spout_window(counts, _transferred(picture, base, name, counts), info)
+    return SpoutLine(
+        spout_id=name,
+        encoded_spout_id=quote(name, safe=""),
+        executors=executors,
+        tasks=tasks,
+        emitted=window.emitted,
+        transferred=window.transferred,
+        complete_latency=window.complete_latency,
+        acked=window.acked,
+        failed=window.failed,
+        **error,
+    )
+
+
+def _bolt_line(
+    picture: Picture,
+    base: StormBase,
+    name: str,
+    tasks: int,
+    executors: int,
+    counts: ComponentCounts,
+    info: DriverInfo | None,
+    error: dict[str, Any],
+) -> BoltLine:
+    window = _bolt_window(counts, _transferred(picture, base, name, counts))
+    return BoltLine(
+        bolt_id=name,
+        encoded_bolt_id=quote(name, safe=""),
+        executors=executors,
+        tasks=tasks,
+        emitted=window.emitted,
+        transferred=window.transferred,
+        capacity=_capacity(counts, executors, info),
+        execute_latency=window.execute_latency,
+        executed=window.executed,
+        process_latency=window.process_latency,
+        acked=window.acked,
+        failed=window.failed,
+        **error,
+    )
+
+
+def _last_error(picture: Picture, records: Sequence[ErrorRecord]) -> dict[str, Any]:
+    if not records:
+        return {}
+    last = records[-1]
+    return {
+        "last_error": last.message,
+        "error_host": last.host,
+        "error_port": last.port,
+        "error_time": int(last.time),
+        "error_lapsed_secs": max(0, int(picture.now - last.time)),
+    }
+
+
+def _errors(picture: Picture, records: Iterable[ErrorRecord]) -> tuple[ComponentError, ...]:
+    return tuple(
+        ComponentError(
+            error=record.message,
+            error_time=int(record.time),
+            error_host=record.host,
+            error_port=record.port,
+            error_lapsed_secs=max(0, int(picture.now - record.time)),
+            task=record.task,
+        )
+        for record in records
+    )
+
+
+def _inputs(picture: Picture, base: StormBase, name: str, counts: ComponentCounts) -> tuple[InputStats, ...]:
+    plan = picture.plans(base.topology_id)
+    edges = () if plan is None else tuple(edge for edge in plan.edges if edge.target == name)
+    alone = len(edges) == 1
+    latency = _latency(counts.execute_latency_ms)
+    return tuple(
+        InputStats(
+            component=edge.source,
+            encoded_component_id=quote(edge.source, safe=""),
+            stream=edge.stream,
+            execute_latency=latency if alone else None,
+            process_latency=latency if alone else None,
+            executed=counts.executed if alone else None,
+            acked=counts.acked if alone else None,
+            failed=counts.failed if alone else None,
+        )
+        for edge in edges
+    )
+
+
+def _outputs(
+    picture: Picture, base: StormBase, name: str, counts: ComponentCounts, sent: int, spout: DriverInfo | None
+) -> tuple[OutputStats, ...]:
+    plan = picture.plans(base.topology_id)
+    heard = set() if plan is None else {edge.stream for edge in plan.edges if edge.source == name}
+    streams = sorted(heard) or (["default"] if counts.emitted else [])
+    alone = len(streams) == 1
+    is_spout = counts.kind == _SPOUT
+    return tuple(
+        OutputStats(
+            stream=stream,
+            emitted=counts.emitted if alone else None,
+            transferred=sent if alone else None,
+            complete_latency=_complete(spout) if is_spout else None,
+            acked=counts.acked if alone and is_spout else None,
+            failed=counts.failed if alone and is_spout else None,
+        )
+        for stream in streams
+    )
+
+
+def _executors(
+    picture: Picture, base: StormBase, name: str, counts: ComponentCounts, sent: int, info: DriverInfo | None
+) -> tuple[ExecutorStats, ...]:
+    assignment = picture.snapshot.assignments.get(base.topology_id)
+    if assignment is None:
+        return ()
+    plan = picture.plans(base.topology_id)
+    tasks = () if plan is None or name not in plan.components else plan.components[name].tasks
+    label = f"[{tasks[0]}-{tasks[-1]}]" if tasks else f"[1-{counts.tasks}]"
+    place = worker(picture, base, assignment)
+    is_spout = counts.kind == _SPOUT
+    latency = _latency(counts.execute_latency_ms)
+    return (
+        ExecutorStats(
+            id=label,
+            encoded_id=quote(label, safe=""),
+            host=assignment.host,
+            port=assignment.port,
+            uptime=place.uptime,
+            uptime_seconds=place.uptime_seconds,
+            emitted=counts.emitted,
+            transferred=sent,
+            acked=counts.acked,
+            failed=counts.failed,
+            complete_latency=_complete(info) if is_spout else None,
+            execute_latency=None if is_spout else latency,
+            executed=None if is_spout else counts.executed,
+            process_latency=None if is_spout else latency,
+            capacity=None if is_spout else _capacity(counts, 1, info),
+        ),
+    )

@@ -1,0 +1,290 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from storm_on_spark.api.info import ComponentInfo, ErrorInfo, TopologyInfo
+from storm_on_spark.cluster.errors import RecordError
+from storm_on_spark.cluster.nimbus.plan_summary import PlanSummary
+from storm_on_spark.cluster.records import (
+    Assignment,
+    CodeManifest,
+    ErrorRecord,
+    LeaderInfo,
+    NimbusSummary,
+    StormBase,
+    SupervisorInfo,
+    Transition,
+    WorkerBeat,
+)
+from storm_on_spark.cluster.rest import storm_ui, topology_page
+from storm_on_spark.cluster.rest.picture import Picture
+from storm_on_spark.cluster.state.snapshot import ClusterSnapshot, Code
+
+PLAN = PlanSummary.of((Path(__file__).parents[2] / "plan" / "golden" / "word_count.json").read_bytes(), "word_count")
+ID = "words-1-1000"
+INFO = TopologyInfo(
+    "words",
+    "ACTIVE",
+    100.0,
+    emitted=50,
+    acked=40,
+    failed=2,
+    pending=8,
+    complete_latency_ms={"p50": 80.5, "p95": 120.0, "p99": 200.0},
+    components={
+        "sentences": ComponentInfo("sentences", "spout", 1, emitted=50, acked=40, failed=2),
+        "split": ComponentInfo("split", "basic_bolt", 2, executed=50, emitted=300, acked=50, execute_latency_ms=2.0),
+        "count": ComponentInfo(
+            "count",
+            "basic_bolt",
+            2,
+            executed=300,
+            acked=299,
+            failed=1,
+            execute_latency_ms=0.5,
+            errors=(ErrorInfo("count", 1, "KeyError: 'x'", 1080.0),),
+        ),
+    },
+)
+
+
+def base(**fields) -> StormBase:
+    known = {"topology_id": ID, "name": "words", "owner": "me", "status": "ACTIVE", "submitted_at": 1000.0}
+    return StormBase(**{**known, "launch": 1, "conf": {"topology.debug": True, "my.password": "hush"}, **fields})
+
+
+def nimbus(port: int) -> NimbusSummary:
+    return NimbusSummary(host="localhost", port=port, started_at=735.0, version="0.1")
+
+
+def supervisor(name: str) -> SupervisorInfo:
+    return SupervisorInfo(
+        supervisor_id=name, host="localhost", slots=(6700, 6701), started_at=1095.0, version="0.1", heartbeat_at=1099.0
+    )
+
+
+def beat(info: dict, launch: int = 1) -> WorkerBeat:
+    return WorkerBeat(
+        topology_id=ID,
+        supervisor_id="s1",
+        host="localhost",
+        port=6700,
+        pid=7,
+        launch=launch,
+        time=1100.0,
+        started_at=1010.0,
+        info=info,
+    )
+
+
+def snapshot(**fields) -> ClusterSnapshot:
+    manifest = CodeManifest(
+        topology_id=ID, artifacts=(), uploader="localhost:1", uploaded_at=0.0, distributor="local", metafile=""
+    )
+    known = {
+        "leader": LeaderInfo(address="localhost:1", epoch=5, since=735.0),
+        "nimbuses": {f"localhost:{port}": nimbus(port) for port in (2, 1)},
+        "supervisors": {name: supervisor(name) for name in ("s2", "s1")},
+        "storms": {ID: base()},
+        "assignments": {
+            ID: Assignment(
+                topology_id=ID, supervisor_id="s1", host="localhost", port=6700, launch=1, epoch=5, assigned_at=1000.0
+            )
+        },
+        "code": {ID: Code(manifest, frozenset({"localhost:1"}))},
+        "workerbeats": {ID: beat(INFO.to_dict())},
+    }
+    return ClusterSnapshot(**{**known, **fields})
+
+
+def picture(plan: PlanSummary | None = PLAN, stale_since: float | None = None, **fields) -> Picture:
+    return Picture(snapshot(**fields), 1100.0, lambda _: plan, "root", "0.1", stale_since)
+
+
+def as_json(view: msgspec.Struct) -> dict:
+    return json.loads(msgspec.json.encode(view))
+
+
+# What streamparse 5 reads of Storm UI (streamparse/cli/{stats,worker_uptime,slot_usage}.py), field by field.
+READ_BY_STREAMPARSE = {
+    "cluster": ("stormVersion nimbusUptime supervisors slotsTotal slotsUsed slotsFree executorsTotal tasksTotal"),
+    "topologies": "name id status uptime workersTotal executorsTotal tasksTotal",
+    "supervisors": "id host uptime slotsTotal slotsUsed",
+    "topologyStats": "windowPretty emitted transferred completeLatency acked failed",
+    "spouts": "spoutId emitted transferred completeLatency acked failed",
+    "bolts": (
+        "boltId executors tasks emitted transferred capacity executeLatency executed processLatency acked failed "
+        "lastError"
+    ),
+    "component": "id name executors tasks componentType",
+    "boltStats": "windowPretty emitted transferred executeLatency executed processLatency acked failed",
+    "inputStats": "component stream executeLatency processLatency executed acked failed",
+    "boltOutputStats": "stream emitted transferred",
+    "spoutSummary": "windowPretty emitted transferred completeLatency acked failed",
+    "spoutOutputStats": "stream emitted transferred completeLatency acked failed",
+    "executorStats": "id uptime host port emitted transferred completeLatency acked failed workerLogLink",
+}
+
+
+def has_all(row: dict, what: str) -> bool:
+    return all(row.get(column) is not None for column in READ_BY_STREAMPARSE[what].split())
+
+
+def test_streamparse_finds_every_field_of_the_summaries() -> None:
+    now = picture()
+    assert has_all(as_json(storm_ui.cluster_summary(now)), "cluster")
+    assert all(has_all(row, "topologies") for row in as_json(storm_ui.topology_summary(now))["topologies"])
+    assert all(has_all(row, "supervisors") for row in as_json(storm_ui.supervisor_summary(now))["supervisors"])
+
+
+def test_streamparse_finds_every_field_of_a_topology() -> None:
+    page = as_json(topology_page.topology_page(picture(), base(), {}))
+    assert has_all(page, "topologies")
+    assert "error" not in page, "it takes that for an error of the request"
+    for part in ("topologyStats", "spouts", "bolts"):
+        assert page[part]
+        assert all(has_all(row, part) for row in page[part]), part
+
+
+def test_streamparse_finds_every_field_of_components() -> None:
+    bolt = as_json(topology_page.component_page(picture(), base(), "count", {}))
+    assert has_all(bolt, "component")
+    assert has_all(bolt["boltStats"][-1], "boltStats")
+    assert all(has_all(row, "inputStats") for row in bolt["inputStats"])
+    split = as_json(topology_page.component_page(picture(), base(), "split", {}))
+    assert all(has_all(row, "boltOutputStats") for row in split["outputStats"])
+    spout = as_json(topology_page.component_page(picture(), base(), "sentences", {}))
+    assert (spout["componentType"], bolt["componentType"]) == ("spout", "bolt")
+    assert has_all(spout["spoutSummary"][-1], "spoutSummary")
+    assert all(has_all(row, "spoutOutputStats") for row in spout["outputStats"])
+    assert all(has_all(row, "executorStats") for row in spout["executorStats"])
+    sorted({(row["host"], row["id"], row["uptime"], row["workerLogLink"]) for row in bolt["executorStats"]})
+
+
+def test_cluster_summary() -> None:
+    page = as_json(storm_ui.cluster_summary(picture()))
+    counts = ("topologies", "supervisors", "slotsTotal", "slotsUsed", "slotsFree", "executorsTotal", "tasksTotal")
+    assert [page[name] for name in counts] == [1, 2, 4, 1, 3, 6, 6]
+    assert page["nimbusUptime"] == "6m 5s"
+    assert page["nimbuses"] == [
+        {"host": "localhost", "port": 1, "uptime_secs": 365, "is_leader": True, "version": "0.1"},
+        {"host": "localhost", "port": 2, "uptime_secs": 365, "is_leader": False, "version": "0.1"},
+    ]
+    assert (page["stale"], page["staleSince"]) == (False, None)
+    stale = as_json(storm_ui.cluster_summary(picture(stale_since=1090.0)))
+    assert (stale["stale"], stale["staleSince"]) == (True, 1090.0)
+
+
+def test_nimbus_summary_has_the_leader_first_and_silent_seeds_last() -> None:
+    page = as_json(storm_ui.nimbus_summary(picture(), ["localhost", "localhost:2", "far", "far:9"], 6627))
+    assert [(n["host"], n["port"], n["status"]) for n in page["nimbuses"]] == [
+        ("localhost", 1, "Leader"),
+        ("localhost", 2, "Not a Leader"),
+        ("far", 6627, "Offline"),
+        ("far", 9, "Offline"),
+    ]
+    assert page["nimbuses"][0]["nimbusUpTimeSeconds"] == "365"
+    assert [n["missingCode"] for n in page["nimbuses"]] == [[], [ID], [], []]
+
+
+def test_supervisors_with_their_workers() -> None:
+    page = as_json(storm_ui.supervisor_page(picture(), "s1", "nowhere"))
+    assert [(s["id"], s["slotsUsed"], s["slotsFree"]) for s in page["supervisors"]] == [("s1", 1, 1)]
+    (worker,) = page["workers"]
+    assert (worker["topologyName"], worker["port"], worker["uptimeSeconds"]) == ("words", 6700, 90)
+    assert worker["componentNumTasks"] == {"sentences": 1, "split": 2, "count": 2}
+    both = as_json(storm_ui.supervisor_page(picture(), None, "localhost"))
+    assert [s["id"] for s in both["supervisors"]] == ["s1", "s2"]
+
+
+def test_topology_summary() -> None:
+    (row,) = as_json(storm_ui.topology_summary(picture()))["topologies"]
+    assert row["encodedId"] == ID
+    assert (row["uptime"], row["uptimeSeconds"], row["replicationCount"]) == ("1m 40s", 100, 1)
+    assert (row["workersTotal"], row["schedulerInfo"], row["driverStatus"]) == (1, None, "ACTIVE")
+    homeless = as_json(storm_ui.topology_summary(picture(assignments={}, supervisors={})))["topologies"][0]
+    assert (homeless["workersTotal"], homeless["schedulerInfo"]) == (0, "no supervisor with a slot is alive")
+
+
+def test_topology_page() -> None:
+    last = ErrorRecord(component="count", task=1, message="KeyError: 'x'", time=1080.4, host="h", port=6700)
+    page = as_json(topology_page.topology_page(picture(), base(), {"count": [last]}))
+    assert (page["msgTimeout"], page["debug"], page["pending"]) == (30, True, 8)
+    assert page["configuration"] == {"topology.debug": True, "my.password": "*****"}
+    assert page["topologyStats"] == [
+        {
+            "emitted": 350,
+            "transferred": 350,
+            "completeLatency": "80.500",
+            "acked": 40,
+            "failed": 2,
+            "window": ":all-time",
+            "windowPretty": "All time",
+        }
+    ]
+    count, split = page["bolts"]
+    assert (count["boltId"], count["transferred"], split["transferred"]) == ("count", 0, 300)
+    assert (count["executeLatency"], count["capacity"], split["capacity"]) == ("0.500", "0.001", "0.001")
+    assert (count["lastError"], count["errorTime"], count["errorLapsedSecs"]) == ("KeyError: 'x'", 1080, 19)
+    assert (split["lastError"], split["errorTime"]) == ("", None)
+
+
+def test_executors_of_a_rebalance_count() -> None:
+    page = as_json(topology_page.topology_page(picture(), base(executors={"count": 1, "split": 9}), {}))
+    assert [(b["boltId"], b["executors"], b["tasks"]) for b in page["bolts"]] == [("count", 1, 2), ("split", 2, 2)]
+
+
+def test_errors_come_from_the_last_beat_where_zookeeper_is_away() -> None:
+    found = topology_page.beat_errors(picture(), ID)
+    page = as_json(topology_page.topology_errors(picture(), base(), found))
+    assert page["errors"] == {
+        "count": [
+            {
+                "error": "KeyError: 'x'",
+                "errorTime": 1080,
+                "errorHost": "localhost",
+                "errorPort": 6700,
+                "errorLapsedSecs": 20,
+                "errorWorkerLogLink": "",
+                "task": 1,
+            }
+        ]
+    }
+
+
+def test_without_a_plan_the_drivers_word_counts_and_without_that_nothing_is_known() -> None:
+    page = as_json(topology_page.topology_page(picture(plan=None), base(), {}))
+    assert (page["tasksTotal"], [b["boltId"] for b in page["bolts"]]) == (5, ["count", "split"])
+    for beats in ({}, {ID: beat({"nonsense": 1})}, {ID: beat(INFO.to_dict(), launch=0)}):
+        page = as_json(topology_page.topology_page(picture(plan=None, workerbeats=beats), base(), {}))
+        assert (page["tasksTotal"], page["spouts"], page["bolts"], page["driverStatus"]) == (0, [], [], None)
+        page = as_json(topology_page.topology_page(picture(workerbeats=beats), base(), {}))
+        assert [b["emitted"] for b in page["bolts"]] == [0, 0]
+
+
+def test_a_component_that_is_none() -> None:
+    assert topology_page.component_page(picture(), base(), "nothing", {}) is None
+
+
+def test_a_finished_topology_needs_no_slot() -> None:
+    info = {**INFO.to_dict(), "status": "COMPLETED"}
+    now = picture(workerbeats={ID: beat(info)}, assignments={}, supervisors={})
+    assert now.waiting == {}
+    again = picture(workerbeats={ID: beat(info)}, assignments={}, supervisors={}, storms={ID: base(launch=2)})
+    assert list(again.waiting) == [ID], "a rebalance starts it anew"
+
+
+def test_a_topology_that_is_being_killed() -> None:
+    killed = base(status="KILLED", transition=Transition(kind="kill", due_at=1200.0, previous="ACTIVE"))
+    (row,) = as_json(storm_ui.topology_summary(picture(storms={ID: killed})))["topologies"]
+    assert row["status"] == "KILLED"
+
+
+def test_plans_that_are_none() -> None:
+    for data in (b"{}", b"\xff", b"[]", b'{"components": {"a": {}}, "edges": [], "acker_tasks": []}'):
+        with pytest.raises(RecordError, match=r"^plan.json: no plan of a topology: "):
+            PlanSummary.of(data, "plan.json")
