@@ -7,6 +7,7 @@ import dataclasses
 import json
 import os
 import sys
+import time
 import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -142,6 +143,8 @@ class CompiledTopology:
             clear_notes(store.folder)
             coordinator = Coordinator(spec, store.folder, clock or SystemClock(), active, on_failure)
             stack.callback(coordinator.stop)
+            # Spouts emit from here on.
+            started = time.monotonic()
             coordinator.start(store.planned())
             if early:
                 raise _failed(name, *early[0])
@@ -160,7 +163,7 @@ class CompiledTopology:
             stack.callback(close_state_stores, spark, store.path, query.runId)
             timeout = float(plan.conf["topology.message.timeout.secs"])  # type: ignore[arg-type]
             topology = TopologyQuery(
-                query, name, timeout, coordinator, lambda: read_notes(store.folder), stack.pop_all(), fence
+                query, name, started, timeout, coordinator, lambda: read_notes(store.folder), stack.pop_all(), fence
             )
             running.append(topology)
             for reason, trace in early:

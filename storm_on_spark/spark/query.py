@@ -33,6 +33,7 @@ class TopologyQuery(StreamingQuery):
         self,
         query: StreamingQuery,
         name: str,
+        started: float,
         message_timeout_secs: float,
         coordinator: Coordinator,
         notes: Callable[[], list[str]],
@@ -47,7 +48,7 @@ class TopologyQuery(StreamingQuery):
         self._notes = notes
         self._release = release
         self._fence = fence
-        self._started = time.monotonic()
+        self._started = started
         self._ended: float | None = None
         self._failure: TopologyFailedError | None = None
         self._status: TopologyStatus | None = None

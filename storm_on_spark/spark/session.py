@@ -181,7 +181,7 @@ def _settings(master: str, log: Path, scratch: Path, bare_fs: tuple[Path, ...] |
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.structuredLogging.enabled": "false",
-        "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.task.maxFailures": "4",
         "spark.locality.wait": "0s",
         "spark.python.daemon.module": "storm_on_spark.worker_daemon",
