@@ -104,7 +104,7 @@ CLUSTER_KEYS: Final[tuple[ConfigKey, ...]] = (
         "Whether this is a cluster or one process.",
         _ZOOKEEPER,
     ),
-    planned(N.STORM_LOCAL_DIR, TEXT, "storm-local", "Directory of the daemons' files.", _ZOOKEEPER),
+    honoured(N.STORM_LOCAL_DIR, TEXT, "storm-local", "Directory of the daemons' files."),
     planned(N.STORM_LOCAL_HOSTNAME, TEXT, None, "Name by which this host is known to the others.", _ZOOKEEPER),
     # Nimbus.
     planned(N.NIMBUS_SEEDS, TEXTS, ["localhost"], "Hosts where a client looks for Nimbus.", _NIMBUS),
@@ -138,12 +138,19 @@ CLUSTER_KEYS: Final[tuple[ConfigKey, ...]] = (
         "Seconds without a heartbeat after which a supervisor counts as dead.",
         _NIMBUS,
     ),
-    planned(
+    honoured(
         N.STORM_CODEDISTRIBUTOR_CLASS,
         TEXT,
         "org.apache.storm.codedistributor.LocalFileSystemCodeDistributor",
-        "Name of the class that brings a topology's code to all Nimbus hosts.",
-        _NIMBUS,
+        "What brings a topology's code to all hosts: `local`, `hdfs`, `delta`, the name of one of Storm's classes, or "
+        "`package.module:Class` of your own.",
+    ),
+    honoured(
+        N.STORM_CODEDISTRIBUTOR_LOCATION,
+        TEXT,
+        None,
+        "Where `hdfs` and `delta` keep the code: a folder as `hdfs://host:port/path`, a table as a path or URI. Not a "
+        "key of Storm's.",
     ),
     planned(N.STORM_NIMBUS_RETRY_TIMES, integer(0), 5, "Attempts of a client after a failed request.", _NIMBUS),
     planned(N.STORM_NIMBUS_RETRY_INTERVAL, integer(0), 2000, "Milliseconds before the first of them.", _NIMBUS),

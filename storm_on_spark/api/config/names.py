@@ -57,6 +57,7 @@ class ConfigNames:
     STORM_CLUSTER_MODE: Final = "storm.cluster.mode"
     STORM_CLUSTER_STATE_STORE: Final = "storm.cluster.state.store"
     STORM_CODEDISTRIBUTOR_CLASS: Final = "storm.codedistributor.class"
+    STORM_CODEDISTRIBUTOR_LOCATION: Final = "storm.codedistributor.location"
     STORM_ID: Final = "storm.id"
     STORM_LOCAL_DIR: Final = "storm.local.dir"
     STORM_LOCAL_HOSTNAME: Final = "storm.local.hostname"

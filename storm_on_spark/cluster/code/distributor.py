@@ -137,6 +137,18 @@ class CodeDistributor(ABC):
         """Gives back what the distributor holds: connections, processes."""
 
 
+def location_of(conf: Mapping[str, Any], what: str) -> str:
+    """Returns `storm.codedistributor.location`, which a shared storage needs.
+
+    Raises:
+        CodeError: it isn't set.
+    """
+    location = conf.get(Config.STORM_CODEDISTRIBUTOR_LOCATION)
+    if not location:
+        raise CodeError(f"{Config.STORM_CODEDISTRIBUTOR_LOCATION} must be {what}; it isn't set")
+    return str(location)
+
+
 _CLASSES = {
     "local": "storm_on_spark.cluster.code.local:LocalFileSystemCodeDistributor",
     "hdfs": "storm_on_spark.cluster.code.hdfs:HadoopCodeDistributor",

@@ -139,6 +139,7 @@ def test_defaults_are_storms(name: str) -> None:
 
 
 OWN_DEFAULTS = {
+    "storm.codedistributor.location": None,
     "topology.checkpoint.dir": None,
     "topology.fail.fast": False,
     "topology.task.stall.secs": 60,
