@@ -60,7 +60,8 @@ class Fetch:
         problems: list[str] = []
         wrong: list[str] = []
         with _opened(path) as file:
-            if self._whole(file, info):
+            part = _Part(file, info)
+            if part.right():
                 return
             idle = 0
             while idle < ROUNDS:
@@ -68,22 +69,11 @@ class Fetch:
                     self.sleep(_PAUSE_SECS * idle)
                 holders = [address for address in dict.fromkeys(self.holders(topology_id)) if address not in wrong]
                 self.shuffle(holders)
-                before = _size(file)
+                before = part.size
                 for address in holders:
-                    try:
-                        self._from(address, topology_id, info, file)
-                    except (httpx.HTTPError, httpx.InvalidURL, _RefusedError) as error:
-                        problems.append(f"{address}: {str(error) or type(error).__name__}")
-                        _log.info("%s of %s from %s: %s", info.name, topology_id, address, problems[-1])
-                    if _size(file) < info.size:
-                        continue
-                    if self._whole(file, info):
+                    if self._ask(address, topology_id, part, problems, wrong):
                         return
-                    # Parts may be of several hosts; whoever gave the last is asked no more, and all is fetched again.
-                    file.truncate(0)
-                    wrong.append(address)
-                    _log.warning("%s of %s from %s has a wrong checksum", info.name, topology_id, address)
-                idle = 0 if _size(file) > before else idle + 1
+                idle = 0 if part.size > before else idle + 1
         if wrong:
             raise ChecksumError(
                 f"{info.name} of {topology_id}: what {', '.join(wrong)} gave has not the SHA-256 {info.sha256}"
@@ -91,43 +81,87 @@ class Fetch:
         tried = "; ".join(list(dict.fromkeys(problems))[-5:]) or "no live Nimbus has it"
         raise CodeError(f"{info.name} of {topology_id} can't be fetched: {tried}")
 
-    def _from(self, address: str, topology_id: str, info: ArtifactInfo, file: IO[bytes]) -> None:
-        start = file.seek(0, os.SEEK_END)
-        headers = {"Range": f"bytes={start}-"} if start else {}
-        with self.http.stream("GET", url_of(address, topology_id, info.name), headers=headers) as response:
-            if response.status_code == 206 and start:
-                found = re.fullmatch(r"bytes (\d+)-(\d+)/(\d+)", response.headers.get("Content-Range", ""))
-                if found is None or (int(found[1]), int(found[3])) != (start, info.size):
-                    raise _RefusedError(f"Content-Range {response.headers.get('Content-Range', '')[:80]!r}")
-            elif response.status_code == 200:
-                file.truncate(0)
-                start = file.seek(0)
-            elif response.status_code == 416:
-                file.truncate(0)
-                raise _RefusedError("HTTP 416")
-            else:
-                raise _RefusedError(f"HTTP {response.status_code}")
-            for block in response.iter_raw(_BLOCK):
-                start += len(block)
-                if start > info.size:
-                    file.truncate(0)
-                    raise _RefusedError(f"sent more than the {info.size:,} bytes that {info.name} has")
-                file.write(block)
-                file.flush()
+    def _ask(self, address: str, topology_id: str, part: _Part, problems: list[str], wrong: list[str]) -> bool:
+        """Asks one host for what is missing; returns whether the artifact is complete and right then."""
+        for _ in range(2):
+            try:
+                self._append(address, topology_id, part)
+            except (httpx.HTTPError, httpx.InvalidURL, _RefusedError) as error:
+                problems.append(f"{address}: {str(error) or type(error).__name__}")
+                _log.info("%s of %s from %s", part.info.name, topology_id, problems[-1])
+            if part.size < part.info.size:
+                return False
+            if part.right():
+                return True
+            alone = part.givers == {address}
+            part.restart()
+            if alone:
+                wrong.append(address)
+                _log.warning("%s of %s from %s has a wrong checksum", part.info.name, topology_id, address)
+                return False
+            # What somebody else had given before may be what is wrong: this host is asked for all of it.
+        return False
 
-    @staticmethod
-    def _whole(file: IO[bytes], info: ArtifactInfo) -> bool:
-        """Returns whether the file is complete and right; on disk too then."""
-        if _size(file) != info.size:
-            if _size(file) > info.size:
-                file.truncate(0)
+    def _append(self, address: str, topology_id: str, part: _Part) -> None:
+        start, size = part.size, part.info.size
+        headers = {"Range": f"bytes={start}-"} if start else {}
+        with self.http.stream("GET", url_of(address, topology_id, part.info.name), headers=headers) as response:
+            if response.status_code == 206 and start:
+                given = response.headers.get("Content-Range", "")
+                found = re.fullmatch(r"bytes (\d{1,18})-\d{1,18}/(\d{1,18})", given)
+                if found is None or (int(found[1]), int(found[2])) != (start, size):
+                    raise _RefusedError(f"Content-Range {given[:80]!r}, where it had to begin at {start:,} of {size:,}")
+            elif response.status_code == 200:
+                part.restart()
+            else:
+                if response.status_code == 416:
+                    part.restart()
+                raise _RefusedError(f"HTTP {response.status_code}")
+            # As it comes, in pieces of no set size: all that arrived before a cut is kept.
+            for block in response.iter_raw():
+                if part.size + len(block) > size:
+                    part.restart()
+                    raise _RefusedError(f"sent more than the {size:,} bytes that {part.info.name} has")
+                part.append(block, address)
+
+
+class _Part:
+    """What is there of an artifact.
+
+    Attributes:
+        info: of the whole.
+        size: bytes that are there.
+        givers: who gave them; None is for those of an earlier attempt.
+    """
+
+    def __init__(self, file: IO[bytes], info: ArtifactInfo) -> None:
+        self._file = file
+        self.info = info
+        self.size = file.seek(0, os.SEEK_END)
+        self.givers: set[str | None] = {None} if self.size else set()
+        if self.size > info.size or (self.size == info.size and not self.right()):
+            self.restart()
+
+    def append(self, block: bytes, giver: str) -> None:
+        self._file.seek(self.size)
+        self._file.write(block)
+        self._file.flush()
+        self.size += len(block)
+        self.givers.add(giver)
+
+    def restart(self) -> None:
+        self._file.truncate(0)
+        self.size = 0
+        self.givers.clear()
+
+    def right(self) -> bool:
+        if self.size != self.info.size:
             return False
-        file.seek(0)
+        self._file.seek(0)
         digest = hashlib.sha256()
-        while block := file.read(_BLOCK):
+        while block := self._file.read(_BLOCK):
             digest.update(block)
-        os.fsync(file.fileno())
-        return digest.hexdigest() == info.sha256
+        return digest.hexdigest() == self.info.sha256
 
 
 class _RefusedError(Exception):
@@ -152,7 +186,3 @@ def url_of(address: str, topology_id: str, name: str) -> str:
 def _opened(path: Path) -> IO[bytes]:
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     return os.fdopen(os.open(path, flags, 0o600), "r+b")
-
-
-def _size(file: IO[bytes]) -> int:
-    return os.fstat(file.fileno()).st_size

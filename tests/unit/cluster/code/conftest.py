@@ -1,0 +1,26 @@
+"""Makes `codekit`, what these tests share, importable."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from codekit import CodeServer, packed
+
+
+@pytest.fixture
+def artifacts(tmp_path: Path) -> Path:
+    """A folder with the artifacts of a small topology."""
+    return packed(tmp_path / "packed")
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[CodeServer]:
+    """A Nimbus as far as code is concerned: it serves `tmp_path / "served"`."""
+    with CodeServer(tmp_path / "served") as running:
+        yield running
