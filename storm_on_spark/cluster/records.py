@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from storm_on_spark.cluster.errors import RecordError
+from storm_on_spark.cluster.plan_summary import PlanSummary
 
 VERSION = 1
 MAX_BYTES = 1 << 20
@@ -72,6 +73,8 @@ class CodeManifest(Record, frozen=True):
     """Short name of the code distributor that keeps it."""
     metafile: str
     """What that distributor needs to find it again."""
+    plan: PlanSummary | None = None
+    """What it compiles to, for whoever has no use for the code itself."""
 
 
 class Submission(Record, frozen=True):

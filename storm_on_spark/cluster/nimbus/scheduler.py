@@ -3,7 +3,8 @@
 A driver takes one slot. What runs is left alone: a topology gets a slot when it has none, when a rebalance asked for
 a new launch, or when both its supervisor and its driver are gone. A topology whose supervisor died but whose driver
 still owns it stays, and so does one whose driver is gone but whose supervisor lives, for the supervisor restarts it.
-New slots go to whoever has the fewest in use, so that topologies spread evenly.
+One that came to its end by itself gives its slot back. New slots go to whoever has the fewest in use, so that
+topologies spread evenly.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import heapq
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from storm_on_spark.cluster.records import Assignment, StormBase, SupervisorInfo
+from storm_on_spark.cluster.records import Assignment, StormBase, SupervisorInfo, WorkerBeat
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,8 @@ def schedule(
         >>> [(a.topology_id, a.supervisor_id, a.port) for a in decision.assign]
         [('t1', 'a', 6700), ('t2', 'b', 6700), ('t3', 'a', 6701)]
     """
-    remove = tuple(sorted(topology for topology in assignments if topology not in storms))
+    ended = set(finished).difference(owned)
+    remove = tuple(sorted(topology for topology in assignments if topology not in storms or topology in ended))
     needy = [
         base
         for base in storms.values()
@@ -75,9 +77,8 @@ def schedule(
     # Who gives up a slot for a new launch takes one first: it can't end up with its old slot being another's.
     needy.sort(key=lambda base: (not _holds_slot(base, assignments, supervisors), base.submitted_at, base.topology_id))
     moving = {base.topology_id for base in needy}
-    slots = _Slots(
-        supervisors.values(), (a for name, a in assignments.items() if name in storms and name not in moving)
-    )
+    staying = (a for name, a in assignments.items() if name not in moving and name not in remove)
+    slots = _Slots(supervisors.values(), staying)
     assign = []
     waiting = {}
     for base in needy:
@@ -98,6 +99,15 @@ def schedule(
             )
         )
     return Decision(tuple(assign), remove, waiting)
+
+
+def finished(storms: Mapping[str, StormBase], beats: Mapping[str, WorkerBeat]) -> set[str]:
+    """Returns the ids of the topologies that came to their end by themselves, in their present launch."""
+    return {
+        topology
+        for topology, beat in beats.items()
+        if beat.info.get("status") == "COMPLETED" and topology in storms and beat.launch == storms[topology].launch
+    }
 
 
 def _needs_slot(

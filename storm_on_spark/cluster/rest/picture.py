@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
-from storm_on_spark.cluster.nimbus.plan_summary import PlanSummary
-from storm_on_spark.cluster.nimbus.scheduler import schedule
+from storm_on_spark.cluster.nimbus.scheduler import finished, schedule
+from storm_on_spark.cluster.plan_summary import PlanSummary
 from storm_on_spark.cluster.records import StormBase, WorkerBeat
 from storm_on_spark.cluster.state.snapshot import ClusterSnapshot
 
@@ -61,17 +61,6 @@ def driver_info(beat: WorkerBeat | None) -> DriverInfo | None:
         return None
 
 
-def finished(snapshot: ClusterSnapshot) -> set[str]:
-    """Returns the ids of the topologies that came to their end by themselves, in their present launch."""
-    return {
-        topology_id
-        for topology_id, beat in snapshot.workerbeats.items()
-        if beat.info.get("status") == "COMPLETED"
-        and topology_id in snapshot.storms
-        and beat.launch == snapshot.storms[topology_id].launch
-    }
-
-
 @dataclass(frozen=True)
 class Picture:
     """The cluster as a Nimbus sees it at one moment."""
@@ -79,8 +68,6 @@ class Picture:
     snapshot: ClusterSnapshot
     now: float
     """Seconds since the epoch."""
-    plans: Callable[[str], PlanSummary | None] = field(repr=False)
-    """Topology id -> its plan, where this Nimbus has the code."""
     user: str
     version: str
     stale_since: float | None = None
@@ -99,7 +86,7 @@ class Picture:
             snapshot.assignments,
             snapshot.supervisors,
             snapshot.owners,
-            finished(snapshot),
+            finished(snapshot.storms, snapshot.workerbeats),
             epoch=0,
             now=self.now,
         ).waiting
@@ -112,6 +99,11 @@ class Picture:
             used.setdefault(assignment.supervisor_id, set()).add(assignment.port)
         return {supervisor: len(ports) for supervisor, ports in used.items()}
 
+    def plan(self, topology_id: str) -> PlanSummary | None:
+        """Returns what a topology compiled to, if it said so when it was submitted."""
+        code = self.snapshot.code.get(topology_id)
+        return None if code is None else code.manifest.plan
+
     def info(self, topology_id: str) -> DriverInfo | None:
         """Returns what a topology's driver said last, if it is of the present launch."""
         beat = self.snapshot.workerbeats.get(topology_id)
@@ -120,7 +112,7 @@ class Picture:
 
     def components(self, base: StormBase) -> dict[str, tuple[str, int, int]]:
         """Returns component -> (kind, tasks, executors), from the plan, else from what the driver said."""
-        plan = self.plans(base.topology_id)
+        plan = self.plan(base.topology_id)
         if plan is not None:
             found = {name: (part.kind, len(part.tasks), part.executors) for name, part in plan.components.items()}
         else:
@@ -134,7 +126,7 @@ class Picture:
 
     def totals(self, base: StormBase) -> tuple[int, int]:
         """Returns how many tasks and executors a topology has, ackers included."""
-        plan = self.plans(base.topology_id)
+        plan = self.plan(base.topology_id)
         ackers = 0 if plan is None else len(plan.acker_tasks)
         parts = self.components(base).values()
         return ackers + sum(tasks for _, tasks, _ in parts), ackers + sum(executors for _, _, executors in parts)

@@ -139,7 +139,7 @@ def _complete(info: DriverInfo | None) -> str:
 
 def _transferred(picture: Picture, base: StormBase, name: str, counts: ComponentCounts) -> int:
     """Returns what was sent on: everything, if anybody listens."""
-    plan = picture.plans(base.topology_id)
+    plan = picture.plan(base.topology_id)
     heard = plan is None or any(edge.source == name for edge in plan.edges)
     return counts.emitted if heard else 0
 
@@ -269,7 +269,7 @@ def _errors(picture: Picture, records: Iterable[ErrorRecord]) -> tuple[Component
 
 
 def _inputs(picture: Picture, base: StormBase, name: str, counts: ComponentCounts) -> tuple[InputStats, ...]:
-    plan = picture.plans(base.topology_id)
+    plan = picture.plan(base.topology_id)
     edges = () if plan is None else tuple(edge for edge in plan.edges if edge.target == name)
     alone = len(edges) == 1
     latency = _latency(counts.execute_latency_ms)
@@ -291,7 +291,7 @@ def _inputs(picture: Picture, base: StormBase, name: str, counts: ComponentCount
 def _outputs(
     picture: Picture, base: StormBase, name: str, counts: ComponentCounts, sent: int, spout: DriverInfo | None
 ) -> tuple[OutputStats, ...]:
-    plan = picture.plans(base.topology_id)
+    plan = picture.plan(base.topology_id)
     heard = set() if plan is None else {edge.stream for edge in plan.edges if edge.source == name}
     streams = sorted(heard) or (["default"] if counts.emitted else [])
     alone = len(streams) == 1
@@ -315,7 +315,7 @@ def _executors(
     assignment = picture.snapshot.assignments.get(base.topology_id)
     if assignment is None:
         return ()
-    plan = picture.plans(base.topology_id)
+    plan = picture.plan(base.topology_id)
     tasks = () if plan is None or name not in plan.components else plan.components[name].tasks
     label = f"[{tasks[0]}-{tasks[-1]}]" if tasks else f"[1-{counts.tasks}]"
     place = worker(picture, base, assignment)

@@ -103,7 +103,12 @@ def test_what_is_killed_or_rebalanced_keeps_its_slot_and_gets_no_new_one() -> No
 def test_what_came_to_its_end_is_not_started_again() -> None:
     storms, supervisors = world({"a": 1}, 1)
     assert decide(storms, {}, supervisors, finished=["t000"]) == Decision()
-    assert decide(storms, applied({}, decide(storms, {}, supervisors)), {}, finished=["t000"]) == Decision()
+    placed = applied({}, decide(storms, {}, supervisors))
+    assert decide(storms, placed, supervisors, owned=["t000"], finished=["t000"]) == Decision()
+    storms["next"] = storm("next", submitted_at=9.0)
+    decision = decide(storms, placed, supervisors, finished=["t000"])
+    assert decision.remove == ("t000",), "its slot is free"
+    assert [a.topology_id for a in decision.assign] == ["next"]
 
 
 def test_assignments_of_nothing_are_removed_and_their_slots_free_at_once() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from storm_on_spark.api.info import ComponentInfo, ErrorInfo, TopologyInfo
 from storm_on_spark.cluster.errors import RecordError
-from storm_on_spark.cluster.nimbus.plan_summary import PlanSummary
+from storm_on_spark.cluster.plan_summary import PlanSummary
 from storm_on_spark.cluster.records import (
     Assignment,
     CodeManifest,
@@ -19,6 +19,8 @@ from storm_on_spark.cluster.records import (
     SupervisorInfo,
     Transition,
     WorkerBeat,
+    decode,
+    encode,
 )
 from storm_on_spark.cluster.rest import storm_ui, topology_page
 from storm_on_spark.cluster.rest.picture import Picture
@@ -81,10 +83,17 @@ def beat(info: dict, launch: int = 1) -> WorkerBeat:
     )
 
 
-def snapshot(**fields) -> ClusterSnapshot:
+def snapshot(plan: PlanSummary | None = PLAN, **fields) -> ClusterSnapshot:
     manifest = CodeManifest(
-        topology_id=ID, artifacts=(), uploader="localhost:1", uploaded_at=0.0, distributor="local", metafile=""
+        topology_id=ID,
+        artifacts=(),
+        uploader="localhost:1",
+        uploaded_at=0.0,
+        distributor="local",
+        metafile="",
+        plan=plan,
     )
+    assert decode(CodeManifest, encode(manifest), "here") == manifest
     known = {
         "leader": LeaderInfo(address="localhost:1", epoch=5, since=735.0),
         "nimbuses": {f"localhost:{port}": nimbus(port) for port in (2, 1)},
@@ -102,7 +111,7 @@ def snapshot(**fields) -> ClusterSnapshot:
 
 
 def picture(plan: PlanSummary | None = PLAN, stale_since: float | None = None, **fields) -> Picture:
-    return Picture(snapshot(**fields), 1100.0, lambda _: plan, "root", "0.1", stale_since)
+    return Picture(snapshot(plan, **fields), 1100.0, "root", "0.1", stale_since)
 
 
 def as_json(view: msgspec.Struct) -> dict:

@@ -7,6 +7,8 @@ import msgspec
 from storm_on_spark.cluster.errors import RecordError
 
 MAX_BYTES = 16 << 20
+MAX_TASKS = 20_000
+"""A plan with more isn't kept in ZooKeeper, where a node has at most a megabyte."""
 
 
 class PlannedPart(msgspec.Struct, frozen=True):

@@ -1,0 +1,398 @@
+"""How a topology is taken in, in steps that the next leader goes on from when this one dies.
+
+Each is written under the leader's fence.
+
+    step          in ZooKeeper when it is done                    if the leader dies then
+    storing       counter, submissions/<key> (storing)            the next one removes it; the client sends it again
+    uploaded      nothing more; the code is in the distributor    as before
+    replicating   code/<id>, submissions/<key> (replicating)      the next one goes on waiting, and completes it
+    activated     storms/<id>; submissions/<key> is gone          the next one schedules it
+    assigned      assignments/<id>                                nothing is left to do
+
+The client is told that its topology is in when it is activated. Until then it may ask again, and send everything again
+under the same key, to whoever leads.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import msgspec
+
+from storm_on_spark.api.config import effective_conf, validate_conf
+from storm_on_spark.api.errors import AlreadyAliveError, ConfigError, InvalidTopologyError
+from storm_on_spark.cluster.code.checksums import PLAN, artifacts_of, read_verified
+from storm_on_spark.cluster.code.distributor import CodeDistributor, Metafile
+from storm_on_spark.cluster.errors import ClusterError, CodeError, ConflictError
+from storm_on_spark.cluster.nimbus.secrets import without_secrets
+from storm_on_spark.cluster.paths import CODE, COUNTER, STORMS, SUBMISSIONS
+from storm_on_spark.cluster.plan_summary import MAX_TASKS, PlanSummary
+from storm_on_spark.cluster.records import ArtifactInfo, CodeManifest, StormBase, Submission
+from storm_on_spark.cluster.state import (
+    Change,
+    Check,
+    ClusterSnapshot,
+    ClusterState,
+    Create,
+    Delete,
+    Fence,
+    Put,
+)
+
+logger = logging.getLogger(__name__)
+
+Step = Literal["received", "storing", "uploaded", "replicating", "replicated", "activated", "assigned"]
+"""`received`: nothing is written yet; `replicated`: the wait for copies is over."""
+OnStep = Callable[[Step, str], object]
+"""Called with each step's name and the topology's id, right after it."""
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,149}")
+_KEY = re.compile(r"[0-9a-f]{32}")
+_ATTEMPTS: Final = 10
+
+
+class SubmitRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """What a client posts when all artifacts are uploaded."""
+
+    key: str
+    """32 hexadecimal digits, random: the same submission sent again is the same."""
+    name: str
+    conf: dict[str, Any] = msgspec.field(default_factory=dict)
+    owner: str = ""
+    initial_status: Literal["ACTIVE", "INACTIVE"] = "ACTIVE"
+    artifacts: tuple[ArtifactInfo, ...]
+
+
+class SubmissionState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """How far a submission is."""
+
+    key: str
+    topology_id: str
+    name: str
+    step: Literal["storing", "replicating", "submitted"]
+    replicas: int
+    wanted: int
+    """`topology.min.replication.count`."""
+    waited_secs: float
+    max_wait_secs: int
+    """`topology.max.replication.wait.time.sec`; -1 is for ever."""
+
+
+def check_key(key: str) -> str:
+    """Returns a submission's key if it is one.
+
+    Raises:
+        ConfigError: it isn't.
+    """
+    if not _KEY.fullmatch(key):
+        raise ConfigError(f"{key[:80]!r} is no key of a submission: 32 hexadecimal digits, lower case")
+    return key
+
+
+def check_name(name: str) -> str:
+    """Returns a topology's name if it can be one; it stands in paths and URLs.
+
+    Raises:
+        InvalidTopologyError: it can't.
+
+    Example:
+        >>> check_name("a/b")
+        Traceback (most recent call last):
+        ...
+        storm_on_spark.api.errors.InvalidTopologyError: 'a/b' can't be the name of a topology: 1 to 150 letters, \
+digits, '-' and '_', no '-' in front
+    """
+    if not _NAME.fullmatch(name):
+        raise InvalidTopologyError(
+            f"{name[:160]!r} can't be the name of a topology: 1 to 150 letters, digits, '-' and '_', no '-' in front"
+        )
+    return name
+
+
+def name_of(topology_id: str) -> str:
+    """Returns the name in an id `name-counter-epochseconds`.
+
+    Example:
+        >>> name_of("word-count-1-1700000000")
+        'word-count'
+    """
+    return topology_id.rsplit("-", 2)[0]
+
+
+def is_replicated(submission: Submission, replicas: int, now: float) -> bool:
+    """Returns whether a submission has waited enough: there are enough copies, or it has waited as long as it may."""
+    conf = effective_conf(submission.conf)
+    if replicas >= conf["topology.min.replication.count"]:
+        return True
+    longest = conf["topology.max.replication.wait.time.sec"]
+    return bool(longest >= 0 and now - submission.submitted_at >= longest)
+
+
+def state_of(snapshot: ClusterSnapshot, key: str, now: float) -> SubmissionState | None:
+    """Returns how far a submission is; None if there is none of that key."""
+    submission = snapshot.submissions.get(key)
+    base: Submission | StormBase | None = submission
+    if submission is None:
+        base = next((base for base in snapshot.storms.values() if base.submission_key == key), None)
+    if base is None:
+        return None
+    conf = effective_conf(base.conf)
+    code = snapshot.code.get(base.topology_id)
+    return SubmissionState(
+        key=key,
+        topology_id=base.topology_id,
+        name=base.name,
+        step="submitted" if submission is None else submission.step,
+        replicas=0 if code is None else len(code.replicas),
+        wanted=conf["topology.min.replication.count"],
+        waited_secs=max(0.0, now - base.submitted_at),
+        max_wait_secs=conf["topology.max.replication.wait.time.sec"],
+    )
+
+
+class Submissions:
+    """Takes topologies in; of use while this Nimbus leads.
+
+    Args:
+        state: ZooKeeper.
+        distributor: where the code goes.
+        address: of this Nimbus.
+        conf: of this Nimbus; its `topology.` settings are every topology's defaults.
+        checkpoints: folder for the checkpoints of those that name none.
+        on_step: for tests of what happens when a leader dies.
+        now: seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        state: ClusterState,
+        distributor: CodeDistributor,
+        address: str,
+        conf: Mapping[str, Any],
+        checkpoints: Path,
+        on_step: OnStep = lambda step, topology_id: None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._state = state
+        self._distributor = distributor
+        self._address = address
+        self._defaults = {key: value for key, value in conf.items() if key.startswith("topology.")}
+        self._checkpoints = checkpoints
+        self._on_step = on_step
+        self._now = now
+        self._lock = threading.Lock()
+        #: Ids of the topologies that are being taken in here; each is in the hands of one thread.
+        self._busy: set[str] = set()
+
+    def is_busy(self, topology_id: str) -> bool:
+        """Returns whether a thread is taking that topology in at this moment."""
+        return topology_id in self._busy
+
+    def accept(self, fence: Fence, request: SubmitRequest, folder: Path) -> str:
+        """Takes a topology in up to the step `replicating`; `advance` does the rest.
+
+        Args:
+            fence: the leadership.
+            request: what the client wants.
+            folder: where its artifacts are.
+
+        Returns:
+            The topology's id.
+
+        Raises:
+            AlreadyAliveError: another topology has the name.
+            ConfigError, InvalidTopologyError, RecordError: the request makes no sense.
+            CodeError: the artifacts are not what the request says, or can't be kept.
+            FencedError: this Nimbus leads no longer; nothing was lost.
+        """
+        check_key(request.key)
+        check_name(request.name)
+        validate_conf(request.conf, f'topology "{request.name}"')
+        done = self._done(request)
+        if done is not None:
+            return done
+        plan = self._check_artifacts(request, folder)
+        self._on_step("received", "")
+        with self._lock:
+            done = self._done(request)
+            if done is not None:
+                return done
+            submission, version = self._begin(fence, request)
+            topology_id = submission.topology_id
+            if topology_id in self._busy:
+                raise ConflictError(f"submission {request.key} is being taken in already")
+            self._busy.add(topology_id)
+        try:
+            self._on_step("storing", topology_id)
+            metafile = self._distributor.upload(folder, topology_id)
+            self._on_step("uploaded", topology_id)
+            self._keep(fence, submission, version, metafile, plan)
+            self._state.create_ephemeral(b"", CODE, topology_id, self._address)
+            self._on_step("replicating", topology_id)
+        finally:
+            self._busy.discard(topology_id)
+        return topology_id
+
+    def advance(self, fence: Fence, snapshot: ClusterSnapshot) -> bool:
+        """Takes every submission one step further that can be.
+
+        Returns:
+            Whether there is a new topology to schedule.
+        """
+        activated = False
+        for key, submission in snapshot.submissions.items():
+            with self._lock:
+                # Taken in here at this moment, or done in the meantime.
+                if submission.topology_id in self._busy:
+                    continue
+            try:
+                if submission.step == "storing":
+                    self._forget(fence, submission, snapshot.versions[SUBMISSIONS][key])
+                elif submission.topology_id in snapshot.code:
+                    replicas = self._distributor.get_replication_count(submission.topology_id)
+                    if is_replicated(submission, replicas, self._now()):
+                        self._activate(fence, submission, snapshot.versions[SUBMISSIONS][key])
+                        activated = True
+            except (ConflictError, CodeError) as error:
+                logger.info("Submission %s: %s", key, error)
+        return activated
+
+    def next_deadline(self, snapshot: ClusterSnapshot) -> float | None:
+        """Returns when the first of the submissions has waited enough, in seconds since the epoch."""
+        waits = (
+            (submission.submitted_at, effective_conf(submission.conf)["topology.max.replication.wait.time.sec"])
+            for submission in snapshot.submissions.values()
+        )
+        return min((since + longest for since, longest in waits if longest >= 0), default=None)
+
+    def _done(self, request: SubmitRequest) -> str | None:
+        """Returns the id if this very submission went through before, or needs nothing more from its client."""
+        found = self._state.get(Submission, SUBMISSIONS, request.key)
+        if found is not None and found[0].step == "replicating":
+            code = self._state.get(CodeManifest, CODE, found[0].topology_id)
+            if code is not None and self._distributor.holds(found[0].topology_id, code[0].metafile):
+                return found[0].topology_id
+        for topology_id in self._state.children(STORMS):
+            if name_of(topology_id) != request.name:
+                continue
+            base = self._state.get(StormBase, STORMS, topology_id)
+            if base is not None and base[0].submission_key == request.key:
+                return topology_id
+            if base is not None:
+                raise AlreadyAliveError(
+                    f'topology "{request.name}" is {base[0].status} already, as {topology_id}; kill it first or '
+                    "choose another name"
+                )
+        return None
+
+    def _begin(self, fence: Fence, request: SubmitRequest) -> tuple[Submission, int]:
+        """Returns the submission as it stands in ZooKeeper, and its version; made if it isn't there."""
+        for _ in range(_ATTEMPTS):
+            for key in self._state.children(SUBMISSIONS):
+                found = self._state.get(Submission, SUBMISSIONS, key)
+                if found is not None and key == request.key:
+                    return found
+                if found is not None and found[0].name == request.name:
+                    raise AlreadyAliveError(
+                        f'topology "{request.name}" is being submitted already, as {found[0].topology_id}'
+                    )
+            counter = self._state.get_bytes(COUNTER)
+            if counter is None or not counter[0].isdigit():
+                raise ClusterError(f"{COUNTER} in ZooKeeper is no number: {None if counter is None else counter[0]!r}")
+            number, now = int(counter[0]) + 1, self._now()
+            topology_id = f"{request.name}-{number}-{int(now)}"
+            submission = Submission(
+                key=request.key,
+                topology_id=topology_id,
+                name=request.name,
+                owner=request.owner,
+                conf=self._conf(request, topology_id),
+                initial_status=request.initial_status,
+                submitted_at=now,
+                step="storing",
+            )
+            try:
+                versions = self._state.commit(
+                    fence,
+                    Put((COUNTER,), str(number).encode(), counter[1]),
+                    Create((SUBMISSIONS, request.key), submission),
+                )
+            except ConflictError:
+                continue
+            return submission, versions[1]
+        raise ConflictError(f"submission {request.key} can't be noted: others keep changing the counter")
+
+    def _conf(self, request: SubmitRequest, topology_id: str) -> dict[str, Any]:
+        conf = {**self._defaults, **{key: value for key, value in request.conf.items() if value is not None}}
+        conf.setdefault("topology.checkpoint.dir", str(self._checkpoints / topology_id))
+        return without_secrets(conf)
+
+    def _check_artifacts(self, request: SubmitRequest, folder: Path) -> PlanSummary | None:
+        """Returns what the topology compiles to, if that is among its artifacts."""
+        if not folder.is_dir():
+            raise CodeError(f"submission {request.key}: nothing was uploaded here")
+        here = {info.name: info for info in artifacts_of(folder)}
+        said = {info.name: info for info in request.artifacts}
+        if here != said:
+            wrong = sorted(name for name in {*here, *said} if here.get(name) != said.get(name))
+            raise CodeError(
+                f"submission {request.key}: what was uploaded is not what was announced: {', '.join(wrong)}"
+            )
+        if PLAN not in here:
+            return None
+        plan = PlanSummary.of(read_verified(folder, here[PLAN]), PLAN)
+        return plan if plan.total_tasks <= MAX_TASKS else None
+
+    def _keep(
+        self, fence: Fence, submission: Submission, version: int, metafile: str, plan: PlanSummary | None
+    ) -> None:
+        """Says where the code is; another time, after a client sent it again, the new place counts."""
+        topology_id = submission.topology_id
+        manifest = CodeManifest(
+            topology_id=topology_id,
+            artifacts=Metafile.of(metafile, topology_id).artifacts,
+            uploader=self._address,
+            uploaded_at=self._now(),
+            distributor=self._distributor.name,
+            metafile=metafile,
+            plan=plan,
+        )
+        there = self._state.get(CodeManifest, CODE, topology_id)
+        code: Change = Create((CODE, topology_id), manifest)
+        if there is not None:
+            code = Put((CODE, topology_id), manifest, there[1])
+        next_step = msgspec.structs.replace(submission, step="replicating")
+        self._state.commit(fence, code, Put((SUBMISSIONS, submission.key), next_step, version))
+
+    def _activate(self, fence: Fence, submission: Submission, version: int) -> None:
+        self._on_step("replicated", submission.topology_id)
+        base = StormBase(
+            topology_id=submission.topology_id,
+            name=submission.name,
+            owner=submission.owner,
+            status=submission.initial_status,
+            submitted_at=submission.submitted_at,
+            launch=1,
+            conf=submission.conf,
+            submission_key=submission.key,
+        )
+        self._state.commit(
+            fence,
+            Check((CODE, submission.topology_id)),
+            Create((STORMS, submission.topology_id), base),
+            Delete((SUBMISSIONS, submission.key), version),
+        )
+        logger.info("Topology %s is %s", submission.topology_id, base.status)
+        self._on_step("activated", submission.topology_id)
+
+    def _forget(self, fence: Fence, submission: Submission, version: int) -> None:
+        logger.info("Removing submission %s, whose code never came", submission.key)
+        # In this order: its id is never given again, so whoever is late here deletes nothing of anybody's.
+        self._state.commit(fence, Delete((SUBMISSIONS, submission.key), version))
+        self._distributor.cleanup(submission.topology_id)
