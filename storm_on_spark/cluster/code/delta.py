@@ -28,6 +28,7 @@ from storm_on_spark.cluster.records import ArtifactInfo
 if TYPE_CHECKING:
     import pyarrow as pa
     from deltalake import DeltaTable
+    from pyarrow.dataset import Dataset, Expression
 
 _log = logging.getLogger(__name__)
 
@@ -159,8 +160,8 @@ class DeltaCodeDistributor(CodeDistributor):
 
         How often the storage keeps it is the storage's affair; leave `topology.min.replication.count` at 1.
         """
-        check_topology_id(topology_id)
-        return int(bool(self._attempt("list files", lambda: self._table().file_uris(_partition(topology_id)))))
+        rows = self._attempt("count rows", lambda: self._dataset().count_rows(filter=_partition(topology_id)))
+        return int(rows > 0)
 
     def cleanup(self, topology_id: str) -> None:
         """Removes the rows, and files that are older than Delta's retention."""
@@ -187,9 +188,17 @@ class DeltaCodeDistributor(CodeDistributor):
         return DeltaTable(self._location)
 
     def _batches(self, topology_id: str, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        dataset = self._table().to_pyarrow_dataset(partitions=_partition(topology_id))
-        scanner = dataset.scanner(columns=columns, batch_size=_ROWS_AT_ONCE, batch_readahead=1, fragment_readahead=1)
+        scanner = self._dataset().scanner(
+            columns=columns,
+            filter=_partition(topology_id),
+            batch_size=_ROWS_AT_ONCE,
+            batch_readahead=1,
+            fragment_readahead=1,
+        )
         yield from scanner.to_batches()
+
+    def _dataset(self) -> Dataset:
+        return self._table().to_pyarrow_dataset()
 
     def _attempt(self, what: str, action: Callable[[], _T]) -> _T:
         """Does what other writers may get in the way of, until it succeeds or it is hopeless."""
@@ -249,5 +258,8 @@ def _put(file: IO[bytes], info: ArtifactInfo, chunk: int, content: bytes, topolo
     file.write(content)
 
 
-def _partition(topology_id: str) -> list[tuple[str, str, Any]]:
-    return [("topology_id", "=", topology_id)]
+def _partition(topology_id: str) -> Expression:
+    """Returns the filter for a topology's rows; files of others are not opened, as the partition is in their names."""
+    import pyarrow.compute as pc
+
+    return pc.field("topology_id") == check_topology_id(topology_id)
