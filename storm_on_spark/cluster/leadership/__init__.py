@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from storm_on_spark.cluster.leadership.elector import LeaderElector
+from storm_on_spark.cluster.leadership.zookeeper_elector import ZooKeeperLeaderElector
 
-__all__ = ["LeaderElector"]
+__all__ = ["LeaderElector", "ZooKeeperLeaderElector"]

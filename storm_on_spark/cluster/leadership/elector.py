@@ -20,8 +20,10 @@ class LeaderElector(ABC):
 
     @abstractmethod
     def is_leader(self) -> bool:
-        """Whether this Nimbus leads, as far as can be known here. What counts is whether a write under `fence()` goes
-        through."""
+        """Whether this Nimbus leads, as far as can be known here.
+
+        What counts in the end is whether a write under `fence()` goes through.
+        """
 
     @abstractmethod
     def get_leader_address(self) -> str | None:

@@ -14,10 +14,13 @@ from urllib.parse import quote, unquote
 
 from kazoo.exceptions import (
     AuthFailedError,
+    BadVersionError,
     ConnectionClosedError,
     ConnectionLoss,
+    KazooException,
     NodeExistsError,
     NoNodeError,
+    NotEmptyError,
     OperationTimeoutError,
     RolledBackError,
     RuntimeInconsistency,
@@ -45,6 +48,7 @@ MAX_REQUEST_BYTES: Final = 1_000_000
 """A server drops the connection of whoever sends more than `jute.maxbuffer`, 1,048,575 bytes."""
 _DELETE_ROUNDS: Final = 10
 _LOST: Final = (ConnectionLoss, OperationTimeoutError, SessionExpiredError)
+_ANSWERS: Final = (NoNodeError, NodeExistsError, BadVersionError, NotEmptyError)
 _AWAY: Final = (*_LOST, ConnectionClosedError, AuthFailedError)
 
 
@@ -90,6 +94,12 @@ class ClusterState:
             return sorted(self._read(lambda: self._client.get_children_async(path)))
         except NoNodeError:
             return []
+
+    def created(self, *parts: str) -> int | None:
+        """Returns the id of the transaction that made a node; None if there is no such node."""
+        path = self._path(*parts)
+        stat = self._read(lambda: self._client.exists_async(path))
+        return None if stat is None else int(stat.czxid)
 
     # A leader's writes.
 
@@ -141,11 +151,20 @@ class ClusterState:
 
         A node of that name that an earlier session left is replaced.
         """
-        path, data = self._path(*parts), _checked(to_bytes(value), self._path(*parts))
+        path = self._path(*parts)
+        data = _checked(to_bytes(value), path)
         session_id = self.session.session_id
+        create = partial(self._client.create_async, path, data, acl=self.session.acl, ephemeral=True)
         try:
-            self._write(lambda: self._client.create_async(path, data, acl=self.session.acl, ephemeral=True))
+            try:
+                self._write(create)
+            except NoNodeError:
+                # The first of a new cluster.
+                self.session.ensure_folders()
+                self._write(create)
             return
+        except NoNodeError:
+            raise ConflictError(f"{path} can't be made: there is nothing it could be in") from None
         except NodeExistsError:
             stat = self._read(lambda: self._client.exists_async(path))
         if stat is not None and stat.ephemeralOwner == session_id:
@@ -287,6 +306,10 @@ class ClusterState:
                     raise UnavailableError(f"ZooKeeper ({settings.hosts}) can't be reached: {error!r}") from error
                 self.session.wait_connected(delay)
                 delay = min(2 * delay, settings.retry_ceiling)
+            except _ANSWERS:
+                raise
+            except KazooException as error:
+                raise _refused(error) from error
         raise AssertionError
 
     def _write(self, call: Callable[[], Any]) -> Any:
@@ -298,6 +321,15 @@ class ClusterState:
             raise UnavailableError(
                 f"the connection to ZooKeeper broke; what was written may or may not have arrived: {error!r}"
             ) from error
+        except _ANSWERS:
+            raise
+        except KazooException as error:
+            raise _refused(error) from error
+
+
+def _refused(error: KazooException) -> ClusterError:
+    """Returns what to raise for an answer that no operation here expects, such as that the ACL forbids it."""
+    return ClusterError(f"ZooKeeper refused: {type(error).__name__} {error}".rstrip())
 
 
 def _first_failure(results: list[Any]) -> tuple[int, Exception] | None:

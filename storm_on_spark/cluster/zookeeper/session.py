@@ -9,6 +9,9 @@ What kazoo does, and what follows from it:
 - It forgets all watches as soon as the connection breaks, not only with the session. Whoever watches looks again
   after every CONNECTED.
 - It finds out that its session has expired only when a server tells it so: a client that is cut off stays SUSPENDED.
+- It sends a ping, and misses the answer, only when it has nothing else to send: while somebody keeps asking, it never
+  notices that the line is dead. So there is a heartbeat of ours, which breaks a line that has been silent too long,
+  and measures how long the session lives for sure.
 """
 
 from __future__ import annotations
@@ -17,29 +20,34 @@ import contextlib
 import logging
 import queue
 import threading
+import time
 from collections.abc import Callable
+from functools import partial
 from types import TracebackType
 from typing import Any, Final, Literal, cast
 
-from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException, NodeExistsError
-from kazoo.handlers.threading import KazooTimeoutError, SequentialThreadingHandler
+from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KazooState
-from kazoo.retry import KazooRetry
 from kazoo.security import ACL, make_digest_acl
 
 from storm_on_spark.cluster.errors import UnavailableError
 from storm_on_spark.cluster.paths import COUNTER, FOLDERS, LEADER_INFO, Paths
+from storm_on_spark.cluster.zookeeper.client import Client
+from storm_on_spark.cluster.zookeeper.lease import Lease
 from storm_on_spark.cluster.zookeeper.settings import ZooKeeperSettings
 
 logger = logging.getLogger(__name__)
 
 SessionState = Literal["CONNECTED", "SUSPENDED", "LOST"]
-Listener = Callable[[SessionState], None]
+_CLOSE_SECS: Final = 2.0
+_BEATS: Final = 6
+"""Heartbeats within the time of a session."""
+_SILENCE: Final = 1 / 3
+"""The part of a session's time after which a silent connection is broken. Enough of it is left to try a server that
+doesn't answer either, and then another."""
 
-_RECONNECT_SECS: Final = 0.1
-_RECONNECT_MAX_SECS: Final = 1.0
-"""Most between two attempts: a server that is back is found at once, and a thousand clients don't storm it."""
+Listener = Callable[[SessionState], None]
 
 
 class ZooKeeperSession:
@@ -47,6 +55,7 @@ class ZooKeeperSession:
 
     Args:
         settings: which ZooKeeper.
+        clock: seconds, for intervals.
 
     Example:
         >>> with ZooKeeperSession(ZooKeeperSettings.from_conf(conf)) as session:       # doctest: +SKIP
@@ -54,16 +63,23 @@ class ZooKeeperSession:
         ('CONNECTED', ['localhost:6627'])
     """
 
-    def __init__(self, settings: ZooKeeperSettings) -> None:
+    def __init__(self, settings: ZooKeeperSettings, clock: Callable[[], float] = time.monotonic) -> None:
         self.settings = settings
         self.paths = Paths(settings.root)
         self.acl: list[ACL] | None = _acl(settings)
-        self.client = _client(settings, self.acl)
+        self.client = Client(settings, self.acl)
         self._listeners: list[Listener] = []
         self._lock = threading.Lock()
         self._states: queue.SimpleQueue[SessionState | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._connected = threading.Event()
+        self._clock = clock
+        self._lease = Lease()
+        self._heart = threading.Thread(target=self._beat, name="zookeeper-heartbeat", daemon=True)
+        self._wake_heart = threading.Event()
+        self._closing = threading.Event()
+        #: When, and in which session, the heartbeat that is under way was sent.
+        self._beating: tuple[float, int] | None = None
         self.client.add_listener(self._on_state)
 
     @property
@@ -77,6 +93,24 @@ class ZooKeeperSession:
         client_id = self.client.client_id
         return None if client_id is None else cast(int, client_id[0])
 
+    @property
+    def negotiated_timeout(self) -> float:
+        """Seconds after which ZooKeeper expires the session; it may grant less, or more, than was asked for."""
+        return self.client.negotiated_timeout
+
+    def lives(self, session_id: int) -> bool:
+        """Whether we are connected with that session, and it lives for sure: ZooKeeper can't have given it up.
+
+        That holds also for a process that was stopped for a while and has heard nothing yet.
+        """
+        return (
+            self.state == "CONNECTED" and self.session_id == session_id and self._lease.holds(session_id, self._clock())
+        )
+
+    def note_answer(self, session_id: int, sent_at: float) -> None:
+        """Notes that something asked at `sent_at` (by this session's clock) has been answered in that session."""
+        self._lease.renew(session_id, sent_at, self.negotiated_timeout)
+
     def start(self) -> None:
         """Connects.
 
@@ -85,6 +119,7 @@ class ZooKeeperSession:
         """
         self._thread = threading.Thread(target=self._dispatch, name="zookeeper-listeners", daemon=True)
         self._thread.start()
+        self._heart.start()
         try:
             self.client.start(timeout=self.settings.connection_timeout)
         except KazooTimeoutError:
@@ -95,9 +130,18 @@ class ZooKeeperSession:
 
     def close(self) -> None:
         """Ends the session, and with it everything ephemeral. Listeners hear of it before this returns."""
+        self._closing.set()
+        self._wake_heart.set()
+        if self._heart.is_alive() and threading.current_thread() is not self._heart:
+            self._heart.join()
+        # kazoo waits for an answer to its farewell, which one that hangs doesn't give.
+        impatience = threading.Timer(_CLOSE_SECS, self.client.drop_connection)
+        impatience.daemon = True
+        impatience.start()
         with contextlib.suppress(Exception):
-            # A server that hangs is waited for in vain, which kazoo reports after its timeout.
             self.client.stop()
+        impatience.cancel()
+        impatience.join()
         with contextlib.suppress(Exception):
             self.client.close()
         if self._thread is not None:
@@ -180,9 +224,34 @@ class ZooKeeperSession:
         # On kazoo's own thread: nothing here may block.
         if state == KazooState.CONNECTED:
             self._connected.set()
+            self._wake_heart.set()
         else:
             self._connected.clear()
         self._states.put(cast(SessionState, str(state)))
+
+    def _beat(self) -> None:
+        """Asks something every now and then, and breaks the connection if no answer comes."""
+        while not self._closing.is_set():
+            self._wake_heart.wait(self.negotiated_timeout / _BEATS)
+            self._wake_heart.clear()
+            session_id = self.session_id
+            if self._closing.is_set() or self.state != "CONNECTED" or session_id is None:
+                continue
+            beating, now = self._beating, self._clock()
+            if beating is None or beating[1] != session_id:
+                self._beating = (now, session_id)
+                self.client.exists_async(self.settings.root).rawlink(partial(self._beaten, self._beating))
+            elif now - beating[0] > self.negotiated_timeout * _SILENCE:
+                logger.warning("ZooKeeper has been silent for %.1f s; connecting anew", now - beating[0])
+                self._beating = None
+                self.client.drop_connection()
+
+    def _beaten(self, beating: tuple[float, int], result: Any) -> None:
+        """Called by kazoo with the answer to a heartbeat."""
+        if self._beating is beating:
+            self._beating = None
+        if result.successful():
+            self.note_answer(beating[1], beating[0])
 
     def _dispatch(self) -> None:
         while (state := self._states.get()) is not None:
@@ -194,17 +263,6 @@ class ZooKeeperSession:
                     listener(state)
                 except Exception:
                     logger.exception("A listener of the ZooKeeper session failed at %s", state)
-
-
-def _client(settings: ZooKeeperSettings, acl: list[ACL] | None) -> KazooClient:
-    return KazooClient(
-        hosts=settings.hosts,
-        timeout=settings.session_timeout,
-        default_acl=acl,
-        auth_data=None if settings.auth_scheme is None else [(settings.auth_scheme, settings.auth_payload)],
-        connection_retry=KazooRetry(max_tries=-1, delay=_RECONNECT_SECS, max_delay=_RECONNECT_MAX_SECS),
-        handler=SequentialThreadingHandler(),
-    )
 
 
 def _acl(settings: ZooKeeperSettings) -> list[ACL] | None:

@@ -1,0 +1,365 @@
+"""Leader election in ZooKeeper: the rules' instructions carried out.
+
+One thread takes events to the rules and carries out what they say; a second one asks the gate and fetches code, which
+may take long. Neither is kazoo's, and nothing here blocks kazoo's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from kazoo.exceptions import BadVersionError, KazooException, NoNodeError
+
+from storm_on_spark.cluster.errors import ClusterError, NotLeaderError, UnavailableError
+from storm_on_spark.cluster.leadership import rules
+from storm_on_spark.cluster.leadership.elector import LeaderElector
+from storm_on_spark.cluster.paths import LEADER_INFO, LEADER_LOCK, NIMBUSES
+from storm_on_spark.cluster.records import LeaderInfo, NimbusSummary, encode
+from storm_on_spark.cluster.state.changes import Fence
+from storm_on_spark.cluster.state.kept import KeptNodes
+from storm_on_spark.cluster.state.state import ClusterState
+from storm_on_spark.cluster.zookeeper.session import SessionState, ZooKeeperSession
+
+logger = logging.getLogger(__name__)
+
+_NODE: Final = "n-"
+_CLOSE_SECS: Final = 10.0
+
+Gate = Callable[[], Sequence[str]]
+
+
+class ZooKeeperLeaderElector(LeaderElector):
+    """Elects the leader in ZooKeeper.
+
+    `is_leader` and `fence` can be asked at any time from any thread; they are ahead of `on_gained` and `on_lost`, which
+    are called one after the other on the elector's thread and should return soon. A leader whose connection is
+    suspended loses leadership, and gains it again, under the same fence, if its session has survived.
+
+    From the first `add_to_leader_lock_queue` until `close`, the Nimbus is registered below `nimbuses`.
+
+    Args:
+        session: a session that has been started.
+        summary: of this Nimbus.
+        gate: returns the ids of active topologies whose code isn't here; only who has all may lead. It is asked when
+            the lock is held, so nobody else writes; it has to look at ZooKeeper's state as it is by then
+            (`ClusterView.refresh`).
+        on_gained: called with the fence for all writes of this leadership.
+        on_lost: called with the reason.
+        fetch: fetches the code of topologies; called again and again while the gate names any.
+        clock: seconds, for intervals.
+        now: seconds since the epoch.
+
+    Example:
+        >>> elector = ZooKeeperLeaderElector(                                   # doctest: +SKIP
+        ...     session, summary, gate=code.missing, on_gained=nimbus.lead, on_lost=nimbus.follow, fetch=code.fetch
+        ... )
+        >>> elector.add_to_leader_lock_queue()                                  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        session: ZooKeeperSession,
+        summary: NimbusSummary,
+        gate: Gate,
+        on_gained: Callable[[Fence], None],
+        on_lost: Callable[[str], None],
+        fetch: Callable[[list[str]], None],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._session = session
+        self._state = ClusterState(session)
+        self._summary = summary
+        self._gate, self._fetch = gate, fetch
+        self._on_gained, self._on_lost = on_gained, on_lost
+        self._clock, self._now = clock, now
+        self._rules = rules.ElectionRules()
+        self._events: queue.SimpleQueue[rules.Event | threading.Event | None] = queue.SimpleQueue()
+        self._errands: queue.SimpleQueue[rules.AskGate | rules.Fetch | None] = queue.SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self._kept: KeptNodes | None = None
+        self._remove_listener: Callable[[], None] = lambda: None
+        #: The fence, and the session that it belongs to; None while this Nimbus may not act as the leader.
+        self._leadership: tuple[Fence, int] | None = None
+        self._wait_until: float | None = None
+        self._closed = False
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Ids of the topologies whose code keeps this Nimbus from leading."""
+        return self._rules.missing
+
+    @property
+    def role(self) -> str:
+        """What this Nimbus is in the election, in words."""
+        return self._rules.role.value
+
+    def add_to_leader_lock_queue(self) -> None:
+        """Asks to lead. Returns at once; leading comes later, and may come and go until the queue is left."""
+        if self._closed:
+            raise ClusterError("this elector has been closed")
+        if not self._threads:
+            self._start()
+        self._events.put(rules.Wanted())
+
+    def remove_from_leader_lock_queue(self) -> None:
+        """Asks no longer; a leader steps down first. Returns when that has been done, as far as ZooKeeper is there."""
+        if not self._threads:
+            return
+        done = threading.Event()
+        self._events.put(rules.Unwanted())
+        self._events.put(done)
+        if threading.current_thread() not in self._threads:
+            done.wait(_CLOSE_SECS)
+
+    def is_leader(self) -> bool:
+        """Whether this Nimbus leads, as far as can be known here: connected, and its session lives for sure."""
+        return self._valid_fence() is not None
+
+    def fence(self) -> Fence:
+        """Returns what has to hold for every write of this leadership.
+
+        Raises:
+            NotLeaderError: this Nimbus doesn't lead.
+        """
+        fence = self._valid_fence()
+        if fence is None:
+            raise NotLeaderError(f"the Nimbus at {self._summary.address} doesn't lead: it {self.role}")
+        return fence
+
+    def get_leader_address(self) -> str | None:
+        """Returns `host:port` of the leader, read from ZooKeeper; None while nobody leads.
+
+        Raises:
+            UnavailableError: ZooKeeper can't be reached.
+        """
+        queued = self._state.children(LEADER_LOCK)
+        info = self._state.get(LeaderInfo, LEADER_INFO)
+        if not queued or info is None:
+            return None
+        first = self._state.created(LEADER_LOCK, queued[0])
+        return info[0].address if first == info[0].epoch else None
+
+    def get_all_nimbus_addresses(self) -> list[str]:
+        """Returns `host:port` of every Nimbus that is up, sorted.
+
+        Raises:
+            UnavailableError: ZooKeeper can't be reached.
+        """
+        return self._state.children(NIMBUSES)
+
+    def close(self) -> None:
+        """Steps down, leaves the queue, and ends the threads; a gate or a fetch under way isn't waited for for long."""
+        if self._closed:
+            return
+        self.remove_from_leader_lock_queue()
+        self._closed = True
+        self._remove_listener()
+        self._events.put(None)
+        self._errands.put(None)
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join(_CLOSE_SECS)
+        if self._kept is not None:
+            self._kept.close()
+
+    def _start(self) -> None:
+        self._kept = KeptNodes(self._state)
+        self._kept.keep(self._summary, NIMBUSES, self._summary.address)
+        self._remove_listener = self._session.add_listener(self._on_state)
+        if self._session.state == "CONNECTED":
+            self._on_state("CONNECTED")
+        self._threads = [
+            threading.Thread(target=self._run, name="leader-elector", daemon=True),
+            threading.Thread(target=self._run_errands, name="leader-elector-code", daemon=True),
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _valid_fence(self) -> Fence | None:
+        leadership = self._leadership
+        if leadership is None:
+            return None
+        fence, session = leadership
+        return fence if self._session.lives(session) else None
+
+    # Events.
+
+    def _on_state(self, state: SessionState) -> None:
+        if state == "CONNECTED":
+            session = self._session.session_id
+            # None if the connection has broken again; that will be told, too.
+            if session is not None:
+                self._events.put(rules.Connected(session))
+        else:
+            self._events.put(rules.Suspended() if state == "SUSPENDED" else rules.Lost())
+
+    def _on_queue(self, event: Any) -> None:
+        """Called by kazoo with the one event of a watch."""
+        if event.path is not None:
+            self._events.put(rules.QueueChanged())
+
+    def _run(self) -> None:
+        while True:
+            due = self._wait_until
+            try:
+                event = self._events.get(timeout=None if due is None else max(0.0, due - self._clock()))
+            except queue.Empty:
+                pass
+            else:
+                if event is None:
+                    return
+                if isinstance(event, threading.Event):
+                    event.set()
+                else:
+                    self._handle(event)
+            if self._wait_until is not None and self._clock() >= self._wait_until:
+                self._wait_until = None
+                self._handle(rules.WaitOver())
+
+    def _handle(self, event: rules.Event) -> None:
+        """Takes an event to the rules, and the answers to what they say then, before any other event."""
+        events: list[rules.Event] = [event]
+        while events:
+            before = self._rules.role
+            instructions = self._rules.step(events.pop(0))
+            if self._rules.role is not before:
+                logger.info("Nimbus %s %s", self._summary.address, self.role)
+            for instruction in instructions:
+                answer = self._carry_out(instruction)
+                if answer is not None:
+                    events.append(answer)
+
+    # Instructions.
+
+    def _carry_out(self, instruction: rules.Instruction) -> rules.Event | None:
+        if isinstance(instruction, (rules.AskGate, rules.Fetch)):
+            self._errands.put(instruction)
+        elif isinstance(instruction, rules.Wait):
+            self._wait_until = self._clock() + instruction.seconds
+        elif isinstance(instruction, rules.Lead):
+            self._lead(instruction.fence)
+        elif isinstance(instruction, rules.StopLeading):
+            self._stop_leading(instruction.reason)
+        else:
+            try:
+                return self._ask_zookeeper(instruction)
+            except (UnavailableError, KazooException) as error:
+                logger.warning("Nimbus %s: %s failed: %r", self._summary.address, type(instruction).__name__, error)
+                return rules.Failed(instruction)
+        return None
+
+    def _ask_zookeeper(self, instruction: rules.Instruction) -> rules.Event:
+        client, path = self._session.client, self._session.paths.of
+        if isinstance(instruction, rules.Look):
+            names = self._asked(lambda: client.get_children_async(path(LEADER_LOCK), watch=self._on_queue))
+            return rules.QueueSeen(tuple(names))
+        if isinstance(instruction, rules.Dequeue):
+            with contextlib.suppress(NoNodeError):
+                self._wait(client.delete_async(path(LEADER_LOCK, instruction.node.name)))
+            return rules.Dequeued(instruction.node)
+        if isinstance(instruction, rules.Enqueue):
+            return rules.Queued(self._enqueue())
+        assert isinstance(instruction, rules.Claim)
+        return self._claim(instruction.node)
+
+    def _enqueue(self) -> rules.QueueNode:
+        client, path = self._session.client, self._session.paths.of
+        self._session.ensure_folders()
+        address = self._summary.address.encode()
+        for name in sorted(self._wait(client.get_children_async(path(LEADER_LOCK)))):
+            try:
+                data, stat = self._wait(client.get_async(path(LEADER_LOCK, name)))
+                if data != address:
+                    continue
+                if stat.ephemeralOwner == self._session.session_id:
+                    # Made by an attempt whose answer got lost.
+                    return rules.QueueNode(name, stat.czxid)
+                # Left by an earlier process at this address; until it expires nobody could lead.
+                self._wait(client.delete_async(path(LEADER_LOCK, name)))
+            except NoNodeError:
+                continue
+        made, stat = self._wait(
+            client.create_async(
+                path(LEADER_LOCK, _NODE),
+                address,
+                acl=self._session.acl,
+                ephemeral=True,
+                sequence=True,
+                include_data=True,
+            )
+        )
+        return rules.QueueNode(made.rpartition("/")[2], stat.czxid)
+
+    def _claim(self, node: rules.QueueNode) -> rules.Event:
+        client, path = self._session.client, self._session.paths.of
+        info = LeaderInfo(address=self._summary.address, epoch=node.epoch, since=self._now())
+        transaction = client.transaction()
+        transaction.check(path(LEADER_LOCK, node.name), 0)
+        transaction.set_data(path(LEADER_INFO), encode(info))
+        checked, written = self._asked(transaction.commit_async)
+        if isinstance(checked, (NoNodeError, BadVersionError)):
+            return rules.ClaimRefused()
+        for result in (checked, written):
+            if isinstance(result, Exception):
+                raise result
+        return rules.Claimed(Fence(node.epoch, path(LEADER_LOCK, node.name), written.version))
+
+    def _asked(self, ask: Callable[[], Any]) -> Any:
+        """Returns an answer from which also follows that the session lives."""
+        session, sent_at = self._session.session_id, self._clock()
+        answer = self._wait(ask())
+        if session is not None:
+            self._session.note_answer(session, sent_at)
+        return answer
+
+    def _wait(self, result: Any) -> Any:
+        return self._session.wait(result, self._session.settings.session_timeout)
+
+    def _lead(self, fence: Fence) -> None:
+        session = self._rules.session
+        assert session is not None
+        self._leadership = (fence, session)
+        logger.info("Nimbus %s leads from now on, epoch %d", self._summary.address, fence.epoch)
+        self._call(self._on_gained, fence)
+
+    def _stop_leading(self, reason: str) -> None:
+        self._leadership = None
+        logger.warning("Nimbus %s doesn't lead any more: %s", self._summary.address, reason)
+        self._call(self._on_lost, reason)
+
+    def _call(self, function: Callable[[Any], None], argument: object) -> None:
+        try:
+            function(argument)
+        except Exception:
+            logger.exception("Nimbus %s: what follows a change of leadership failed", self._summary.address)
+
+    # Errands.
+
+    def _run_errands(self) -> None:
+        while (errand := self._errands.get()) is not None:
+            if self._closed:
+                continue
+            try:
+                if isinstance(errand, rules.AskGate):
+                    missing = tuple(sorted(self._gate()))
+                    if missing:
+                        logger.warning(
+                            "Nimbus %s can't lead: it lacks the code of %s", self._summary.address, ", ".join(missing)
+                        )
+                    answer: rules.Event = rules.GateAnswered(errand.attempt, missing)
+                else:
+                    answer = rules.Fetched(errand.attempt)
+                    self._fetch(list(errand.missing))
+            except Exception:
+                logger.exception("Nimbus %s: %s failed", self._summary.address, type(errand).__name__)
+                if isinstance(errand, rules.AskGate):
+                    answer = rules.GateAnswered(errand.attempt, None)
+            self._events.put(answer)

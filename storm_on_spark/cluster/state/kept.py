@@ -1,0 +1,123 @@
+"""Ephemeral nodes that come back after their session has expired."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from types import TracebackType
+from typing import Final
+
+from storm_on_spark.cluster.errors import ClusterError
+from storm_on_spark.cluster.state.changes import Value
+from storm_on_spark.cluster.state.state import ClusterState
+from storm_on_spark.cluster.zookeeper.session import SessionState
+
+logger = logging.getLogger(__name__)
+
+_RETRY_SECS: Final = 1.0
+
+Parts = tuple[str, ...]
+
+
+class KeptNodes:
+    """Keeps ephemeral nodes alive: what is registered stays so until it is dropped, over expired sessions too.
+
+    A thread of its own does it. Closing drops all of them, as far as there is a connection.
+
+    Args:
+        state: over a session that has been started.
+
+    Example:
+        >>> with KeptNodes(state) as kept:                                      # doctest: +SKIP
+        ...     kept.keep(summary, "nimbuses", summary.address)
+    """
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        self._lock = threading.Lock()
+        #: Both change only while `_lock` is held.
+        self._wanted: dict[Parts, Value] = {}
+        self._to_do: set[Parts] = set()
+        self._session: int | None = None
+        self._wake: queue.SimpleQueue[bool] = queue.SimpleQueue()
+        self._remove_listener = state.session.add_listener(self._on_state)
+        self._thread = threading.Thread(target=self._run, name="kept-nodes", daemon=True)
+        self._thread.start()
+
+    def keep(self, value: Value, *parts: str) -> None:
+        """Makes a node soon, or gives it a new value, and makes it again whenever its session has expired."""
+        with self._lock:
+            self._wanted[parts] = value
+            self._to_do.add(parts)
+        self._wake.put(True)
+
+    def drop(self, *parts: str) -> None:
+        """Deletes a node soon, and makes it no more."""
+        with self._lock:
+            if self._wanted.pop(parts, None) is not None:
+                self._to_do.add(parts)
+        self._wake.put(True)
+
+    def close(self) -> None:
+        """Drops all and ends the thread."""
+        self._remove_listener()
+        with self._lock:
+            self._to_do |= self._wanted.keys()
+            self._wanted.clear()
+        self._wake.put(False)
+        self._thread.join()
+
+    def __enter__(self) -> KeptNodes:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _on_state(self, state: SessionState) -> None:
+        if state == "CONNECTED":
+            self._wake.put(True)
+
+    def _run(self) -> None:
+        running, retry_at = True, None
+        while running:
+            try:
+                running = self._wake.get(timeout=None if retry_at is None else max(0.0, retry_at - time.monotonic()))
+                while running:
+                    running = self._wake.get_nowait()
+            except queue.Empty:
+                pass
+            retry_at = None if self._work() else time.monotonic() + _RETRY_SECS
+
+    def _work(self) -> bool:
+        """Does what there is to do.
+
+        Returns:
+            Whether there is nothing left that a later attempt could do better; the next connection is one, too.
+        """
+        session = self._state.session.session_id
+        if session is None:
+            return True
+        with self._lock:
+            if session != self._session:
+                self._session = session
+                self._to_do |= self._wanted.keys()
+            to_do = [(parts, self._wanted.get(parts)) for parts in sorted(self._to_do)]
+        done = True
+        for parts, value in to_do:
+            try:
+                if value is None:
+                    self._state.delete_ephemeral(*parts)
+                else:
+                    self._state.create_ephemeral(value, *parts)
+            except ClusterError as error:
+                logger.warning("%s can't be registered now: %s", "/".join(parts), error)
+                done = False
+                continue
+            with self._lock:
+                if self._wanted.get(parts) is value:
+                    self._to_do.discard(parts)
+        return done

@@ -1,0 +1,74 @@
+"""kazoo's client with what a session here needs: see `KazooClient` for the rest."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import socket
+from typing import Any, Final
+
+from kazoo.client import KazooClient
+from kazoo.handlers.threading import SequentialThreadingHandler
+from kazoo.retry import KazooRetry
+
+from storm_on_spark.cluster.zookeeper.settings import ZooKeeperSettings
+
+_RECONNECT_SECS: Final = 0.1
+_RECONNECT_MAX_SECS: Final = 1.0
+"""Most between two attempts: a server that is back is found at once, and a thousand clients don't storm it."""
+
+_logger = logging.getLogger("storm_on_spark.cluster.zookeeper.kazoo")
+# At DEBUG kazoo logs requests whole, passwords among them.
+_logger.setLevel(logging.INFO)
+
+
+class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
+    """Threads of kazoo's that give a host up that doesn't answer, while there still is time to try another."""
+
+    def __init__(self, connect_timeout: float) -> None:
+        super().__init__()
+        self._connect_timeout = connect_timeout
+
+    def create_connection(self, *args: Any, **kwargs: Any) -> Any:
+        kwargs["timeout"] = min(kwargs["timeout"], self._connect_timeout)
+        return super().create_connection(*args, **kwargs)
+
+
+class Client(KazooClient):  # type: ignore[misc]
+    """A client of ZooKeeper.
+
+    Args:
+        settings: which ZooKeeper.
+        acl: of the nodes that it makes; None for ZooKeeper's open one.
+    """
+
+    negotiated_timeout: float
+    """Seconds for which the server keeps the session without a word from us. It may grant less than was asked for."""
+
+    def __init__(self, settings: ZooKeeperSettings, acl: list[Any] | None) -> None:
+        super().__init__(
+            hosts=settings.hosts,
+            timeout=settings.session_timeout,
+            default_acl=acl,
+            auth_data=None if settings.auth_scheme is None else [(settings.auth_scheme, settings.auth_payload)],
+            connection_retry=KazooRetry(max_tries=-1, delay=_RECONNECT_SECS, max_delay=_RECONNECT_MAX_SECS),
+            handler=_Handler(max(1.0, settings.session_timeout / 3)),
+            logger=_logger,
+        )
+        self.negotiated_timeout = settings.session_timeout
+        connect = self._connection._connect  # noqa: SLF001
+
+        def and_note_timeout(host: str, address: str, port: int) -> tuple[float, float]:
+            # kazoo tells nobody what the server has granted; its reads time out after two thirds of it.
+            read_timeout, connect_timeout = connect(host, address, port)
+            self.negotiated_timeout = read_timeout * 3 / 2 / 1000
+            return read_timeout, connect_timeout
+
+        self._connection._connect = and_note_timeout  # noqa: SLF001
+
+    def drop_connection(self) -> None:
+        """Breaks the connection; kazoo notices at once and makes another, with the same session if it still lives."""
+        connection = self._connection._socket  # noqa: SLF001
+        if connection is not None:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,33 @@
+"""How long a session lives for sure, as far as its client can know."""
+
+from __future__ import annotations
+
+
+class Lease:
+    """The time for which ZooKeeper keeps a session, whatever happens.
+
+    A session lives for its timeout after the server has last heard from it, and the server hears of a request after it
+    was sent. So whoever had an answer knows that the session lives until the request's departure plus the timeout. A
+    process that was stopped for longer finds its lease run out when it wakes up, before it has heard anything. (Gray
+    and Cheriton, "Leases", 1989.)
+
+    Example:
+        >>> lease = Lease()
+        >>> lease.renew(session=7, sent_at=100.0, timeout=20.0)
+        >>> lease.holds(7, now=119.9), lease.holds(7, now=120.0), lease.holds(8, now=100.0)
+        (True, False, False)
+    """
+
+    def __init__(self) -> None:
+        #: Session and end of its lease; replaced as a whole, so that any thread may look.
+        self._lease: tuple[int | None, float] = (None, 0.0)
+
+    def renew(self, session: int, sent_at: float, timeout: float) -> None:
+        """Notes that a request that was sent then, in that session, has been answered."""
+        holder, until = self._lease
+        self._lease = (session, max(until, sent_at + timeout) if holder == session else sent_at + timeout)
+
+    def holds(self, session: int, now: float) -> bool:
+        """Whether the session lives for sure."""
+        holder, until = self._lease
+        return holder == session and now < until
