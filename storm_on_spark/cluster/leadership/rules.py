@@ -264,7 +264,8 @@ class ElectionRules:
         self._leaving: set[QueueNode] = set()
         """Nodes of ours that must go and may not have gone yet; first in the queue they'd keep all others out."""
         self._unsure = False
-        """Whether the session may have a node that we know nothing of, as the answer to `Enqueue` got lost."""
+        """Whether there may be a node of ours that we know nothing of, as the answer to `Enqueue` got lost. That can be
+        so after the session has ended, too: the request may have been sent in the next one already."""
         self._fence: Fence | None = None
         self._attempt = 0
         self._refusals = 0
@@ -309,7 +310,6 @@ class ElectionRules:
         if lost:
             self.session = self._node = self._fence = None
             self._leaving.clear()
-            self._unsure = False
             if self.role in (*_WITH_NODE, Role.QUEUEING):
                 self._become(Role.AWAY)
         elif self.role is Role.QUEUEING:

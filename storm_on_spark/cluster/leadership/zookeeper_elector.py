@@ -274,29 +274,31 @@ class ZooKeeperLeaderElector(LeaderElector):
         client, path = self._session.client, self._session.paths.of
         self._session.ensure_folders()
         address = self._summary.address.encode()
+        mine: tuple[str, Any] | None = None
         for name in sorted(self._wait(client.get_children_async(path(LEADER_LOCK)))):
-            try:
+            with contextlib.suppress(NoNodeError):
                 data, stat = self._wait(client.get_async(path(LEADER_LOCK, name)))
-                if data != address:
-                    continue
                 if stat.ephemeralOwner == self._session.session_id:
                     # Made by an attempt whose answer got lost.
-                    return rules.QueueNode(name, stat.czxid)
-                # Left by an earlier process at this address; until it expires nobody could lead.
-                self._wait(client.delete_async(path(LEADER_LOCK, name)))
-            except NoNodeError:
-                continue
-        made, stat = self._wait(
-            client.create_async(
-                path(LEADER_LOCK, _NODE),
-                address,
-                acl=self._session.acl,
-                ephemeral=True,
-                sequence=True,
-                include_data=True,
+                    mine = name, stat
+                elif data == address:
+                    # Left by an earlier process at this address, or session; until it expires nobody could lead.
+                    self._wait(client.delete_async(path(LEADER_LOCK, name)))
+        if mine is None:
+            made, stat = self._wait(
+                client.create_async(
+                    path(LEADER_LOCK, _NODE),
+                    address,
+                    acl=self._session.acl,
+                    ephemeral=True,
+                    sequence=True,
+                    include_data=True,
+                )
             )
-        )
-        return rules.QueueNode(made.rpartition("/")[2], stat.czxid)
+            mine = made.rpartition("/")[2], stat
+        if mine[1].ephemeralOwner != self._rules.session:
+            raise UnavailableError("the session has ended meanwhile")
+        return rules.QueueNode(mine[0], mine[1].czxid)
 
     def _claim(self, node: rules.QueueNode) -> rules.Event:
         client, path = self._session.client, self._session.paths.of
