@@ -11,6 +11,8 @@ StormError
     ├── OwnershipLostError              another driver owns the topology by now
     ├── CodeError                       a topology's code can't be packed, stored, fetched or verified
     │   └── ChecksumError               what arrived is not what was sent
+    ├── LimitError                      more was sent, or asked for, than there may be
+    ├── AuthenticationError             a Nimbus doesn't know who asks
     └── UnavailableError                ZooKeeper or every Nimbus is out of reach
 ```
 """
@@ -83,6 +85,14 @@ class CodeError(ClusterError):
 
 class ChecksumError(CodeError):
     """What arrived is not what was sent."""
+
+
+class LimitError(ClusterError):
+    """More was sent, or asked for, than there may be."""
+
+
+class AuthenticationError(ClusterError):
+    """A Nimbus doesn't know who asks: no token, or a wrong one."""
 
 
 class UnavailableError(ClusterError):

@@ -105,18 +105,38 @@ CLUSTER_KEYS: Final[tuple[ConfigKey, ...]] = (
         _ZOOKEEPER,
     ),
     honoured(N.STORM_LOCAL_DIR, TEXT, "storm-local", "Directory of the daemons' files."),
-    planned(N.STORM_LOCAL_HOSTNAME, TEXT, None, "Name by which this host is known to the others.", _ZOOKEEPER),
+    honoured(N.STORM_LOCAL_HOSTNAME, TEXT, None, "Name by which this host is known to the others."),
     # Nimbus.
-    planned(N.NIMBUS_SEEDS, TEXTS, ["localhost"], "Hosts where a client looks for Nimbus.", _NIMBUS),
-    planned(N.NIMBUS_THRIFT_PORT, PORT, 6627, "Port on which Nimbus listens.", _NIMBUS),
-    planned(
+    honoured(N.NIMBUS_SEEDS, TEXTS, ["localhost"], "Hosts where a client looks for Nimbus."),
+    honoured(N.NIMBUS_THRIFT_PORT, PORT, 6627, "Port on which Nimbus listens."),
+    honoured(
+        N.NIMBUS_BIND_ADDRESS,
+        TEXT,
+        "127.0.0.1",
+        "Address on which Nimbus listens. One that other hosts can reach needs `nimbus.auth.token.file`. Not a key of "
+        "Storm's.",
+    ),
+    honoured(
+        N.NIMBUS_AUTH_TOKEN_FILE,
+        TEXT,
+        None,
+        "File with the token that all daemons and clients of the cluster share; only its owner may read it. Not a key "
+        "of Storm's.",
+    ),
+    honoured(
+        N.NIMBUS_AUTH_DIGEST_FILE,
+        TEXT,
+        None,
+        "File with users who may log in by HTTP Digest, lines `user:storm-on-spark:<SHA-256 of "
+        "user:storm-on-spark:password>`. Not a key of Storm's.",
+    ),
+    honoured(
         N.NIMBUS_CODE_SYNC_FREQ_SECS,
         integer(1),
         120,
         "Seconds between checks for missing code; a watch makes it come at once.",
-        _NIMBUS,
     ),
-    planned(N.NIMBUS_MONITOR_FREQ_SECS, integer(1), 10, "Seconds between checks of all topologies.", _NIMBUS),
+    honoured(N.NIMBUS_MONITOR_FREQ_SECS, integer(1), 10, "Seconds between checks of all topologies."),
     planned(
         N.NIMBUS_TASK_TIMEOUT_SECS,
         integer(1),
@@ -131,12 +151,11 @@ CLUSTER_KEYS: Final[tuple[ConfigKey, ...]] = (
         "The same, until the first heartbeat after a start.",
         _NIMBUS,
     ),
-    planned(
+    honoured(
         N.NIMBUS_SUPERVISOR_TIMEOUT_SECS,
         integer(1),
         60,
         "Seconds without a heartbeat after which a supervisor counts as dead.",
-        _NIMBUS,
     ),
     honoured(
         N.STORM_CODEDISTRIBUTOR_CLASS,
@@ -152,29 +171,26 @@ CLUSTER_KEYS: Final[tuple[ConfigKey, ...]] = (
         "Where `hdfs` and `delta` keep the code: a folder as `hdfs://host:port/path`, a table as a path or URI. Not a "
         "key of Storm's.",
     ),
-    planned(N.STORM_NIMBUS_RETRY_TIMES, integer(0), 5, "Attempts of a client after a failed request.", _NIMBUS),
-    planned(N.STORM_NIMBUS_RETRY_INTERVAL, integer(0), 2000, "Milliseconds before the first of them.", _NIMBUS),
-    planned(
+    honoured(N.STORM_NIMBUS_RETRY_TIMES, integer(0), 5, "Attempts of a client after a failed request."),
+    honoured(N.STORM_NIMBUS_RETRY_INTERVAL, integer(0), 2000, "Milliseconds before the first of them."),
+    honoured(
         N.STORM_NIMBUS_RETRY_INTERVAL_CEILING,
         integer(0),
         60000,
         "Most milliseconds between two of them.",
-        _NIMBUS,
     ),
-    planned(N.NIMBUS_CLEANUP_INBOX_FREQ_SECS, integer(1), 600, "Seconds between cleanings of the inbox.", _NIMBUS),
-    planned(
+    honoured(N.NIMBUS_CLEANUP_INBOX_FREQ_SECS, integer(1), 600, "Seconds between cleanings of the inbox."),
+    honoured(
         N.NIMBUS_INBOX_JAR_EXPIRATION_SECS,
         integer(1),
         3600,
         "Seconds that uploaded code stays in the inbox.",
-        _NIMBUS,
     ),
-    planned(
+    honoured(
         N.NIMBUS_FILE_COPY_EXPIRATION_SECS,
         integer(1),
         600,
         "Seconds after which an idle upload or download ends.",
-        _NIMBUS,
     ),
     planned(
         N.NIMBUS_TOPOLOGY_VALIDATOR,

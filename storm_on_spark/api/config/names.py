@@ -13,8 +13,11 @@ class ConfigNames:
 
     NIMBUS_ADMINS: Final = "nimbus.admins"
     NIMBUS_ADMINS_GROUPS: Final = "nimbus.admins.groups"
+    NIMBUS_AUTH_DIGEST_FILE: Final = "nimbus.auth.digest.file"
+    NIMBUS_AUTH_TOKEN_FILE: Final = "nimbus.auth.token.file"  # noqa: S105 # the name of a key
     NIMBUS_AUTHORIZER: Final = "nimbus.authorizer"
     NIMBUS_AUTO_CRED_PLUGINS: Final = "nimbus.autocredential.plugins.classes"
+    NIMBUS_BIND_ADDRESS: Final = "nimbus.bind.address"
     NIMBUS_BLOBSTORE: Final = "nimbus.blobstore.class"
     NIMBUS_BLOBSTORE_EXPIRATION_SECS: Final = "nimbus.blobstore.expiration.secs"
     NIMBUS_CHILDOPTS: Final = "nimbus.childopts"

@@ -161,6 +161,19 @@ HONOURED_KEYS: Final[tuple[ConfigKey, ...]] = (
         "Task hooks that every task gets: names of classes, each as `module.Class`, made without arguments.",
         component=True,
     ),
+    honoured(
+        N.TOPOLOGY_MIN_REPLICATION_COUNT,
+        integer(1),
+        1,
+        "Number of Nimbus hosts that must hold the code before a topology is activated.",
+    ),
+    honoured(
+        N.TOPOLOGY_MAX_REPLICATION_WAIT_TIME_SEC,
+        integer(-1),
+        60,
+        "Seconds to wait for that; then the topology is activated anyway. -1 waits for ever.",
+    ),
+    honoured(N.TOPOLOGY_VERSION, TEXT, None, "Your own version of the topology, for its status."),
 )
 
 PLANNED_KEYS: Final[tuple[ConfigKey, ...]] = (
@@ -339,21 +352,6 @@ PLANNED_KEYS: Final[tuple[ConfigKey, ...]] = (
     ),
     planned(N.TOPOLOGY_EVENT_LOGGER_REGISTER, LIST, None, "Event loggers, one mapping each.", _METRICS),
     # The cluster.
-    planned(
-        N.TOPOLOGY_MIN_REPLICATION_COUNT,
-        integer(1),
-        1,
-        "Number of Nimbus hosts that must hold the code before a topology is activated.",
-        _CLUSTER,
-    ),
-    planned(
-        N.TOPOLOGY_MAX_REPLICATION_WAIT_TIME_SEC,
-        integer(-1),
-        60,
-        "Seconds to wait for that; then the topology is activated anyway. -1 waits for ever.",
-        _CLUSTER,
-    ),
-    planned(N.TOPOLOGY_VERSION, TEXT, None, "Your own version of the topology, for its status.", _CLUSTER),
     planned(N.TOPOLOGY_PRIORITY, integer(0), 29, "Priority of the topology; 0 goes before everything.", _CLUSTER),
     planned(
         N.TOPOLOGY_ENVIRONMENT,

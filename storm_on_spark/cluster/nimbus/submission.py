@@ -268,6 +268,7 @@ class Submissions:
         waits = (
             (submission.submitted_at, effective_conf(submission.conf)["topology.max.replication.wait.time.sec"])
             for submission in snapshot.submissions.values()
+            if submission.step == "replicating"
         )
         return min((since + longest for since, longest in waits if longest >= 0), default=None)
 

@@ -139,6 +139,9 @@ def test_defaults_are_storms(name: str) -> None:
 
 
 OWN_DEFAULTS = {
+    "nimbus.auth.digest.file": None,
+    "nimbus.auth.token.file": None,
+    "nimbus.bind.address": "127.0.0.1",
     "storm.codedistributor.location": None,
     "topology.checkpoint.dir": None,
     "topology.fail.fast": False,

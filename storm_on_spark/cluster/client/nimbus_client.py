@@ -1,0 +1,437 @@
+"""Asks a cluster of Nimbuses: any of them to show something, the leader to change something."""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import random
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Literal
+from urllib.parse import quote
+
+import httpx
+import msgspec
+
+from storm_on_spark.api.config import Config, default_of, validate_conf
+from storm_on_spark.api.errors import AlreadyAliveError, ConfigError, InvalidTopologyError, NotAliveError, StormError
+from storm_on_spark.cluster.client.retry import Retry
+from storm_on_spark.cluster.code.checksums import artifacts_of
+from storm_on_spark.cluster.errors import (
+    AuthenticationError,
+    ClusterError,
+    CodeError,
+    ConflictError,
+    LimitError,
+    NotLeaderError,
+    RecordError,
+    TransitionError,
+    UnavailableError,
+)
+from storm_on_spark.cluster.nimbus.submission import SubmissionState, SubmitRequest
+from storm_on_spark.cluster.rest.auth import read_token
+
+Json = dict[str, Any]
+Progress = Callable[["SubmitProgress"], object]
+
+_TIMEOUT: Final = httpx.Timeout(30.0, connect=5.0)
+_UPLOAD_SECS: Final = 600.0
+_POLL_SECS: Final = 0.2
+_MOST_HOPS: Final = 5
+"""From one Nimbus to the next that is said to lead; leadership moves, but not in circles."""
+_BLOCK: Final = 1 << 20
+
+_ERRORS: Final[Mapping[str, type[StormError]]] = {
+    "Unauthorized": AuthenticationError,
+    "Not Alive": NotAliveError,
+    "Already Alive": AlreadyAliveError,
+    "Conflict": TransitionError,
+    "Too Much": LimitError,
+    "Bad Code": CodeError,
+    "Bad Request": RecordError,
+    "Bad Configuration": ConfigError,
+    "Invalid Topology": InvalidTopologyError,
+}
+
+
+class SubmitProgress(msgspec.Struct, frozen=True, kw_only=True):
+    """What a submission does at this moment."""
+
+    phase: Literal["uploading", "replicating", "submitted"]
+    topology_id: str = ""
+    artifact: str = ""
+    sent: int = 0
+    """Bytes of all artifacts."""
+    size: int = 0
+    replicas: int = 0
+    wanted: int = 0
+
+
+class NimbusClient:
+    """A client of a cluster. It follows the leader, and tries again while leadership changes.
+
+    Args:
+        conf: where the Nimbuses are (`nimbus.seeds`, `nimbus.thrift.port`), how often to try (`storm.nimbus.retry.*`)
+            and the file with the token, if there is one (`nimbus.auth.token.file`).
+        seeds: `host:port` of Nimbuses, in the place of the configuration's.
+        token: in the place of the configuration's.
+        auth: name and password of a user, in the place of a token.
+        sleep: waits between attempts.
+        clock: monotonic seconds.
+
+    Example:
+        >>> with NimbusClient({"nimbus.seeds": ["nimbus-1", "nimbus-2:7000"]}) as client:    # doctest: +SKIP
+        ...     client.topologies()
+        []
+    """
+
+    def __init__(
+        self,
+        conf: Mapping[str, Any] | None = None,
+        *,
+        seeds: Sequence[str] | None = None,
+        token: str | None = None,
+        auth: tuple[str, str] | None = None,
+        sleep: Callable[[float], object] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        conf = dict(conf or {})
+        validate_conf(conf, "client")
+        port = conf.get(Config.NIMBUS_THRIFT_PORT) or default_of(Config.NIMBUS_THRIFT_PORT)
+        named = seeds or conf.get(Config.NIMBUS_SEEDS) or default_of(Config.NIMBUS_SEEDS)
+        assert isinstance(named, (list, tuple))
+        self.seeds = tuple(seed if _has_port(seed) else f"{seed}:{port}" for seed in named)
+        self._retry = Retry.from_conf(conf)
+        self._sleep = sleep
+        self._clock = clock
+        if token is None and auth is None and conf.get(Config.NIMBUS_AUTH_TOKEN_FILE) is not None:
+            token = read_token(conf[Config.NIMBUS_AUTH_TOKEN_FILE])
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        self._http = httpx.Client(
+            headers=headers,
+            auth=None if auth is None else httpx.DigestAuth(*auth),
+            timeout=_TIMEOUT,
+            trust_env=False,
+            follow_redirects=False,
+        )
+        self._leader: str | None = None
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._http.close()
+
+    def __enter__(self) -> NimbusClient:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # Reading: any Nimbus.
+
+    def cluster(self) -> Json:
+        """Returns `cluster/summary`."""
+        return self._get("/cluster/summary")
+
+    def nimbuses(self) -> list[Json]:
+        """Returns the Nimbuses of `nimbus/summary`."""
+        return list(self._get("/nimbus/summary")["nimbuses"])
+
+    def supervisors(self) -> list[Json]:
+        """Returns the supervisors of `supervisor/summary`."""
+        return list(self._get("/supervisor/summary")["supervisors"])
+
+    def topologies(self) -> list[Json]:
+        """Returns the topologies of `topology/summary`."""
+        return list(self._get("/topology/summary")["topologies"])
+
+    def topology(self, name: str) -> Json:
+        """Returns `topology/:id` of a topology.
+
+        Args:
+            name: its name or id.
+
+        Raises:
+            NotAliveError: there is none.
+        """
+        return self._get(f"/topology/{_quoted(self.topology_id(name))}")
+
+    def component(self, name: str, component: str) -> Json:
+        """Returns `topology/:id/component/:component`."""
+        return self._get(f"/topology/{_quoted(self.topology_id(name))}/component/{_quoted(component)}")
+
+    def errors(self, name: str) -> dict[str, list[Json]]:
+        """Returns the last errors of a topology by component, oldest first."""
+        return dict(self._get(f"/topology/{_quoted(self.topology_id(name))}/errors")["errors"])
+
+    def topology_id(self, name: str) -> str:
+        """Returns the id of a topology, given its name or its id.
+
+        Raises:
+            NotAliveError: there is none.
+        """
+        rows = self.topologies()
+        for key in ("name", "id"):
+            for row in rows:
+                if row[key] == name:
+                    return str(row["id"])
+        known = ", ".join(sorted(row["name"] for row in rows)) or "none"
+        raise NotAliveError(f"there is no topology {name!r}; there are: {known}")
+
+    # Changing: the leader.
+
+    def activate(self, name: str) -> None:
+        """Lets a topology's spouts emit."""
+        self._change(name, "activate")
+
+    def deactivate(self, name: str) -> None:
+        """Stops a topology's spouts from emitting."""
+        self._change(name, "deactivate")
+
+    def kill(self, name: str, wait_secs: float | None = None) -> None:
+        """Ends a topology, when what it emitted has had `wait_secs` to get done (None: its message timeout)."""
+        self._change(name, f"kill/{_wait(wait_secs)}")
+
+    def rebalance(
+        self,
+        name: str,
+        wait_secs: float | None = None,
+        *,
+        workers: int | None = None,
+        executors: Mapping[str, int] | None = None,
+        conf: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Has a topology started anew, with other executors and configuration and maybe elsewhere."""
+        options = {"numWorkers": workers, "executors": dict(executors or {})}
+        body = {"rebalanceOptions": options, "conf": dict(conf or {})}
+        self._change(name, f"rebalance/{_wait(wait_secs)}", body)
+
+    def submit(
+        self,
+        folder: Path,
+        name: str,
+        conf: Mapping[str, Any] | None = None,
+        *,
+        active: bool = True,
+        owner: str | None = None,
+        progress: Progress = lambda step: None,
+        timeout: float | None = None,
+    ) -> str:
+        """Submits a topology and returns when it is in: no death of a Nimbus can lose it from then on.
+
+        While the leader changes, everything is sent again, to the new one, under the same key.
+
+        Args:
+            folder: its artifacts, as `storm_on_spark.cluster.code.bundle.pack` makes them.
+            name: of the topology.
+            conf: its configuration, without secrets; those are in the artifacts.
+            active: whether its spouts emit from the start.
+            owner: whose it is; the user of this process for None.
+            progress: told what happens.
+            timeout: longest wait for copies of the code, in seconds; None for no limit but the topology's own.
+
+        Returns:
+            Its id.
+
+        Raises:
+            AlreadyAliveError: there is a topology of that name.
+            UnavailableError: no leader could be found, or the timeout is over; the submission may still come about.
+        """
+        artifacts = artifacts_of(folder)
+        request = SubmitRequest(
+            key=uuid.uuid4().hex,
+            name=name,
+            conf=dict(conf or {}),
+            owner=getpass.getuser() if owner is None else owner,
+            initial_status="ACTIVE" if active else "INACTIVE",
+            artifacts=artifacts,
+        )
+        deadline = None if timeout is None else self._clock() + timeout
+        pauses = self._retry.pauses(random.random)
+        while True:
+            try:
+                self._send(request, folder, progress)
+                found = self._await(request.key, progress, deadline)
+                if found is not None:
+                    return found.topology_id
+                reason: StormError = UnavailableError(f"the submission of {name!r} was lost with its leader")
+            except (UnavailableError, ConflictError) as error:
+                reason = error
+            pause = next(pauses, None)
+            if pause is None or (deadline is not None and self._clock() > deadline):
+                raise reason
+            self._sleep(pause)
+
+    def _send(self, request: SubmitRequest, folder: Path, progress: Progress) -> None:
+        size = sum(info.size for info in request.artifacts)
+        sent = 0
+
+        def content(path: Path) -> Iterator[bytes]:
+            nonlocal sent
+            with path.open("rb") as file:
+                while block := file.read(_BLOCK):
+                    yield block
+                    sent += len(block)
+                    progress(SubmitProgress(phase="uploading", artifact=path.name, sent=sent, size=size))
+
+        if self._known(request.key) is not None:
+            # An attempt whose answer got lost: nothing need be sent, unless the leader asks for it below.
+            with contextlib.suppress(CodeError):
+                self._leader_request("POST", "/topology/submit", json=request)
+                return
+        for info in request.artifacts:
+            path = f"/submission/{request.key}/{_quoted(info.name)}"
+            before = sent
+
+            def stream(info_name: str = info.name, start: int = before) -> Iterator[bytes]:
+                nonlocal sent
+                sent = start
+                return content(folder / info_name)
+
+            self._leader_request("PUT", path, stream=stream)
+        self._leader_request("POST", "/topology/submit", json=request)
+
+    def _await(self, key: str, progress: Progress, deadline: float | None) -> SubmissionState | None:
+        """Returns the submission when it is in; None if nobody knows of it."""
+        missed = 0
+        while True:
+            state = self._known(key)
+            if state is None:
+                # The Nimbus that answers may be a moment behind the one that took it in.
+                missed += 1
+                if missed > 10:
+                    return None
+            else:
+                missed = 0
+                phase: Literal["replicating", "submitted"] = "submitted" if state.step == "submitted" else "replicating"
+                progress(
+                    SubmitProgress(
+                        phase=phase, topology_id=state.topology_id, replicas=state.replicas, wanted=state.wanted
+                    )
+                )
+                if state.step == "submitted":
+                    return state
+            if deadline is not None and self._clock() > deadline:
+                raise UnavailableError(f"submission {key} isn't in yet; it goes on without this client")
+            self._sleep(_POLL_SECS)
+
+    def _known(self, key: str) -> SubmissionState | None:
+        try:
+            return msgspec.convert(self._get(f"/submission/{key}"), SubmissionState)
+        except NotAliveError:
+            return None
+
+    # Requests.
+
+    def _get(self, path: str) -> Json:
+        return self._somewhere(lambda address: self._request(address, "GET", path))
+
+    def _change(self, name: str, action: str, body: Json | None = None) -> None:
+        path = f"/topology/{_quoted(self.topology_id(name))}/{action}"
+        self._leader_request("POST", path, json=body)
+
+    def _leader_request(
+        self,
+        method: str,
+        path: str,
+        *,
+        json: object = None,
+        stream: Callable[[], Iterator[bytes]] | None = None,
+    ) -> Json:
+        def ask(address: str) -> Json:
+            for _ in range(_MOST_HOPS):
+                try:
+                    found = self._request(address, method, path, json=json, stream=stream)
+                except NotLeaderError as error:
+                    if error.leader is None or error.leader == address:
+                        raise UnavailableError(str(error)) from error
+                    address = error.leader
+                    continue
+                self._leader = address
+                return found
+            raise UnavailableError(f"the leader could not be found within {_MOST_HOPS} steps")
+
+        return self._somewhere(ask)
+
+    def _somewhere(self, ask: Callable[[str], Json]) -> Json:
+        """Returns the first answer of the last leader and the seeds, asked again while there is none."""
+        pauses = self._retry.pauses(random.random)
+        while True:
+            failed = []
+            for address in dict.fromkeys([*([] if self._leader is None else [self._leader]), *self.seeds]):
+                try:
+                    return ask(address)
+                except UnavailableError as error:
+                    self._leader = None
+                    failed.append(f"{address}: {error}")
+            pause = next(pauses, None)
+            if pause is None:
+                raise UnavailableError("no Nimbus could do it: " + "; ".join(failed))
+            self._sleep(pause)
+
+    def _request(
+        self,
+        address: str,
+        method: str,
+        path: str,
+        *,
+        json: object = None,
+        stream: Callable[[], Iterator[bytes]] | None = None,
+    ) -> Json:
+        content: Any = None
+        headers = {}
+        if stream is not None:
+            content = stream()
+        elif json is not None:
+            content = msgspec.json.encode(json)
+            headers["Content-Type"] = "application/json"
+        timeout = httpx.Timeout(_UPLOAD_SECS, connect=5.0) if stream is not None else _TIMEOUT
+        try:
+            response = self._http.request(
+                method, f"http://{address}/api/v1{path}", content=content, headers=headers, timeout=timeout
+            )
+        except (httpx.TransportError, httpx.InvalidURL) as error:
+            raise UnavailableError(f"{type(error).__name__}: {error}") from error
+        if response.is_success:
+            return _json(response)
+        raise _error(response, address)
+
+
+def _json(response: httpx.Response) -> Json:
+    try:
+        return msgspec.json.decode(response.content, type=dict[str, Any])
+    except msgspec.MsgspecError as error:
+        raise ClusterError(f"{response.request.url}: the answer is no JSON object: {error}") from error
+
+
+def _error(response: httpx.Response, address: str) -> StormError:
+    try:
+        body = msgspec.json.decode(response.content, type=dict[str, Any])
+    except msgspec.MsgspecError:
+        body = {}
+    message = str(body.get("errorMessage") or f"Nimbus {address} answered with HTTP {response.status_code}")
+    if response.status_code == 421:
+        leader = body.get("leader")
+        return NotLeaderError(message, leader if isinstance(leader, str) else None)
+    if response.status_code in (429, 502, 503, 504):
+        return UnavailableError(message)
+    if response.status_code == 401:
+        return AuthenticationError(f"Nimbus {address}: {message}")
+    return _ERRORS.get(str(body.get("error")), ClusterError)(message)
+
+
+def _has_port(seed: str) -> bool:
+    host, _, port = seed.rpartition(":")
+    return bool(host) and port.isdecimal() and (":" not in host or host.endswith("]"))
+
+
+def _quoted(part: str) -> str:
+    return quote(part, safe="")
+
+
+def _wait(wait_secs: float | None) -> str:
+    return "default" if wait_secs is None else f"{wait_secs:.3f}"

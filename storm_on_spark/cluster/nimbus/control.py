@@ -1,0 +1,190 @@
+"""What can be asked of a Nimbus: to show the cluster, and, of the leader, to change a topology."""
+
+from __future__ import annotations
+
+import getpass
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import storm_on_spark
+from storm_on_spark.api.errors import NotAliveError
+from storm_on_spark.cluster.code.distributor import CodeDistributor
+from storm_on_spark.cluster.code.local import LocalFileSystemCodeDistributor
+from storm_on_spark.cluster.errors import CodeError, ConflictError, NotLeaderError, UnavailableError
+from storm_on_spark.cluster.leadership import LeaderElector
+from storm_on_spark.cluster.nimbus import lifecycle
+from storm_on_spark.cluster.nimbus.inbox import Inbox
+from storm_on_spark.cluster.nimbus.submission import Submissions, SubmissionState, SubmitRequest, state_of
+from storm_on_spark.cluster.paths import STORMS
+from storm_on_spark.cluster.records import ErrorRecord, StormBase
+from storm_on_spark.cluster.state import ClusterSnapshot, ClusterState, ClusterView, Fence, Put
+
+_ATTEMPTS: Final = 10
+
+
+class Control:
+    """A Nimbus as its REST interface sees it. Any thread may call it.
+
+    Reads are answered from the watched copy, also while ZooKeeper is away. What changes anything is the leader's.
+
+    Args:
+        conf: configuration of this Nimbus.
+        address: its `host:port`.
+        state: ZooKeeper.
+        view: the watched copy of it.
+        elector: who leads.
+        distributor: where topologies' code is.
+        submissions: what takes topologies in.
+        inbox: where artifacts wait for their submission.
+        now: seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        conf: Mapping[str, Any],
+        address: str,
+        state: ClusterState,
+        view: ClusterView,
+        elector: LeaderElector,
+        distributor: CodeDistributor,
+        submissions: Submissions,
+        inbox: Inbox,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self.conf = dict(conf)
+        self.address = address
+        self.inbox = inbox
+        self.now = now
+        self.user = getpass.getuser()
+        self.version = storm_on_spark.__version__
+        self._state = state
+        self._view = view
+        self._elector = elector
+        self._distributor = distributor
+        self._submissions = submissions
+
+    # Reading.
+
+    def snapshot(self) -> ClusterSnapshot:
+        """Returns the cluster as it is known here."""
+        return self._view.snapshot()
+
+    @property
+    def stale_since(self) -> float | None:
+        """Since when the snapshot may be out of date; None while it is kept up to date."""
+        return self._view.stale
+
+    def topology(self, topology_id: str) -> StormBase:
+        """Returns a topology.
+
+        Raises:
+            NotAliveError: there is none of that id.
+        """
+        base = self.snapshot().storms.get(topology_id)
+        if base is None:
+            raise NotAliveError(f"there is no topology with the id {topology_id[:220]!r}")
+        return base
+
+    def errors(self, topology_id: str) -> dict[str, list[ErrorRecord]] | None:
+        """Returns the last errors by component, oldest first; None if they can't be read at the moment."""
+        if self._view.stale is not None:
+            return None
+        try:
+            return self._state.errors(topology_id)
+        except UnavailableError:
+            return None
+
+    def submission(self, key: str) -> SubmissionState | None:
+        """Returns how far a submission is; None if there is none of that key."""
+        return state_of(self.snapshot(), key, self.now())
+
+    def artifact(self, topology_id: str, name: str) -> Path:
+        """Returns where an artifact of a topology is on this host.
+
+        Raises:
+            CodeError: it isn't here.
+        """
+        if not isinstance(self._distributor, LocalFileSystemCodeDistributor):
+            raise CodeError(f"code of this cluster is in {self._distributor.name}, and not given out by Nimbuses")
+        return self._distributor.path_of(topology_id, name)
+
+    # The leader's.
+
+    def fence(self) -> Fence:
+        """Returns the fence of this Nimbus' leadership.
+
+        Raises:
+            NotLeaderError: it doesn't lead; the error names who does.
+            UnavailableError: nobody is known to lead at the moment.
+        """
+        try:
+            return self._elector.fence()
+        except NotLeaderError:
+            leader = self.snapshot().leader
+            if self._view.stale is not None or leader is None or leader.address == self.address:
+                raise UnavailableError(
+                    f"Nimbus {self.address} doesn't lead, and there is no other leader that it knows of"
+                ) from None
+            raise NotLeaderError(
+                f"Nimbus {self.address} isn't the leader; {leader.address} is", leader.address
+            ) from None
+
+    def submit(self, request: SubmitRequest) -> str:
+        """Takes a topology in; see `Submissions.accept`.
+
+        Returns:
+            Its id. It runs when `submission` says `submitted`.
+        """
+        fence = self.fence()
+        with self.inbox.using(request.key) as folder:
+            topology_id = self._submissions.accept(fence, request, folder)
+        self.inbox.remove(request.key)
+        return topology_id
+
+    def activate(self, topology_id: str) -> StormBase:
+        """Lets a topology's spouts emit."""
+        return self._change(topology_id, lifecycle.activate)
+
+    def deactivate(self, topology_id: str) -> StormBase:
+        """Stops a topology's spouts from emitting."""
+        return self._change(topology_id, lifecycle.deactivate)
+
+    def kill(self, topology_id: str, wait_secs: float | None) -> StormBase:
+        """Ends a topology; see `lifecycle.kill`."""
+        return self._change(topology_id, lambda base: lifecycle.kill(base, self.now(), wait_secs))
+
+    def rebalance(
+        self,
+        topology_id: str,
+        wait_secs: float | None,
+        conf: Mapping[str, Any],
+        executors: Mapping[str, int],
+    ) -> StormBase:
+        """Has a topology started anew; see `lifecycle.rebalance`."""
+        tasks = self._tasks(topology_id) if executors else {}
+        return self._change(
+            topology_id, lambda base: lifecycle.rebalance(base, self.now(), wait_secs, conf, executors, tasks)
+        )
+
+    def _tasks(self, topology_id: str) -> dict[str, int]:
+        code = self.snapshot().code.get(topology_id)
+        return {} if code is None or code.manifest.plan is None else code.manifest.plan.tasks()
+
+    def _change(self, topology_id: str, change: Callable[[StormBase], StormBase]) -> StormBase:
+        fence = self.fence()
+        for _ in range(_ATTEMPTS):
+            found = self._state.get(StormBase, STORMS, topology_id)
+            if found is None:
+                raise NotAliveError(f"there is no topology with the id {topology_id[:220]!r}")
+            base, version = found
+            after = change(base)
+            if after == base:
+                return base
+            try:
+                self._state.commit(fence, Put((STORMS, topology_id), after, version))
+            except ConflictError:
+                continue
+            return after
+        raise ConflictError(f"topology {topology_id} can't be changed: others keep changing it")

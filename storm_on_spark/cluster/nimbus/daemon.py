@@ -1,0 +1,243 @@
+"""A Nimbus as a whole: its parts put together, and the thread that acts while it leads."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any, Final
+
+import storm_on_spark
+from storm_on_spark.api.config import KEYS, Config, validate_conf
+from storm_on_spark.cluster.code.distributor import Peers, make_distributor
+from storm_on_spark.cluster.errors import FencedError, NotLeaderError, UnavailableError
+from storm_on_spark.cluster.leadership.zookeeper_elector import ZooKeeperLeaderElector
+from storm_on_spark.cluster.nimbus.code_sync import CodeSync
+from storm_on_spark.cluster.nimbus.control import Control
+from storm_on_spark.cluster.nimbus.heartbeats import Heartbeats
+from storm_on_spark.cluster.nimbus.inbox import Inbox
+from storm_on_spark.cluster.nimbus.leader import Leader
+from storm_on_spark.cluster.nimbus.submission import OnStep, Submissions
+from storm_on_spark.cluster.records import NimbusSummary
+from storm_on_spark.cluster.rest.app import make_app
+from storm_on_spark.cluster.rest.auth import Authentication, is_loopback
+from storm_on_spark.cluster.rest.server import RestServer, listen
+from storm_on_spark.cluster.state import ClusterState, ClusterView, Fence
+from storm_on_spark.cluster.zookeeper.session import ZooKeeperSession
+from storm_on_spark.cluster.zookeeper.settings import ZooKeeperSettings
+
+logger = logging.getLogger(__name__)
+
+_ACTED_ON: Final = frozenset({"submissions", "storms", "assignments", "supervisors", "owners", "code", "leader-info"})
+"""Folders whose changes the leader looks at at once."""
+_RETRY_SECS: Final = 1.0
+_LEAST_PAUSE_SECS: Final = 0.05
+_PREFIXES: Final = ("nimbus.", "storm.", "ui.")
+
+
+def nimbus_conf(conf: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a configuration with the defaults of what a Nimbus reads.
+
+    Raises:
+        ConfigError: a key or value makes no sense.
+
+    Example:
+        >>> nimbus_conf({"nimbus.thrift.port": 7000})["nimbus.seeds"]
+        ['localhost']
+    """
+    validate_conf(conf, "nimbus")
+    defaults = {name: key.default for name, key in KEYS.items() if name.startswith(_PREFIXES)}
+    return {**defaults, **{name: value for name, value in conf.items() if value is not None}}
+
+
+class Nimbus:
+    """A Nimbus: serves REST, keeps code, wants to lead.
+
+    Args:
+        conf: its configuration.
+        port: where REST listens; `nimbus.thrift.port` for None, any free port for 0.
+        on_step: as for `Submissions`.
+        now: seconds since the epoch.
+
+    Example:
+        >>> with Nimbus({"storm.zookeeper.port": 2181}) as nimbus:                  # doctest: +SKIP
+        ...     nimbus.address
+        'localhost:6627'
+    """
+
+    def __init__(
+        self,
+        conf: Mapping[str, Any],
+        port: int | None = None,
+        on_step: OnStep = lambda step, topology_id: None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self.conf = nimbus_conf(conf)
+        self._port = self.conf[Config.NIMBUS_THRIFT_PORT] if port is None else port
+        self._on_step = on_step
+        self._now = now
+        self._stack = contextlib.ExitStack()
+        self._wake = threading.Event()
+        self._stopped = threading.Event()
+        self._led: Fence | None = None
+        self.address = ""
+        """`host:port`, once it has been started."""
+
+    def start(self) -> None:
+        """Starts it; it serves when this returns, and leads when its turn comes.
+
+        Raises:
+            SetupError: it can't listen, or others could reach it without authentication.
+            UnavailableError: ZooKeeper is out of reach.
+            CodeError: the code distributor can't work here.
+        """
+        with contextlib.ExitStack() as stack:
+            self._start(stack)
+            self._stack = stack.pop_all()
+
+    def stop(self) -> None:
+        """Steps down and ends everything."""
+        self._stopped.set()
+        self._wake.set()
+        self._stack.close()
+
+    def run(self) -> None:
+        """Runs it until SIGTERM or SIGINT; of use in the main thread only."""
+        ended = threading.Event()
+
+        def end(number: int, frame: FrameType | None) -> None:
+            ended.set()
+
+        before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            with self:
+                logger.info("Nimbus %s is up", self.address)
+                ended.wait()
+                logger.info("Nimbus %s ends", self.address)
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def __enter__(self) -> Nimbus:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _start(self, stack: contextlib.ExitStack) -> None:
+        conf = self.conf
+        authentication = Authentication.from_conf(conf)
+        bind = conf[Config.NIMBUS_BIND_ADDRESS]
+        authentication.check_bind(bind)
+        listener = stack.enter_context(contextlib.closing(listen(bind, self._port)))
+        host = conf[Config.STORM_LOCAL_HOSTNAME] or ("localhost" if is_loopback(bind) else socket.gethostname())
+        port = listener.getsockname()[1]
+        self.address = f"{host}:{port}"
+        summary = NimbusSummary(host=host, port=port, started_at=self._now(), version=storm_on_spark.__version__)
+        local = Path(conf[Config.STORM_LOCAL_DIR]).absolute()
+        local.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+        session = stack.enter_context(ZooKeeperSession(ZooKeeperSettings.from_conf(conf)))
+        session.ensure_folders()
+        self._state = state = ClusterState(session)
+        self._view = view = stack.enter_context(ClusterView(session, self._now))
+        distributor = make_distributor(conf, Peers(self.address, self._holders, authentication.headers))
+        self._inbox = Inbox(local / "nimbus" / "inbox", conf[Config.NIMBUS_INBOX_JAR_EXPIRATION_SECS])
+        submissions = Submissions(
+            state, distributor, self.address, conf, local / "checkpoints", self._on_step, self._now
+        )
+        heartbeats = Heartbeats(conf[Config.NIMBUS_SUPERVISOR_TIMEOUT_SECS])
+        self._leader = Leader(state, distributor, submissions, heartbeats, self._on_step, self._now)
+        self._sync = CodeSync(
+            distributor, state, view, self.address, conf[Config.NIMBUS_CODE_SYNC_FREQ_SECS], submissions.is_busy
+        )
+        self._elector = ZooKeeperLeaderElector(
+            session,
+            summary,
+            gate=self._missing,
+            on_gained=lambda fence: self._wake.set(),
+            on_lost=lambda reason: self._wake.set(),
+            fetch=self._sync.fetch,
+            now=self._now,
+        )
+        stack.callback(self._elector.close)
+        stack.callback(self._sync.close)
+        # Before those: it cuts what they fetch.
+        stack.callback(distributor.close)
+        control = Control(
+            conf, self.address, state, view, self._elector, distributor, submissions, self._inbox, self._now
+        )
+        stack.enter_context(RestServer(make_app(control, authentication), listener))
+        self._sync.start()
+        actor = threading.Thread(target=self._act, name="nimbus", daemon=True)
+        actor.start()
+        stack.callback(self._end, actor)
+        stack.callback(view.on_change(lambda folders: self._wake.set() if folders & _ACTED_ON else None))
+        self._elector.add_to_leader_lock_queue()
+
+    def _end(self, actor: threading.Thread) -> None:
+        self._stopped.set()
+        self._wake.set()
+        actor.join()
+
+    def _holders(self, topology_id: str) -> list[str]:
+        """Returns addresses of the live Nimbuses that have a topology's code."""
+        snapshot = self._view.snapshot()
+        code = snapshot.code.get(topology_id)
+        return [] if code is None else sorted(code.replicas & snapshot.nimbuses.keys())
+
+    def _missing(self) -> list[str]:
+        """Returns the ids of the topologies whose code keeps this Nimbus from leading: asked when it holds the lock."""
+        self._view.refresh()
+        snapshot = self._view.snapshot()
+        wanted = [topology_id for topology_id, base in snapshot.storms.items() if base.status != "KILLED"]
+        lost = [topology_id for topology_id in wanted if topology_id not in snapshot.code]
+        if lost:
+            # Nobody can fetch what isn't registered: nobody could ever lead.
+            logger.error("ZooKeeper doesn't know of any code of %s", ", ".join(sorted(lost)))
+        code = {topology_id: known.manifest for topology_id, known in snapshot.code.items()}
+        return self._sync.missing((topology_id for topology_id in wanted if topology_id in code), code)
+
+    def _act(self) -> None:
+        pause = 0.0
+        clean_at = time.monotonic()
+        while not self._stopped.is_set():
+            self._wake.wait(pause)
+            self._wake.clear()
+            if self._stopped.is_set():
+                return
+            pause = float(self.conf[Config.NIMBUS_MONITOR_FREQ_SECS])
+            try:
+                if time.monotonic() >= clean_at:
+                    clean_at = time.monotonic() + self.conf[Config.NIMBUS_CLEANUP_INBOX_FREQ_SECS]
+                    self._inbox.expire()
+                due = self._round()
+                if due is not None:
+                    pause = min(pause, max(_LEAST_PAUSE_SECS, due - self._now()))
+            except (FencedError, UnavailableError) as error:
+                logger.warning("Nimbus %s: %s", self.address, error)
+                pause = _RETRY_SECS
+            except Exception:
+                logger.exception("Nimbus %s: a round failed", self.address)
+                pause = _RETRY_SECS
+
+    def _round(self) -> float | None:
+        try:
+            fence = self._elector.fence()
+        except NotLeaderError:
+            self._led = None
+            return None
+        if fence != self._led:
+            self._view.refresh()
+            self._leader.forget()
+            self._led = fence
+        return self._leader.round(fence, self._view.snapshot())

@@ -1,0 +1,199 @@
+"""What a leader does over and over: complete submissions, finish transitions, schedule, clean up.
+
+Each round starts from what is in ZooKeeper and nothing else, so the next leader goes on where this one ended. Every
+change is conditional on the versions that it was decided on: a round that started from an older state changes nothing,
+and the next one starts from the newer.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Final
+
+from storm_on_spark.cluster.code.distributor import CodeDistributor
+from storm_on_spark.cluster.errors import CodeError, ConflictError
+from storm_on_spark.cluster.nimbus import lifecycle
+from storm_on_spark.cluster.nimbus.heartbeats import Heartbeats
+from storm_on_spark.cluster.nimbus.scheduler import Decision, finished, schedule
+from storm_on_spark.cluster.nimbus.submission import OnStep, Submissions
+from storm_on_spark.cluster.paths import (
+    ASSIGNMENTS,
+    CODE,
+    CREDENTIALS,
+    ERRORS,
+    STORMS,
+    SUBMISSIONS,
+    WORKERBEATS,
+)
+from storm_on_spark.cluster.records import StormBase, Submission
+from storm_on_spark.cluster.state import (
+    Change,
+    Check,
+    ClusterSnapshot,
+    ClusterState,
+    Create,
+    Delete,
+    Fence,
+    Put,
+)
+
+logger = logging.getLogger(__name__)
+
+_AT_ONCE: Final = 200
+"""Assignments in one transaction; each takes less than a kilobyte of the megabyte that there is."""
+
+
+class Leader:
+    """The rounds of a leader. One thread calls it.
+
+    Args:
+        state: ZooKeeper.
+        distributor: where topologies' code is.
+        submissions: what takes topologies in.
+        heartbeats: which supervisors are alive.
+        on_step: as for `Submissions`.
+        now: seconds since the epoch.
+        clock: monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        state: ClusterState,
+        distributor: CodeDistributor,
+        submissions: Submissions,
+        heartbeats: Heartbeats,
+        on_step: OnStep = lambda step, topology_id: None,
+        now: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._state = state
+        self._distributor = distributor
+        self._submissions = submissions
+        self._heartbeats = heartbeats
+        self._on_step = on_step
+        self._now = now
+        self._clock = clock
+        self._waiting: dict[str, str] = {}
+
+    def forget(self) -> None:
+        """Starts anew, for a new leadership."""
+        self._heartbeats.forget()
+        self._waiting.clear()
+
+    def round(self, fence: Fence, snapshot: ClusterSnapshot) -> float | None:
+        """Does what is to be done.
+
+        Returns:
+            When the next thing is due for sure, in seconds since the epoch; None if there is none.
+
+        Raises:
+            FencedError: this Nimbus leads no longer.
+            UnavailableError: ZooKeeper is away.
+        """
+        self._submissions.advance(fence, snapshot)
+        self._finish(fence, snapshot)
+        self._schedule(fence, snapshot)
+        self._clean(fence, snapshot)
+        due = [base.transition.due_at for base in snapshot.storms.values() if base.transition is not None]
+        deadline = self._submissions.next_deadline(snapshot)
+        return min([*due, *([] if deadline is None else [deadline])], default=None)
+
+    def _finish(self, fence: Fence, snapshot: ClusterSnapshot) -> None:
+        now = self._now()
+        for topology_id, base in snapshot.storms.items():
+            after = lifecycle.finish(base, now)
+            if after is base:
+                continue
+            version = snapshot.versions[STORMS][topology_id]
+            changes: list[Change] = []
+            if after is not None:
+                changes.append(Put((STORMS, topology_id), after, version))
+            else:
+                changes.append(Delete((STORMS, topology_id), version))
+                if topology_id in snapshot.assignments:
+                    changes.append(Delete((ASSIGNMENTS, topology_id)))
+            try:
+                self._state.commit(fence, *changes)
+            except ConflictError as error:
+                logger.info("%s of %s is for the next round: %s", base.status, topology_id, error)
+                continue
+            logger.info("Topology %s is %s", topology_id, "removed" if after is None else f"{after.status} again")
+
+    def _schedule(self, fence: Fence, snapshot: ClusterSnapshot) -> None:
+        decision = schedule(
+            snapshot.storms,
+            snapshot.assignments,
+            self._heartbeats.alive(snapshot.supervisors, self._clock()),
+            snapshot.owners,
+            finished(snapshot.storms, snapshot.workerbeats),
+            fence.epoch,
+            self._now(),
+        )
+        for topology_id, reason in decision.waiting.items():
+            if self._waiting.get(topology_id) != reason:
+                logger.warning("Topology %s waits for a slot: %s", topology_id, reason)
+        self._waiting = dict(decision.waiting)
+        changes = list(_changes(decision, snapshot))
+        for start in range(0, len(changes), _AT_ONCE):
+            part = changes[start : start + _AT_ONCE]
+            try:
+                self._state.commit(fence, *(change for group in part for change in group))
+            except ConflictError as error:
+                logger.info("Scheduling is for the next round: %s", error)
+                return
+        for assignment in decision.assign:
+            logger.info(
+                "Topology %s is assigned to %s:%d (%s), launch %d",
+                assignment.topology_id,
+                assignment.host,
+                assignment.port,
+                assignment.supervisor_id,
+                assignment.launch,
+            )
+            self._on_step("assigned", assignment.topology_id)
+
+    def _clean(self, fence: Fence, snapshot: ClusterSnapshot) -> None:
+        """Removes what topologies that are gone have left."""
+        coming = {submission.topology_id for submission in snapshot.submissions.values()}
+        known = snapshot.storms.keys() | coming
+        for topology_id in (snapshot.code.keys() | snapshot.workerbeats.keys()) - known - snapshot.owners.keys():
+            try:
+                if self._submissions.is_busy(topology_id) or not self._is_gone(topology_id):
+                    continue
+                self._distributor.cleanup(topology_id)
+                for folder in (CODE, ERRORS, WORKERBEATS, CREDENTIALS):
+                    self._state.delete_tree(fence, folder, topology_id)
+            except (ConflictError, CodeError) as error:
+                logger.warning("What is left of %s can't be removed now: %s", topology_id, error)
+                continue
+            logger.info("Removed what was left of %s", topology_id)
+
+    def _is_gone(self, topology_id: str) -> bool:
+        """Whether there is no such topology, and none is coming.
+
+        A snapshot can miss it, having read one folder before it moved there and the other after it left. Looked for
+        where it is before, then where it is after, it is found.
+        """
+        for key in self._state.children(SUBMISSIONS):
+            submission = self._state.get(Submission, SUBMISSIONS, key)
+            if submission is not None and submission[0].topology_id == topology_id:
+                return False
+        return self._state.get(StormBase, STORMS, topology_id) is None
+
+
+def _changes(decision: Decision, snapshot: ClusterSnapshot) -> list[tuple[Change, ...]]:
+    """Returns the changes in ZooKeeper that a decision comes to; what is in a tuple belongs together."""
+    versions = snapshot.versions.get(ASSIGNMENTS, {})
+    groups: list[tuple[Change, ...]] = [
+        (Delete((ASSIGNMENTS, topology_id), versions[topology_id]),) for topology_id in decision.remove
+    ]
+    for assignment in decision.assign:
+        parts = (ASSIGNMENTS, assignment.topology_id)
+        write: Change = Create(parts, assignment)
+        if assignment.topology_id in snapshot.assignments:
+            write = Put(parts, assignment, versions[assignment.topology_id])
+        storm = (STORMS, assignment.topology_id)
+        groups.append((Check(storm, snapshot.versions[STORMS][assignment.topology_id]), write))
+    return groups

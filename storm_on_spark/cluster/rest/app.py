@@ -1,0 +1,330 @@
+"""The REST interface as an ASGI application.
+
+Reads are answered by every Nimbus. What changes something is the leader's: another Nimbus answers 421 with its address.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio
+import msgspec
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import FileResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from storm_on_spark.api.errors import NotAliveError
+from storm_on_spark.cluster.errors import AuthenticationError, CodeError, LimitError, RecordError, TransitionError
+from storm_on_spark.cluster.nimbus.control import Control
+from storm_on_spark.cluster.nimbus.secrets import hidden
+from storm_on_spark.cluster.nimbus.submission import SubmissionState, SubmitRequest, check_key
+from storm_on_spark.cluster.records import ArtifactInfo, StormBase
+from storm_on_spark.cluster.rest import openapi, schemas, storm_ui, topology_page
+from storm_on_spark.cluster.rest.auth import Authentication, StaleNonceError
+from storm_on_spark.cluster.rest.messages import ErrorBody, answer, path_parameter, read_json, refusal
+from storm_on_spark.cluster.rest.picture import Picture
+
+PREFIX = "/api/v1"
+_BLOCK = 1 << 20
+_MOST_UPLOADS = 16
+"""At the same time."""
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+class RebalanceOptions(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What Storm UI documents of a rebalance."""
+
+    num_workers: int | None = None
+    executors: dict[str, int] = {}
+
+
+class RebalanceRequest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Body of a rebalance, which may be left out."""
+
+    rebalance_options: RebalanceOptions = RebalanceOptions()
+    conf: dict[str, Any] = {}
+    """Ours: configuration to change; null is the default again."""
+
+
+class Done(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Storm UI's answer to what changes a topology."""
+
+    topology_operation: str
+    topology_id: str
+    status: str = "success"
+
+
+class Submitted(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Answer to a submission: it goes on by itself; `submission/:key` says how far it is."""
+
+    key: str
+    topology_id: str
+
+
+class Endpoints:
+    """The handlers.
+
+    Args:
+        control: the Nimbus.
+        upload_secs: seconds without a byte after which an upload ends.
+    """
+
+    def __init__(self, control: Control, upload_secs: float) -> None:
+        self._control = control
+        self._upload_secs = upload_secs
+        self._uploads = 0
+
+    def routes(self) -> list[openapi.Endpoint]:
+        """Returns all of them, with what they take and give."""
+        get, post, put = "GET", "POST", "PUT"
+        e = openapi.Endpoint
+        return [
+            e(get, "/cluster/configuration", self._configuration, "Configuration of this Nimbus", dict[str, Any]),
+            e(get, "/cluster/summary", self._cluster, "The cluster in numbers", schemas.ClusterSummary),
+            e(get, "/nimbus/summary", self._nimbuses, "All Nimbuses", schemas.NimbusSummaries),
+            e(get, "/supervisor/summary", self._supervisors, "All supervisors", schemas.SupervisorSummaries),
+            e(get, "/supervisor", self._supervisor, "A supervisor (?id=) or a host's (?host=)", schemas.SupervisorPage),
+            e(get, "/topology/summary", self._topologies, "All topologies", schemas.TopologySummaries),
+            e(get, "/topology/{id}", self._topology, "A topology", schemas.TopologyPage),
+            e(get, "/topology/{id}/component/{component}", self._component, "A component", schemas.ComponentPage),
+            e(get, "/topology/{id}/errors", self._errors, "Last errors by component", schemas.TopologyErrors),
+            e(get, "/topology-workers/{id}", self._workers, "Where its driver is", schemas.TopologyWorkers),
+            e(post, "/topology/{id}/activate", self._activate, "Lets its spouts emit", Done),
+            e(post, "/topology/{id}/deactivate", self._deactivate, "Stops its spouts", Done),
+            e(post, "/topology/{id}/rebalance/{wait}", self._rebalance, "Starts it anew", Done, RebalanceRequest),
+            e(post, "/topology/{id}/kill/{wait}", self._kill, "Ends it", Done),
+            e(put, "/submission/{key}/{artifact}", self._upload, "Takes an artifact in", ArtifactInfo, bytes),
+            e(get, "/submission/{key}", self._submission, "How far a submission is", SubmissionState),
+            e(post, "/topology/submit", self._submit, "Submits what was uploaded", Submitted, SubmitRequest, 202),
+            e(get, "/code/{id}/{artifact}", self._code, "An artifact of a topology's code", bytes),
+            e(get, "/openapi.json", self._openapi, "This description", dict[str, Any]),
+        ]
+
+    async def _configuration(self, request: Request) -> Response:
+        return answer(hidden(self._control.conf))
+
+    async def _cluster(self, request: Request) -> Response:
+        return await self._page(lambda: storm_ui.cluster_summary(self._picture()))
+
+    async def _nimbuses(self, request: Request) -> Response:
+        conf = self._control.conf
+        return await self._page(
+            lambda: storm_ui.nimbus_summary(self._picture(), conf["nimbus.seeds"], conf["nimbus.thrift.port"])
+        )
+
+    async def _supervisors(self, request: Request) -> Response:
+        return await self._page(lambda: storm_ui.supervisor_summary(self._picture()))
+
+    async def _supervisor(self, request: Request) -> Response:
+        name, host = request.query_params.get("id"), request.query_params.get("host")
+        if name is None and host is None:
+            raise RecordError("GET supervisor needs ?id=<supervisor id> or ?host=<host>")
+        return await self._page(lambda: storm_ui.supervisor_page(self._picture(), name, host))
+
+    async def _topologies(self, request: Request) -> Response:
+        return await self._page(lambda: storm_ui.topology_summary(self._picture()))
+
+    async def _topology(self, request: Request) -> Response:
+        def page() -> schemas.TopologyPage:
+            picture, base, errors = self._found(request)
+            return topology_page.topology_page(picture, base, errors)
+
+        return await self._page(page)
+
+    async def _component(self, request: Request) -> Response:
+        name = path_parameter(request, "component")
+
+        def page() -> schemas.ComponentPage:
+            picture, base, errors = self._found(request)
+            found = topology_page.component_page(picture, base, name, errors)
+            if found is None:
+                known = ", ".join(sorted(picture.components(base))) or "unknown"
+                raise NotAliveError(f"topology {base.topology_id} has no component {name[:200]!r}; it has: {known}")
+            return found
+
+        return await self._page(page)
+
+    async def _errors(self, request: Request) -> Response:
+        return await self._page(lambda: topology_page.topology_errors(*self._found(request)))
+
+    async def _workers(self, request: Request) -> Response:
+        def page() -> schemas.TopologyWorkers:
+            base = self._control.topology(path_parameter(request, "id"))
+            return storm_ui.topology_workers(self._picture(), base)
+
+        return await self._page(page)
+
+    async def _activate(self, request: Request) -> Response:
+        return await self._change(request, "activate", self._control.activate)
+
+    async def _deactivate(self, request: Request) -> Response:
+        return await self._change(request, "deactivate", self._control.deactivate)
+
+    async def _kill(self, request: Request) -> Response:
+        wait = _wait(path_parameter(request, "wait"))
+        return await self._change(request, "kill", lambda name: self._control.kill(name, wait))
+
+    async def _rebalance(self, request: Request) -> Response:
+        wait = _wait(path_parameter(request, "wait"))
+        # Storm's own documentation has numbers as strings here.
+        body = await read_json(request, RebalanceRequest, strict=False) or RebalanceRequest()
+        workers = body.rebalance_options.num_workers
+        conf = {**({} if workers is None else {"topology.workers": workers}), **body.conf}
+        executors = body.rebalance_options.executors
+        return await self._change(
+            request, "rebalance", lambda name: self._control.rebalance(name, wait, conf, executors)
+        )
+
+    async def _upload(self, request: Request) -> Response:
+        key, name = path_parameter(request, "key"), path_parameter(request, "artifact")
+        check_key(key)
+        await run_in_threadpool(self._control.fence)
+        if self._uploads >= _MOST_UPLOADS:
+            raise LimitError(f"{_MOST_UPLOADS} uploads are under way; try again later")
+        self._uploads += 1
+        try:
+            return await self._receive(request, key, name)
+        finally:
+            self._uploads -= 1
+
+    async def _receive(self, request: Request, key: str, name: str) -> Response:
+        with self._control.inbox.receiving(key, name) as receiver:
+            announced = request.headers.get("content-length", "")
+            if announced.isdecimal() and int(announced) > receiver.limit:
+                raise LimitError(f"{name} has {int(announced):,} bytes; at most {receiver.limit:,} are allowed")
+            parts = request.stream()
+            block = bytearray()
+            while True:
+                try:
+                    with anyio.fail_after(self._upload_secs):
+                        part = await anext(parts, None)
+                except TimeoutError:
+                    raise LimitError(f"{name}: no byte came for {self._upload_secs:g} s") from None
+                if part is not None:
+                    block += part
+                if block and (part is None or len(block) >= _BLOCK):
+                    await run_in_threadpool(receiver.write, bytes(block))
+                    block.clear()
+                if part is None:
+                    break
+            return answer(await run_in_threadpool(receiver.finish))
+
+    async def _submission(self, request: Request) -> Response:
+        key = check_key(path_parameter(request, "key"))
+        found = self._control.submission(key)
+        if found is None:
+            raise NotAliveError(f"there is no submission {key}")
+        return answer(found)
+
+    async def _submit(self, request: Request) -> Response:
+        body = await read_json(request, SubmitRequest)
+        if body is None:
+            raise RecordError("POST topology/submit needs a body")
+        topology_id = await run_in_threadpool(self._control.submit, body)
+        return answer(Submitted(key=body.key, topology_id=topology_id), 202)
+
+    async def _code(self, request: Request) -> Response:
+        topology_id, name = path_parameter(request, "id"), path_parameter(request, "artifact")
+        try:
+            path = await run_in_threadpool(self._control.artifact, topology_id, name)
+        except CodeError as error:
+            return answer(ErrorBody(error="Not Found", error_message=str(error)), 404)
+        return FileResponse(path, media_type="application/octet-stream")
+
+    async def _openapi(self, request: Request) -> Response:
+        return answer(openapi.describe(self.routes(), PREFIX, self._control.version))
+
+    def _picture(self) -> Picture:
+        control = self._control
+        return Picture(control.snapshot(), control.now(), control.user, control.version, control.stale_since)
+
+    def _found(self, request: Request) -> tuple[Picture, StormBase, topology_page.Errors]:
+        base = self._control.topology(path_parameter(request, "id"))
+        picture = self._picture()
+        errors = self._control.errors(base.topology_id)
+        return picture, base, topology_page.beat_errors(picture, base.topology_id) if errors is None else errors
+
+    async def _page(self, make: Callable[[], schemas.View]) -> Response:
+        return answer(await run_in_threadpool(make))
+
+    async def _change(self, request: Request, what: str, change: Callable[[str], StormBase]) -> Response:
+        topology_id = path_parameter(request, "id")
+        await run_in_threadpool(change, topology_id)
+        return answer(Done(topology_operation=what, topology_id=topology_id))
+
+
+def make_app(control: Control, authentication: Authentication) -> ASGIApp:
+    """Returns the application.
+
+    Args:
+        control: the Nimbus.
+        authentication: who may ask.
+    """
+    endpoints = Endpoints(control, float(control.conf["nimbus.file.copy.expiration.secs"]))
+    routes = [Route(PREFIX + each.path, _answering(each.handler), methods=[each.method]) for each in endpoints.routes()]
+
+    async def unknown(request: Request, error: Exception) -> Response:
+        status = getattr(error, "status_code", 404)
+        title = "Method Not Allowed" if status == 405 else "Not Found"
+        return answer(ErrorBody(error=title, error_message=f"{request.method} {request.url.path[:300]}"), status)
+
+    app = Starlette(routes=routes, exception_handlers={404: unknown, 405: unknown})
+    return _Guard(app, authentication)
+
+
+def _answering(handler: Handler) -> Handler:
+    """Returns the handler with its errors as answers; Starlette's own handler of all errors raises them again."""
+
+    async def answering(request: Request) -> Response:
+        try:
+            return await handler(request)
+        except ClientDisconnect:
+            # Nobody reads it.
+            return Response(status_code=400)
+        except Exception as error:
+            return refusal(error)
+
+    return answering
+
+
+class _Guard:
+    """Lets nobody through who may not ask."""
+
+    def __init__(self, app: ASGIApp, authentication: Authentication) -> None:
+        self._app = app
+        self._authentication = authentication
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        target = scope["raw_path"].decode("latin-1")
+        if scope["query_string"]:
+            target += "?" + scope["query_string"].decode("latin-1")
+        try:
+            self._authentication.check(headers, scope["method"], target)
+        except AuthenticationError as error:
+            response = refusal(error)
+            if not self._authentication.required:
+                response.status_code = 403
+            for challenge in self._authentication.challenges(isinstance(error, StaleNonceError)):
+                response.headers.append("WWW-Authenticate", challenge)
+            await response(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+
+def _wait(text: str) -> float | None:
+    """Returns a wait in seconds; None for `default`."""
+    if text == "default":
+        return None
+    if not re.fullmatch(r"\d{1,12}(\.\d{1,6})?", text):
+        raise TransitionError(f"{text[:80]!r} is no number of seconds to wait, and not `default`")
+    return float(text)

@@ -1,0 +1,115 @@
+"""Requests read with limits, answers written as JSON, errors in Storm UI's shape."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Final, TypeVar
+
+import anyio
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from storm_on_spark.api.errors import AlreadyAliveError, ConfigError, InvalidTopologyError, NotAliveError
+from storm_on_spark.cluster.errors import (
+    AuthenticationError,
+    CodeError,
+    ConflictError,
+    FencedError,
+    LimitError,
+    NotLeaderError,
+    RecordError,
+    TransitionError,
+    UnavailableError,
+)
+
+logger = logging.getLogger(__name__)
+
+MAX_BODY: Final = 1 << 20
+"""Bytes of a request that isn't an artifact."""
+BODY_SECS: Final = 30.0
+"""That such a request may take to arrive."""
+
+_CODES: Final[tuple[tuple[type[Exception], int, str], ...]] = (
+    (AuthenticationError, 401, "Unauthorized"),
+    (NotLeaderError, 421, "Not Leader"),
+    (NotAliveError, 404, "Not Alive"),
+    (AlreadyAliveError, 409, "Already Alive"),
+    (TransitionError, 409, "Conflict"),
+    (ConflictError, 409, "Conflict"),
+    (LimitError, 413, "Too Much"),
+    (UnavailableError, 503, "Unavailable"),
+    # Whoever asks again is told who leads by now.
+    (FencedError, 503, "Unavailable"),
+    (CodeError, 400, "Bad Code"),
+    (RecordError, 400, "Bad Request"),
+    (ConfigError, 400, "Bad Configuration"),
+    (InvalidTopologyError, 400, "Invalid Topology"),
+)
+
+T = TypeVar("T")
+
+
+class ErrorBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Storm UI's error, and who leads where that is what is wrong."""
+
+    error: str
+    error_message: str
+    leader: str | None = None
+
+
+def answer(body: object, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """Returns a response with `body` as JSON."""
+    return Response(
+        msgspec.json.encode(body),
+        status,
+        {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", **(headers or {})},
+        "application/json",
+    )
+
+
+def refusal(error: Exception) -> Response:
+    """Returns the response that an error comes to; one of ours is told, any other only logged."""
+    for kind, status, title in _CODES:
+        if isinstance(error, kind):
+            leader = error.leader if isinstance(error, NotLeaderError) else None
+            headers = {"Retry-After": "1"} if status == 503 else None
+            return answer(ErrorBody(error=title, error_message=str(error), leader=leader), status, headers)
+    logger.error("A request failed", exc_info=error)
+    body = ErrorBody(error="Internal Server Error", error_message=f"{type(error).__name__}; see the log of this Nimbus")
+    return answer(body, 500)
+
+
+async def read_json(request: Request, kind: type[T], *, strict: bool = True) -> T | None:
+    """Returns the body of a request; None if it has none.
+
+    Args:
+        request: the request.
+        kind: what is expected.
+        strict: whether a number must not be a string of digits.
+
+    Raises:
+        LimitError: it is too large, or takes too long.
+        RecordError: it is something else.
+    """
+    body = bytearray()
+    try:
+        with anyio.fail_after(BODY_SECS):
+            async for part in request.stream():
+                body += part
+                if len(body) > MAX_BODY:
+                    raise LimitError(f"a request has at most {MAX_BODY:,} bytes")
+    except TimeoutError:
+        raise LimitError(f"a request has at most {BODY_SECS:g} s to arrive") from None
+    if not body:
+        return None
+    try:
+        return msgspec.convert(msgspec.json.decode(bytes(body)), kind, strict=strict)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise RecordError(f"{request.method} {request.url.path}: {error}") from error
+
+
+def path_parameter(request: Request, name: str) -> str:
+    """Returns a part of the request's path."""
+    value: Any = request.path_params[name]
+    return str(value)

@@ -1,0 +1,101 @@
+"""The HTTP server of a Nimbus, on a thread of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from types import TracebackType
+from typing import Final
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from storm_on_spark.api.errors import SetupError
+
+_START_SECS: Final = 10.0
+_STOP_SECS: Final = 3
+_CONNECTIONS: Final = 256
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Returns a socket that listens; port 0 is any free one.
+
+    Raises:
+        SetupError: the address can't be used.
+    """
+    try:
+        (family, kind, protocol, _, address), *_ = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        found = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise SetupError(f"can't listen on {host}:{port}: {error.strerror or error}") from error
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind(address)
+        found.listen(128)
+    except OSError as error:
+        found.close()
+        raise SetupError(f"can't listen on {host}:{port}: {error.strerror or error}") from error
+    return found
+
+
+class RestServer:
+    """Serves an application.
+
+    Args:
+        app: the application.
+        listener: of `listen`; closed with the server.
+    """
+
+    def __init__(self, app: ASGIApp, listener: socket.socket) -> None:
+        self._listener = listener
+        config = uvicorn.Config(
+            app,
+            loop="asyncio",
+            http="h11",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            limit_concurrency=_CONNECTIONS,
+            timeout_keep_alive=30,
+            timeout_graceful_shutdown=_STOP_SECS,
+        )
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._run, name="rest", daemon=True)
+        self._ready = threading.Event()
+
+    def start(self) -> None:
+        """Starts it and returns when it serves.
+
+        Raises:
+            SetupError: it doesn't.
+        """
+        self._thread.start()
+        # What listens takes connections already; they wait until the loop runs.
+        if not self._ready.wait(_START_SECS) or not self._thread.is_alive():
+            raise SetupError("the REST interface did not start; see the log")
+
+    def close(self) -> None:
+        """Ends it; requests under way have a few seconds."""
+        self._server.should_exit = True
+        if self._thread.is_alive():
+            self._thread.join()
+        self._listener.close()
+
+    def __enter__(self) -> RestServer:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _run(self) -> None:
+        self._ready.set()
+        with contextlib.suppress(SystemExit):
+            self._server.run(sockets=[self._listener])
