@@ -15,9 +15,9 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 
 from storm_on_spark.api.errors import CheckpointError
+from storm_on_spark.runtime.processes import session_members, this_kernel
 from storm_on_spark.spark.checkpoint import local_directory
 
 VERSION = 1
@@ -43,7 +43,11 @@ class Owner:
     token: str
     """Tells this owner from all others, also from itself before a restart."""
     kernel: str = ""
-    """Which boot of which machine it runs on; empty if that can't be told."""
+    """Which machine's processes it belongs to, as `this_kernel` says; empty if that can't be told."""
+    session: int = 0
+    """The session of its processes: they may outlive the driver for a moment, and write to the checkpoint."""
+    started: str = ""
+    """When the leader of that session was started, as `started_at` says."""
 
     def precedes(self, other: Owner) -> bool:
         """Whether `other` may take the checkpoint over from this one."""
@@ -92,12 +96,12 @@ class OwnerFence:
     def await_former(self, grace_secs: float, patience_secs: float) -> None:
         """Waits until the former owner has noticed that it is none.
 
-        Where it ran on this machine the lock of the checkpoint tells when it has ended; elsewhere a lock may not
-        reach, and it is given time to look.
+        Where it ran on this machine one can see when all of it has ended; elsewhere it is given time to look, as locks
+        don't reach everywhere.
 
         Args:
             grace_secs: how long an owner on another machine has to notice, counted from the claim.
-            patience_secs: how long to wait for the lock, counted from now.
+            patience_secs: how long to wait for what can be seen of it, counted from now.
 
         Raises:
             CheckpointError: the former owner still runs after that.
@@ -108,7 +112,9 @@ class OwnerFence:
             while (left := self._claimed_at + grace_secs - self._now()) > 0:
                 self._sleep(min(left, _POLL_SECS))
         deadline = self._now() + patience_secs
-        while not self._lock_is_free():
+        while not self._lock_is_free() or (
+            former is not None and here and former.session and session_members(former.session, former.started)
+        ):
             if self._now() > deadline:
                 raise CheckpointError(
                     f"checkpoint {self._checkpoint} is in use: the topology's former driver did not end within "
@@ -197,14 +203,6 @@ class OwnerFence:
         return True
 
 
-def this_kernel() -> str:
-    """Returns which boot of this machine it is; processes with the same see each other's locks. Empty if unknown."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return ""
-
-
 def _parsed(content: bytes) -> Owner | None:
     try:
         data = json.loads(content)
@@ -213,5 +211,6 @@ def _parsed(content: bytes) -> Owner | None:
         owner = Owner(**data)
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
-    fields = (owner.scope, owner.token, owner.kernel)
-    return owner if all(isinstance(field, str) for field in fields) and isinstance(owner.epoch, int) else None
+    texts, numbers = (owner.scope, owner.token, owner.kernel, owner.started), (owner.epoch, owner.session)
+    right = all(isinstance(text, str) for text in texts) and all(isinstance(number, int) for number in numbers)
+    return owner if right else None

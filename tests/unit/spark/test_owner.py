@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.runtime.offsets import Offset
+from storm_on_spark.runtime.processes import this_kernel
 from storm_on_spark.spark.compiled import _fenced
-from storm_on_spark.spark.owner import Owner, OwnerFence, this_kernel
+from storm_on_spark.spark.owner import Owner, OwnerFence
 
 SCOPE = "word-count-1-1700000000"
 

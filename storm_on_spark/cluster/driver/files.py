@@ -1,0 +1,141 @@
+"""The folder that a supervisor and its driver share.
+
+driver.json     DriverSpec     what to run; written by the supervisor before it starts the driver
+process.json    ProcessFile    who runs it; written by the driver, first of all
+beat.json       LocalBeat      the driver's heartbeat
+lock                           held by the driver as long as it lives, from before its first instruction
+code/                          the topology's code, verified and unpacked
+
+Everything is for its owner only: a configuration may hold secrets.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from storm_on_spark.cluster.errors import RecordError
+from storm_on_spark.cluster.records import MAX_BYTES, Assignment, R, Record, decode, encode
+
+
+class DriverSpec(Record, frozen=True):
+    """What a driver is to run."""
+
+    name: str
+    """The topology's."""
+    assignment: Assignment
+    assignment_version: int
+    """Of the assignment's node: the permission that the driver was started with."""
+    target: str
+    """What `load` loads the topology by."""
+    paths: tuple[str, ...]
+    """Folders for the front of the module search path."""
+    packages: tuple[str, ...]
+    """Folders for its end: what the topology's requirements brought."""
+    conf: dict[str, Any]
+    """The topology's configuration."""
+    executors: dict[str, int]
+    """Component -> executors, where they were changed."""
+    checkpoint: str
+    log: str
+    """File that what the driver prints goes to; it keeps it from growing without bound."""
+    cluster: dict[str, Any]
+    """The cluster's configuration: where ZooKeeper is, and how often heartbeats are due."""
+
+
+class ProcessFile(Record, frozen=True):
+    """Who runs in the folder."""
+
+    pid: int
+    """Also of its session."""
+    started: str
+    """`started_at` of that process."""
+    kernel: str
+    """`this_kernel` of it."""
+    assignment: Assignment
+    assignment_version: int
+
+
+class LocalBeat(Record, frozen=True):
+    """A driver's heartbeat for its supervisor."""
+
+    number: int
+    """Grows; what is alive is told by this, not by anybody's clock."""
+    step: Literal["starting", "running", "ended"]
+    status: str
+    """Of the topology, as in `TopologyInfo`; empty while it starts."""
+    message: str = ""
+    """What it is doing, or why it ended."""
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """Reads and writes the files.
+
+    Args:
+        path: the folder.
+    """
+
+    path: Path
+
+    @property
+    def code(self) -> Path:
+        """Where the code is unpacked."""
+        return self.path / "code"
+
+    @property
+    def lock(self) -> Path:
+        """The file that the driver holds a lock on."""
+        return self.path / "lock"
+
+    def spec(self) -> DriverSpec:
+        """Returns what to run.
+
+        Raises:
+            RecordError: there is none, or it is damaged.
+        """
+        found = self._read(DriverSpec, "driver.json")
+        if found is None:
+            raise RecordError(f"{self.path} has no driver.json; a supervisor writes it")
+        return found
+
+    def process(self) -> ProcessFile | None:
+        """Returns who runs here, or ran last; None if nobody has yet.
+
+        Raises:
+            RecordError: the file is damaged.
+        """
+        return self._read(ProcessFile, "process.json")
+
+    def beat(self) -> LocalBeat | None:
+        """Returns the last heartbeat; None before the first, or if it can't be read."""
+        try:
+            return self._read(LocalBeat, "beat.json")
+        except RecordError:
+            return None
+
+    def write(self, record: DriverSpec | ProcessFile | LocalBeat) -> None:
+        """Writes one of the files; who reads it sees the old one or the new one."""
+        name = {DriverSpec: "driver.json", ProcessFile: "process.json", LocalBeat: "beat.json"}[type(record)]
+        temporary = self.path / f".{name}.tmp"
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(encode(record))
+        temporary.replace(self.path / name)
+
+    def clear(self) -> None:
+        """Removes what is of one run, so that nothing of it is taken for the next one's."""
+        for name in ("beat.json", "process.json", "driver.json"):
+            (self.path / name).unlink(missing_ok=True)
+
+    def _read(self, type_: type[R], name: str) -> R | None:
+        path = self.path / name
+        try:
+            with path.open("rb") as file:
+                content = file.read(MAX_BYTES + 1)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise RecordError(f"{path} can't be read: {error.strerror}") from error
+        return decode(type_, content, str(path))

@@ -1,0 +1,257 @@
+"""A driver's link to the cluster: what is wanted of it, and whether it still owns its topology.
+
+ZooKeeper may hang for seconds while the topology runs on. So a thread of its own talks to it; the driver's main loop
+only reads what that has found out, and leaves notes of what is to be written.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from kazoo.exceptions import KazooException
+
+from storm_on_spark.api.errors import CheckpointError
+from storm_on_spark.cluster.errors import ClusterError, OwnershipLostError, UnavailableError
+from storm_on_spark.cluster.paths import ASSIGNMENTS, OWNERS, STORMS
+from storm_on_spark.cluster.records import Assignment, ErrorRecord, Ownership, StormBase, WorkerBeat
+from storm_on_spark.cluster.state import ClusterState
+from storm_on_spark.cluster.zookeeper.session import SessionState, ZooKeeperSession
+from storm_on_spark.cluster.zookeeper.settings import ZooKeeperSettings
+
+log = logging.getLogger(__name__)
+
+_LOOK_SECS = 10.0
+"""Between two looks at everything; watches tell of changes at once."""
+_RETRY_SECS = 0.25
+_FINISH_SECS = 600.0
+"""How long a driver that has ended waits for ZooKeeper to say so."""
+
+
+class ClusterLink:
+    """Takes and keeps the ownership of a topology.
+
+    Args:
+        settings: which ZooKeeper.
+        assignment: the permission to run.
+        version: ZooKeeper's, of the assignment's node.
+    """
+
+    def __init__(self, settings: ZooKeeperSettings, assignment: Assignment, version: int) -> None:
+        self._settings = settings
+        self._assignment = assignment
+        self._version = version
+        self._id = assignment.topology_id
+        self._session: ZooKeeperSession | None = None
+        self._thread: threading.Thread | None = None
+        self._notes: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._beat: WorkerBeat | None = None
+        self._owned_in: int | None = None
+        self._stopping = threading.Event()
+        self._renew: Callable[[int], None] = lambda epoch: None
+        self.base: StormBase | None = None
+        """The topology as it was last seen; None if there is no such topology."""
+        self.released: str | None = None
+        """Why the driver has to end in order: its assignment is gone."""
+        self.lost: str | None = None
+        """Why the driver has to end at once: another owns the topology."""
+
+    # Called by the driver's main thread.
+
+    def connect(self, give_up: Callable[[], bool]) -> None:
+        """Connects, however long that takes.
+
+        Raises:
+            UnavailableError: `give_up` became true.
+        """
+        while True:
+            session = ZooKeeperSession(self._settings)
+            try:
+                session.start()
+            except UnavailableError:
+                log.warning("ZooKeeper (%s) can't be reached; trying again", self._settings.hosts)
+                if give_up():
+                    raise
+                continue
+            self._session = session
+            return
+
+    def own(self, give_up: Callable[[], bool]) -> int:
+        """Takes the topology, as soon as nobody else has it.
+
+        Returns:
+            The epoch of this ownership; it grows with every one.
+
+        Raises:
+            OwnershipLostError: the assignment has changed.
+            UnavailableError: `give_up` became true.
+        """
+        waited_for: int | None = None
+        while True:
+            try:
+                epoch = self._take()
+                self._look()
+                return epoch
+            except OwnershipLostError as error:
+                if error.owner is None:
+                    raise
+                if waited_for != error.owner.pid:
+                    waited_for = error.owner.pid
+                    log.info("waiting: %s", error)
+            except UnavailableError as error:
+                log.warning("%s", error)
+            if give_up():
+                raise UnavailableError(f"{self._id} could not be owned before the driver was told to end")
+            time.sleep(_RETRY_SECS)
+
+    def watch(self, renew: Callable[[int], None]) -> None:
+        """Begins to watch what is wanted, and to keep the ownership.
+
+        Args:
+            renew: called with the new epoch when the ownership had to be taken again; raises if that is too late.
+        """
+        assert self._session is not None
+        self._renew = renew
+        self._thread = threading.Thread(target=self._run, name="driver-link", daemon=True)
+        self._session.add_listener(self._on_state)
+        self._thread.start()
+
+    def publish(self, beat: WorkerBeat) -> None:
+        """Has a heartbeat written; while ZooKeeper is away only the latest counts."""
+        waiting, self._beat = self._beat is not None, beat
+        if not waiting:
+            self._notes.put(self._write_beat)
+
+    def report(self, error: ErrorRecord) -> None:
+        """Has an error written to where the users of the topology find it."""
+        self._notes.put(lambda: self._state.add_error(self._id, error))
+
+    def close(self, last: WorkerBeat | None = None, errors: tuple[ErrorRecord, ...] = ()) -> None:
+        """Says last words, gives the topology up and hangs up. Waits for ZooKeeper if there is something to say."""
+        if self._session is None:
+            return
+        self._stopping.set()
+        self._notes.put(None)
+        if self._thread is not None:
+            self._thread.join()
+        deadline = time.monotonic() + (_FINISH_SECS if last is not None else 0.0)
+        todo: list[Callable[[], None]] = [partial(self._state.add_error, self._id, error) for error in errors]
+        if last is not None:
+            todo.append(partial(self._state.put_beat, last))
+        while todo:
+            try:
+                todo[0]()
+                todo.pop(0)
+            except (ClusterError, KazooException) as error:
+                log.warning("%s", error)
+                if not isinstance(error, UnavailableError):
+                    todo.pop(0)
+                elif time.monotonic() > deadline:
+                    break
+        # With the session the ownership goes.
+        self._session.close()
+
+    # The link's own thread.
+
+    def _run(self) -> None:
+        look_at = time.monotonic() + _LOOK_SECS
+        self._notes.put(self._look)
+        while not self._stopping.is_set():
+            try:
+                note = self._notes.get(timeout=max(0.0, look_at - time.monotonic()))
+            except queue.Empty:
+                note = self._look
+                look_at = time.monotonic() + _LOOK_SECS
+            if note is None:
+                return
+            try:
+                note()
+            except UnavailableError as error:
+                # After the next CONNECTED everything is looked at; beats are repeated anyway.
+                log.warning("%s", error)
+            except OwnershipLostError as error:
+                self._give_up(error)
+            except (ClusterError, KazooException) as error:
+                log.warning("ZooKeeper: %r", error)
+
+    def _look(self) -> None:
+        """Reads what is wanted, and sees to the ownership."""
+        assert self._session is not None
+        client, path = self._session.client, self._session.paths.of
+        for folder in (STORMS, ASSIGNMENTS, OWNERS):
+            # Sets a watch, whether or not the node is there; `get` of the state reads it as a record.
+            self._session.wait(client.exists_async(path(folder, self._id), watch=self._on_event))
+        found = self._state.get(StormBase, STORMS, self._id)
+        self.base = None if found is None else found[0]
+        assigned = self._state.get(Assignment, ASSIGNMENTS, self._id)
+        if assigned != (self._assignment, self._version):
+            self.released = "its assignment is gone" if assigned is None else "its assignment has changed"
+            return
+        stat = self._session.wait(client.exists_async(path(OWNERS, self._id)))
+        if stat is None or stat.ephemeralOwner != self._session.session_id:
+            if self._owned_in is not None:
+                log.warning("the ownership of %s was lost; taking it again", self._id)
+            try:
+                self._renew(self._take())
+            except CheckpointError as error:
+                self.lost = str(error)
+
+    def _take(self) -> int:
+        assert self._session is not None
+        mine = self._assignment
+        if self._state.get(Assignment, ASSIGNMENTS, self._id) != (mine, self._version):
+            # A node that was deleted and made again has the same versions again; what it says is another.
+            raise OwnershipLostError(f"{self._id} isn't assigned to this driver any more")
+        ownership = Ownership(
+            topology_id=self._id,
+            supervisor_id=mine.supervisor_id,
+            host=mine.host,
+            port=mine.port,
+            pid=os.getpid(),
+            launch=mine.launch,
+            epoch=mine.epoch,
+        )
+        self._state.take_ownership(ownership, self._version)
+        stat = self._session.wait(self._session.client.exists_async(self._session.paths.of(OWNERS, self._id)))
+        if stat is None or stat.ephemeralOwner != self._session.session_id:
+            raise UnavailableError(f"the ownership of {self._id} was lost again at once")
+        self._owned_in = self._session.session_id
+        return int(stat.czxid)
+
+    def _give_up(self, error: OwnershipLostError) -> None:
+        if error.owner is None:
+            self.released = str(error)
+        elif error.owner.pid == os.getpid() and error.owner.host == self._assignment.host:
+            # Of our own last session, which ZooKeeper has not yet given up.
+            self._notes.put(self._look_again)
+        else:
+            self.lost = str(error)
+
+    def _look_again(self) -> None:
+        if not self._stopping.wait(_RETRY_SECS):
+            self._look()
+
+    def _write_beat(self) -> None:
+        beat, self._beat = self._beat, None
+        if beat is not None:
+            self._state.put_beat(beat)
+
+    @property
+    def _state(self) -> ClusterState:
+        assert self._session is not None
+        return ClusterState(self._session)
+
+    # Called by kazoo and by the session: only leave a note.
+
+    def _on_event(self, event: Any) -> None:
+        self._notes.put(self._look)
+
+    def _on_state(self, state: SessionState) -> None:
+        if state == "CONNECTED":
+            self._notes.put(self._look)

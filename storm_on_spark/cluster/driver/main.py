@@ -1,0 +1,287 @@
+"""A driver's life: load, own, start, watch, end.
+
+What takes long is done at the same time: the JVM starts while the code is loaded, the topology is owned and the former
+owner is waited for.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import signal
+import sys
+import threading
+import time
+import uuid
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from storm_on_spark.api.errors import StormError
+from storm_on_spark.cluster.driver.files import DriverSpec, LocalBeat, ProcessFile, RunFolder
+from storm_on_spark.cluster.driver.link import ClusterLink
+from storm_on_spark.cluster.driver.reports import Reports
+from storm_on_spark.cluster.driver.topology import load_topology, set_paths
+from storm_on_spark.cluster.errors import ClusterError
+from storm_on_spark.cluster.records import WorkerBeat
+from storm_on_spark.cluster.zookeeper.settings import ZooKeeperSettings
+from storm_on_spark.runtime.processes import session_members
+from storm_on_spark.spark.conf_text import spark_conf
+from storm_on_spark.spark.owner import Owner, OwnerFence
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from storm_on_spark.spark.query import TopologyQuery
+
+log = logging.getLogger("storm_on_spark.driver")
+
+_LOOP_SECS = 0.1
+_LOCAL_BEAT_SECS = 1.0
+_BEAT_SECS = 3.0
+_GRACE_SECS = 3.0
+"""How long an owner on another machine has to notice that it is none: it looks many times a second."""
+_PATIENCE_SECS = 60.0
+"""How long to wait for the end of an owner on this machine."""
+_LOG_BYTES = 32 << 20
+
+DONE, FAILED, FENCED = 0, 1, 3
+"""Exit codes; a supervisor goes by the last heartbeat."""
+
+
+@dataclass
+class Heart:
+    """The heartbeat for the supervisor. While the topology starts a thread beats, then the main loop does."""
+
+    folder: RunFolder
+    number: int = 0
+    step: Any = "starting"
+    status: str = ""
+    message: str = ""
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def beat(self) -> None:
+        """Beats once."""
+        with self._lock:
+            self.number += 1
+            try:
+                self.folder.write(
+                    LocalBeat(number=self.number, step=self.step, status=self.status, message=self.message)
+                )
+            except OSError as error:
+                log.warning("no heartbeat: %s", error)
+
+    def say(self, message: str) -> None:
+        """Beats with word of what is being done."""
+        log.info("%s", message)
+        self.message = message
+        self.beat()
+
+    def beat_while_starting(self) -> None:
+        """Beats until the topology runs or has ended."""
+        while self.step == "starting":
+            self.beat()
+            time.sleep(_LOCAL_BEAT_SECS)
+
+
+class Driver:
+    """Runs one topology.
+
+    Args:
+        folder: shared with the supervisor.
+        spec: what to run.
+        process: who runs it.
+    """
+
+    def __init__(self, folder: RunFolder, spec: DriverSpec, process: ProcessFile) -> None:
+        self._spec = spec
+        self._process = process
+        self._heart = Heart(folder)
+        self._reports = Reports(spec)
+        self._link = ClusterLink(
+            ZooKeeperSettings.from_conf(_zookeeper(spec.cluster)), spec.assignment, spec.assignment_version
+        )
+        self._stop = threading.Event()
+
+    def run(self) -> NoReturn:
+        """Runs the topology to its end, and ends the process."""
+        logging.basicConfig(
+            format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO, stream=sys.stderr
+        )
+        logging.getLogger("kazoo").setLevel(logging.ERROR)
+        logging.getLogger("py4j").setLevel(logging.WARNING)
+        signal.signal(signal.SIGTERM, self._on_signal)
+        signal.signal(signal.SIGINT, self._on_signal)
+        threading.Thread(target=self._heart.beat_while_starting, name="driver-heart", daemon=True).start()
+        set_paths(self._spec)
+        spark: Future[SparkSession] = Future()
+        threading.Thread(target=self._start_spark, args=(spark,), name="driver-spark", daemon=True).start()
+        try:
+            query, fence = self._start(spark)
+        except ClusterError as error:
+            # Somebody else's turn, or asked to end before it began.
+            self._die(DONE if self._stop.is_set() else FENCED, str(error))
+        except Exception as error:
+            log.error("the topology can't be started", exc_info=not isinstance(error, StormError))
+            reason = str(error) if isinstance(error, StormError) else f"{type(error).__name__}: {error}"
+            self._end_link(self._reports.failed(reason), reason)
+            self._die(FAILED, reason)
+        self._watch(query, fence)
+        self._end(query, fence)
+
+    # Starting.
+
+    def _start_spark(self, result: Future[SparkSession]) -> None:
+        from storm_on_spark.spark.session import local_session, log_file
+
+        conf = spark_conf({**self._spec.cluster, **self._spec.conf})
+        try:
+            session = local_session(conf.pop("spark.master", None), conf)
+        except BaseException as error:
+            result.set_exception(error)
+        else:
+            log.info("Spark runs; its log is %s", log_file())
+            result.set_result(session)
+
+    def _start(self, spark: Future[SparkSession]) -> tuple[TopologyQuery, OwnerFence]:
+        self._heart.say("connecting to ZooKeeper")
+        self._link.connect(self._stop.is_set)
+        self._heart.say("loading the topology")
+        compiled = load_topology(self._spec)
+        self._heart.say("taking ownership")
+        epoch = self._link.own(self._stop.is_set)
+        scope = self._spec.assignment.topology_id
+        process = self._process
+        owner = Owner(scope, epoch, uuid.uuid4().hex, process.kernel, process.pid, process.started)
+        fence = OwnerFence(self._spec.checkpoint, owner)
+        self._link.watch(fence.renew)
+        if fence.former is not None:
+            self._heart.say("waiting for the former owner of the checkpoint to end")
+        fence.await_former(_GRACE_SECS, _PATIENCE_SECS)
+        self._heart.say("starting Spark")
+        session = spark.result()
+        self._heart.say("starting the topology")
+        if self._stop.is_set():
+            raise ClusterError("told to end before the topology was started")
+        query = compiled.start(
+            session, name=self._spec.name, checkpoint=self._spec.checkpoint, active=self._active(), fence=fence
+        )
+        log.info("the topology runs")
+        return query, fence
+
+    def _active(self) -> bool:
+        base = self._link.base
+        return base is not None and base.status == "ACTIVE"
+
+    # Watching.
+
+    def _watch(self, query: TopologyQuery, fence: OwnerFence) -> None:
+        active = self._active()
+        self._heart.step = "running"
+        local_at = beat_at = 0.0
+        while query.isActive:
+            reason = fence.lost() or self._link.lost
+            if reason is not None:
+                self._die(FENCED, reason)
+            if self._stop.is_set() or self._link.released is not None:
+                break
+            if self._active() != active:
+                active = not active
+                log.info("the topology is %s", "activated" if active else "deactivated")
+                query.activate() if active else query.deactivate()
+            now = time.monotonic()
+            if now >= local_at:
+                local_at = now + _LOCAL_BEAT_SECS
+                self._heart.status = "ACTIVE" if active else "INACTIVE"
+                self._heart.message = ""
+                self._heart.beat()
+                self._bound_log()
+            if now >= beat_at:
+                beat_at = now + _BEAT_SECS
+                self._publish(query)
+            self._stop.wait(_LOOP_SECS)
+
+    def _publish(self, query: TopologyQuery) -> None:
+        info = query.status_info()
+        self._link.publish(self._reports.beat(info))
+        for error in self._reports.new_errors(info):
+            self._link.report(error)
+
+    def _bound_log(self) -> None:
+        path = Path(self._spec.log)
+        try:
+            if path.stat().st_size > _LOG_BYTES:
+                shutil.copyfile(path, path.with_name(path.name + ".1"))
+                os.truncate(path, 0)  # it is open for appending: writing goes on at its new end
+        except OSError as error:
+            log.warning("%s: %s", path, error)
+
+    # Ending.
+
+    def _end(self, query: TopologyQuery, fence: OwnerFence) -> NoReturn:
+        told = self._stop.is_set() or self._link.released is not None
+        if told:
+            log.info("ending: %s", self._link.released or "the supervisor says so")
+        query.stop()
+        reason = fence.lost() or self._link.lost
+        if reason is not None:
+            self._die(FENCED, reason)
+        info = query.status_info()
+        # What has ended writes no more: the next owner need not wait.
+        fence.release()
+        log.info("the topology has ended: %s%s", info.status, f", {info.error}" if info.error else "")
+        self._end_spark()
+        for error in self._reports.new_errors(info):
+            self._link.report(error)
+        self._end_link(self._reports.beat(info), info.error)
+        self._heart.step, self._heart.status, self._heart.message = "ended", info.status, info.error or ""
+        self._heart.beat()
+        logging.shutdown()
+        os._exit(FAILED if info.status == "FAILED" else DONE)
+
+    def _end_spark(self) -> None:
+        from pyspark.sql import SparkSession
+
+        from storm_on_spark.spark.session import stop_session
+
+        session = SparkSession.getActiveSession()
+        if session is not None and not (session.sparkContext.master or "").startswith("local"):
+            stop_session(session)  # a cluster manager is told that its executors can go
+        # A JVM of its own has nothing left to do, and ending it in order takes a second.
+        self._kill_others()
+
+    def _end_link(self, last: WorkerBeat, reason: str | None) -> None:
+        errors = () if reason is None else (self._reports.error(reason),)
+        self._link.close(last, errors)
+
+    def _die(self, code: int, reason: str) -> NoReturn:
+        """Ends everything at once, without touching the checkpoint any more."""
+        log.error("the driver ends: %s", reason)
+        self._heart.step, self._heart.message = "ended", reason[:2000]
+        self._heart.status = "FAILED" if code == FAILED else "KILLED"
+        self._kill_others()
+        self._heart.beat()
+        logging.shutdown()
+        os._exit(code)
+
+    def _kill_others(self) -> None:
+        for _ in range(100):
+            others = [pid for pid in session_members(os.getpid()) if pid != os.getpid()]
+            if not others:
+                return
+            for pid in others:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    continue
+            time.sleep(0.01)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        self._stop.set()
+
+
+def _zookeeper(conf: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in conf.items() if key.startswith("storm.zookeeper.")}

@@ -1,0 +1,72 @@
+"""What a driver says of itself: heartbeats, and errors that were not reported before."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+
+from storm_on_spark.api.info import TopologyInfo
+from storm_on_spark.cluster.driver.files import DriverSpec
+from storm_on_spark.cluster.records import ErrorRecord, WorkerBeat
+
+SYSTEM = "__system"
+"""The component that errors belong to which no other caused, as in Storm."""
+_MAX_MESSAGE = 8000
+
+
+class Reports:
+    """Makes the records.
+
+    Args:
+        spec: what the driver runs.
+        now: seconds since the epoch.
+    """
+
+    def __init__(self, spec: DriverSpec, now: Callable[[], float] = time.time) -> None:
+        self._spec = spec
+        self._now = now
+        self._started_at = now()
+        #: (component, task, message, time) of the errors that were reported.
+        self._told: set[tuple[str, int, str, float]] = set()
+
+    def beat(self, info: TopologyInfo) -> WorkerBeat:
+        """Returns the heartbeat for the cluster."""
+        assignment = self._spec.assignment
+        return WorkerBeat(
+            topology_id=assignment.topology_id,
+            supervisor_id=assignment.supervisor_id,
+            host=assignment.host,
+            port=assignment.port,
+            pid=os.getpid(),
+            launch=assignment.launch,
+            time=self._now(),
+            started_at=self._started_at,
+            info=info.to_dict(),
+        )
+
+    def failed(self, reason: str) -> WorkerBeat:
+        """Returns the heartbeat of a driver that could not start its topology."""
+        return self.beat(TopologyInfo(self._spec.name, "FAILED", 0.0, error=reason[:_MAX_MESSAGE]))
+
+    def new_errors(self, info: TopologyInfo) -> Iterator[ErrorRecord]:
+        """Yields the errors of components that were not there the last time."""
+        told: set[tuple[str, int, str, float]] = set()
+        for component in info.components.values():
+            for error in component.errors:
+                key = (error.component, error.task, error.message, error.time)
+                told.add(key)
+                if key not in self._told:
+                    yield self.error(error.message, error.component, error.task, error.time)
+        self._told = told
+
+    def error(self, message: str, component: str = SYSTEM, task: int = -1, at: float | None = None) -> ErrorRecord:
+        """Returns an error as it is kept for the users of the topology."""
+        return ErrorRecord(
+            component=component,
+            task=task,
+            message=message[:_MAX_MESSAGE],
+            time=self._now() if at is None else at,
+            host=self._spec.assignment.host,
+            port=self._spec.assignment.port,
+        )

@@ -1,0 +1,134 @@
+"""Getting a topology's code ready to run: fetched, verified, unpacked, with what it requires. Nothing is imported."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.metadata
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from storm_on_spark.cluster.code.bundle import Unpacked, unpack
+from storm_on_spark.cluster.code.checksums import check_topology_id
+from storm_on_spark.cluster.code.distributor import CodeDistributor
+from storm_on_spark.cluster.errors import CodeError
+from storm_on_spark.cluster.records import CodeManifest
+
+_INSTALL_SECS = 600.0
+_OURS = ("pyspark", "pyarrow", "pandas", "numpy", "cloudpickle", "protobuf", "grpcio", "msgspec", "kazoo")
+"""What the driver itself runs on; a topology that needs another version of these is told so when it is installed."""
+
+
+@dataclass(frozen=True)
+class Ready:
+    """Code that can be run."""
+
+    unpacked: Unpacked
+    packages: Path | None
+    """Where what it requires was installed."""
+
+
+class CodeStore:
+    """The code on a supervisor's disk.
+
+    Args:
+        folder: where it is kept.
+        distributor: where it comes from.
+    """
+
+    def __init__(self, folder: Path, distributor: CodeDistributor) -> None:
+        self._artifacts = folder / "code"
+        self._packages = folder / "packages"
+        self._distributor = distributor
+
+    def prepare(self, manifest: CodeManifest, into: Path) -> Ready:
+        """Brings code here and unpacks it.
+
+        What is there already is verified again, so code that was changed on this disk is never run.
+
+        Args:
+            manifest: what it must be.
+            into: the folder for the code; what is there goes.
+
+        Raises:
+            CodeError: it can't be had, is not what was uploaded, or what it requires can't be installed.
+        """
+        artifacts = self._artifacts / check_topology_id(manifest.topology_id)
+        self._artifacts.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._distributor.download(manifest.topology_id, manifest.metafile, artifacts)
+        try:
+            with contextlib.suppress(FileNotFoundError):
+                shutil.rmtree(into)
+        except OSError as error:
+            raise CodeError(f"{into} can't be removed: {error.strerror}") from error
+        unpacked = unpack(artifacts, manifest, into)
+        here = f"{sys.version_info.major}.{sys.version_info.minor}"
+        if unpacked.python != here:
+            raise CodeError(
+                f"{manifest.topology_id} was packed by Python {unpacked.python}; this supervisor runs {here}"
+            )
+        return Ready(unpacked, self._install(unpacked.requirements))
+
+    def remove(self, topology_id: str) -> None:
+        """Removes the artifacts of a topology that is no more."""
+        shutil.rmtree(self._artifacts / check_topology_id(topology_id), ignore_errors=True)
+
+    def _install(self, requirements: bytes | None) -> Path | None:
+        """Installs what is required into a folder that all topologies with the same requirements share."""
+        if requirements is None or not re.search(rb"^\s*[^#\s]", requirements, re.MULTILINE):
+            return None
+        key = hashlib.sha256(requirements + sys.version.encode()).hexdigest()[:32]
+        target = self._packages / key
+        if target.is_dir():
+            return target
+        self._packages.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".install-", dir=self._packages) as scratch:
+            wanted, fixed, made = (Path(scratch, name) for name in ("requirements.txt", "fixed.txt", "packages"))
+            wanted.write_bytes(requirements)
+            fixed.write_text("".join(f"{name}=={version}\n" for name, version in _versions().items()))
+            command = [
+                *(sys.executable, "-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"),
+                *("--target", str(made), "--constraint", str(fixed), "--requirement", str(wanted)),
+            ]
+            try:
+                done = subprocess.run(
+                    command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_INSTALL_SECS, check=False
+                )
+            except (OSError, subprocess.TimeoutExpired) as error:
+                raise CodeError(f"what the topology requires can't be installed: {type(error).__name__}") from error
+            if done.returncode != 0:
+                said = done.stderr.decode(errors="replace").strip().splitlines()
+                raise CodeError("what the topology requires can't be installed: " + " / ".join(said[-3:])[:1000])
+            with contextlib.suppress(FileExistsError, OSError):
+                made.rename(target)  # unless another slot was quicker
+        return target
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in _OURS:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
+    return found
+
+
+def overlaid(code: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a topology's configuration: what came with the code, which has its secrets, under what ZooKeeper has.
+
+    Example:
+        >>> overlaid({"my.db": {"host": "a", "password": "b"}, "my.size": 1}, {"my.db": {"host": "c"}, "my.size": 2})
+        {'my.db': {'host': 'c', 'password': 'b'}, 'my.size': 2}
+    """
+    merged = dict(code)
+    for key, value in base.items():
+        before = merged.get(key)
+        both = isinstance(before, Mapping) and isinstance(value, Mapping)
+        merged[key] = overlaid(before, value) if both else value  # type: ignore[arg-type]
+    return merged

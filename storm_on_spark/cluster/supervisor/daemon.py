@@ -1,0 +1,328 @@
+"""The supervisor's process: what is assigned to it, and a loop over its slots.
+
+It may be killed and started again at any time: drivers are processes of their own, and it finds them again. While
+ZooKeeper is away it goes on with what it knew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import logging
+import os
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from kazoo.exceptions import KazooException, NoNodeError
+
+from storm_on_spark import __version__
+from storm_on_spark.api.config import Config, default_of
+from storm_on_spark.cluster.code.distributor import CodeDistributor, Peers, make_distributor
+from storm_on_spark.cluster.driver.reports import SYSTEM
+from storm_on_spark.cluster.errors import ClusterError, CodeError, UnavailableError
+from storm_on_spark.cluster.paths import ASSIGNMENTS, OWNERS, SUPERVISORS
+from storm_on_spark.cluster.records import CodeManifest, ErrorRecord, Ownership, StormBase, SupervisorInfo
+from storm_on_spark.cluster.state import ClusterState, ClusterView
+from storm_on_spark.cluster.supervisor.code import CodeStore
+from storm_on_spark.cluster.supervisor.host import SlotHost
+from storm_on_spark.cluster.supervisor.slots import Timeouts, Wanted
+from storm_on_spark.cluster.zookeeper.session import ZooKeeperSession
+from storm_on_spark.cluster.zookeeper.settings import ZooKeeperSettings
+
+log = logging.getLogger(__name__)
+
+_LOOK_SECS = 0.2
+"""Between two looks at the drivers; news of the cluster are looked at when they come."""
+_KILL_SECS = 10.0
+
+
+class Supervisor:
+    """Hosts drivers.
+
+    Args:
+        conf: the cluster's configuration; `storm.local.dir` must be this supervisor's own.
+
+    Raises:
+        ConfigError: a value makes no sense.
+        ClusterError: another supervisor has the same `storm.local.dir`.
+
+    Example:
+        >>> with Supervisor({"storm.local.dir": "/var/lib/storm"}) as supervisor:         # doctest: +SKIP
+        ...     supervisor.wait()
+    """
+
+    def __init__(self, conf: Mapping[str, Any]) -> None:
+        self._conf = dict(conf)
+        self._settings = ZooKeeperSettings.from_conf(
+            {key: value for key, value in conf.items() if key.startswith("storm.zookeeper.")}
+        )
+        self._folder = Path(str(self._value(Config.STORM_LOCAL_DIR))).absolute() / "supervisor"
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._lock = _lock(self._folder)
+        self.supervisor_id = _kept_id(self._folder)
+        self.host = str(self._conf.get(Config.STORM_LOCAL_HOSTNAME) or socket.gethostname())
+        self._started_at = time.time()
+        self._session: ZooKeeperSession | None = None
+        self._view: ClusterView | None = None
+        self._known = False
+        self._wake = threading.Event()
+        self._stopping = threading.Event()
+        self._threads: list[threading.Thread] = []
+        # Downloads and installations; each slot has at most one.
+        self._pool = ThreadPoolExecutor(max_workers=4, thread_name_prefix="supervisor-work")
+        self._distributor = self._make_distributor()
+        store = CodeStore(self._folder, self._distributor)
+        timeouts = Timeouts(
+            start=self._value(Config.SUPERVISOR_WORKER_START_TIMEOUT_SECS),
+            beat=self._value(Config.SUPERVISOR_WORKER_TIMEOUT_SECS),
+            shutdown=self._value(Config.SUPERVISOR_WORKER_SHUTDOWN_SLEEP_SECS),
+        )
+        self._store = store
+        self.ports: tuple[int, ...] = tuple(
+            self._value(Config.SUPERVISOR_SLOTS_PORTS) if self._value(Config.SUPERVISOR_ENABLE) else ()
+        )
+        slots = self._folder / "slots"
+        slots.mkdir(mode=0o700, exist_ok=True)
+        # Drivers in slots that are no more have to be ended.
+        left = {int(path.name) for path in slots.iterdir() if path.name.isdigit()}
+        logs = self._folder.parent / "workers-artifacts"
+        self._slots = {
+            port: SlotHost(port, slots / str(port), logs, store, self, self._conf, timeouts)
+            for port in sorted(left | set(self.ports))
+        }
+
+    # Life.
+
+    def start(self) -> None:
+        """Finds the drivers that are running, and begins to look after them; does not wait for ZooKeeper."""
+        for port, slot in list(self._slots.items()):
+            try:
+                slot.attach(time.monotonic())
+            except ClusterError as error:
+                log.error("slot %d can't be used: %s", port, error)
+                del self._slots[port]
+        for name, work in (("supervisor-slots", self._look_after), ("supervisor-cluster", self._take_part)):
+            thread = threading.Thread(target=work, name=name, daemon=True)
+            thread.start()
+            self._threads.append(thread)
+        log.info("supervisor %s on %s with slots %s", self.supervisor_id, self.host, list(self.ports))
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Waits for the end; returns whether it has come."""
+        return self._stopping.wait(timeout)
+
+    def stop(self, *, drivers: bool = False) -> None:
+        """Ends the supervisor.
+
+        Args:
+            drivers: whether the drivers end too. As in Storm they go on otherwise, and a supervisor that is started
+                again finds them.
+        """
+        self._stopping.set()
+        self._wake.set()
+        for thread in self._threads:
+            thread.join()
+        self._pool.shutdown(cancel_futures=True)
+        if drivers:
+            self._end_drivers()
+        if self._view is not None:
+            self._view.close()
+        if self._session is not None:
+            self._session.close()
+        self._distributor.close()
+        os.close(self._lock)
+
+    def __enter__(self) -> Supervisor:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def drivers(self) -> dict[int, int]:
+        """Returns port -> process id of the drivers that were started or found."""
+        return {port: pid for port, slot in self._slots.items() if (pid := slot.pid) is not None}
+
+    def _end_drivers(self) -> None:
+        soft = time.monotonic() + self._value(Config.SUPERVISOR_WORKER_SHUTDOWN_SLEEP_SECS)
+        hard = soft + _KILL_SECS
+        while time.monotonic() < hard:
+            over = time.monotonic() > soft
+            left = [slot for slot in self._slots.values() if not slot.stop(over)]
+            if not left:
+                return
+            time.sleep(_LOOK_SECS)
+
+    # The slots' thread.
+
+    def _look_after(self) -> None:
+        while not self._stopping.is_set():
+            wanted = self._wanted()
+            for port, slot in self._slots.items():
+                try:
+                    slot.look(time.monotonic(), self._known, wanted.get(port))
+                except Exception:
+                    log.exception("slot %d", port)
+            self._wake.wait(_LOOK_SECS)
+            self._wake.clear()
+
+    def _wanted(self) -> dict[int, Wanted]:
+        if self._view is None:
+            return {}
+        snapshot = self._view.snapshot()
+        versions = snapshot.versions.get(ASSIGNMENTS, {})
+        found: dict[int, Wanted] = {}
+        for topology_id, assignment in sorted(snapshot.assignments.items()):
+            if assignment.supervisor_id == self.supervisor_id and topology_id == assignment.topology_id:
+                other = found.setdefault(assignment.port, Wanted(assignment, versions.get(topology_id, 0)))
+                if other.topology_id != topology_id:
+                    log.error("slot %d is assigned to %s and %s", assignment.port, other.topology_id, topology_id)
+        return found
+
+    # What slots ask for.
+
+    def topology(self, topology_id: str) -> tuple[StormBase, CodeManifest]:
+        """Returns what is known of a topology.
+
+        Raises:
+            CodeError: nothing, or not all.
+        """
+        snapshot = None if self._view is None else self._view.snapshot()
+        base = None if snapshot is None else snapshot.storms.get(topology_id)
+        code = None if snapshot is None else snapshot.code.get(topology_id)
+        if base is None or code is None:
+            raise CodeError(f"there is no {'code' if base else 'topology'} of that id in ZooKeeper: {topology_id}")
+        return base, code.manifest
+
+    def run(self, work: Callable[[], Any]) -> Future[Any]:
+        """Does something that may take long on another thread."""
+        return self._pool.submit(work)
+
+    def report(self, topology_id: str, message: str, port: int) -> None:
+        """Has an error written to where the users of the topology find it."""
+        record = ErrorRecord(
+            component=SYSTEM, task=-1, message=message[:8000], time=time.time(), host=self.host, port=port
+        )
+        self._in_background(lambda state: state.add_error(topology_id, record))
+
+    def driver_gone(self, topology_id: str, pid: int) -> None:
+        """Removes the node by which a dead driver owned its topology: the next one need not wait until it expires."""
+
+        def remove(state: ClusterState) -> None:
+            found = state.get(Ownership, OWNERS, topology_id)
+            if found is not None and (found[0].supervisor_id, found[0].pid) == (self.supervisor_id, pid):
+                path = state.session.paths.of(OWNERS, topology_id)
+                with contextlib.suppress(NoNodeError):
+                    state.session.wait(state.session.client.delete_async(path, found[1]))
+            if self._view is not None and topology_id not in self._view.snapshot().storms:
+                self._store.remove(topology_id)
+
+        self._in_background(remove)
+
+    def _in_background(self, work: Callable[[ClusterState], None]) -> None:
+        session = self._session
+        if session is None:
+            return
+
+        def guarded() -> None:
+            try:
+                work(ClusterState(session))
+            except (ClusterError, KazooException) as error:
+                log.warning("ZooKeeper: %s", error)
+
+        with contextlib.suppress(RuntimeError):  # the pool is closed
+            self._pool.submit(guarded)
+
+    # The cluster's thread.
+
+    def _take_part(self) -> None:
+        """Connects, however long it takes, and registers the supervisor again and again."""
+        while not self._stopping.is_set() and not self._connect():
+            self._stopping.wait(1.0)
+        pause = float(self._value(Config.SUPERVISOR_HEARTBEAT_FREQUENCY_SECS))
+        again = threading.Event()
+        if self._session is not None:
+            self._session.add_listener(lambda state: again.set() if state == "CONNECTED" else None)
+        while not self._stopping.is_set():
+            self._register()
+            deadline = time.monotonic() + pause
+            while not self._stopping.is_set() and time.monotonic() < deadline and not again.is_set():
+                self._stopping.wait(min(0.1, pause))
+            again.clear()
+
+    def _connect(self) -> bool:
+        session = ZooKeeperSession(self._settings)
+        try:
+            session.start()
+        except UnavailableError as error:
+            log.warning("%s", error)
+            return False
+        view = ClusterView(session)
+        try:
+            session.ensure_folders()
+            view.start()
+        except (ClusterError, KazooException) as error:
+            log.warning("%s", error)
+            session.close()
+            return False
+        view.on_change(lambda changed: self._wake.set() if ASSIGNMENTS in changed else None)
+        self._session, self._view, self._known = session, view, True
+        self._wake.set()
+        return True
+
+    def _register(self) -> None:
+        if self._session is None or self._session.state != "CONNECTED":
+            return
+        info = SupervisorInfo(
+            supervisor_id=self.supervisor_id,
+            host=self.host,
+            slots=self.ports,
+            started_at=self._started_at,
+            version=__version__,
+            heartbeat_at=time.time(),
+        )
+        try:
+            ClusterState(self._session).create_ephemeral(info, SUPERVISORS, self.supervisor_id)
+        except (ClusterError, KazooException) as error:
+            log.warning("not registered: %s", error)
+
+    def _make_distributor(self) -> CodeDistributor:
+        def holders(topology_id: str) -> list[str]:
+            code = None if self._view is None else self._view.snapshot().code.get(topology_id)
+            return [] if code is None else sorted(code.replicas)
+
+        return make_distributor(self._conf, Peers(holders=holders))
+
+    def _value(self, key: str) -> Any:
+        value = self._conf.get(key)
+        return default_of(key) if value is None else value
+
+
+def _lock(folder: Path) -> int:
+    descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise ClusterError(f"another supervisor runs in {folder}; give each its own {Config.STORM_LOCAL_DIR}") from None
+    return descriptor
+
+
+def _kept_id(folder: Path) -> str:
+    """Returns the supervisor's id, the same after every start."""
+    path = folder / "id"
+    with contextlib.suppress(FileNotFoundError):
+        kept = path.read_text().strip()
+        if kept:
+            return kept
+    made = uuid.uuid4().hex
+    temporary = path.with_name(".id.tmp")
+    temporary.write_text(made + "\n")
+    temporary.replace(path)
+    return made

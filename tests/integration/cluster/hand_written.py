@@ -1,0 +1,191 @@
+"""What a Nimbus would write, written by hand: topologies, their code and their assignments."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from storm_on_spark.cluster.code.bundle import pack
+from storm_on_spark.cluster.code.checksums import artifacts_of
+from storm_on_spark.cluster.code.distributor import Peers, make_distributor
+from storm_on_spark.cluster.paths import ASSIGNMENTS, CODE, OWNERS, STORMS, WORKERBEATS
+from storm_on_spark.cluster.records import (
+    Assignment,
+    CodeManifest,
+    Ownership,
+    Record,
+    Status,
+    StormBase,
+    WorkerBeat,
+    encode,
+)
+from storm_on_spark.cluster.state import ClusterState
+from storm_on_spark.cluster.zookeeper import ZooKeeperSession, ZooKeeperSettings
+
+ROOT = Path(__file__).parents[3]
+
+
+@dataclass
+class HandWritten:
+    """A cluster without Nimbus.
+
+    Args:
+        connect: `host:port` of ZooKeeper.
+        folder: for everything on disk.
+        root: of the nodes.
+    """
+
+    connect: str
+    folder: Path
+    root: str = "/storm"
+    timeouts: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.session = ZooKeeperSession(ZooKeeperSettings.from_conf(self.conf("writer")))
+        self.session.start()
+        self.session.ensure_folders()
+        self.state = ClusterState(self.session)
+        self._launches = 0
+
+    def conf(self, supervisor: str = "s1", **more: Any) -> dict[str, Any]:
+        """Returns the configuration of a supervisor."""
+        host, _, port = self.connect.rpartition(":")
+        return {
+            "storm.zookeeper.servers": [host] if "," not in self.connect else self.connect.split(","),
+            "storm.zookeeper.port": int(port),
+            "storm.zookeeper.root": self.root,
+            "storm.zookeeper.session.timeout": 4000,
+            "storm.zookeeper.connection.timeout": 5000,
+            "storm.zookeeper.retry.times": 1,
+            "storm.zookeeper.retry.interval": 200,
+            "storm.local.dir": str(self.folder / supervisor),
+            "storm.local.hostname": "127.0.0.1",
+            "supervisor.slots.ports": [6700, 6701],
+            "supervisor.heartbeat.frequency.secs": 1,
+            "supervisor.worker.shutdown.sleep.secs": 8,
+            **self.timeouts,
+            **more,
+        }
+
+    def close(self) -> None:
+        self.session.close()
+
+    def submit(
+        self,
+        topology_id: str,
+        target: Path | str,
+        conf: Mapping[str, Any],
+        *,
+        status: Status = "ACTIVE",
+        supervisor: str = "s1",
+    ) -> None:
+        """Puts code where the supervisor of that name finds it, and writes what a Nimbus writes after that."""
+        packed = self.folder / "packed" / topology_id
+        pack(str(target), packed, conf=conf)
+        distributor = make_distributor(self.conf(supervisor), Peers())
+        metafile = distributor.upload(packed, topology_id)
+        distributor.close()
+        manifest = CodeManifest(
+            topology_id=topology_id,
+            artifacts=artifacts_of(packed),
+            uploader="127.0.0.1:6627",
+            uploaded_at=time.time(),
+            distributor="local",
+            metafile=metafile,
+        )
+        self.write(manifest, CODE, topology_id)
+        checkpoint = str(self.folder / "checkpoints" / topology_id)
+        self.write(
+            StormBase(
+                topology_id=topology_id,
+                name=topology_id.rsplit("-", 2)[0],
+                owner="me",
+                status=status,
+                submitted_at=time.time(),
+                launch=1,
+                conf={"topology.checkpoint.dir": checkpoint, **conf},
+            ),
+            STORMS,
+            topology_id,
+        )
+
+    def assign(self, topology_id: str, supervisor_id: str, port: int = 6700) -> Assignment:
+        """Gives a topology to a slot; every time anew."""
+        self._launches += 1
+        assignment = Assignment(
+            topology_id=topology_id,
+            supervisor_id=supervisor_id,
+            host="127.0.0.1",
+            port=port,
+            launch=self._launches,
+            epoch=1,
+            assigned_at=time.time(),
+        )
+        self.write(assignment, ASSIGNMENTS, topology_id)
+        return assignment
+
+    def unassign(self, topology_id: str) -> None:
+        self.session.client.delete(self.session.paths.of(ASSIGNMENTS, topology_id))
+
+    def set_status(self, topology_id: str, status: Status) -> None:
+        found = self.state.get(StormBase, STORMS, topology_id)
+        assert found is not None
+        self.write(msgspec.structs.replace(found[0], status=status), STORMS, topology_id)
+
+    def write(self, record: Record, *parts: str) -> None:
+        path = self.session.paths.of(*parts)
+        if self.session.client.exists(path):
+            self.session.client.set(path, encode(record))
+        else:
+            self.session.client.create(path, encode(record))
+
+    def owner(self, topology_id: str) -> Ownership | None:
+        found = self.state.get(Ownership, OWNERS, topology_id)
+        return None if found is None else found[0]
+
+    def beat(self, topology_id: str) -> WorkerBeat | None:
+        found = self.state.get(WorkerBeat, WORKERBEATS, topology_id)
+        return None if found is None else found[0]
+
+    def info(self, topology_id: str) -> dict[str, Any]:
+        """Returns what the driver says of the topology; empty before its first word."""
+        beat = self.beat(topology_id)
+        return {} if beat is None else beat.info
+
+    def worker_log(self, topology_id: str, port: int = 6700, supervisor: str = "s1") -> str:
+        path = self.folder / supervisor / "workers-artifacts" / topology_id / str(port) / "worker.log"
+        return path.read_text() if path.exists() else ""
+
+
+def supervisor_process(conf_file: Path) -> subprocess.Popen[bytes]:
+    """Starts a supervisor in a process of its own."""
+    code = (
+        "import json, logging, sys\n"
+        "from storm_on_spark.cluster.supervisor.daemon import Supervisor\n"
+        "logging.basicConfig(level=logging.INFO)\n"
+        "with Supervisor(json.load(open(sys.argv[1]))) as supervisor: supervisor.wait()\n"
+    )
+    return subprocess.Popen(
+        [sys.executable, "-c", code, str(conf_file)],
+        stdin=subprocess.DEVNULL,
+        stderr=(conf_file.parent / "supervisor.log").open("ab"),
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+
+
+def wait_until(condition: Callable[[], object], what: str, timeout: float = 60) -> float:
+    """Waits until `condition` is true; returns how long that took in seconds."""
+    start = time.monotonic()
+    while not condition():
+        if time.monotonic() - start > timeout:
+            raise AssertionError(f"{what}: not within {timeout} s")
+        time.sleep(0.02)
+    return time.monotonic() - start
