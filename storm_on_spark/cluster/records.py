@@ -35,7 +35,8 @@ class NimbusSummary(Record, frozen=True):
     """Of its REST interface."""
     started_at: float
     """Seconds since the epoch."""
-    version: str
+    version: str = msgspec.field(name="release")
+    """Of Storm on Spark. `version` in the node is that of the record's format."""
 
     @property
     def address(self) -> str:
@@ -143,8 +144,11 @@ class SupervisorInfo(Record, frozen=True):
     host: str
     slots: tuple[int, ...]
     started_at: float
-    version: str
+    version: str = msgspec.field(name="release")
+    """Of Storm on Spark. `version` in the node is that of the record's format."""
     heartbeat_at: float
+    logs: str = ""
+    """Address `host:port` where its drivers' logs can be read; empty if nowhere."""
 
 
 class Ownership(Record, frozen=True):
@@ -199,7 +203,7 @@ def encode(record: Record) -> bytes:
         b'{"version":1,"address":"localhost:6627","epoch":7,"since":0.0}'
     """
     try:
-        data = msgspec.json.encode({"version": VERSION, **msgspec.structs.asdict(record)})
+        data = msgspec.json.encode({"version": VERSION, **msgspec.to_builtins(record)})
     except (TypeError, msgspec.EncodeError) as error:
         raise RecordError(f"{type(record).__name__} can't be written as JSON: {error}") from error
     if len(data) > MAX_BYTES:
