@@ -14,6 +14,7 @@ from storm_on_spark.cluster.errors import RecordError
 from storm_on_spark.cluster.plan_summary import PlanSummary
 
 VERSION = 1
+"""Stands in every record as `format`: `version` is a field of some."""
 MAX_BYTES = 1 << 20
 """ZooKeeper's own limit of a znode (`jute.maxbuffer`)."""
 
@@ -200,10 +201,10 @@ def encode(record: Record) -> bytes:
 
     Example:
         >>> encode(LeaderInfo(address="localhost:6627", epoch=7, since=0.0))
-        b'{"version":1,"address":"localhost:6627","epoch":7,"since":0.0}'
+        b'{"format":1,"address":"localhost:6627","epoch":7,"since":0.0}'
     """
     try:
-        data = msgspec.json.encode({"version": VERSION, **msgspec.to_builtins(record)})
+        data = msgspec.json.encode({"format": VERSION, **msgspec.to_builtins(record)})
     except (TypeError, msgspec.EncodeError) as error:
         raise RecordError(f"{type(record).__name__} can't be written as JSON: {error}") from error
     if len(data) > MAX_BYTES:
@@ -223,9 +224,9 @@ def decode(type_: type[R], data: bytes, where: str) -> R:
         RecordError: it is something else.
 
     Example:
-        >>> decode(LeaderInfo, b'{"version":1,"address":"localhost:6627","epoch":7,"since":0}', "/storm/leader-info")
+        >>> decode(LeaderInfo, b'{"format":1,"address":"localhost:6627","epoch":7,"since":0}', "/storm/leader-info")
         LeaderInfo(address='localhost:6627', epoch=7, since=0.0)
-        >>> decode(LeaderInfo, b'{"version":2}', "/storm/leader-info")
+        >>> decode(LeaderInfo, b'{"format":2}', "/storm/leader-info")
         Traceback (most recent call last):
         ...
         storm_on_spark.cluster.errors.RecordError: /storm/leader-info: version 2 of LeaderInfo; this release reads 1
@@ -235,7 +236,7 @@ def decode(type_: type[R], data: bytes, where: str) -> R:
         raise RecordError(f"{where}: {len(data):,} bytes; a {name} has at most {MAX_BYTES:,}")
     try:
         fields = msgspec.json.decode(data, type=dict[str, Any])
-        version = fields.pop("version", None)
+        version = fields.pop("format", None)
         if version != VERSION:
             raise RecordError(f"{where}: version {version!r} of {name}; this release reads {VERSION}")
         return msgspec.convert(fields, type_)
