@@ -18,7 +18,7 @@ from kazoo.exceptions import NoNodeError
 from storm_on_spark.cluster.code.distributor import CodeDistributor
 from storm_on_spark.cluster.code.local import LocalFileSystemCodeDistributor
 from storm_on_spark.cluster.errors import ClusterError, UnavailableError
-from storm_on_spark.cluster.paths import CODE
+from storm_on_spark.cluster.paths import CODE, STORMS, SUBMISSIONS
 from storm_on_spark.cluster.records import CodeManifest
 from storm_on_spark.cluster.state import ClusterSnapshot, ClusterState, ClusterView, Code
 
@@ -28,6 +28,7 @@ _FETCHES: Final = 4
 """At the same time: one host that hangs doesn't keep the rest waiting."""
 _FIRST_PAUSE_SECS: Final = 0.5
 _LOOK_AGAIN_SECS: Final = 1.0
+_WAKING: Final = frozenset({CODE, STORMS, SUBMISSIONS})
 
 
 class CodeSync:
@@ -74,7 +75,7 @@ class CodeSync:
 
     def start(self) -> None:
         """Starts looking."""
-        self._remove_callback = self._view.on_change(lambda folders: self._wake.set() if CODE in folders else None)
+        self._remove_callback = self._view.on_change(lambda folders: self._wake.set() if folders & _WAKING else None)
         self._thread.start()
 
     def close(self) -> None:
@@ -127,7 +128,11 @@ class CodeSync:
         """Does what is to be done and returns how long nothing else is."""
         now = self._clock()
         pause = self._period
+        coming = {submission.topology_id for submission in snapshot.submissions.values()}
         for topology, code in snapshot.code.items():
+            if topology not in snapshot.storms and topology not in coming:
+                # It is being removed.
+                continue
             here = self._distributor.holds(topology, code.manifest.metafile)
             told = self._address in code.replicas
             if here and not told:
@@ -139,7 +144,7 @@ class CodeSync:
         for topology in set(self._failed) - snapshot.code.keys():
             self._failed.pop(topology, None)
         if self._view.stale is None:
-            pause = min(pause, self._remove_unknown(snapshot, now))
+            pause = min(pause, self._remove_unknown(snapshot, coming, now))
         return max(0.05, pause)
 
     def _try(self, topology: str, code: Code, now: float) -> float:
@@ -181,7 +186,7 @@ class CodeSync:
         except NoNodeError:
             logger.info("%s was removed while its code came here", topology)
 
-    def _remove_unknown(self, snapshot: ClusterSnapshot, now: float) -> float:
+    def _remove_unknown(self, snapshot: ClusterSnapshot, coming: set[str], now: float) -> float:
         """Removes code that nobody has known of for a whole period; returns when to look again."""
         if not isinstance(self._distributor, LocalFileSystemCodeDistributor):
             # Storage that all share is the leader's to clean.
@@ -191,8 +196,7 @@ class CodeSync:
             for topology in self._distributor.stored()
             if topology not in snapshot.code and topology not in snapshot.storms and not self._is_busy(topology)
         }
-        waited = {submission.topology_id for submission in snapshot.submissions.values()}
-        self._unknown_since = {name: self._unknown_since.get(name, now) for name in unknown - waited}
+        self._unknown_since = {name: self._unknown_since.get(name, now) for name in unknown - coming}
         pause = self._period
         for topology, since in self._unknown_since.items():
             left = since + self._period - now
