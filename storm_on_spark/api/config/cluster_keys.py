@@ -251,6 +251,19 @@ CLUSTER_KEYS: Final[tuple[ConfigKey, ...]] = (
     accepted(N.STORM_SCHEDULER, TEXT, None, "Name of the scheduler.", "Spark schedules the tasks"),
     accepted(N.STORM_METRICS_REPORTERS, LIST, None, "Reporters of metrics (v2), one mapping each.", _RPC),
     # Supervisors.
+    honoured(
+        N.SUPERVISOR_LOGS_BIND_ADDRESS,
+        TEXT,
+        "127.0.0.1",
+        "Address on which a supervisor shows the logs of its drivers. One that other hosts can reach needs "
+        "`nimbus.auth.token.file`. Not a key of Storm's.",
+    ),
+    honoured(
+        N.SUPERVISOR_LOGS_PORT,
+        PORT,
+        8000,
+        "Port on which it does; any free one where that is taken. Not a key of Storm's.",
+    ),
     planned(
         N.SUPERVISOR_SLOTS_PORTS,
         PORTS,

@@ -94,6 +94,8 @@ class ConfigNames:
     SUPERVISOR_CPU_CAPACITY: Final = "supervisor.cpu.capacity"
     SUPERVISOR_ENABLE: Final = "supervisor.enable"
     SUPERVISOR_HEARTBEAT_FREQUENCY_SECS: Final = "supervisor.heartbeat.frequency.secs"
+    SUPERVISOR_LOGS_BIND_ADDRESS: Final = "supervisor.logs.bind.address"
+    SUPERVISOR_LOGS_PORT: Final = "supervisor.logs.port"
     SUPERVISOR_MEMORY_CAPACITY_MB: Final = "supervisor.memory.capacity.mb"
     SUPERVISOR_MONITOR_FREQUENCY_SECS: Final = "supervisor.monitor.frequency.secs"
     SUPERVISOR_QUEUE_SIZE: Final = "supervisor.queue.size"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import httpx
 import msgspec
@@ -33,6 +33,7 @@ from storm_on_spark.cluster.errors import (
 )
 from storm_on_spark.cluster.nimbus.submission import SubmissionState, SubmitRequest
 from storm_on_spark.cluster.rest.auth import read_token
+from storm_on_spark.cluster.rest.schemas import LOG_SIZE, LOG_START
 
 Json = dict[str, Any]
 Progress = Callable[["SubmitProgress"], object]
@@ -68,6 +69,16 @@ class SubmitProgress(msgspec.Struct, frozen=True, kw_only=True):
     size: int = 0
     replicas: int = 0
     wanted: int = 0
+
+
+class LogPart(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of a log."""
+
+    data: bytes
+    start: int
+    """Its first byte's number."""
+    size: int
+    """Of the whole log at that moment."""
 
 
 class NimbusClient:
@@ -133,6 +144,10 @@ class NimbusClient:
 
     # Reading: any Nimbus.
 
+    def page(self, path: str) -> Json:
+        """Returns what a Nimbus answers to `GET /api/v1<path>`, whole: with whether it is stale."""
+        return self._get(path)
+
     def cluster(self) -> Json:
         """Returns `cluster/summary`."""
         return self._get("/cluster/summary")
@@ -167,6 +182,31 @@ class NimbusClient:
     def errors(self, name: str) -> dict[str, list[Json]]:
         """Returns the last errors of a topology by component, oldest first."""
         return dict(self._get(f"/topology/{_quoted(self.topology_id(name))}/errors")["errors"])
+
+    def log(self, link: str, start: int, length: int = _BLOCK) -> LogPart:
+        """Returns a part of the log of a driver.
+
+        Args:
+            link: the `logLink` of a topology.
+            start: first byte; negative counts from the end.
+            length: most bytes.
+
+        Raises:
+            NotAliveError: there is no such log.
+            UnavailableError: the supervisor's host doesn't answer.
+        """
+        address = urlsplit(link).netloc
+        try:
+            response = self._http.get(f"{link}&start={start}&length={length}")
+        except (httpx.TransportError, httpx.InvalidURL) as error:
+            raise UnavailableError(f"the supervisor at {address} doesn't answer: {error}") from error
+        if not response.is_success:
+            raise _error(response, address)
+        try:
+            first, size = (int(response.headers[name]) for name in (LOG_START, LOG_SIZE))
+        except (KeyError, ValueError) as error:
+            raise ClusterError(f"what {link} answers is no part of a log") from error
+        return LogPart(data=response.content, start=first, size=size)
 
     def topology_id(self, name: str) -> str:
         """Returns the id of a topology, given its name or its id.

@@ -16,16 +16,17 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from storm_on_spark.api.errors import NotAliveError
-from storm_on_spark.cluster.errors import AuthenticationError, CodeError, LimitError, RecordError, TransitionError
+from storm_on_spark.cluster.errors import CodeError, LimitError, RecordError, TransitionError
 from storm_on_spark.cluster.nimbus.control import Control
 from storm_on_spark.cluster.nimbus.secrets import hidden
 from storm_on_spark.cluster.nimbus.submission import SubmissionState, SubmitRequest, check_key
 from storm_on_spark.cluster.records import ArtifactInfo, StormBase
 from storm_on_spark.cluster.rest import openapi, schemas, storm_ui, topology_page
-from storm_on_spark.cluster.rest.auth import Authentication, StaleNonceError
+from storm_on_spark.cluster.rest.auth import Authentication
+from storm_on_spark.cluster.rest.guard import Guard
 from storm_on_spark.cluster.rest.messages import ErrorBody, answer, path_parameter, read_json, refusal
 from storm_on_spark.cluster.rest.picture import Picture
 
@@ -275,7 +276,7 @@ def make_app(control: Control, authentication: Authentication) -> ASGIApp:
         return answer(ErrorBody(error=title, error_message=f"{request.method} {request.url.path[:300]}"), status)
 
     app = Starlette(routes=routes, exception_handlers={404: unknown, 405: unknown})
-    return _Guard(app, authentication)
+    return Guard(app, authentication)
 
 
 def _answering(handler: Handler) -> Handler:
@@ -291,34 +292,6 @@ def _answering(handler: Handler) -> Handler:
             return refusal(error)
 
     return answering
-
-
-class _Guard:
-    """Lets nobody through who may not ask."""
-
-    def __init__(self, app: ASGIApp, authentication: Authentication) -> None:
-        self._app = app
-        self._authentication = authentication
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
-        target = scope["raw_path"].decode("latin-1")
-        if scope["query_string"]:
-            target += "?" + scope["query_string"].decode("latin-1")
-        try:
-            self._authentication.check(headers, scope["method"], target)
-        except AuthenticationError as error:
-            response = refusal(error)
-            if not self._authentication.required:
-                response.status_code = 403
-            for challenge in self._authentication.challenges(isinstance(error, StaleNonceError)):
-                response.headers.append("WWW-Authenticate", challenge)
-            await response(scope, receive, send)
-            return
-        await self._app(scope, receive, send)
 
 
 def _wait(text: str) -> float | None:

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
@@ -109,6 +110,13 @@ class Picture:
         beat = self.snapshot.workerbeats.get(topology_id)
         base = self.snapshot.storms.get(topology_id)
         return driver_info(beat) if beat is not None and base is not None and beat.launch == base.launch else None
+
+    def log_link(self, topology_id: str, supervisor_id: str, port: int) -> str:
+        """Returns where the log of a driver can be read; empty if nowhere."""
+        supervisor = self.snapshot.supervisors.get(supervisor_id)
+        if supervisor is None or not supervisor.logs:
+            return ""
+        return f"http://{supervisor.logs}/api/v1/log?file={quote(f'{topology_id}/{port}/worker.log', safe='')}"
 
     def components(self, base: StormBase) -> dict[str, tuple[str, int, int]]:
         """Returns component -> (kind, tasks, executors), from the plan, else from what the driver said."""

@@ -1,15 +1,20 @@
 """What the REST interface answers: Storm UI's field names and types.
 
 Where Storm UI has something that doesn't exist here, the field is there with the value that Storm UI gives when it is
-switched off: memory and CPU are 0.0 (Spark schedules the tasks), links to a log viewer are empty. Counters are those
-since the driver started, so the only window is `:all-time`. What is ours is marked so.
+switched off: memory and CPU are 0.0 (Spark schedules the tasks). Counters are those since the driver started, so the
+only window is `:all-time`. What is ours is marked so.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
+
+LOG_START: Final = "Storm-Log-Start"
+"""Header of a part of a log: its first byte's number."""
+LOG_SIZE: Final = "Storm-Log-Size"
+"""And how long the whole log is at that moment."""
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -271,6 +276,8 @@ class TopologyPage(TopologyStatus, frozen=True, kw_only=True):
     """Ours: p50, p95 and p99."""
     failure: str | None = None
     """Ours: why the topology failed, if it did. Not `error`: clients take that for one of the request."""
+    log_link: str = ""
+    """Ours: where the log of its driver can be read; of the last one if none runs."""
 
 
 class InputStats(View, frozen=True, kw_only=True):

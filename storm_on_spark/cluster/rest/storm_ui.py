@@ -178,6 +178,7 @@ def worker(picture: Picture, base: StormBase, assignment: Assignment) -> Worker:
         uptime=pretty(uptime),
         uptime_seconds=_seconds(uptime),
         owner=base.owner,
+        worker_log_link=picture.log_link(base.topology_id, assignment.supervisor_id, assignment.port),
     )
 
 

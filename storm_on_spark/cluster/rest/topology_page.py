@@ -79,8 +79,15 @@ def topology_page(picture: Picture, base: StormBase, errors: Errors) -> Topology
         pending=0 if info is None else info.pending,
         complete_latency_ms=None if info is None else info.complete_latency_ms,
         failure=None if info is None else info.error,
+        log_link=_log_link(picture, base),
         **picture.freshness,
     )
+
+
+def _log_link(picture: Picture, base: StormBase) -> str:
+    snapshot = picture.snapshot
+    where = snapshot.assignments.get(base.topology_id) or snapshot.workerbeats.get(base.topology_id)
+    return "" if where is None else picture.log_link(base.topology_id, where.supervisor_id, where.port)
 
 
 def component_page(picture: Picture, base: StormBase, name: str, errors: Errors) -> ComponentPage | None:

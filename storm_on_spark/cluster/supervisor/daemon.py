@@ -28,9 +28,12 @@ from storm_on_spark.cluster.driver.reports import SYSTEM
 from storm_on_spark.cluster.errors import ClusterError, CodeError, UnavailableError
 from storm_on_spark.cluster.paths import ASSIGNMENTS, OWNERS, SUPERVISORS
 from storm_on_spark.cluster.records import CodeManifest, ErrorRecord, Ownership, StormBase, SupervisorInfo
+from storm_on_spark.cluster.rest.auth import Authentication
 from storm_on_spark.cluster.state import ClusterState, ClusterView
 from storm_on_spark.cluster.supervisor.code import CodeStore
 from storm_on_spark.cluster.supervisor.host import SlotHost
+from storm_on_spark.cluster.supervisor.logs import LogServer
+from storm_on_spark.cluster.supervisor.process import DRIVER
 from storm_on_spark.cluster.supervisor.slots import Timeouts, Wanted
 from storm_on_spark.cluster.zookeeper.session import ZooKeeperSession
 from storm_on_spark.cluster.zookeeper.settings import ZooKeeperSettings
@@ -47,6 +50,7 @@ class Supervisor:
 
     Args:
         conf: the cluster's configuration; `storm.local.dir` must be this supervisor's own.
+        driver: module that runs as the driver; see `storm_on_spark.testing.simulated_driver` for another.
 
     Raises:
         ConfigError: a value makes no sense.
@@ -57,7 +61,7 @@ class Supervisor:
         ...     supervisor.wait()
     """
 
-    def __init__(self, conf: Mapping[str, Any]) -> None:
+    def __init__(self, conf: Mapping[str, Any], driver: str = DRIVER) -> None:
         self._conf = dict(conf)
         self._settings = ZooKeeperSettings.from_conf(
             {key: value for key, value in conf.items() if key.startswith("storm.zookeeper.")}
@@ -84,6 +88,8 @@ class Supervisor:
             shutdown=self._value(Config.SUPERVISOR_WORKER_SHUTDOWN_SLEEP_SECS),
         )
         self._store = store
+        self._log_folder = self._folder.parent / "workers-artifacts"
+        self._logs: LogServer | None = None
         self.ports: tuple[int, ...] = tuple(
             self._value(Config.SUPERVISOR_SLOTS_PORTS) if self._value(Config.SUPERVISOR_ENABLE) else ()
         )
@@ -91,16 +97,21 @@ class Supervisor:
         slots.mkdir(mode=0o700, exist_ok=True)
         # Drivers in slots that are no more have to be ended.
         left = {int(path.name) for path in slots.iterdir() if path.name.isdigit()}
-        logs = self._folder.parent / "workers-artifacts"
         self._slots = {
-            port: SlotHost(port, slots / str(port), logs, store, self, self._conf, timeouts)
+            port: SlotHost(port, slots / str(port), self._log_folder, store, self, self._conf, timeouts, driver)
             for port in sorted(left | set(self.ports))
         }
 
     # Life.
 
     def start(self) -> None:
-        """Finds the drivers that are running, and begins to look after them; does not wait for ZooKeeper."""
+        """Finds the drivers that are running, and begins to look after them; does not wait for ZooKeeper.
+
+        Raises:
+            SetupError: the drivers' logs can't be shown as the configuration wants it.
+        """
+        self._logs = LogServer(self._conf, self._log_folder, self.host)
+        self._logs.start()
         for port, slot in list(self._slots.items()):
             try:
                 slot.attach(time.monotonic())
@@ -136,6 +147,8 @@ class Supervisor:
         if self._session is not None:
             self._session.close()
         self._distributor.close()
+        if self._logs is not None:
+            self._logs.close()
         os.close(self._lock)
 
     def __enter__(self) -> Supervisor:
@@ -286,6 +299,7 @@ class Supervisor:
             started_at=self._started_at,
             version=__version__,
             heartbeat_at=time.time(),
+            logs="" if self._logs is None else self._logs.address,
         )
         try:
             ClusterState(self._session).create_ephemeral(info, SUPERVISORS, self.supervisor_id)
@@ -297,7 +311,8 @@ class Supervisor:
             code = None if self._view is None else self._view.snapshot().code.get(topology_id)
             return [] if code is None else sorted(code.replicas)
 
-        return make_distributor(self._conf, Peers(holders=holders))
+        headers = Authentication.from_conf(self._conf).headers
+        return make_distributor(self._conf, Peers(holders=holders, headers=headers))
 
     def _value(self, key: str) -> Any:
         value = self._conf.get(key)

@@ -1,0 +1,139 @@
+"""What drivers print, readable from afar: one part of a log at a time, over HTTP.
+
+As Storm's logviewer it is on every host with drivers, but a thread of the supervisor's and no daemon of its own.
+
+    GET /api/v1/log?file=ID/PORT/worker.log&start=BYTE&length=BYTES
+
+answers with the bytes themselves, and says in headers where they start and how long the file is. A negative `start`
+counts from the end. Nothing is read but what drivers have printed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from storm_on_spark.api.config import Config, default_of
+from storm_on_spark.api.errors import NotAliveError, SetupError
+from storm_on_spark.cluster.code.checksums import check_topology_id, open_regular
+from storm_on_spark.cluster.errors import ClusterError, CodeError, RecordError
+from storm_on_spark.cluster.rest.auth import Authentication, is_loopback
+from storm_on_spark.cluster.rest.guard import Guard
+from storm_on_spark.cluster.rest.messages import refusal
+from storm_on_spark.cluster.rest.schemas import LOG_SIZE, LOG_START
+from storm_on_spark.cluster.rest.server import RestServer, listen
+
+MOST_BYTES: Final = 1 << 20
+"""Of one answer."""
+
+_FILE = re.compile(r"([^/]{1,200})/(\d{1,5})/(worker\.log(?:\.1)?)")
+
+
+def read_part(folder: Path, file: str, start: int, length: int) -> tuple[bytes, int, int]:
+    """Returns a part of a log, where it starts, and the size of the file at this moment.
+
+    Args:
+        folder: with the logs of all topologies.
+        file: `ID/PORT/worker.log`, or `worker.log.1` for what came before it.
+        start: first byte; negative counts from the end. Behind the end there is nothing.
+        length: most bytes.
+
+    Raises:
+        RecordError: that is no name of a log.
+        NotAliveError: there is no such log.
+    """
+    found = _FILE.fullmatch(file)
+    if found is None:
+        raise RecordError(f"?file={file[:220]!r} is no log; expected ID/PORT/worker.log")
+    try:
+        path = folder / check_topology_id(found[1]) / found[2] / found[3]
+        with open_regular(path) as log:
+            size = log.seek(0, 2)
+            first = min(size, start if start >= 0 else max(0, size + start))
+            log.seek(first)
+            return log.read(max(0, min(length, MOST_BYTES, size - first))), first, size
+    except (CodeError, OSError) as error:
+        raise NotAliveError(f"there is no log {file[:220]}") from error
+
+
+class LogServer:
+    """Shows the logs in a folder.
+
+    Args:
+        conf: of the supervisor.
+        folder: with the logs: `ID/PORT/worker.log`.
+        host: by which others know this host.
+
+    Raises:
+        SetupError: it can't listen, or others could reach it without authentication.
+    """
+
+    def __init__(self, conf: Mapping[str, Any], folder: Path, host: str) -> None:
+        self._folder = folder
+        bind = str(conf.get(Config.SUPERVISOR_LOGS_BIND_ADDRESS) or default_of(Config.SUPERVISOR_LOGS_BIND_ADDRESS))
+        authentication = Authentication.from_conf(conf)
+        if not authentication.required and not is_loopback(bind):
+            raise SetupError(
+                f"{Config.SUPERVISOR_LOGS_BIND_ADDRESS} {bind!r} can be reached from other hosts: set "
+                f"{Config.NIMBUS_AUTH_TOKEN_FILE}, or bind to 127.0.0.1"
+            )
+        wanted = conf.get(Config.SUPERVISOR_LOGS_PORT)
+        port: Any = default_of(Config.SUPERVISOR_LOGS_PORT) if wanted is None else wanted
+        try:
+            listener = listen(bind, port)
+        except SetupError:
+            # Several supervisors on a host; whoever looks for the log is told the address.
+            listener = listen(bind, 0)
+        self.address = f"{'localhost' if is_loopback(bind) else host}:{listener.getsockname()[1]}"
+        app = Starlette(routes=[Route("/api/v1/log", self._log, methods=["GET"])])
+        self._server = RestServer(Guard(app, authentication), listener)
+
+    def start(self) -> None:
+        """Starts it and returns when it serves."""
+        self._server.start()
+
+    def close(self) -> None:
+        """Ends it."""
+        self._server.close()
+
+    def __enter__(self) -> LogServer:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def _log(self, request: Request) -> Response:
+        query = request.query_params
+        try:
+            start, length = (_number(query.get(name, default)) for name, default in _DEFAULTS.items())
+            data, first, size = await run_in_threadpool(read_part, self._folder, query.get("file", ""), start, length)
+        except (ClusterError, NotAliveError) as error:
+            return refusal(error)
+        headers = {
+            LOG_START: str(first),
+            LOG_SIZE: str(size),
+            "Cache-Control": "no-store",
+            "X-Content-Type-Options": "nosniff",
+        }
+        return Response(data, headers=headers, media_type="text/plain; charset=utf-8")
+
+
+_DEFAULTS: Final = {"start": str(-MOST_BYTES), "length": str(MOST_BYTES)}
+
+
+def _number(text: str) -> int:
+    if not re.fullmatch(r"-?\d{1,15}", text):
+        raise RecordError(f"{text[:80]!r} is no number of bytes")
+    return int(text)

@@ -1,0 +1,98 @@
+"""The logs of drivers, read in parts, by whoever may and of nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from storm_on_spark.api.errors import NotAliveError, SetupError
+from storm_on_spark.cluster.client.nimbus_client import NimbusClient
+from storm_on_spark.cluster.errors import AuthenticationError, RecordError, UnavailableError
+from storm_on_spark.cluster.supervisor.logs import LogServer, read_part
+
+FILE = "words-1-1000/6700/worker.log"
+TOKEN = "0123456789abcdef"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    log = tmp_path / "logs" / FILE
+    log.parent.mkdir(parents=True)
+    log.write_bytes(b"0123456789")
+    (tmp_path / "secret").write_text("hush")
+    (log.parents[2] / "words-1-1000" / "6701").mkdir()
+    (log.parents[2] / "words-1-1000" / "6701" / "worker.log").symlink_to(tmp_path / "secret")
+    return log.parents[2]
+
+
+@pytest.mark.parametrize(
+    ("start", "length", "data", "first"),
+    [(0, 4, b"0123", 0), (8, 100, b"89", 8), (-3, 2, b"78", 7), (-100, 100, b"0123456789", 0), (11, 5, b"", 10)],
+)
+def test_a_part_is_what_was_asked_for(folder: Path, start: int, length: int, data: bytes, first: int) -> None:
+    assert read_part(folder, FILE, start, length) == (data, first, 10)
+
+
+@pytest.mark.parametrize(
+    "file", ["", "../secret", "/etc/passwd", "words-1-1000/6700/../../../secret", "words-1-1000/6700/driver.json"]
+)
+def test_only_logs_have_names(folder: Path, file: str) -> None:
+    with pytest.raises(RecordError, match="is no log"):
+        read_part(folder, file, 0, 10)
+
+
+@pytest.mark.parametrize("file", ["../6700/worker.log", "words-1-1000/6701/worker.log", "gone-1-1/6700/worker.log"])
+def test_what_is_no_file_in_the_folder_is_not_there(folder: Path, file: str) -> None:
+    with pytest.raises(NotAliveError, match="there is no log"):
+        read_part(folder, file, 0, 10)
+
+
+@pytest.fixture
+def token_file(tmp_path: Path) -> Path:
+    file = tmp_path / "token"
+    file.touch(0o600)
+    file.write_text(TOKEN)
+    return file
+
+
+@pytest.fixture
+def server(folder: Path, token_file: Path) -> Iterator[LogServer]:
+    with LogServer({"nimbus.auth.token.file": str(token_file)}, folder, "here") as server:
+        yield server
+
+
+def link(server: LogServer, file: str = FILE) -> str:
+    return f"http://{server.address}/api/v1/log?file={file}"
+
+
+def test_the_client_reads_a_log(server: LogServer) -> None:
+    with NimbusClient(token=TOKEN) as client:
+        part = client.log(link(server), -4)
+        assert (part.data, part.start, part.size) == (b"6789", 6, 10)
+        assert client.log(link(server), 2, 3).data == b"234"
+        with pytest.raises(NotAliveError):
+            client.log(link(server, "gone-1-1/6700/worker.log"), 0)
+
+
+def test_nobody_else_does(server: LogServer) -> None:
+    with NimbusClient(token="f" * 16) as client, pytest.raises(AuthenticationError):
+        client.log(link(server), 0)
+
+
+def test_a_second_supervisor_takes_another_port(server: LogServer, folder: Path) -> None:
+    port = int(server.address.rpartition(":")[2])
+    with LogServer({"supervisor.logs.port": port}, folder, "here") as other:
+        assert other.address != server.address
+        assert other.address.startswith("localhost:")
+
+
+def test_a_public_address_needs_a_token(folder: Path) -> None:
+    with pytest.raises(SetupError, match=r"supervisor\.logs\.bind\.address '0\.0\.0\.0' can be reached"):
+        LogServer({"supervisor.logs.bind.address": "0.0.0.0"}, folder, "here")
+
+
+def test_a_supervisor_that_is_gone_is_named(folder: Path) -> None:
+    with NimbusClient() as client, pytest.raises(UnavailableError, match=r"the supervisor at 127\.0\.0\.1:1 doesn't"):
+        client.log("http://127.0.0.1:1/api/v1/log?file=x", 0)
