@@ -110,6 +110,7 @@ class CompiledTopology:
             SetupError: Spark can't be started.
         """
         from storm_on_spark.spark.checkpoint import Checkpoint
+        from storm_on_spark.spark.failures import told_at_once
         from storm_on_spark.spark.lowering import lower
         from storm_on_spark.spark.offset_server import OffsetServer
         from storm_on_spark.spark.query import TopologyQuery
@@ -151,7 +152,7 @@ class CompiledTopology:
             server = OffsetServer(coordinator.poll if fence is None else _fenced(coordinator.poll, fence, on_failure))
             stack.callback(server.close)
             settings = SourceSettings(start_id, spec.dumps(), str(store.folder), server.path)
-            with settings_applied(spark, {"spark.sql.shuffle.partitions": str(partitions)}):
+            with settings_applied(spark, {"spark.sql.shuffle.partitions": str(partitions)}), told_at_once(name):
                 query = (
                     lower(spark, spec, settings)
                     .writeStream.foreachBatch(Sink(coordinator, on_failure))

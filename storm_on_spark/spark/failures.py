@@ -6,7 +6,11 @@ What a user wants to know stands at the end of the chain.
 
 from __future__ import annotations
 
+import contextlib
 import re
+from collections.abc import Iterator
+
+from storm_on_spark.api.errors import TopologyFailedError
 
 _MAX_CHARS = 500
 _PYTHON = re.compile(r"Traceback \(most recent call last\):\n(?:(?:[ \t][^\n]*)?\n)*(\S[^\n]*)")
@@ -35,6 +39,22 @@ def reason_of(trace: str) -> str:
     if conditions and "[" not in innermost:
         return f"{_short(innermost)} ({_short(conditions[-1].partition(' SQLSTATE: ')[0])})"
     return _short(innermost)
+
+
+@contextlib.contextmanager
+def told_at_once(topology: str) -> Iterator[None]:
+    """Turns an error of Java within into ours: its text is fetched from the JVM, which may be gone when it is printed.
+
+    Raises:
+        TopologyFailedError: Spark raised; the reason is its innermost cause.
+    """
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (Py4JError, PySparkException) as error:
+        raise TopologyFailedError(topology, reason_of(str(error))) from None
 
 
 def _short(line: str) -> str:

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -229,3 +230,30 @@ def test_seconds_end_an_endless_run(start: Callable[..., Run]) -> None:
     assert code == 0, err
     document = json.loads(out)
     assert document["acked"] == document["emitted"] > 0
+
+def test_a_port_that_is_taken_is_one_sentence(start: Callable[..., Run]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        code, out, err = start("-c", f"spark.driver.port={port}", "-c", "spark.port.maxRetries=0").finish()
+    assert (code, out) == (1, "imported\n"), err
+    assert "Traceback" not in err
+    assert "\tat " not in err
+    (sentence,) = (line for line in err.splitlines() if line.startswith("Error: "))
+    assert "Spark does not start: BindException" in sentence
+    assert "Address already in use" in sentence
+    assert str(port) in sentence
+
+
+def test_a_checkpoint_that_spark_can_not_write_is_one_sentence(start: Callable[..., Run], tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    # A file where Spark wants a folder: no user rights needed, and root is refused too.
+    state.mkdir()
+    (state / "offsets").write_text("not a folder")
+    code, _, err = start("--checkpoint", state).finish()
+    assert code == 1, err
+    assert "Traceback" not in err
+    assert "\tat " not in err
+    (sentence,) = (line for line in err.splitlines() if line.startswith("Error: "))
+    assert 'topology "user-numbers" failed: ' in sentence
+    assert "offsets" in sentence
+    assert "may be a mistake of storm-spark" not in err
