@@ -231,6 +231,7 @@ def test_seconds_end_an_endless_run(start: Callable[..., Run]) -> None:
     document = json.loads(out)
     assert document["acked"] == document["emitted"] > 0
 
+
 def test_a_port_that_is_taken_is_one_sentence(start: Callable[..., Run]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
