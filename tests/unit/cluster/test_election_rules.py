@@ -55,6 +55,7 @@ class Member:
     rules: r.ElectionRules = field(default_factory=r.ElectionRules)
     inbox: deque[r.Event] = field(default_factory=deque)
     errands: deque[r.AskGate | r.Fetch] = field(default_factory=deque)
+    answers: deque[r.Event] = field(default_factory=deque)
     session: int | None = None
     up: bool = False
     watching: bool = False
@@ -120,16 +121,20 @@ class Election(RuleBasedStateMachine):
         if self._leader() != i:
             self.members[i].has_code = False
 
-    @rule(i=WHICH, answer_gets_lost=st.booleans())
-    def takes_note(self, i: int, answer_gets_lost: bool) -> None:
+    @rule(i=WHICH, lost=st.integers(0, 4), breaks=st.booleans())
+    def takes_note(self, i: int, lost: int, breaks: bool) -> None:
         """A member that is paused takes no note for a long time, and then of everything."""
         member = self.members[i]
         if member.inbox:
-            self._handle(member, member.inbox.popleft(), answer_gets_lost)
+            self._handle(member, member.inbox.popleft(), lost, breaks)
 
     @rule(i=WHICH, succeeds=st.booleans())
     def runs_an_errand(self, i: int, succeeds: bool) -> None:
         self._errand(self.members[i], succeeds)
+
+    @rule(i=WHICH)
+    def hears_of_an_errand(self, i: int) -> None:
+        self._answer(self.members[i])
 
     @precondition(lambda self: any(member.waiting for member in self.members))
     @rule(i=WHICH)
@@ -161,8 +166,9 @@ class Election(RuleBasedStateMachine):
             for i, member in enumerate(self.members):
                 self.connects(i)
                 while member.inbox:
-                    self._handle(member, member.inbox.popleft(), answer_gets_lost=False)
+                    self._handle(member, member.inbox.popleft())
                 self._errand(member, succeeds=True)
+                self._answer(member)
                 self._wait_over(member)
         wanted = [i for i, member in enumerate(self.members) if member.wanted]
         leaders = self._can_write()
@@ -195,15 +201,27 @@ class Election(RuleBasedStateMachine):
                 member.watching = False
                 member.inbox.append(r.QueueChanged())
 
-    def _handle(self, member: Member, event: r.Event, answer_gets_lost: bool) -> None:
+    def _handle(self, member: Member, event: r.Event, lost: int = 0, breaks: bool = False) -> None:
+        """Handles an event.
+
+        Args:
+            lost: which of ZooKeeper's answers gets lost, from 1.
+            breaks: whether the connection breaks with it; else the answer only takes too long.
+        """
         events = [event]
         while events:
             for instruction in member.rules.step(events.pop(0)):
-                answer = self._carry_out(member, instruction, answer_gets_lost)
-                if answer is not None:
-                    events.append(answer)
+                answer = self._carry_out(member, instruction)
+                if answer is None:
+                    continue
+                lost -= 1
+                if lost == 0 and not isinstance(answer, r.Failed):
+                    answer = r.Failed(instruction)
+                    if breaks:
+                        self._down(member)
+                events.append(answer)
 
-    def _carry_out(self, member: Member, instruction: r.Instruction, answer_gets_lost: bool) -> r.Event | None:
+    def _carry_out(self, member: Member, instruction: r.Instruction) -> r.Event | None:
         if isinstance(instruction, (r.AskGate, r.Fetch)):
             member.errands.append(instruction)
             return None
@@ -220,11 +238,7 @@ class Election(RuleBasedStateMachine):
             return None
         if not member.up or member.session not in self.zoo.sessions:
             return r.Failed(instruction)
-        answer = self._ask(member, instruction)
-        if answer_gets_lost:
-            self._down(member)
-            return r.Failed(instruction)
-        return answer
+        return self._ask(member, instruction)
 
     def _ask(self, member: Member, instruction: r.Instruction) -> r.Event:
         assert member.session is not None
@@ -261,16 +275,20 @@ class Election(RuleBasedStateMachine):
         errand = member.errands.popleft()
         if isinstance(errand, r.Fetch):
             member.has_code = member.has_code or succeeds
-            member.inbox.append(r.Fetched(errand.attempt))
+            member.answers.append(r.Fetched(errand.attempt))
         elif succeeds:
-            member.inbox.append(r.GateAnswered(errand.attempt, () if member.has_code else ("words-1-1700000000",)))
+            member.answers.append(r.GateAnswered(errand.attempt, () if member.has_code else ("words-1-1700000000",)))
         else:
-            member.inbox.append(r.GateAnswered(errand.attempt, None))
+            member.answers.append(r.GateAnswered(errand.attempt, None))
+
+    def _answer(self, member: Member) -> None:
+        if member.answers:
+            member.inbox.append(member.answers.popleft())
 
     def _wait_over(self, member: Member) -> None:
         if member.waiting:
             member.waiting = False
-            self._handle(member, r.WaitOver(), answer_gets_lost=False)
+            self._handle(member, r.WaitOver())
 
 
 TestElection = Election.TestCase
@@ -326,6 +344,9 @@ def test_a_late_answer_of_the_gate_does_not_count() -> None:
     (again,) = rules.step(r.QueueSeen((NODE.name,)))
     assert isinstance(again, r.AskGate)
     assert again.attempt > ask.attempt
+    # It may have been true before another led and took topologies in.
+    assert rules.step(r.GateAnswered(ask.attempt, ())) == []
+    assert rules.step(r.GateAnswered(again.attempt, ())) == [r.Claim(NODE)]
 
 
 def test_who_lacks_code_gives_way_and_comes_back_with_it() -> None:
@@ -365,6 +386,17 @@ def test_fetching_in_vain_backs_off() -> None:
         (fetch,) = rules.step(r.WaitOver())
     assert waits == [1, 2, 4, 8, 16, 30, 30, 30]
     assert rules.missing == ("t1", "t2")
+
+
+def test_a_node_of_an_attempt_that_nobody_heard_of_is_removed() -> None:
+    rules = r.ElectionRules()
+    rules.step(r.Connected(1))
+    rules.step(r.Wanted())
+    assert rules.step(r.Failed(r.Enqueue())) == [r.Wait(r.RETRY_SECS)]
+    assert rules.step(r.Unwanted()) == [r.Enqueue()]
+    assert rules.step(r.Queued(NODE)) == [r.Dequeue(NODE)]
+    assert rules.step(r.Failed(r.Dequeue(NODE))) == [r.Wait(r.RETRY_SECS)]
+    assert rules.step(r.WaitOver()) == [r.Dequeue(NODE)]
 
 
 @pytest.mark.parametrize("connected", [True, False])

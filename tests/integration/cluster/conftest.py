@@ -1,0 +1,62 @@
+"""Real ZooKeeper servers for all tests here; every test has a root of its own in them."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from storm_on_spark.cluster.zookeeper import ZooKeeperEnsemble, ZooKeeperServer, ZooKeeperSession, ZooKeeperSettings
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+TICK_SECS = 0.2
+SESSION_SECS = 3.0
+
+_roots = count()
+
+Connect = Callable[..., ZooKeeperSession]
+
+
+@pytest.fixture(scope="session")
+def zookeeper() -> Iterator[ZooKeeperServer]:
+    """One server."""
+    with ZooKeeperServer(tick=TICK_SECS) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def _ensemble() -> Iterator[ZooKeeperEnsemble]:
+    with ZooKeeperEnsemble(3, tick=TICK_SECS) as servers:
+        yield servers
+
+
+@pytest.fixture
+def ensemble(_ensemble: ZooKeeperEnsemble) -> Iterator[ZooKeeperEnsemble]:
+    """Three servers, all of them up whatever the test before did to them."""
+    _ensemble.start()
+    yield _ensemble
+    for server in _ensemble.servers:
+        server.resume()
+
+
+@pytest.fixture
+def root() -> str:
+    """A path of the test's own."""
+    return f"/test-{next(_roots)}/storm"
+
+
+@pytest.fixture
+def connect(zookeeper: ZooKeeperServer, root: str) -> Iterator[Connect]:
+    """Opens sessions, below the test's root unless the settings say otherwise, and closes them in the end."""
+    with contextlib.ExitStack() as sessions:
+
+        def open_session(hosts: str = zookeeper.connect_string, **settings: object) -> ZooKeeperSession:
+            defaults = {"hosts": hosts, "root": root, "session_timeout": SESSION_SECS, "retry_interval": 0.2}
+            return sessions.enter_context(ZooKeeperSession(ZooKeeperSettings(**{**defaults, **settings})))  # type: ignore[arg-type]
+
+        yield open_session

@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+
+import pytest
+from kazoo.exceptions import NoAuthError
+from waiting import eventually
+
+from storm_on_spark.cluster.errors import UnavailableError
+from storm_on_spark.cluster.paths import FOLDERS
+from storm_on_spark.cluster.zookeeper import ZooKeeperEnsemble, ZooKeeperServer, ZooKeeperSession, ZooKeeperSettings
+from storm_on_spark.cluster.zookeeper.server import free_port
+from storm_on_spark.testing.zookeeper import TcpProxy, expire_session
+
+
+def test_an_expired_session_is_followed_by_another(connect) -> None:
+    session = connect()
+    states: deque[tuple[str, str]] = deque()
+    session.add_listener(lambda state: states.append((state, threading.current_thread().name)))
+    before = session.session_id
+    assert expire_session(session) == before
+    # That it is connected at first may be told late.
+    eventually(lambda: [state for state, _ in states][-3:] == ["SUSPENDED", "LOST", "CONNECTED"])
+    assert {thread for _, thread in states} == {"zookeeper-listeners"}
+    assert session.session_id != before
+    assert not session.lives(before)
+    eventually(lambda: session.lives(session.session_id))
+
+
+def test_listeners_may_ask_zookeeper_and_fail(connect, caplog) -> None:
+    session = connect()
+    found: list[list[str]] = []
+
+    def ask(state: str) -> None:
+        if state == "CONNECTED":
+            found.append(session.client.get_children("/"))
+        raise ValueError(f"of {state}")
+
+    remove = session.add_listener(ask)
+    expire_session(session)
+    eventually(lambda: found)
+    remove()
+    assert "failed at CONNECTED" in caplog.text
+
+
+def test_a_dead_line_is_noticed_though_somebody_keeps_asking(zookeeper, connect) -> None:
+    with TcpProxy(zookeeper.connect_string) as proxy:
+        session = connect(proxy.address)
+        session_id = session.session_id
+        eventually(lambda: session.lives(session_id))
+        proxy.cut()
+        cut_at = time.monotonic()
+        while session.state == "CONNECTED":
+            session.client.exists_async("/")
+            time.sleep(0.02)
+            assert time.monotonic() < cut_at + session.negotiated_timeout
+        assert not session.lives(session_id)
+        proxy.mend()
+        eventually(lambda: session.state == "CONNECTED")
+        assert session.session_id == session_id
+        eventually(lambda: session.lives(session_id))
+
+
+def test_nobody_waits_without_a_limit(zookeeper, connect) -> None:
+    with TcpProxy(zookeeper.connect_string) as proxy:
+        session = connect(proxy.address, connection_timeout=0.5)
+        proxy.cut()
+        proxy.drop()
+        eventually(lambda: session.state == "SUSPENDED")
+        with pytest.raises(UnavailableError, match=r"has not answered within 0.5 s; the connection is SUSPENDED"):
+            session.wait(session.client.exists_async("/"))
+        proxy.mend()
+
+
+def test_closing_does_not_wait_for_a_server_that_hangs(connect) -> None:
+    with ZooKeeperServer(tick=0.2) as server:
+        session = connect(server.connect_string, session_timeout=4.0)
+        server.pause()
+        began = time.monotonic()
+        session.close()
+        assert time.monotonic() - began < 4
+        server.resume()
+
+
+def test_no_server(root: str) -> None:
+    settings = ZooKeeperSettings(f"127.0.0.1:{free_port()}", root, connection_timeout=0.3)
+    with pytest.raises(UnavailableError, match=r"no ZooKeeper server of 127\.0\.0\.1:\d+ let us in within 0\.3 s"):
+        ZooKeeperSession(settings).start()
+
+
+def test_the_server_says_how_long_a_session_lives(connect) -> None:
+    # At most 20 ticks.
+    assert connect(session_timeout=60).negotiated_timeout == 4.0
+    assert connect(session_timeout=1.5).negotiated_timeout == 1.5
+
+
+def test_folders(connect) -> None:
+    session = connect()
+    session.ensure_folders()
+    session.ensure_folders()
+    assert set(session.client.get_children(session.settings.root)) == {*FOLDERS, "leader-info", "counter"}
+
+
+def test_with_authentication_others_see_nothing_and_no_log_has_the_secret(connect, caplog) -> None:
+    caplog.set_level(logging.DEBUG)
+    session = connect(auth_scheme="digest", auth_payload="storm:sesame")
+    session.ensure_folders()
+    stranger = connect()
+    with pytest.raises(NoAuthError):
+        stranger.client.get_children(session.paths.of("storms"))
+    with pytest.raises(NoAuthError):
+        stranger.client.create(session.paths.of("storms", "mine"))
+    expire_session(session)
+    eventually(lambda: session.state == "CONNECTED")
+    assert session.client.get_children(session.paths.of("storms")) == []
+    assert "sesame" not in caplog.text
+    assert "sesame" not in repr(session.settings)
+
+
+@pytest.mark.parametrize("fault", ["kill", "pause"])
+def test_an_ensemble_survives_the_loss_of_its_leader(fault: str, connect) -> None:
+    with ZooKeeperEnsemble(3, tick=0.2) as ensemble:
+        session = connect(ensemble.connect_string, session_timeout=4.0)
+        session_id = session.session_id
+        session.ensure_folders()
+        leader = ensemble.leader
+        assert leader is not None
+        getattr(leader, fault)()
+        # The first write that goes through tells that the others have a leader by now.
+        eventually(lambda: _written(session))
+        assert ensemble.leader is not leader
+        leader.resume() if fault == "pause" else leader.start()
+        eventually(lambda: leader.mode == "follower")
+        assert session.session_id == session_id
+        session.close()
+
+
+def _written(session: ZooKeeperSession) -> bool:
+    try:
+        session.wait(session.client.set_async(session.paths.of("counter"), b"1"), timeout=1)
+    except Exception:
+        return False
+    return True

@@ -1,0 +1,18 @@
+"""Waiting for a state."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def eventually(what: Callable[[], T], timeout: float = 20) -> T:
+    """Returns the first value of `what` that is true; fails if there is none in time."""
+    deadline = time.monotonic() + timeout
+    while not (value := what()):
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.01)
+    return value
