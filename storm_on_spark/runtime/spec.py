@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
+import io
 import pickle
 import sys
 from collections.abc import Mapping
@@ -40,7 +42,7 @@ class RunSpec:
         """Returns the specification as bytes for other processes of this run."""
         # In two layers: the plan may name the user's modules, for a custom grouping, and these can be
         # imported only once `sys_path` is known.
-        data: bytes = pickle.dumps((self.sys_path, cloudpickle.dumps(self)))
+        data: bytes = pickle.dumps((self.sys_path, _dumps(self)))
         return data
 
     def instance(self, component: str) -> Any:
@@ -103,7 +105,7 @@ def make_spec(
     stripped = {}
     for component_id, spec in plan.topology.components.items():
         try:
-            code[component_id] = cloudpickle.dumps(spec.component)
+            code[component_id] = _dumps(spec.component)
         except Exception as error:
             raise _cannot_pickle(component_id, spec.component, error) from error
         stripped[component_id] = dataclasses.replace(spec, component=None)
@@ -111,11 +113,34 @@ def make_spec(
     return RunSpec(name, storm_id, start_id, bare, code, sys_path, folder)
 
 
+class _Pickler(cloudpickle.Pickler):  # type: ignore[misc] # cloudpickle has no types
+    """Cloudpickle, which takes along what a script defines, and cached functions of a script too."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, _CACHED) and (obj.__module__ == "__main__" or "<locals>" in obj.__qualname__):
+            return _cached, (obj.__wrapped__, obj.cache_parameters())
+        return super().reducer_override(obj)
+
+
+_CACHED = type(functools.lru_cache(abs))
+
+
+def _cached(function: Any, parameters: dict[str, Any]) -> Any:
+    """Returns `function` with a cache that is empty: what another process cached is no state."""
+    return functools.update_wrapper(functools.lru_cache(**parameters)(function), function)
+
+
+def _dumps(value: object) -> bytes:
+    with io.BytesIO() as file:
+        _Pickler(file).dump(value)
+        return file.getvalue()
+
+
 def _cannot_pickle(component_id: str, component: object, error: Exception) -> ComponentError:
     culprits = []
     for attribute, value in getattr(component, "__dict__", {}).items():
         try:
-            cloudpickle.dumps(value)
+            _dumps(value)
         except Exception:
             culprits.append(f"{attribute} ({type(value).__name__})")
     hint = f"; attribute(s) at fault: {', '.join(culprits)}: create them in prepare or open" if culprits else ""
