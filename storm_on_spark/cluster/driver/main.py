@@ -35,6 +35,7 @@ from storm_on_spark.spark.owner import Owner, OwnerFence
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from storm_on_spark.spark.compiled import CompiledTopology
     from storm_on_spark.spark.query import TopologyQuery
 
 log = logging.getLogger("storm_on_spark.driver")
@@ -150,7 +151,7 @@ class Driver:
         self._heart.say("connecting to ZooKeeper")
         self._link.connect(self._stop.is_set)
         self._heart.say("loading the topology")
-        compiled = load_topology(self._spec)
+        compiled = self._load()
         self._heart.say("taking ownership")
         epoch = self._link.own(self._stop.is_set)
         scope = self._spec.assignment.topology_id
@@ -166,11 +167,17 @@ class Driver:
         self._heart.say("starting the topology")
         if self._stop.is_set():
             raise ClusterError("told to end before the topology was started")
-        query = compiled.start(
-            session, name=self._spec.name, checkpoint=self._spec.checkpoint, active=self._active(), fence=fence
-        )
+        query = self._start_query(compiled, session, fence)
         log.info("the topology runs")
         return query, fence
+
+    def _load(self) -> CompiledTopology:
+        return load_topology(self._spec)
+
+    def _start_query(self, compiled: CompiledTopology, session: SparkSession, fence: OwnerFence) -> TopologyQuery:
+        return compiled.start(
+            session, name=self._spec.name, checkpoint=self._spec.checkpoint, active=self._active(), fence=fence
+        )
 
     def _active(self) -> bool:
         base = self._link.base
@@ -192,6 +199,7 @@ class Driver:
                 active = not active
                 log.info("the topology is %s", "activated" if active else "deactivated")
                 query.activate() if active else query.deactivate()
+                local_at = beat_at = 0.0
             now = time.monotonic()
             if now >= local_at:
                 local_at = now + _LOCAL_BEAT_SECS

@@ -68,7 +68,8 @@ class Supervisor:
         )
         self._folder = Path(str(self._value(Config.STORM_LOCAL_DIR))).absolute() / "supervisor"
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._lock = _lock(self._folder)
+        #: None once it was stopped.
+        self._lock: int | None = _lock(self._folder)
         self.supervisor_id = _kept_id(self._folder)
         self.host = str(self._conf.get(Config.STORM_LOCAL_HOSTNAME) or socket.gethostname())
         self._started_at = time.time()
@@ -137,6 +138,8 @@ class Supervisor:
         """
         self._stopping.set()
         self._wake.set()
+        if self._lock is None:
+            return
         for thread in self._threads:
             thread.join()
         self._pool.shutdown(cancel_futures=True)
@@ -150,6 +153,7 @@ class Supervisor:
         if self._logs is not None:
             self._logs.close()
         os.close(self._lock)
+        self._lock = None
 
     def __enter__(self) -> Supervisor:
         self.start()

@@ -15,7 +15,7 @@ from storm_on_spark.cluster.driver.files import DriverSpec, LocalBeat, RunFolder
 from storm_on_spark.cluster.errors import ClusterError, CodeError
 from storm_on_spark.cluster.records import CodeManifest, StormBase
 from storm_on_spark.cluster.supervisor.code import CodeStore, Ready, overlaid
-from storm_on_spark.cluster.supervisor.process import DriverProcess, find, launch
+from storm_on_spark.cluster.supervisor.process import DRIVER, DriverProcess, find, launch
 from storm_on_spark.cluster.supervisor.slots import (
     Clean,
     Fetch,
@@ -66,6 +66,7 @@ class SlotHost:
         cluster: the supervisor.
         conf: its configuration.
         timeouts: of drivers.
+        driver: module that runs as the driver.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class SlotHost:
         cluster: Cluster,
         conf: Mapping[str, Any],
         timeouts: Timeouts,
+        driver: str = DRIVER,
     ) -> None:
         self.port = port
         self.slot = Slot()
@@ -86,6 +88,7 @@ class SlotHost:
         self._cluster = cluster
         self._conf = conf
         self._timeouts = timeouts
+        self._driver = driver
         self._process: DriverProcess | None = None
         self._fetching: tuple[Wanted, Future[Ready]] | None = None
         self._number = -1
@@ -208,7 +211,7 @@ class SlotHost:
             )
             temporary.mkdir(mode=0o700, exist_ok=True)
             environment = {"TMPDIR": str(temporary), "XDG_STATE_HOME": str(artifacts)}
-            self._process = launch(self._files, output, environment)
+            self._process = launch(self._files, output, environment, self._driver)
         except (OSError, ClusterError) as error:
             log.error("slot %d: %s can't be started: %s", self.port, wanted.topology_id, error)
             self._cluster.report(wanted.topology_id, f"the driver can't be started: {error}", self.port)

@@ -17,7 +17,8 @@ from storm_on_spark.cluster.errors import ClusterError, RecordError
 from storm_on_spark.cluster.supervisor.slots import ProcessState
 from storm_on_spark.runtime.processes import kill_session, session_members, started_at, this_kernel
 
-_MAIN = "storm_on_spark.cluster.driver"
+DRIVER = "storm_on_spark.cluster.driver"
+"""The module that is run."""
 _FIND_SECS = 10.0
 """How long a driver may take from its start to its first file."""
 _POLL_SECS = 0.05
@@ -69,13 +70,16 @@ class DriverProcess:
                 self._child.poll()
 
 
-def launch(folder: RunFolder, output: Path, environment: Mapping[str, str] | None = None) -> DriverProcess:
+def launch(
+    folder: RunFolder, output: Path, environment: Mapping[str, str] | None = None, module: str = DRIVER
+) -> DriverProcess:
     """Starts a driver in a session of its own; it goes on when this process ends.
 
     Args:
         folder: with the driver's `DriverSpec`.
         output: file that what it prints is appended to.
         environment: variables to set.
+        module: what runs as the driver.
 
     Raises:
         ClusterError: a driver holds the folder's lock.
@@ -92,7 +96,7 @@ def launch(folder: RunFolder, output: Path, environment: Mapping[str, str] | Non
                 raise ClusterError(f"a driver runs in {folder.path} already")
             # Inherited, the lock is the driver's from its first moment on, and stays when we are killed in the next.
             child = subprocess.Popen(
-                [sys.executable, "-m", _MAIN, str(folder.path), str(lock)],
+                [sys.executable, "-m", module, str(folder.path), str(lock)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -28,6 +28,7 @@ from storm_on_spark.cluster.records import (
     encode,
 )
 from storm_on_spark.cluster.state import ClusterState
+from storm_on_spark.cluster.supervisor.process import DRIVER
 from storm_on_spark.cluster.zookeeper import ZooKeeperSession, ZooKeeperSettings
 
 ROOT = Path(__file__).parents[3]
@@ -88,7 +89,7 @@ class HandWritten:
         supervisor: str = "s1",
     ) -> None:
         """Puts code where the supervisor of that name finds it, and writes what a Nimbus writes after that."""
-        packed = self.folder / "packed" / topology_id
+        packed = self.folder / "packed" / supervisor / topology_id
         pack(str(target), packed, conf=conf)
         distributor = make_distributor(self.conf(supervisor), Peers())
         metafile = distributor.upload(packed, topology_id)
@@ -165,20 +166,21 @@ class HandWritten:
         return path.read_text() if path.exists() else ""
 
 
-def supervisor_process(conf_file: Path) -> subprocess.Popen[bytes]:
+def supervisor_process(conf_file: Path, driver: str = DRIVER) -> subprocess.Popen[bytes]:
     """Starts a supervisor in a process of its own."""
     code = (
         "import json, logging, sys\n"
         "from storm_on_spark.cluster.supervisor.daemon import Supervisor\n"
         "logging.basicConfig(level=logging.INFO)\n"
-        "with Supervisor(json.load(open(sys.argv[1]))) as supervisor: supervisor.wait()\n"
+        "with Supervisor(json.load(open(sys.argv[1])), sys.argv[2]) as supervisor: supervisor.wait()\n"
     )
-    return subprocess.Popen(
-        [sys.executable, "-c", code, str(conf_file)],
-        stdin=subprocess.DEVNULL,
-        stderr=(conf_file.parent / "supervisor.log").open("ab"),
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
+    with (conf_file.parent / "supervisor.log").open("ab") as log:
+        return subprocess.Popen(
+            [sys.executable, "-c", code, str(conf_file), driver],
+            stdin=subprocess.DEVNULL,
+            stderr=log,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )
 
 
 def wait_until(condition: Callable[[], object], what: str, timeout: float = 60) -> float:
