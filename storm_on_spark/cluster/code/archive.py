@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from storm_on_spark.cluster.code.checksums import open_regular
+from storm_on_spark.cluster.code.folders import make_private
 from storm_on_spark.cluster.errors import CodeError
 
 MAX_ENTRIES: Final = 20_000
@@ -96,7 +97,7 @@ def extract(file: IO[bytes], folder: Path, where: str) -> None:
 
 
 def _extract_one(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> None:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(path.parent)
     if info.is_dir():
         path.mkdir(mode=0o700, exist_ok=True)
         return

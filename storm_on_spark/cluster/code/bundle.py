@@ -36,7 +36,8 @@ from storm_on_spark.cluster.code.checksums import (
     open_regular,
     read_verified,
 )
-from storm_on_spark.cluster.code.collect import Collected, collect
+from storm_on_spark.cluster.code.collect import Collected, collect, has_entry
+from storm_on_spark.cluster.code.folders import make_private
 from storm_on_spark.cluster.errors import CodeError, RecordError
 from storm_on_spark.cluster.records import CodeManifest, Record, decode, encode
 
@@ -122,7 +123,7 @@ def pack(
         documents[PLAN] = _json(dict(plan), PLAN)
     if lines is not None:
         documents[REQUIREMENTS] = lines
-    out_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(out_dir)
     if any(out_dir.iterdir()):
         raise CodeError(f"{out_dir} is not empty; a topology is packed into a folder of its own")
     archive.write(out_dir / CODE, found.files)
@@ -156,7 +157,7 @@ def unpack(source: Path, manifest: CodeManifest, into: Path) -> Unpacked:
     topology = _decoded(TopologyFile, read_verified(source, artifacts[TOPOLOGY]), f"{where}: {TOPOLOGY}")
     conf = document(source, manifest, CONF)
     lines = read_verified(source, artifacts[REQUIREMENTS]) if REQUIREMENTS in artifacts else None
-    into.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(into.parent)
     if os.path.lexists(into):
         raise CodeError(f"{into} is there already; code is unpacked into a folder of its own")
     scratch = into.parent / f".{into.name[:100]}.{uuid.uuid4().hex}"
@@ -245,9 +246,6 @@ def _check_entry(entry: str, folder: Path, where: str) -> None:
     path, _, attribute = entry.partition(":")
     if attribute and not attribute.isidentifier():
         raise CodeError(f"{where}: entry {entry[:200]!r}: {attribute[:100]!r} is no attribute")
-    if _is_file(entry):
-        problem = archive.name_problem(path)
-        if problem is not None or not (folder / path).is_file():
-            raise CodeError(f"{where}: entry {entry[:200]!r} {problem or 'is not in it'}")
-    elif not all(path.split(".")) or "/" in path:
-        raise CodeError(f"{where}: entry {entry[:200]!r} names no module")
+    inside = {file.relative_to(folder).as_posix() for file in folder.rglob("*.py")}
+    if not has_entry(inside, path):
+        raise CodeError(f"{where}: entry {entry[:200]!r} is not in it")

@@ -112,7 +112,7 @@ def collect(target: str) -> Collected:
     else:
         found = _module(where)
     entry = found.entry.partition(":")[0]
-    if entry.endswith(".py") and entry not in found.files:
+    if not has_entry(found.files, entry):
         raise CodeError(" ".join([f"{where} itself can't be packed:", *found.left_out]))
     if attribute:
         found.entry += f":{attribute}"
@@ -226,16 +226,17 @@ def _whole(path: Path, root: Path) -> Path:
 def _archive(path: Path, named: str | None) -> Collected:
     files = archive.read_all(path)
     entry = named or _only_module(path, files)
-    if named and named.isidentifier() and not _has_module(files, named):
+    if named and named.isidentifier() and not has_entry(files, named):
         entry = f"{_only_module(path, files)}:{named}"
-    if not _has_module(files, entry.partition(":")[0]):
+    if not has_entry(files, entry.partition(":")[0]):
         raise CodeError(f"{path}: there is no module {entry.partition(':')[0]} in it")
     return Collected(entry, dict(files), [path.name])
 
 
-def _has_module(files: Iterable[str], name: str) -> bool:
-    module = name.replace(".", "/")
-    return not {f"{module}.py", f"{module}/__init__.py"}.isdisjoint(files)
+def has_entry(files: Iterable[str], entry: str) -> bool:
+    """Returns whether a file or module, without an attribute, is among the names of an archive."""
+    module = entry.replace(".", "/")
+    return not {entry, f"{module}.py", f"{module}/__init__.py"}.isdisjoint(files)
 
 
 def _only_module(path: Path, files: Iterable[str]) -> str:

@@ -59,6 +59,14 @@ def sync(folder: Path) -> None:
         os.close(descriptor)
 
 
+def make_private(folder: Path) -> None:
+    """Makes a folder, and those above it that aren't there, for their owner only."""
+    # pathlib's own `parents=True` lets everybody into those above.
+    if not folder.parent.is_dir():
+        make_private(folder.parent)
+    folder.mkdir(mode=0o700, exist_ok=True)
+
+
 @contextlib.contextmanager
 def scratch_of(folder: Path) -> Iterator[Path]:
     """Makes an empty folder beside `folder`, and removes it at the end if it is still there.
@@ -68,7 +76,7 @@ def scratch_of(folder: Path) -> Iterator[Path]:
     """
     scratch = folder.parent / f".{folder.name[:200]}.{uuid.uuid4().hex}"
     try:
-        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(folder.parent)
         scratch.mkdir(mode=0o700)
         yield scratch
     except OSError as error:

@@ -55,7 +55,7 @@ class LocalFileSystemCodeDistributor(CodeDistributor):
         key = Config.STORM_LOCAL_DIR
         root = Path(str(conf.get(key) or default_of(key))).absolute() / "nimbus" / "code"
         try:
-            root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            folders.make_private(root)
             root.chmod(0o700)
             folders.remove_scratch(root)
         except OSError as error:
@@ -114,7 +114,7 @@ class LocalFileSystemCodeDistributor(CodeDistributor):
         # It stays after a failure, for the next attempt to go on with.
         parts = into.parent / f".{into.name}.parts"
         try:
-            parts.mkdir(mode=0o700, parents=True, exist_ok=True)
+            folders.make_private(parts)
             with folders.locked(parts):
                 if folders.holds_all(into, artifacts):
                     return

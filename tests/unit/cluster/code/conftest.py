@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,10 +14,15 @@ sys.path.insert(0, str(Path(__file__).parent))
 from codekit import CodeServer, packed
 
 
+@pytest.fixture(scope="session")
+def packed_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return packed(tmp_path_factory.mktemp("code") / "packed")
+
+
 @pytest.fixture
-def artifacts(tmp_path: Path) -> Path:
+def artifacts(tmp_path: Path, packed_once: Path) -> Path:
     """A folder with the artifacts of a small topology."""
-    return packed(tmp_path / "packed")
+    return Path(shutil.copytree(packed_once, tmp_path / "packed"))
 
 
 @pytest.fixture

@@ -301,7 +301,7 @@ def test_the_code_can_be_downloaded_from_the_own_store_without_others(tmp_path: 
         assert same(into, artifacts), "what was there is replaced"
 
 
-@pytest.mark.parametrize("metafile", ["", "{}", "[]", '{"version":1,"location":"x","artifacts":[]}', "\x00", "1" * 9])
+@pytest.mark.parametrize("metafile", ["", "{}", "[]", '{"format":1,"location":"x","artifacts":[]}', "\x00", "1" * 9])
 def test_metafiles_that_are_none(tmp_path: Path, metafile: str) -> None:
     with local(tmp_path / "a") as nimbus:
         assert not nimbus.holds(TOPOLOGY, metafile)
