@@ -89,6 +89,8 @@ class ZooKeeperLeaderElector(LeaderElector):
         #: The fence, and the session that it belongs to; None while this Nimbus may not act as the leader.
         self._leadership: tuple[Fence, int] | None = None
         self._wait_until: float | None = None
+        self._swept = False
+        """Whether what an earlier process left in the queue has been removed."""
         self._closed = False
 
     @property
@@ -281,9 +283,10 @@ class ZooKeeperLeaderElector(LeaderElector):
                 if stat.ephemeralOwner == self._session.session_id:
                     # Made by an attempt whose answer got lost.
                     mine = name, stat
-                elif data == address:
-                    # Left by an earlier process at this address, or session; until it expires nobody could lead.
+                elif data == address and not self._swept:
+                    # Left by an earlier process at this address; until it expires nobody could lead.
                     self._wait(client.delete_async(path(LEADER_LOCK, name)))
+        self._swept = True
         if mine is None:
             made, stat = self._wait(
                 client.create_async(
@@ -316,11 +319,8 @@ class ZooKeeperLeaderElector(LeaderElector):
 
     def _asked(self, ask: Callable[[], Any]) -> Any:
         """Returns an answer from which also follows that the session lives."""
-        session, sent_at = self._session.session_id, self._clock()
-        answer = self._wait(ask())
-        if session is not None:
-            self._session.note_answer(session, sent_at)
-        return answer
+        with self._session.noting_answer():
+            return self._wait(ask())
 
     def _wait(self, result: Any) -> Any:
         return self._session.wait(result, self._session.settings.session_timeout)

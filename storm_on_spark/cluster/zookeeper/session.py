@@ -21,7 +21,7 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from types import TracebackType
 from typing import Any, Final, Literal, cast
@@ -55,7 +55,7 @@ class ZooKeeperSession:
 
     Args:
         settings: which ZooKeeper.
-        clock: seconds, for intervals.
+        clock: seconds, for intervals; by default one that goes on while the machine sleeps, where there is one.
 
     Example:
         >>> with ZooKeeperSession(ZooKeeperSettings.from_conf(conf)) as session:       # doctest: +SKIP
@@ -63,7 +63,7 @@ class ZooKeeperSession:
         ('CONNECTED', ['localhost:6627'])
     """
 
-    def __init__(self, settings: ZooKeeperSettings, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, settings: ZooKeeperSettings, clock: Callable[[], float] | None = None) -> None:
         self.settings = settings
         self.paths = Paths(settings.root)
         self.acl: list[ACL] | None = _acl(settings)
@@ -73,7 +73,7 @@ class ZooKeeperSession:
         self._states: queue.SimpleQueue[SessionState | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._connected = threading.Event()
-        self._clock = clock
+        self._clock = _default_clock() if clock is None else clock
         self._lease = Lease()
         self._heart = threading.Thread(target=self._beat, name="zookeeper-heartbeat", daemon=True)
         self._wake_heart = threading.Event()
@@ -107,9 +107,13 @@ class ZooKeeperSession:
             self.state == "CONNECTED" and self.session_id == session_id and self._lease.holds(session_id, self._clock())
         )
 
-    def note_answer(self, session_id: int, sent_at: float) -> None:
-        """Notes that something asked at `sent_at` (by this session's clock) has been answered in that session."""
-        self._lease.renew(session_id, sent_at, self.negotiated_timeout)
+    @contextlib.contextmanager
+    def noting_answer(self) -> Iterator[None]:
+        """Notes, when what is asked inside has been answered, that the session lives."""
+        session_id, sent_at = self.session_id, self._clock()
+        yield
+        if session_id is not None:
+            self._lease.renew(session_id, sent_at, self.negotiated_timeout)
 
     def start(self) -> None:
         """Connects.
@@ -251,7 +255,7 @@ class ZooKeeperSession:
         if self._beating is beating:
             self._beating = None
         if result.successful():
-            self.note_answer(beating[1], beating[0])
+            self._lease.renew(beating[1], beating[0], self.negotiated_timeout)
 
     def _dispatch(self) -> None:
         while (state := self._states.get()) is not None:
@@ -263,6 +267,12 @@ class ZooKeeperSession:
                     listener(state)
                 except Exception:
                     logger.exception("A listener of the ZooKeeper session failed at %s", state)
+
+
+def _default_clock() -> Callable[[], float]:
+    if hasattr(time, "CLOCK_BOOTTIME"):
+        return partial(time.clock_gettime, time.CLOCK_BOOTTIME)
+    return time.monotonic
 
 
 def _acl(settings: ZooKeeperSettings) -> list[ACL] | None:

@@ -73,13 +73,15 @@ class ZooKeeperSettings:
 def _hosts(servers: list[str], port: int) -> str:
     if not servers:
         raise ConfigError(f"{Config.STORM_ZOOKEEPER_SERVERS} names no server", key=Config.STORM_ZOOKEEPER_SERVERS)
-    return ",".join(server if _has_port(server) else f"{server}:{port}" for server in servers)
+    return ",".join(_host(server, port) for server in servers)
 
 
-def _has_port(server: str) -> bool:
-    """Whether `server` is `host:port`; a bare IPv6 address has colons, too, but no closing bracket before its last."""
-    host, colon, port = server.rpartition(":")
-    return bool(colon) and port.isdecimal() and (":" not in host or host.endswith("]"))
+def _host(server: str, port: int) -> str:
+    """Returns `host:port`; an address of IPv6 needs brackets for that."""
+    if server.count(":") > 1 and not server.startswith("["):
+        return f"[{server}]:{port}"
+    _, colon, own = server.rpartition(":")
+    return server if colon and own.isdecimal() else f"{server}:{port}"
 
 
 def _root(root: str) -> str:
