@@ -12,7 +12,7 @@ from storm_on_spark.spark.conf_text import spark_conf
 from storm_on_spark.spark.loader import load
 
 
-@click.command("explain")
+@click.command("explain", short_help="Show what a topology compiles to.")
 @options.target
 @options.configuration
 @click.option("--json", "form", flag_value="json", help="As a JSON document.")

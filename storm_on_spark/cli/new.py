@@ -17,7 +17,7 @@ _SUFFIX = ".txt"
 """Of a template's file name, so that no tool takes it for code of ours."""
 
 
-@click.command("new")
+@click.command("new", short_help="Make a small project.")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @options.debug
 def command(folder: Path, debug: bool) -> None:

@@ -99,7 +99,7 @@ class Stopper:
             os._exit(STOPPED)
 
 
-@click.command("run")
+@click.command("run", short_help="Run a topology here.")
 @options.target
 @options.configuration
 @options.master

@@ -40,12 +40,17 @@ def session_scratch() -> Path:
 
     Spark removes its own files when it stops; after SIGKILL nobody does, so the next session cleans up.
     """
+    remove_scratch_of_the_dead()
+    return Path(tempfile.mkdtemp(prefix=f"{_NAME}-{os.getpid()}-"))
+
+
+def remove_scratch_of_the_dead() -> None:
+    """Removes what sessions have left whose process is gone."""
     for root in {Path(tempfile.gettempdir()), Path(_SHORT_TEMPORARY)}:
         for left in root.glob(f"{_NAME}-*"):
             owner = re.fullmatch(rf"{_NAME}-(\d+)-\w+", left.name)
             if owner and not _alive(int(owner[1])):
                 shutil.rmtree(left, ignore_errors=True)
-    return Path(tempfile.mkdtemp(prefix=f"{_NAME}-{os.getpid()}-"))
 
 
 def fits_sockets(folder: Path) -> bool:

@@ -1,0 +1,127 @@
+"""What the commands that ask a cluster share: their options, their answers, their errors."""
+
+from __future__ import annotations
+
+import contextlib
+import json as jsonlib
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from storm_on_spark.cli import options
+from storm_on_spark.cli.cluster.needs import need_libraries
+from storm_on_spark.cli.errors import exit_code, sentence, tell
+from storm_on_spark.spark.conf_text import merged
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from storm_on_spark.cluster.client.nimbus_client import NimbusClient
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+name = click.argument("name", metavar="NAME")
+json = click.option("--json", is_flag=True, help="Print one JSON document.")
+
+
+def cluster_options(function: _Function) -> _Function:
+    """Adds the options that `asked` takes."""
+    for option in (
+        options.debug,
+        json,
+        click.option(
+            "--token-file",
+            metavar="FILE",
+            type=click.Path(path_type=Path),
+            help="File with the cluster's token; nimbus.auth.token.file in the configuration.",
+        ),
+        click.option(
+            "--nimbus",
+            "nimbuses",
+            metavar="HOST:PORT",
+            multiple=True,
+            help="A Nimbus of the cluster. May be repeated. Without it: nimbus.seeds of the configuration, else the "
+            "`storm-spark dev` that runs on this host.",
+        ),
+        options.configuration,
+    ):
+        function = option(function)
+    return function
+
+
+@dataclass
+class Given:
+    """What the command line says of the cluster."""
+
+    conf: dict[str, Any]
+    nimbuses: tuple[str, ...] = ()
+    token_file: Path | None = None
+    json: bool = False
+    debug: bool = False
+
+    @contextlib.contextmanager
+    def client(self) -> Iterator[NimbusClient]:
+        """Yields a client of the cluster."""
+        from storm_on_spark.cli.cluster.where import connect, find_cluster
+
+        with connect(find_cluster(self.conf, self.nimbuses, self.token_file)) as client:
+            yield client
+
+    def answer(self, document: Any, show: Callable[[Console], None] | str) -> None:
+        """Prints the answer: `document` as JSON, or what `show` makes of it."""
+        if self.json:
+            click.echo(jsonlib.dumps(document, default=str))
+        elif isinstance(show, str):
+            click.echo(show)
+        else:
+            from storm_on_spark.cli.terminal import console
+
+            show(console(sys.stdout))
+
+
+@contextlib.contextmanager
+def asked(
+    pairs: tuple[str, ...],
+    files: tuple[Path, ...],
+    nimbuses: tuple[str, ...],
+    token_file: Path | None,
+    json: bool,
+    debug: bool,
+) -> Iterator[Given]:
+    """Yields what the command line says; an error within ends the command.
+
+    With `--json` standard output has a document then, too.
+    """
+    with told(json, debug):
+        need_libraries()
+        yield Given(merged(files, pairs), nimbuses, token_file, json, debug)
+
+
+@contextlib.contextmanager
+def told(json: bool, debug: bool) -> Iterator[None]:
+    """Turns an error within into a sentence, a document if there is to be one, and an exit code."""
+    try:
+        yield
+    except (click.ClickException, click.exceptions.Exit, click.Abort):
+        raise
+    except Exception as error:
+        if debug:
+            traceback.print_exc()
+        if json:
+            click.echo(jsonlib.dumps({"error": sentence(error)}))
+        tell(error)
+        sys.exit(exit_code(error))
+
+
+def told_if_stale(page: dict[str, Any]) -> None:
+    """Says on standard error that what follows may be out of date, if that is so."""
+    since = page.get("staleSince")
+    if page.get("stale"):
+        when = "" if since is None else f" since {datetime.fromtimestamp(since).astimezone():%H:%M:%S}"
+        click.echo(f"ZooKeeper is out of reach{when}: this is what was known before.", err=True)

@@ -1,0 +1,53 @@
+"""`storm-spark dev-zookeeper`: a ZooKeeper for development."""
+
+from __future__ import annotations
+
+import json as jsonlib
+from pathlib import Path
+
+import click
+
+from storm_on_spark.cli import options
+from storm_on_spark.cli.cluster.asking import json, told
+from storm_on_spark.cli.cluster.daemon import ended_by_signal
+from storm_on_spark.cli.cluster.needs import need_libraries
+
+_LOOK_SECS = 0.2
+
+
+@click.command("dev-zookeeper", short_help="Run a ZooKeeper, for development.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=2181,
+    show_default=True,
+    help="Port that it listens on, on this host only; 0 for any free one.",
+)
+@click.option(
+    "--dir",
+    "folder",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Keep its data there. Without it they are temporary.",
+)
+@json
+@options.debug
+def command(port: int, folder: Path | None, json: bool, debug: bool) -> None:
+    """Run one ZooKeeper server, from the jars that come with pyspark, until Ctrl-C.
+
+    For development: it is a single server, and everybody on this host may read and write it.
+    """
+    with told(json, debug):
+        need_libraries()
+        from storm_on_spark.api.errors import SetupError
+        from storm_on_spark.cluster.zookeeper.server import ZooKeeperServer
+
+        with ended_by_signal() as ended, ZooKeeperServer(None if folder is None else folder.absolute(), port) as server:
+            if json:
+                click.echo(jsonlib.dumps({"zookeeper": server.connect_string, "pid": server.pid}))
+            else:
+                where = "temporary" if folder is None else f"in {folder}"
+                click.echo(f"ZooKeeper is up on {server.connect_string}, data {where}; Ctrl-C ends it.")
+            while not ended.wait(_LOOK_SECS):
+                if server.pid is None:
+                    raise SetupError(f"ZooKeeper has ended; its log was {server.log_file}")

@@ -1,0 +1,49 @@
+"""`storm-spark list`: the topologies of a cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from storm_on_spark.cli.cluster.asking import asked, cluster_options, told_if_stale
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+@click.command("list")
+@cluster_options
+def command(**given: Any) -> None:
+    """List the topologies of a cluster."""
+    with asked(**given) as request:
+        with request.client() as client:
+            page = client.page("/topology/summary")
+        told_if_stale(page)
+        request.answer(page, lambda screen: show(screen, page["topologies"]))
+
+
+def show(screen: Console, topologies: list[dict[str, Any]]) -> None:
+    """Prints a line for each topology."""
+    from storm_on_spark.cli.report import print_result
+
+    if not topologies:
+        click.echo("No topologies.")
+        return
+    print_result(
+        screen,
+        [
+            {
+                "name": row["name"],
+                "status": row["status"],
+                "driver": row["driverStatus"] or ("starting" if row["workersTotal"] else "none"),
+                "uptime": row["uptime"],
+                "tasks": row["tasksTotal"],
+                "executors": row["executorsTotal"],
+                "replicas": row["replicationCount"],
+                "owner": row["owner"],
+                "note": row["schedulerInfo"] or "",
+            }
+            for row in topologies
+        ],
+    )

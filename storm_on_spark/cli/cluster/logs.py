@@ -1,0 +1,135 @@
+"""`storm-spark logs`: what a topology's driver prints."""
+
+from __future__ import annotations
+
+import codecs
+import json as jsonlib
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from storm_on_spark.api.errors import NotAliveError
+from storm_on_spark.cli.cluster.asking import asked, cluster_options, name
+
+if TYPE_CHECKING:
+    from storm_on_spark.cluster.client.nimbus_client import NimbusClient
+
+_LOOK_SECS: Final = 0.5
+_WHERE_SECS: Final = 2.0
+"""Between two questions where the driver is: it may move."""
+_TAIL_BYTES: Final = 1 << 20
+
+
+@click.command("logs", short_help="Show what a topology's driver has printed.")
+@name
+@click.option("-f", "--follow", is_flag=True, help="Go on showing what comes, until Ctrl-C or the topology is gone.")
+@click.option(
+    "-n", "--lines", metavar="N", type=click.IntRange(0, 100_000), default=100, show_default=True, help="Last lines."
+)
+@cluster_options
+def command(name: str, follow: bool, lines: int, **given: Any) -> None:
+    """Show what the driver of the topology NAME has printed: logs, and what your own code prints.
+
+    With --follow and --json every line is a document of its own.
+    """
+    with asked(**given) as request, request.client() as client:
+        try:
+            for block in Tail(client, name, lines).blocks(follow):
+                if not request.json:
+                    click.echo(block, nl=False)
+                elif follow:
+                    for line in block.splitlines():
+                        click.echo(jsonlib.dumps({"line": line}))
+                else:
+                    click.echo(jsonlib.dumps({"topology": name, "lines": block.splitlines()}))
+        except KeyboardInterrupt:
+            click.echo(err=True)
+
+
+@dataclass
+class Tail:
+    """The end of a topology's log, and what is added to it.
+
+    Args:
+        client: of the cluster.
+        name: of the topology.
+        lines: how many to begin with.
+        tell: told what is no part of the log.
+        sleep: waits for seconds.
+        clock: monotonic seconds.
+    """
+
+    client: NimbusClient
+    name: str
+    lines: int
+    tell: Callable[[str], object] = lambda text: click.echo(text, err=True)
+    sleep: Callable[[float], object] = time.sleep
+    clock: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
+        # A part may end within a character.
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def blocks(self, follow: bool) -> Iterator[str]:
+        """Yields parts of the log, whole lines but for the last one.
+
+        Raises:
+            NotAliveError: there is no such topology, or it has no log.
+        """
+        link = self._link()
+        if not follow and not link:
+            raise NotAliveError(f"{self.name} has no log yet: no driver was started, or its supervisor is gone")
+        position: int | None = None
+        asked_at = self.clock()
+        while True:
+            if link:
+                try:
+                    text, position = self._read(link, position)
+                except NotAliveError:
+                    text = ""
+                    if not follow:
+                        raise
+                if text or not follow:
+                    yield text
+                    if not follow:
+                        return
+                    continue
+            self.sleep(_LOOK_SECS)
+            if self.clock() - asked_at >= _WHERE_SECS:
+                asked_at = self.clock()
+                try:
+                    now = self._link()
+                except NotAliveError:
+                    self.tell(f"{self.name} is gone.")
+                    return
+                if now and now != link:
+                    if link:
+                        self.tell(f"The driver of {self.name} is elsewhere now; its log:")
+                    link, position = now, None
+
+    def _link(self) -> str:
+        return str(self.client.topology(self.name)["logLink"])
+
+    def _read(self, link: str, position: int | None) -> tuple[str, int]:
+        """Returns what there is from `position` on, and where that ends."""
+        if position is None:
+            part = self.client.log(link, -_TAIL_BYTES, _TAIL_BYTES)
+            self._decoder.reset()
+            return last_lines(self._decoder.decode(part.data), self.lines), part.start + len(part.data)
+        part = self.client.log(link, position)
+        if part.size < position:  # it was begun anew
+            part = self.client.log(link, 0)
+            self._decoder.reset()
+        return self._decoder.decode(part.data), part.start + len(part.data)
+
+
+def last_lines(text: str, count: int) -> str:
+    r"""Returns the last lines of a text.
+
+    >>> last_lines("a\nb\nc\n", 2), last_lines("a", 5), last_lines("a\n", 0)
+    ('b\nc\n', 'a', '')
+    """
+    return "".join(text.splitlines(keepends=True)[-count:]) if count else ""

@@ -1,0 +1,28 @@
+"""The libraries of the cluster, which not everybody installs."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Final
+
+from storm_on_spark.api.errors import SetupError
+
+_LIBRARIES: Final = ("httpx", "kazoo", "msgspec", "starlette", "uvicorn")
+
+
+def need_libraries() -> None:
+    """Does nothing where all of them are there.
+
+    Raises:
+        SetupError: one isn't.
+    """
+    missing = [name for name in _LIBRARIES if not _is_there(name)]
+    if missing:
+        raise SetupError(f"this needs {', '.join(missing)}, which aren't here: pip install 'storm-on-spark[cluster]'")
+
+
+def _is_there(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ValueError:  # an import of it was blocked
+        return False

@@ -1,0 +1,60 @@
+"""How far a topology is on its way from being submitted to its first batch, by its page in REST."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+_IDLE_SECS: Final = 8
+"""So long after its start a driver that is active, and whose spouts have emitted nothing, just has nothing to do."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage."""
+
+    name: str
+    """`scheduling`, `starting`, `running`, `first batch`, `idle`, `inactive`, `completed` or `failed`."""
+    text: str
+    """For people, behind the topology's name."""
+    is_done: bool = False
+    """Whether there is nothing more to wait for."""
+    failure: str | None = None
+    """Why the topology failed, if it did."""
+
+
+def stage_of(page: Mapping[str, Any]) -> Stage:
+    """Returns the stage of a topology.
+
+    Args:
+        page: `topology/:id`.
+
+    Example:
+        >>> page = {"driverStatus": "ACTIVE", "workers": [{"host": "a", "port": 6700, "uptimeSeconds": 3}],
+        ...         "topologyStats": [{"emitted": 1200, "acked": 800}], "schedulerInfo": None, "failure": None}
+        >>> stage_of(page).text
+        'has worked off its first batch on a:6700: 1,200 tuples emitted, 800 acked'
+        >>> stage_of({**page, "workers": [], "driverStatus": None, "schedulerInfo": "all 8 slots are taken"}).text
+        'waits for a slot: all 8 slots are taken'
+    """
+    status, total = page["driverStatus"], page["topologyStats"][0]
+    counts = f"{total['emitted']:,} tuples emitted, {total['acked']:,} acked"
+    if status == "FAILED":
+        return Stage("failed", "failed", failure=page["failure"] or "its driver ended; see its errors")
+    if status == "COMPLETED":
+        return Stage("completed", f"is complete: {counts}", is_done=True)
+    if not page["workers"]:
+        reason = page["schedulerInfo"]
+        return Stage("scheduling", f"waits for a slot: {reason}" if reason else "scheduling")
+    worker = page["workers"][0]
+    where = f"{worker['host']}:{worker['port']}"
+    if status is None:
+        return Stage("starting", f"starting its driver on {where}")
+    if status == "INACTIVE":
+        return Stage("inactive", f"is ready on {where}, and inactive", is_done=True)
+    if total["emitted"] > 0:
+        return Stage("first batch", f"has worked off its first batch on {where}: {counts}", is_done=True)
+    if worker["uptimeSeconds"] >= _IDLE_SECS:
+        return Stage("idle", f"runs on {where}, and its spouts have nothing to emit", is_done=True)
+    return Stage("running", f"first batch on {where}")

@@ -1,0 +1,175 @@
+"""`storm-spark submit`: gives a topology to a cluster."""
+
+from __future__ import annotations
+
+import json as jsonlib
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from storm_on_spark.api.errors import TopologyFailedError
+from storm_on_spark.cli import options
+from storm_on_spark.cli.cluster.asking import Given, asked, cluster_options
+from storm_on_spark.cli.cluster.stages import Stage, stage_of
+from storm_on_spark.cli.errors import STOPPED
+from storm_on_spark.cli.progress import Progress
+from storm_on_spark.cli.terminal import console
+
+if TYPE_CHECKING:
+    from storm_on_spark.cluster.client.nimbus_client import NimbusClient, SubmitProgress
+    from storm_on_spark.cluster.code.bundle import Packed
+
+_LOOK_SECS: Final = 0.3
+
+
+@click.command("submit", short_help="Give a topology to a cluster.")
+@options.target
+@click.option("--name", help="The topology's name; by default that of the module.")
+@click.option("--inactive", is_flag=True, help="Let its spouts emit only when it is activated.")
+@click.option(
+    "--requirements",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Packages that it needs, as pip reads them; supervisors install them.",
+)
+@click.option("--wait", is_flag=True, help="Wait until its first batch is through.")
+@click.option("--quiet", is_flag=True, help="Show no progress.")
+@cluster_options
+def command(
+    target: str,
+    name: str | None,
+    inactive: bool,
+    requirements: Path | None,
+    wait: bool,
+    quiet: bool,
+    **given: Any,
+) -> None:
+    """Give a topology to a cluster, where it runs until it is killed or has come to its end.
+
+    What it imports from beside it goes along. The command returns when the topology is in: the death of a Nimbus can't
+    lose it from then on. With --wait it returns when the topology has worked off its first batch.
+    """
+    with asked(**given) as request:
+        with Progress(console(sys.stderr), quiet=quiet or request.json) as progress:
+            submission = _Submission(request, target, name, progress.say)
+            try:
+                submission.submit(not inactive, requirements)
+                if wait:
+                    submission.wait()
+            except KeyboardInterrupt:
+                goes_on = f"; {submission.name} is submitted, and goes on" if submission.topology_id else ""
+                click.echo(f"Stopped{goes_on}.", err=True)
+                sys.exit(STOPPED)
+        for sentence in submission.left_out:
+            click.echo(f"Not packed: {sentence}", err=True)
+        request.answer(submission.document(), submission.summary())
+
+
+class _Submission:
+    def __init__(self, request: Given, target: str, name: str | None, say: Callable[[str], object]) -> None:
+        self._request = request
+        self._target = target
+        self._show = say
+        self._said = ""
+        self._started = time.monotonic()
+        self._stage: Stage | None = None
+        self.name = name or ""
+        self.topology_id = ""
+        self.left_out: tuple[str, ...] = ()
+        self.seconds: dict[str, float] = {}
+
+    def submit(self, active: bool, requirements: Path | None) -> None:
+        from storm_on_spark.cluster.nimbus.secrets import without_secrets
+
+        # First of all: nobody waits for a topology to be compiled to hear that there is no cluster.
+        with (
+            self._request.client() as client,
+            tempfile.TemporaryDirectory(prefix="storm-spark-submit-") as folder,
+        ):
+            packed, conf = self._pack(Path(folder, "packed"), requirements)
+            self.left_out = packed.left_out
+            self._say(f"{self.name}: uploading ...")
+            self.topology_id = client.submit(
+                Path(folder, "packed"), self.name, without_secrets(conf), active=active, progress=self._progress
+            )
+            self._note("submitted")
+
+    def _say(self, text: str) -> None:
+        if text != self._said:
+            self._said = text
+            self._show(text)
+
+    def _pack(self, folder: Path, requirements: Path | None) -> tuple[Packed, dict[str, Any]]:
+        from storm_on_spark.cli.cluster.where import topologys
+        from storm_on_spark.cluster.code.bundle import pack
+        from storm_on_spark.spark.compiled import compile_topology
+        from storm_on_spark.spark.loader import load
+
+        self._say(f"{self._target}: compiling ...")
+        loaded = load(self._target)
+        self.name = self.name or loaded.name
+        conf = {**loaded.conf, **topologys(self._request.conf)}
+        compiled = compile_topology(loaded.topology(conf), conf)
+        plan = jsonlib.loads(compiled.explain("json"))
+        return pack(self._target, folder, conf=conf, plan=plan, requirements=requirements), conf
+
+    def _progress(self, step: SubmitProgress) -> None:
+        if step.phase == "uploading":
+            self._say(f"{self.name}: uploading, {step.sent:,} of {step.size:,} bytes")
+        elif step.phase == "replicating":
+            self._say(f"{step.topology_id}: code on {step.replicas} of {step.wanted} Nimbuses")
+        else:
+            self._say(f"{step.topology_id}: scheduling ...")
+
+    def wait(self) -> None:
+        """Returns when the first batch is through.
+
+        Raises:
+            TopologyFailedError: the topology failed.
+        """
+        with self._request.client() as client:
+            told: set[str] = set()
+            while True:
+                page = client.topology(self.topology_id)
+                self._stage = stage_of(page)
+                self._note(self._stage.name)
+                if self._stage.failure is not None:
+                    raise TopologyFailedError(self.topology_id, self._stage.failure)
+                if self._stage.is_done:
+                    return
+                self._tell_errors(client, told)
+                self._say(f"{self.topology_id}: {self._stage.text} ...")
+                time.sleep(_LOOK_SECS)
+
+    def _tell_errors(self, client: NimbusClient, told: set[str]) -> None:
+        for component, errors in client.errors(self.topology_id).items():
+            for error in errors:
+                line = error["error"].strip().splitlines()[-1:] or [""]
+                text = f"{component}: {line[0]}"
+                if text not in told:
+                    told.add(text)
+                    click.echo(text, err=True)
+
+    def _note(self, what: str) -> None:
+        self.seconds.setdefault(what, round(time.monotonic() - self._started, 3))
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "topology": self.name,
+            "id": self.topology_id,
+            "stage": "submitted" if self._stage is None else self._stage.name,
+            "seconds": self.seconds,
+            "left_out": list(self.left_out),
+            "error": None,
+        }
+
+    def summary(self) -> str:
+        if self._stage is None:
+            return f"{self.name} is submitted as {self.topology_id}; `storm-spark status {self.name}` shows it."
+        seconds = time.monotonic() - self._started
+        return f"{self.name} ({self.topology_id}) {self._stage.text}, {seconds:.1f} s after the command was given."

@@ -1,0 +1,49 @@
+"""`storm-spark supervisor`: a supervisor, until it is told to end."""
+
+from __future__ import annotations
+
+import json as jsonlib
+import os
+from pathlib import Path
+
+import click
+
+from storm_on_spark.cli import options
+from storm_on_spark.cli.cluster.asking import json, told
+from storm_on_spark.cli.cluster.daemon import ended_by_signal, log_to_stderr
+from storm_on_spark.cli.cluster.needs import need_libraries
+from storm_on_spark.spark.conf_text import merged
+
+
+@click.command("supervisor", short_help="Run a supervisor.")
+@options.configuration
+@click.option("--stop-drivers", is_flag=True, help="End its drivers, too, when it ends.")
+@json
+@options.debug
+def command(pairs: tuple[str, ...], files: tuple[Path, ...], stop_drivers: bool, json: bool, debug: bool) -> None:
+    """Run a supervisor: it runs a driver for each topology that is assigned to it, at most one in a slot.
+
+    It ends on Ctrl-C or SIGTERM. As in Storm its drivers go on then, and a supervisor that is started again with the
+    same storm.local.dir finds them.
+    """
+    with told(json, debug):
+        need_libraries()
+        from storm_on_spark.api.config import validate_conf
+        from storm_on_spark.cluster.supervisor.daemon import Supervisor
+
+        log_to_stderr(debug)
+        conf = merged(files, pairs)
+        validate_conf(conf, "supervisor")
+        with ended_by_signal() as ended:
+            supervisor = Supervisor(conf)
+            supervisor.start()
+            try:
+                said = {"supervisor": supervisor.supervisor_id, "host": supervisor.host, "slots": supervisor.ports}
+                if json:
+                    click.echo(jsonlib.dumps({**said, "pid": os.getpid()}))
+                else:
+                    slots = ", ".join(map(str, supervisor.ports)) or "none"
+                    click.echo(f"Supervisor {supervisor.supervisor_id} is up, slots: {slots}; Ctrl-C ends it.")
+                ended.wait()
+            finally:
+                supervisor.stop(drivers=stop_drivers)

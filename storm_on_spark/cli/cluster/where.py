@@ -1,0 +1,97 @@
+"""Which cluster a command asks: the one that is named, else the `storm-spark dev` that runs, else this host's."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from storm_on_spark.api.config import Config
+from storm_on_spark.cli.dev.record import find
+
+if TYPE_CHECKING:
+    from storm_on_spark.cluster.client.nimbus_client import NimbusClient
+
+_CLIENTS: Final = ("nimbus.seeds", "nimbus.thrift.port", "nimbus.auth.token.file", "storm.nimbus.retry.")
+_CLUSTERS: Final = ("nimbus.", "pacemaker.", "storm.", "supervisor.", "ui.")
+_CONNECT_SECS: Final = 2.0
+_LOOKS: Final = 4
+_PAUSE_SECS: Final = 0.4
+
+
+@dataclass(frozen=True)
+class Where:
+    """A cluster."""
+
+    conf: dict[str, Any]
+    """For its client."""
+    hint: str
+    """What to do if nobody answers."""
+
+
+def find_cluster(conf: Mapping[str, Any], nimbuses: Sequence[str], token_file: Path | None) -> Where:
+    """Returns the cluster to ask.
+
+    Args:
+        conf: what the command line says; only what is a client's counts.
+        nimbuses: `host:port` of `--nimbus`.
+        token_file: of `--token-file`.
+    """
+    chosen = {key: value for key, value in conf.items() if key.startswith(_CLIENTS)}
+    if nimbuses:
+        chosen[Config.NIMBUS_SEEDS] = list(nimbuses)
+    if token_file is not None:
+        chosen[Config.NIMBUS_AUTH_TOKEN_FILE] = str(token_file)
+    if Config.NIMBUS_SEEDS in chosen or Config.NIMBUS_THRIFT_PORT in chosen:
+        return Where(chosen, "Is a Nimbus running there?")
+    record, note = find()
+    if record is None:
+        hint = "Start a cluster on this host by `storm-spark dev`, or name one by --nimbus HOST:PORT."
+        return Where(chosen, f"{note} {hint}" if note else hint)
+    chosen.setdefault(Config.NIMBUS_AUTH_TOKEN_FILE, record.token_file)
+    return Where(
+        {**chosen, Config.NIMBUS_SEEDS: list(record.seeds)},
+        f"They are those of the `storm-spark dev` with the process id {record.pid}; is it just ending?",
+    )
+
+
+def topologys(conf: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns what in a configuration is a topology's: one file may configure it and the cluster.
+
+    >>> topologys({"nimbus.seeds": ["a"], "topology.workers": 2, "my.key": 1, "spark.ui.enabled": True})
+    {'topology.workers': 2, 'my.key': 1, 'spark.ui.enabled': True}
+    """
+    return {key: value for key, value in conf.items() if not key.startswith(_CLUSTERS)}
+
+
+def connect(where: Where, sleep: Callable[[float], object] = time.sleep) -> NimbusClient:
+    """Returns a client of the cluster.
+
+    A client tries again for a minute while leadership changes. Where nobody listens at all, that is said at once.
+
+    Raises:
+        UnavailableError: no Nimbus is there.
+    """
+    from storm_on_spark.cluster.client.nimbus_client import NimbusClient
+    from storm_on_spark.cluster.errors import UnavailableError
+
+    client = NimbusClient(where.conf)
+    for look in range(_LOOKS):
+        if look:
+            sleep(_PAUSE_SECS)
+        if any(_listens(seed) for seed in client.seeds):
+            return client
+    client.close()
+    raise UnavailableError(f"no Nimbus answers at {', '.join(client.seeds)}. {where.hint}")
+
+
+def _listens(seed: str) -> bool:
+    host, _, port = seed.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECS).close()
+    except (OSError, ValueError, OverflowError):
+        return False
+    return True

@@ -1,0 +1,310 @@
+"""The processes of a `storm-spark dev`: one ZooKeeper, two Nimbuses, two supervisors.
+
+All but ZooKeeper's are this command line's own `nimbus` and `supervisor`. Everything listens on this host only, wants a
+token, and keeps its files in one folder that goes with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, Final
+
+from storm_on_spark.api.config import validate_conf
+from storm_on_spark.api.errors import SetupError
+from storm_on_spark.cli.dev.document import DevRecord
+from storm_on_spark.cli.dev.record import DevFile
+from storm_on_spark.cluster.client.nimbus_client import NimbusClient
+from storm_on_spark.cluster.errors import ClusterError
+from storm_on_spark.cluster.zookeeper.java import die_with_parent
+from storm_on_spark.cluster.zookeeper.server import HOST, ZooKeeperServer, free_ports
+from storm_on_spark.runtime.processes import started_at
+
+NIMBUSES: Final = 2
+SUPERVISORS: Final = 2
+_SLOTS: Final = 4
+"""Of each supervisor."""
+_FIRST_SLOT: Final = 6700
+_READY_SECS: Final = 60.0
+_POLL_SECS: Final = 0.1
+_NIMBUS_END_SECS: Final = 6.0
+_SUPERVISOR_END_SECS: Final = 20.0
+"""They end their drivers first."""
+_AGAIN_SECS: Final = 2.0
+_AGAIN_MAX_SECS: Final = 60.0
+_LAST_WORDS_BYTES: Final = 20_000
+
+Say = Callable[[str], object]
+
+
+@dataclass
+class Daemon:
+    """A Nimbus or a supervisor."""
+
+    name: str
+    command: list[str]
+    log: Path
+    process: subprocess.Popen[bytes] | None = None
+    pause: float = _AGAIN_SECS
+    """Before it is started again."""
+    again_at: float | None = None
+
+    @property
+    def last_words(self) -> str:
+        """The last line that it said."""
+        try:
+            with self.log.open("rb") as file:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - _LAST_WORDS_BYTES))
+                lines = file.read().decode("utf-8", "replace").split("\n")
+        except OSError:
+            return "it said nothing"
+        return next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
+
+
+@dataclass
+class DevCluster:
+    """A whole cluster. Of use in a main thread: it lives as long as that.
+
+    Args:
+        conf: more configuration of all daemons.
+        say: told what goes on.
+
+    Example:
+        >>> with DevCluster({}) as cluster:                                     # doctest: +SKIP
+        ...     cluster.wait_ready()
+        ...     cluster.watch()
+    """
+
+    conf: Mapping[str, Any]
+    say: Say = lambda text: None
+    stopping: Callable[[], bool] = lambda: False
+    """Asked often; when it says yes, everything that waits returns."""
+    daemons: list[Daemon] = field(default_factory=list)
+
+    def __enter__(self) -> DevCluster:
+        validate_conf(self.conf, "dev")
+        with contextlib.ExitStack() as stack:
+            self._file = DevFile.take()
+            stack.callback(self._file.leave)
+            self.folder = Path(tempfile.mkdtemp(prefix="storm-spark-dev-"))
+            self._guard = stack.enter_context(self._guarded())
+            stack.callback(self.stop)
+            self._start()
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    # Starting.
+
+    @contextlib.contextmanager
+    def _guarded(self) -> Iterator[IO[bytes]]:
+        """Yields what the guard reads from; it clears up when that is closed, and then this returns."""
+        guard = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "storm_on_spark.cli.dev.guard"),
+                *(str(self.folder), str(self._file.path), str(self._file.descriptor)),
+            ],
+            stdin=subprocess.PIPE,
+            pass_fds=[self._file.descriptor],
+            env=_environment(),
+            start_new_session=True,
+        )
+        assert guard.stdin is not None
+        try:
+            yield guard.stdin
+        finally:
+            with contextlib.suppress(BrokenPipeError):
+                guard.stdin.close()
+            guard.wait()
+
+    def _start(self) -> None:
+        self.started_at = time.time()
+        self.zookeeper = ZooKeeperServer(self.folder / "zookeeper")
+        self.token_file = self._secret("token", secrets.token_hex(32))
+        ports = free_ports(NIMBUSES)
+        self.seeds = tuple(f"{HOST}:{port}" for port in ports)
+        common = {
+            "storm.zookeeper.servers": [HOST],
+            "storm.zookeeper.port": self.zookeeper.port,
+            "storm.zookeeper.session.timeout": 8000,
+            "storm.zookeeper.connection.timeout": 30000,
+            "storm.zookeeper.auth.scheme": "digest",
+            "storm.zookeeper.auth.payload": f"storm:{secrets.token_hex(32)}",
+            "storm.local.hostname": HOST,
+            "nimbus.seeds": list(self.seeds),
+            "nimbus.auth.token.file": str(self.token_file),
+            "nimbus.supervisor.timeout.secs": 10,
+            **self.conf,
+        }
+        for number, port in enumerate(ports, 1):
+            self._add("nimbus", number, {**common, "nimbus.thrift.port": port})
+        for number in range(1, SUPERVISORS + 1):
+            first = _FIRST_SLOT + (number - 1) * _SLOTS
+            slots = {"supervisor.slots.ports": list(range(first, first + _SLOTS))}
+            self._add("supervisor", number, {**slots, **common}, "--stop-drivers")
+        # They import Python's modules while the JVM starts.
+        self._launch_zookeeper(wait=False)
+        for daemon in self.daemons:
+            self._launch(daemon)
+
+    def _add(self, kind: str, number: int, conf: dict[str, Any], *options: str) -> None:
+        name = f"{kind}-{number}"
+        home = self.folder / name
+        home.mkdir(mode=0o700)
+        file = self._secret(f"{name}/conf.yaml", json.dumps({"storm.local.dir": str(home), **conf}, indent=1))
+        command = [sys.executable, "-m", "storm_on_spark.cli", kind, "--conf", str(file), *options]
+        self.daemons.append(Daemon(name, die_with_parent(command), home / "daemon.log"))
+
+    def _secret(self, name: str, content: str) -> Path:
+        path = self.folder / name
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(content + "\n")
+        return path
+
+    def _launch_zookeeper(self, *, wait: bool) -> None:
+        self.zookeeper.start(wait=wait)
+        self._tell_guard(self.zookeeper.pid)
+
+    def _launch(self, daemon: Daemon) -> None:
+        with daemon.log.open("ab") as log:
+            daemon.process = subprocess.Popen(
+                daemon.command,
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=_environment(),
+                # Ctrl-C in the terminal is for us, who then end them in order.
+                start_new_session=True,
+            )
+        daemon.again_at = None
+        self._tell_guard(daemon.process.pid)
+
+    def _tell_guard(self, pid: int | None) -> None:
+        start = None if pid is None else started_at(pid)
+        if start is not None:
+            self._guard.write(f"{pid} {start or '-'}\n".encode())
+            self._guard.flush()
+
+    # Being up.
+
+    def wait_ready(self) -> float:
+        """Returns when all daemons are there and one Nimbus leads; says how many seconds that took.
+
+        From then on other commands find the cluster.
+
+        Raises:
+            SetupError: one has ended, or it takes too long.
+        """
+        deadline = time.monotonic() + _READY_SECS
+        self.zookeeper.wait_ready(_READY_SECS)
+        with self.client() as client:
+            while not self.stopping() and not self._is_ready(client):
+                for daemon in self.daemons:
+                    if daemon.process is not None and daemon.process.poll() is not None:
+                        raise SetupError(f"{daemon.name} has ended: {daemon.last_words}")
+                if time.monotonic() > deadline:
+                    raise SetupError(f"the cluster is not ready after {_READY_SECS:g} s; {self._why_not(client)}")
+                time.sleep(_POLL_SECS)
+        self._file.write(self.record)
+        return time.time() - self.started_at
+
+    @property
+    def record(self) -> DevRecord:
+        """What others are told."""
+        return DevRecord(
+            pid=os.getpid(),
+            seeds=self.seeds,
+            token_file=str(self.token_file),
+            zookeeper=self.zookeeper.connect_string,
+            folder=str(self.folder),
+            started_at=self.started_at,
+        )
+
+    def client(self) -> NimbusClient:
+        """Returns a client that doesn't try again by itself."""
+        conf = {"storm.nimbus.retry.times": 0, "nimbus.auth.token.file": str(self.token_file)}
+        return NimbusClient(conf, seeds=self.seeds)
+
+    def leader(self) -> str | None:
+        """Returns the address of the Nimbus that leads."""
+        with contextlib.suppress(ClusterError), self.client() as client:
+            return next((f"{n['host']}:{n['port']}" for n in client.cluster()["nimbuses"] if n["is_leader"]), None)
+        return None
+
+    def watch(self) -> None:
+        """Returns when `stopping` says so; starts again what has ended meanwhile."""
+        while not self.stopping():
+            now = time.monotonic()
+            for daemon in self.daemons:
+                self._look_after(daemon, now)
+            if self.zookeeper.pid is None:
+                self.say("ZooKeeper has ended; starting it again")
+                self._launch_zookeeper(wait=True)
+            time.sleep(_POLL_SECS)
+
+    def _look_after(self, daemon: Daemon, now: float) -> None:
+        if daemon.process is None or daemon.process.poll() is None:
+            return
+        if daemon.again_at is None:
+            code = daemon.process.returncode
+            how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+            self.say(f"{daemon.name} has ended ({how}); starting it again in {daemon.pause:g} s")
+            daemon.again_at = now + daemon.pause
+            daemon.pause = min(_AGAIN_MAX_SECS, 2 * daemon.pause)
+        elif now >= daemon.again_at:
+            self._launch(daemon)
+
+    def _is_ready(self, client: NimbusClient) -> bool:
+        try:
+            summary = client.cluster()
+        except ClusterError:
+            return False
+        return (
+            len(summary["nimbuses"]) == NIMBUSES
+            and summary["supervisors"] == SUPERVISORS
+            and any(nimbus["is_leader"] for nimbus in summary["nimbuses"])
+        )
+
+    def _why_not(self, client: NimbusClient) -> str:
+        try:
+            summary = client.cluster()
+        except ClusterError as error:
+            return str(error)
+        return f"{len(summary['nimbuses'])} Nimbuses and {summary['supervisors']} supervisors are there"
+
+    # Ending.
+
+    def stop(self) -> None:
+        """Ends everything in order: drivers with their supervisors, then Nimbuses, then ZooKeeper."""
+        for kind, patience in (("supervisor", _SUPERVISOR_END_SECS), ("nimbus", _NIMBUS_END_SECS)):
+            running = [d.process for d in self.daemons if d.name.startswith(kind) and d.process is not None]
+            for process in running:
+                process.terminate()
+            deadline = time.monotonic() + patience
+            for process in running:
+                try:
+                    process.wait(max(0.0, deadline - time.monotonic()))
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
+        self.zookeeper.close()
+
+
+def _environment() -> dict[str, str]:
+    """Returns the environment in which children find this very package, also where it was not installed."""
+    package = str(Path(__file__).parents[3])
+    path = os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])
+    return {**os.environ, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}

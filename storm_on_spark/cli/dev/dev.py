@@ -1,0 +1,118 @@
+"""`storm-spark dev`: a whole cluster in one terminal."""
+
+from __future__ import annotations
+
+import json as jsonlib
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+import click
+
+from storm_on_spark.cli import options
+from storm_on_spark.cli.cluster.asking import json, told
+from storm_on_spark.cli.cluster.needs import need_libraries
+from storm_on_spark.cli.errors import STOPPED
+from storm_on_spark.spark.conf_text import merged
+
+if TYPE_CHECKING:
+    from storm_on_spark.cli.dev.cluster import DevCluster
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class _Stopped(BaseException):
+    """A second signal: end at once."""
+
+
+@click.command("dev", short_help="Run a whole cluster in this terminal.")
+@options.configuration
+@json
+@options.debug
+def command(pairs: tuple[str, ...], files: tuple[Path, ...], json: bool, debug: bool) -> None:
+    """Run a whole cluster in this terminal: a ZooKeeper, two Nimbuses, two supervisors.
+
+    The other commands find it by themselves. Ctrl-C ends it, with all that runs on it; its files go, too. What -c and
+    --conf say is configuration of all its daemons.
+    """
+    with told(json, debug):
+        need_libraries()
+        from storm_on_spark.cli.dev.cluster import DevCluster
+
+        with _signals() as seen:
+            cluster = DevCluster(merged(files, pairs), _say, lambda: bool(seen))
+            try:
+                _say("Starting ZooKeeper, 2 Nimbuses and 2 supervisors ...")
+                with cluster:
+                    seconds = cluster.wait_ready()
+                    if not seen:
+                        _show(cluster, seconds, json)
+                        cluster.watch()
+                    _say("Ending the cluster, and what runs on it; Ctrl-C kills it ...")
+                _say("It has ended, and nothing is left of it.")
+            except _Stopped:
+                sys.exit(STOPPED)
+
+
+@contextmanager
+def _signals() -> Iterator[list[int]]:
+    """Yields a list that grows with every signal to end; the second raises."""
+    seen: list[int] = []
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        seen.append(number)
+        if len(seen) == 2:
+            raise _Stopped
+
+    before = {number: signal.signal(number, on_signal) for number in _SIGNALS}
+    try:
+        yield seen
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)
+
+
+def _show(cluster: DevCluster, seconds: float, json: bool) -> None:
+    from storm_on_spark.cli.dev.cluster import NIMBUSES, SUPERVISORS
+
+    leader, record = cluster.leader(), cluster.record
+    if json:
+        document = {
+            "pid": record.pid,
+            "ready_secs": round(seconds, 3),
+            "nimbuses": list(record.seeds),
+            "leader": leader,
+            "zookeeper": record.zookeeper,
+            "token_file": record.token_file,
+            "folder": record.folder,
+            "processes": {d.name: None if d.process is None else d.process.pid for d in cluster.daemons},
+        }
+        click.echo(jsonlib.dumps({**document, "zookeeper_pid": cluster.zookeeper.pid}))
+        return
+    nimbuses = ", ".join(f"{seed} (leads)" if seed == leader else seed for seed in record.seeds)
+    click.echo(f"""\
+Ready after {seconds:.1f} s: ZooKeeper, {NIMBUSES} Nimbuses, {SUPERVISORS} supervisors.
+
+  Nimbuses   {nimbuses}
+  ZooKeeper  {record.zookeeper}
+  files      {record.folder}, with logs and the token; they go when this ends
+  REST       curl -H "Authorization: Bearer $(cat {record.token_file})" http://{record.seeds[0]}/api/v1/cluster/summary
+
+Type in another terminal:
+
+  storm-spark submit jobs/word_count.py --wait
+  storm-spark list
+  storm-spark status word-count
+  storm-spark logs word-count -f
+  storm-spark kill word-count
+
+Ctrl-C ends the cluster, and what runs on it.""")
+    sys.stdout.flush()

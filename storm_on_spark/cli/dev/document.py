@@ -1,0 +1,20 @@
+"""What is in that file."""
+
+from __future__ import annotations
+
+from storm_on_spark.cluster.records import Record
+
+
+class DevRecord(Record, frozen=True):
+    """A `storm-spark dev` that is ready."""
+
+    pid: int
+    seeds: tuple[str, ...]
+    """`host:port` of its Nimbuses."""
+    token_file: str
+    zookeeper: str
+    """`host:port`."""
+    folder: str
+    """Everything that it keeps; goes with it."""
+    started_at: float
+    """Seconds since the epoch."""

@@ -1,0 +1,81 @@
+"""Clears up when a `storm-spark dev` has ended, however that was.
+
+    python -m storm_on_spark.cli.dev.guard FOLDER FILE DESCRIPTOR
+
+A process of its own, started by it, that reads from it which processes it starts: `PID START` a line. The end of that
+stream is the end of the other one. What it has not ended itself by then is killed: its processes, and the drivers of
+its supervisors, which outlive those. Then its folder and the file that others find it by are removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+from storm_on_spark.cli.dev.record import DevFile
+from storm_on_spark.cluster.driver.files import RunFolder
+from storm_on_spark.cluster.errors import ClusterError
+from storm_on_spark.cluster.supervisor.process import find
+from storm_on_spark.runtime.processes import kill_session, session_members
+from storm_on_spark.spark.dirs import remove_scratch_of_the_dead
+
+_KILL_SECS: Final = 15.0
+_PAUSE_SECS: Final = 0.02
+
+
+def main() -> None:
+    """Waits for the end, and clears up."""
+    folder, file, descriptor = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
+    os.set_inheritable(descriptor, False)
+    # The end comes by the stream, also when a terminal or a system tells everybody to end.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    # Neither a terminal nor a pipe of the other one's is kept open.
+    with Path(os.devnull).open("r+b") as nothing:
+        os.dup2(nothing.fileno(), 1)
+        os.dup2(nothing.fileno(), 2)
+    children = [line.split() for line in sys.stdin]
+    clear_up(folder, [(int(pid), start[0]) for pid, *start in children if start])
+    DevFile(descriptor, file).remove()
+
+
+def clear_up(folder: Path, children: list[tuple[int, str]]) -> None:
+    """Kills what is left of a cluster, and removes its folder.
+
+    Args:
+        folder: of the cluster.
+        children: process id, and start as `started_at` tells it, of the processes that it has started, each the leader
+            of a session.
+    """
+    deadline = time.monotonic() + _KILL_SECS
+    for pid, started in children:
+        kill_session(pid, started)
+    while any(session_members(pid, started) for pid, started in children) and time.monotonic() < deadline:
+        time.sleep(_PAUSE_SECS)
+        for pid, started in children:
+            kill_session(pid, started)
+    # Supervisors are gone: nobody starts another driver.
+    for slot in folder.glob("supervisor-*/supervisor/slots/*"):
+        _kill_driver(slot, deadline)
+    while folder.exists() and time.monotonic() < deadline:
+        shutil.rmtree(folder, ignore_errors=True)
+    # Sockets of Spark's are elsewhere where the folder's path is too long for them.
+    remove_scratch_of_the_dead()
+
+
+def _kill_driver(slot: Path, deadline: float) -> None:
+    with contextlib.suppress(ClusterError, OSError):
+        found = find(RunFolder(slot))
+        while found is not None and found[0].state() != "gone" and time.monotonic() < deadline:
+            found[0].kill()
+            time.sleep(_PAUSE_SECS)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,140 @@
+"""The file by which other commands find the `storm-spark dev` that runs on this host.
+
+Whoever runs it holds a lock on the file, and so does its guard until it has cleared up. So the file says the truth also
+after SIGKILL and after the host was switched off: without the lock it is stale. There is nothing else that tells, such
+as a process id that may be somebody else's by now.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import time
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from storm_on_spark.api.errors import SetupError
+from storm_on_spark.spark.dirs import state_dir, writable_dir
+
+if TYPE_CHECKING:
+    from storm_on_spark.cli.dev.document import DevRecord
+
+_NAME: Final = "dev.json"
+_ATTEMPTS: Final = 20
+_PAUSE_SECS: Final = 0.05
+
+
+class DevFile:
+    """The file, held by the one who runs the cluster.
+
+    Args:
+        descriptor: of the file, with the lock; a guard inherits it.
+        path: of the file.
+    """
+
+    def __init__(self, descriptor: int, path: Path) -> None:
+        self.descriptor = descriptor
+        self.path = path
+
+    @classmethod
+    def take(cls, sleep: Callable[[float], object] = time.sleep) -> DevFile:
+        """Returns the file, held.
+
+        Raises:
+            SetupError: another cluster runs, or there can't be such a file.
+        """
+        path = path_of()
+        if not writable_dir(path.parent):
+            raise SetupError(f"{path.parent} can't be written to; set XDG_STATE_HOME to a folder that can")
+        for _ in range(_ATTEMPTS):
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            if _locked(descriptor, fcntl.LOCK_EX) and _is(descriptor, path):
+                os.truncate(descriptor, 0)
+                return cls(descriptor, path)
+            os.close(descriptor)
+            sleep(_PAUSE_SECS)  # somebody may just be reading it
+        record, _ = find()
+        which = "is starting or ending" if record is None else f"has the process id {record.pid}"
+        raise SetupError(
+            f"a `storm-spark dev` runs here already: it {which}. Use that one, or end it by Ctrl-C in its terminal."
+        )
+
+    def write(self, record: DevRecord) -> None:
+        """Says where the cluster is."""
+        from storm_on_spark.cluster.records import encode
+
+        content = encode(record)
+        os.pwrite(self.descriptor, content, 0)
+        os.truncate(self.descriptor, len(content))
+
+    def remove(self) -> None:
+        """Removes the file and gives the lock back."""
+        with contextlib.suppress(FileNotFoundError):
+            if _is(self.descriptor, self.path):
+                self.path.unlink()
+        self.leave()
+
+    def leave(self) -> None:
+        """Leaves the file to the guard, which holds it too."""
+        os.close(self.descriptor)
+
+
+def path_of() -> Path:
+    """Returns where the file is."""
+    return state_dir() / _NAME
+
+
+def find() -> tuple[DevRecord | None, str]:
+    """Returns the cluster that runs on this host; else None, and a sentence if one has left its file behind.
+
+    A file that was left behind is removed.
+    """
+    path = path_of()
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return None, ""
+    try:
+        if not _locked(descriptor, fcntl.LOCK_SH):
+            return _read(descriptor, path), ""
+        when = datetime.fromtimestamp(os.fstat(descriptor).st_mtime).astimezone()
+        if _is(descriptor, path):
+            path.unlink()
+        return None, f"The `storm-spark dev` of {when:%Y-%m-%d %H:%M} has ended."
+    except OSError:
+        return None, ""
+    finally:
+        os.close(descriptor)
+
+
+def _read(descriptor: int, path: Path) -> DevRecord | None:
+    """Returns what it says; None while it starts."""
+    from storm_on_spark.cli.dev.document import DevRecord
+    from storm_on_spark.cluster.errors import RecordError
+    from storm_on_spark.cluster.records import MAX_BYTES, decode
+
+    content = os.pread(descriptor, MAX_BYTES + 1, 0)
+    try:
+        return decode(DevRecord, content, str(path))
+    except RecordError:
+        return None
+
+
+def _locked(descriptor: int, how: Any) -> bool:
+    try:
+        fcntl.flock(descriptor, how | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _is(descriptor: int, path: Path) -> bool:
+    """Whether the open file is still the one of that name."""
+    try:
+        there, here = path.stat(), os.fstat(descriptor)
+    except FileNotFoundError:
+        return False
+    return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)
