@@ -41,6 +41,8 @@ Progress = Callable[["SubmitProgress"], object]
 _TIMEOUT: Final = httpx.Timeout(30.0, connect=5.0)
 _UPLOAD_SECS: Final = 600.0
 _POLL_SECS: Final = 0.2
+_MOST_MISSED: Final = 10
+"""Polls, until a submission that nobody knows of is sent again."""
 _MOST_HOPS: Final = 5
 """From one Nimbus to the next that is said to lead; leadership moves, but not in circles."""
 _BLOCK: Final = 1 << 20
@@ -50,6 +52,7 @@ _ERRORS: Final[Mapping[str, type[StormError]]] = {
     "Not Alive": NotAliveError,
     "Already Alive": AlreadyAliveError,
     "Conflict": TransitionError,
+    "Try Again": ConflictError,
     "Too Much": LimitError,
     "Bad Code": CodeError,
     "Bad Request": RecordError,
@@ -319,8 +322,8 @@ class NimbusClient:
                     progress(SubmitProgress(phase="uploading", artifact=path.name, sent=sent, size=size))
 
         if self._known(request.key) is not None:
-            # An attempt whose answer got lost: nothing need be sent, unless the leader asks for it below.
-            with contextlib.suppress(CodeError):
+            # An attempt whose answer got lost: nothing need be sent, unless the leader has nothing of it.
+            with contextlib.suppress(ConflictError):
                 self._leader_request("POST", "/topology/submit", json=request)
                 return
         for info in request.artifacts:
@@ -336,17 +339,15 @@ class NimbusClient:
         self._leader_request("POST", "/topology/submit", json=request)
 
     def _await(self, key: str, progress: Progress, deadline: float | None) -> SubmissionState | None:
-        """Returns the submission when it is in; None if nobody knows of it."""
+        """Returns the submission when it is in; None if nobody knows of it, or has its code."""
         missed = 0
         while True:
             state = self._known(key)
-            if state is None:
-                # The Nimbus that answers may be a moment behind the one that took it in.
-                missed += 1
-                if missed > 10:
-                    return None
-            else:
-                missed = 0
+            # The Nimbus that answers may be a moment behind the one that took it in.
+            missed = missed + 1 if state is None or (state.step != "submitted" and not state.replicas) else 0
+            if missed > _MOST_MISSED:
+                return None
+            if state is not None:
                 phase: Literal["replicating", "submitted"] = "submitted" if state.step == "submitted" else "replicating"
                 progress(
                     SubmitProgress(

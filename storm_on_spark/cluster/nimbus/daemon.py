@@ -153,7 +153,7 @@ class Nimbus:
         distributor = make_distributor(conf, Peers(self.address, self._holders, authentication.headers))
         self._inbox = Inbox(local / "nimbus" / "inbox", conf[Config.NIMBUS_INBOX_JAR_EXPIRATION_SECS])
         submissions = Submissions(
-            state, distributor, self.address, conf, local / "checkpoints", self._on_step, self._now
+            state, distributor, self.address, conf, local / "checkpoints", self._wake.set, self._on_step, self._now
         )
         heartbeats = Heartbeats(conf[Config.NIMBUS_SUPERVISOR_TIMEOUT_SECS])
         self._leader = Leader(state, distributor, submissions, heartbeats, self._on_step, self._now)

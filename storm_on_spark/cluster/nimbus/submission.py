@@ -5,12 +5,13 @@ Each is written under the leader's fence.
     step          in ZooKeeper when it is done                    if the leader dies then
     storing       counter, submissions/<key> (storing)            the next one removes it; the client sends it again
     uploaded      nothing more; the code is in the distributor    as before
-    replicating   code/<id>, submissions/<key> (replicating)      the next one goes on waiting, and completes it
+    replicating   code/<id>, submissions/<key> (replicating)      the next one goes on, once it has the code
     activated     storms/<id>; submissions/<key> is gone          the next one schedules it
     assigned      assignments/<id>                                nothing is left to do
 
-The client is told that its topology is in when it is activated. Until then it may ask again, and send everything again
-under the same key, to whoever leads.
+The client is told that its topology is in when it is activated. Until then it asks again, and if nobody has the code
+any more sends everything again under the same key, to whoever leads. What nobody has and nobody sends again goes after
+`nimbus.inbox.jar.expiration.secs`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import msgspec
 
 from storm_on_spark.api.config import effective_conf, validate_conf
 from storm_on_spark.api.errors import AlreadyAliveError, ConfigError, InvalidTopologyError
-from storm_on_spark.cluster.code.checksums import PLAN, artifacts_of, read_verified
+from storm_on_spark.cluster.code.checksums import PLAN, artifacts_of, check_artifacts, read_verified
 from storm_on_spark.cluster.code.distributor import CodeDistributor, Metafile
 from storm_on_spark.cluster.errors import ClusterError, CodeError, ConflictError
 from storm_on_spark.cluster.nimbus.secrets import without_secrets
@@ -165,6 +166,7 @@ class Submissions:
         address: of this Nimbus.
         conf: of this Nimbus; its `topology.` settings are every topology's defaults.
         checkpoints: folder for the checkpoints of those that name none.
+        wake: has `advance` called soon.
         on_step: for tests of what happens when a leader dies.
         now: seconds since the epoch.
     """
@@ -176,6 +178,7 @@ class Submissions:
         address: str,
         conf: Mapping[str, Any],
         checkpoints: Path,
+        wake: Callable[[], object],
         on_step: OnStep = lambda step, topology_id: None,
         now: Callable[[], float] = time.time,
     ) -> None:
@@ -183,7 +186,9 @@ class Submissions:
         self._distributor = distributor
         self._address = address
         self._defaults = {key: value for key, value in conf.items() if key.startswith("topology.")}
+        self._expiration = float(conf["nimbus.inbox.jar.expiration.secs"])
         self._checkpoints = checkpoints
+        self._wake = wake
         self._on_step = on_step
         self._now = now
         self._lock = threading.Lock()
@@ -237,6 +242,8 @@ class Submissions:
             self._on_step("replicating", topology_id)
         finally:
             self._busy.discard(topology_id)
+            # A round in the meantime has left it alone.
+            self._wake()
         return topology_id
 
     def advance(self, fence: Fence, snapshot: ClusterSnapshot) -> bool:
@@ -254,14 +261,27 @@ class Submissions:
             try:
                 if submission.step == "storing":
                     self._forget(fence, submission, snapshot.versions[SUBMISSIONS][key])
-                elif submission.topology_id in snapshot.code:
-                    replicas = self._distributor.get_replication_count(submission.topology_id)
-                    if is_replicated(submission, replicas, self._now()):
-                        self._activate(fence, submission, snapshot.versions[SUBMISSIONS][key])
-                        activated = True
+                elif self._is_ready(submission, snapshot):
+                    self._activate(fence, submission, snapshot.versions[SUBMISSIONS][key])
+                    activated = True
+                elif self._is_lost(submission, snapshot):
+                    self._forget(fence, submission, snapshot.versions[SUBMISSIONS][key])
             except (ConflictError, CodeError) as error:
                 logger.info("Submission %s: %s", key, error)
         return activated
+
+    def _is_ready(self, submission: Submission, snapshot: ClusterSnapshot) -> bool:
+        """Whether a submission can become a topology: its code is here, and copied enough."""
+        code = snapshot.code.get(submission.topology_id)
+        if code is None or not self._distributor.holds(submission.topology_id, code.manifest.metafile):
+            return False
+        replicas = self._distributor.get_replication_count(submission.topology_id)
+        return is_replicated(submission, replicas, self._now())
+
+    def _is_lost(self, submission: Submission, snapshot: ClusterSnapshot) -> bool:
+        """Whether nobody has its code, and neither its client nor who had it came back for a long time."""
+        code = snapshot.code.get(submission.topology_id)
+        return (code is None or not code.replicas) and self._now() - submission.submitted_at >= self._expiration
 
     def next_deadline(self, snapshot: ClusterSnapshot) -> float | None:
         """Returns when the first of the submissions has waited enough, in seconds since the epoch."""
@@ -336,10 +356,12 @@ class Submissions:
 
     def _check_artifacts(self, request: SubmitRequest, folder: Path) -> PlanSummary | None:
         """Returns what the topology compiles to, if that is among its artifacts."""
-        if not folder.is_dir():
-            raise CodeError(f"submission {request.key}: nothing was uploaded here")
+        said = {info.name: info for info in check_artifacts(request.artifacts, f"submission {request.key}")}
+        missing = [name for name in said if not (folder / name).exists()]
+        if missing:
+            # It went to a Nimbus that led before, in whole or in part.
+            raise ConflictError(f"submission {request.key}: {', '.join(missing)} didn't come here; send all again")
         here = {info.name: info for info in artifacts_of(folder)}
-        said = {info.name: info for info in request.artifacts}
         if here != said:
             wrong = sorted(name for name in {*here, *said} if here.get(name) != said.get(name))
             raise CodeError(
@@ -393,7 +415,7 @@ class Submissions:
         self._on_step("activated", submission.topology_id)
 
     def _forget(self, fence: Fence, submission: Submission, version: int) -> None:
-        logger.info("Removing submission %s, whose code never came", submission.key)
         # In this order: its id is never given again, so whoever is late here deletes nothing of anybody's.
         self._state.commit(fence, Delete((SUBMISSIONS, submission.key), version))
+        logger.info("Removed submission %s, whose code never came", submission.key)
         self._distributor.cleanup(submission.topology_id)

@@ -36,7 +36,7 @@ _CODES: Final[tuple[tuple[type[Exception], int, str], ...]] = (
     (NotAliveError, 404, "Not Alive"),
     (AlreadyAliveError, 409, "Already Alive"),
     (TransitionError, 409, "Conflict"),
-    (ConflictError, 409, "Conflict"),
+    (ConflictError, 409, "Try Again"),
     (LimitError, 413, "Too Much"),
     (UnavailableError, 503, "Unavailable"),
     # Whoever asks again is told who leads by now.

@@ -1,0 +1,181 @@
+"""Nimbuses die, hang, and lose their connections."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import threading
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+from world import World, wait_for
+
+from storm_on_spark.cluster.errors import UnavailableError
+from storm_on_spark.cluster.zookeeper.server import ZooKeeperServer
+
+STEPS = ("received", "storing", "uploaded", "replicating", "replicated", "activated", "assigned")
+REPLICAS = {"topology.min.replication.count": 2, "topology.max.replication.wait.time.sec": 30}
+
+
+def test_who_lacks_code_does_not_lead_until_it_has_fetched_it(world: World) -> None:
+    """The design's scenario: A, B and C, two copies of each topology, nobody has all but the leader that dies."""
+    world.supervisor("s1")
+    world.supervisor("s2")
+    a, b, c = (world.nimbus(name) for name in "abc")
+    client = world.client(a, b, c)
+    ids = [client.submit(world.packed(f"t{i}"), f"t{i}", REPLICAS) for i in range(1, 5)]
+    for topology_id in ids:
+        world.own(topology_id)
+    world.until(lambda seen: all(len(seen.code[t].replicas) == 3 for t in ids), "all code everywhere")
+    # Take copies away until each topology has two, of A and of one other.
+    for nimbus in (b, c):
+        nimbus.close()
+    world.until(lambda seen: all(seen.code[t].replicas == {a.address} for t in ids), "only A has code")
+    for nimbus, lacks in ((b, ids[:2]), (c, ids[2:])):
+        for topology_id in lacks:
+            shutil.rmtree(nimbus.code / topology_id)
+    # What fetches is slow to start, so that A can die first: then what is missing comes from the other.
+    a.signal(signal.SIGSTOP)
+    b, c = world.nimbus("b"), world.nimbus("c")
+    others = {b.address: set(ids[2:]), c.address: set(ids[:2])}
+    world.until(
+        lambda seen: all(others[n] <= {t for t in ids if n in seen.code[t].replicas} for n in others), "what they kept"
+    )
+    before = dict(world.view.snapshot().assignments)
+    launches = {topology_id: base.launch for topology_id, base in world.view.snapshot().storms.items()}
+    a.signal(signal.SIGKILL)
+    new = world.until(lambda seen: seen.leader is not None and seen.leader.address != a.address, "a new leader")
+    assert new.leader is not None
+    leader = b if new.leader.address == b.address else c
+    have = {entry.name for entry in leader.code.iterdir() if not entry.name.startswith(".")}
+    assert have >= set(ids), "it leads with all code"
+    log = leader.log.read_text("utf-8")
+    assert "can't lead: it lacks the code of" in log, "it had to fetch first"
+    assert log.index("can't lead: it lacks") < log.index("leads from now on")
+    world.until(lambda seen: all(len(seen.code[t].replicas) == 2 for t in ids), "two copies again")
+    after = world.view.snapshot()
+    assert dict(after.assignments) == before
+    assert {topology_id: base.launch for topology_id, base in after.storms.items()} == launches
+    assert client.cluster()["topologies"] == 4
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_the_leader_dies_in_a_submission(world: World, step: str) -> None:
+    world.supervisor("s1")
+    a = world.nimbus("a", step)
+    assert world.leader() == a.address
+    b = world.nimbus("b")
+    client = world.client(a, b)
+    conf = {"topology.min.replication.count": 1}
+    topology_id = client.submit(world.packed(), "words", conf)
+    assert a.ended() == -signal.SIGKILL, "the fault happened"
+    assert f"step {step} of" in a.log.read_text("utf-8")
+    world.until(lambda seen: topology_id in seen.assignments, "assigned")
+    seen = world.view.snapshot()
+    assert list(seen.storms) == [topology_id], "once, not twice"
+    assert seen.storms[topology_id].launch == seen.assignments[topology_id].launch == 1
+    wait_for(lambda: not world.view.snapshot().submissions, "nothing half done is left")
+    world.until(lambda seen: set(seen.code) == {topology_id}, "nor code of it")
+    world.until(lambda seen: seen.leader is not None and seen.leader.address == b.address, "B leads")
+
+
+def test_the_only_copy_of_a_submission_comes_back(world: World) -> None:
+    a = world.nimbus("a", "replicating")
+    world.leader()
+    b = world.nimbus("b")
+    b.address  # noqa: B018 # it is up
+    b.signal(signal.SIGSTOP)
+    failed: list[BaseException] = []
+
+    def submit() -> None:
+        try:
+            world.client(a, **{"storm.nimbus.retry.times": 0}).submit(world.packed(), "words")
+        except UnavailableError as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=submit)
+    thread.start()
+    assert a.ended() == -signal.SIGKILL
+    thread.join()
+    assert failed, "nobody has told the client that it is in"
+    b.signal(signal.SIGCONT)
+    world.until(lambda seen: seen.leader is not None and seen.leader.address == b.address, "B leads")
+    assert world.view.snapshot().storms == {}
+    again = world.nimbus("a")
+    snapshot = world.until(lambda seen: seen.storms, "completed with A's copy")
+    (topology_id,) = snapshot.storms
+    world.until(lambda seen: seen.code[topology_id].replicas == {again.address, b.address}, "copied")
+
+
+def test_a_new_leader_comes_soon_and_finishes_what_is_due(world: World) -> None:
+    a = world.nimbus("a")
+    world.supervisor("s1")
+    world.leader()
+    b = world.nimbus("b")
+    client = world.client(a, b)
+    killed = client.submit(world.packed(), "killed", REPLICAS)
+    moved = client.submit(world.packed(), "moved", REPLICAS)
+    world.until(lambda seen: moved in seen.assignments, "assigned")
+    client.kill("killed", 1)
+    client.rebalance("moved", 1)
+    a.kill()
+    began = time.monotonic()
+    world.until(lambda seen: seen.leader is not None and seen.leader.address == b.address, "B leads")
+    assert time.monotonic() - began < 2 + 1, "session timeout and a second"
+    world.until(lambda seen: killed not in seen.storms and killed not in seen.code, "killed and cleaned up")
+    world.until(lambda seen: seen.assignments[moved].launch == 2, "launched anew")
+
+
+def test_a_leader_that_slept_changes_nothing(world: World) -> None:
+    a = world.nimbus("a")
+    world.supervisor("s1")
+    world.leader()
+    b = world.nimbus("b")
+    client = world.client(b)
+    topology_id = client.submit(world.packed(), "words", REPLICAS)
+    world.until(lambda seen: topology_id in seen.assignments, "assigned")
+    a.signal(signal.SIGSTOP)
+    # What A would do as soon as it wakes up: it was asked before it slept too long.
+    asked: list[httpx.Response] = []
+    thread = threading.Thread(
+        target=lambda: asked.append(
+            httpx.post(f"http://{a.address}/api/v1/topology/{topology_id}/kill/0", trust_env=False, timeout=30)
+        )
+    )
+    thread.start()
+    world.until(lambda seen: seen.leader is not None and seen.leader.address == b.address, "B leads")
+    before = world.view.snapshot()
+    a.signal(signal.SIGCONT)
+    thread.join()
+    assert asked[0].status_code in (421, 503), asked[0].text
+    wait_for(lambda: world.client(a).cluster()["stale"] is False, "A is back")
+    after = world.view.snapshot()
+    assert (after.storms, after.assignments) == (before.storms, before.assignments)
+    assert world.client(a).nimbuses()[0]["port"] == int(b.address.rpartition(":")[2])
+
+
+def test_reads_are_answered_while_zookeeper_is_away(tmp_path: Path) -> None:
+    with ZooKeeperServer(tmp_path / "zookeeper") as server:
+        world = World(server.connect_string, tmp_path)
+        try:
+            world.supervisor("s1")
+            a = world.nimbus("a")
+            client = world.client(a, **{"storm.nimbus.retry.times": 1})
+            topology_id = client.submit(world.packed(), "words")
+            server.kill()
+            wait_for(lambda: client.cluster()["stale"], "stale")
+            page = client.topology("words")
+            assert (page["stale"], page["id"], page["status"]) == (True, topology_id, "ACTIVE")
+            assert abs(page["staleSince"] - time.time()) < 60
+            assert client.errors("words") == {}
+            with pytest.raises(UnavailableError, match="doesn't lead, and there is no other leader that it knows of"):
+                client.deactivate("words")
+            server.start()
+            wait_for(lambda: not client.cluster()["stale"], "up to date again")
+            patient = world.client(a)
+            patient.deactivate("words")
+            world.until(lambda seen: seen.storms[topology_id].status == "INACTIVE", "it leads again")
+        finally:
+            world.close()
