@@ -23,6 +23,7 @@ from typing import Any
 
 import msgspec
 
+from storm_on_spark import __version__
 from storm_on_spark.cluster.code import archive
 from storm_on_spark.cluster.code.checksums import (
     CODE,
@@ -49,6 +50,8 @@ class TopologyFile(Record, frozen=True):
     """`folder/FILE.py` in the archive or `package.module`, with an optional `:ATTRIBUTE`."""
     python: str
     """Version of Python that packed it, as `3.11`."""
+    release: str = ""
+    """Version of Storm on Spark that packed it."""
     packed: tuple[str, ...] = ()
     """What was taken, for people: modules, packages, an archive."""
 
@@ -197,7 +200,8 @@ def document(source: Path, manifest: CodeManifest, name: str) -> dict[str, Any]:
 def _topology_file(found: Collected, target: str) -> bytes:
     try:
         version = f"{sys.version_info.major}.{sys.version_info.minor}"
-        return encode(TopologyFile(entry=found.entry, python=version, packed=tuple(found.packed[:1000])))
+        packed = tuple(found.packed[:1000])
+        return encode(TopologyFile(entry=found.entry, python=version, release=__version__, packed=packed))
     except RecordError as error:
         raise CodeError(f"{target}: {error}") from error
 

@@ -6,6 +6,7 @@ import hashlib
 import logging
 import os
 import re
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,12 +44,14 @@ class Fetch:
         holders: addresses of those who have a topology's code; asked in every round.
         sleep: waits between rounds.
         shuffle: spreads the load over the holders.
+        stopped: set when nobody waits for the result any more.
     """
 
     http: httpx.Client
     holders: Callable[[str], Sequence[str]]
     sleep: Callable[[float], object]
     shuffle: Callable[[list[Any]], object]
+    stopped: threading.Event
 
     def artifact(self, topology_id: str, info: ArtifactInfo, path: Path) -> None:
         """Brings an artifact to `path`, beginning with what is there already.
@@ -71,6 +74,7 @@ class Fetch:
                 self.shuffle(holders)
                 before = part.size
                 for address in holders:
+                    self._check_wanted(topology_id, info)
                     if self._ask(address, topology_id, part, problems, wrong):
                         return
                 idle = 0 if part.size > before else idle + 1
@@ -81,12 +85,19 @@ class Fetch:
         tried = "; ".join(list(dict.fromkeys(problems))[-5:]) or "no live Nimbus has it"
         raise CodeError(f"{info.name} of {topology_id} can't be fetched: {tried}")
 
+    def _check_wanted(self, topology_id: str, info: ArtifactInfo) -> None:
+        if self.stopped.is_set():
+            raise CodeError(f"{info.name} of {topology_id} is fetched no further: the distributor was closed")
+
     def _ask(self, address: str, topology_id: str, part: _Part, problems: list[str], wrong: list[str]) -> bool:
         """Asks one host for what is missing; returns whether the artifact is complete and right then."""
         for _ in range(2):
             try:
                 self._append(address, topology_id, part)
-            except (httpx.HTTPError, httpx.InvalidURL, _RefusedError) as error:
+            except CodeError:
+                raise
+            # RuntimeError is how httpx says that the client was closed.
+            except (httpx.HTTPError, httpx.InvalidURL, _RefusedError, RuntimeError) as error:
                 problems.append(f"{address}: {str(error) or type(error).__name__}")
                 _log.info("%s of %s from %s", part.info.name, topology_id, problems[-1])
             if part.size < part.info.size:
@@ -104,8 +115,11 @@ class Fetch:
 
     def _append(self, address: str, topology_id: str, part: _Part) -> None:
         start, size = part.size, part.info.size
+        url = url_of(address, topology_id, part.info.name)
+        if url is None:
+            raise _RefusedError("no address host:port")
         headers = {"Range": f"bytes={start}-"} if start else {}
-        with self.http.stream("GET", url_of(address, topology_id, part.info.name), headers=headers) as response:
+        with self.http.stream("GET", url, headers=headers) as response:
             if response.status_code == 206 and start:
                 given = response.headers.get("Content-Range", "")
                 found = re.fullmatch(r"bytes (\d{1,18})-\d{1,18}/(\d{1,18})", given)
@@ -123,6 +137,7 @@ class Fetch:
                     part.restart()
                     raise _RefusedError(f"sent more than the {size:,} bytes that {part.info.name} has")
                 part.append(block, address)
+                self._check_wanted(topology_id, part.info)
 
 
 class _Part:
@@ -168,18 +183,15 @@ class _RefusedError(Exception):
     """A host answered, but not with what was asked for."""
 
 
-def url_of(address: str, topology_id: str, name: str) -> str:
-    """Returns where a Nimbus has an artifact.
-
-    Raises:
-        CodeError: the address is no `host:port`; it comes from ZooKeeper.
+def url_of(address: str, topology_id: str, name: str) -> str | None:
+    """Returns where a Nimbus has an artifact; None if the address, which comes from ZooKeeper, is no `host:port`.
 
     Example:
         >>> url_of("nimbus-2:6627", "word-count-1-1700000000", "code.zip")
         'http://nimbus-2:6627/api/v1/code/word-count-1-1700000000/code.zip'
     """
     if not re.fullmatch(r"([A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+\]):\d{1,5}", address):
-        raise CodeError(f"{address[:100]!r} is no address host:port of a Nimbus")
+        return None
     return f"http://{address}/api/v1/code/{quote(topology_id, safe='')}/{quote(name, safe='')}"
 
 

@@ -66,18 +66,24 @@ class HadoopGateway:
             if self._process is None or self._process.poll() is not None:
                 self._stop()
                 self._start()
-            jvm = self._gateway.jvm
+        jvm = self._jvm()
         with translated(uri):
             return jvm.org.apache.hadoop.fs.FileSystem.get(jvm.java.net.URI(uri), self._configuration)
 
     def path(self, uri: str) -> Any:
         """Returns Hadoop's `Path` for a URI."""
-        return self._gateway.jvm.org.apache.hadoop.fs.Path(uri)
+        return self._jvm().org.apache.hadoop.fs.Path(uri)
 
     def local_path(self, path: Path) -> Any:
         """Returns Hadoop's `Path` for a file of this machine, whatever characters are in its name."""
-        jvm = self._gateway.jvm
+        jvm = self._jvm()
         return jvm.org.apache.hadoop.fs.Path(jvm.java.io.File(str(path.absolute())).toURI())
+
+    def _jvm(self) -> Any:
+        gateway = self._gateway
+        if gateway is None:
+            raise CodeError("the Java process for Hadoop's file systems was ended")
+        return gateway.jvm
 
     def close(self) -> None:
         """Ends the Java process."""

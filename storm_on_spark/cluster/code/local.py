@@ -6,7 +6,6 @@ import contextlib
 import random
 import shutil
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -38,14 +37,16 @@ class LocalFileSystemCodeDistributor(CodeDistributor):
         self,
         peers: Peers,
         *,
-        sleep: Callable[[float], object] = time.sleep,
+        sleep: Callable[[float], object] | None = None,
         shuffle: Callable[[list[Any]], object] = random.shuffle,
     ) -> None:
         super().__init__(peers)
-        self._sleep = sleep
         self._shuffle = shuffle
         self._root: Path | None = None
         self._http: httpx.Client | None = None
+        self._closed = threading.Event()
+        # Unlike `time.sleep` it ends when the distributor is closed.
+        self._sleep = sleep or self._closed.wait
         self._lock = threading.Lock()
         #: What was found to be right, so that asking again costs no reading: folder -> (metafile, state of its files).
         self._right: dict[Path, tuple[str, object]] = {}
@@ -57,7 +58,9 @@ class LocalFileSystemCodeDistributor(CodeDistributor):
         try:
             folders.make_private(root)
             root.chmod(0o700)
-            folders.remove_scratch(root)
+            # A supervisor beside a Nimbus must leave alone what that one is writing.
+            if self.peers.address is not None:
+                folders.remove_scratch(root)
         except OSError as error:
             raise CodeError(f"{key}: {root} can't be made: {error.strerror}") from error
         self._root = root
@@ -110,7 +113,7 @@ class LocalFileSystemCodeDistributor(CodeDistributor):
         def others(topology_id: str) -> Sequence[str]:
             return [address for address in self.peers.holders(topology_id) if address != self.peers.address]
 
-        fetching = fetch.Fetch(self._http, others, self._sleep, self._shuffle)
+        fetching = fetch.Fetch(self._http, others, self._sleep, self._shuffle, self._closed)
         # It stays after a failure, for the next attempt to go on with.
         parts = into.parent / f".{into.name}.parts"
         try:
@@ -165,7 +168,8 @@ class LocalFileSystemCodeDistributor(CodeDistributor):
             raise CodeError(f"{own} can't be removed: {error.strerror}") from error
 
     def close(self) -> None:
-        """Closes the connections."""
+        """Closes the connections; a fetch that is under way ends with an error soon."""
+        self._closed.set()
         if self._http is not None:
             self._http.close()
 

@@ -213,7 +213,10 @@ def test_it_never_asks_itself_nor_an_address_that_is_none(tmp_path: Path, artifa
         with pytest.raises(CodeError, match="no live Nimbus has it"):
             nimbus.fetch(TOPOLOGY, metafile_of(artifacts))
         assert server.requests == []
-    with local(tmp_path / "b", "localhost:80/../../x?") as nimbus, pytest.raises(CodeError, match="is no address"):
+    with (
+        local(tmp_path / "b", "localhost:80/../../x?") as nimbus,
+        pytest.raises(CodeError, match="no address host:port"),
+    ):
         nimbus.fetch(TOPOLOGY, metafile_of(artifacts))
 
 
@@ -288,6 +291,8 @@ def test_what_a_killed_process_left_goes_at_the_next_start(tmp_path: Path, artif
     for name in (f".{TOPOLOGY}.{'0' * 32}", f".{TOPOLOGY}.{'0' * 32}.old", f".{TOPOLOGY}.parts"):
         (root / name).mkdir()
     with local(tmp_path / "a"):
+        assert len(list(root.iterdir())) == 3, "a supervisor leaves alone what is a Nimbus'"
+    with local(tmp_path / "a", address="me:1"):
         assert [path.name for path in root.iterdir()] == [f".{TOPOLOGY}.parts"]
 
 
@@ -307,3 +312,33 @@ def test_metafiles_that_are_none(tmp_path: Path, metafile: str) -> None:
         assert not nimbus.holds(TOPOLOGY, metafile)
         with pytest.raises(CodeError, match="metafile of word-count-1-1700000000"):
             nimbus.download(TOPOLOGY, metafile, tmp_path / "x")
+
+
+def test_closing_ends_a_fetch_that_is_under_way(tmp_path: Path, artifacts: Path, server: CodeServer) -> None:
+    server.serve(artifacts)
+    asked = threading.Event()
+
+    def never(path: str, range_: str | None) -> tuple[int, dict[str, str], bytes]:
+        asked.set()
+        return 503, {}, b""
+
+    server.answer = never
+    distributor = LocalFileSystemCodeDistributor(Peers(None, lambda topology_id: [server.address] if asked else []))
+    distributor.prepare({"storm.local.dir": str(tmp_path / "b")})
+    problems: list[BaseException] = []
+
+    def fetch() -> None:
+        try:
+            distributor.fetch(TOPOLOGY, metafile_of(artifacts))
+        except BaseException as error:
+            problems.append(error)
+
+    thread = threading.Thread(target=fetch)
+    thread.start()
+    assert asked.wait(10)
+    distributor.close()
+    thread.join(10)
+    assert not thread.is_alive()
+    assert [type(problem) for problem in problems] == [CodeError]
+    with pytest.raises(CodeError, match="the distributor was closed"):
+        distributor.fetch(TOPOLOGY, metafile_of(artifacts))
