@@ -184,12 +184,14 @@ class ZooKeeperSession:
         Raises:
             UnavailableError: ZooKeeper can't be reached.
         """
-        wanted = [self.paths.of(name) for name in FOLDERS]
-        values = {self.paths.of(LEADER_INFO): b"", self.paths.of(COUNTER): b"0"}
+        values = {**dict.fromkeys(FOLDERS, b""), LEADER_INFO: b"", COUNTER: b"0"}
         try:
             self.wait(self.client.ensure_path_async(self.settings.root))
+            there = self.wait(self.client.get_children_async(self.settings.root))
             results = [
-                self.client.create_async(path, values.get(path, b""), acl=self.acl) for path in [*wanted, *values]
+                self.client.create_async(self.paths.of(name), value, acl=self.acl)
+                for name, value in values.items()
+                if name not in there
             ]
             for result in results:
                 with contextlib.suppress(NodeExistsError):

@@ -1,0 +1,94 @@
+"""What a view makes of what it reads."""
+
+from __future__ import annotations
+
+from storm_on_spark.cluster.paths import CODE, LEADER_INFO, LEADER_LOCK, STORMS
+from storm_on_spark.cluster.records import CodeManifest, LeaderInfo, StormBase, encode
+from storm_on_spark.cluster.state.contents import Contents, Node
+
+STORM = StormBase(
+    topology_id="t", name="t", owner="me", status="ACTIVE", submitted_at=0.0, launch=0, conf={"my.list": [1]}
+)
+MANIFEST = CodeManifest(
+    topology_id="t", artifacts=(), uploader="h:1", uploaded_at=0.0, distributor="local", metafile=""
+)
+
+
+def leader(epoch: int) -> Node:
+    return Node(encode(LeaderInfo(address=f"h:{epoch}", epoch=epoch, since=0.0)), version=epoch, created=1)
+
+
+def test_a_leader_is_who_wrote_and_is_first() -> None:
+    contents = Contents("/storm")
+    contents.set_names(LEADER_LOCK, ["n-1", "n-2"])
+    contents.set_node((LEADER_LOCK, "n-1"), Node(b"h:10", 0, created=10))
+    contents.set_node((LEADER_LOCK, "n-2"), Node(b"h:20", 0, created=20))
+    assert contents.snapshot()[0].leader is None
+    contents.set_node((LEADER_INFO,), leader(10))
+    snapshot, changed = contents.snapshot()
+    assert snapshot.leader is not None
+    assert snapshot.leader.address == "h:10"
+    assert changed == {LEADER_INFO}
+    # The first is gone, the second has not taken over yet.
+    assert contents.set_names(LEADER_LOCK, ["n-2"]) == set()
+    assert contents.snapshot()[0].leader is None
+    contents.set_node((LEADER_INFO,), leader(20))
+    second = contents.snapshot()[0].leader
+    assert second is not None
+    assert second.address == "h:20"
+    # One more in the queue changes nothing.
+    assert contents.set_names(LEADER_LOCK, ["n-2", "n-3"]) == {"n-3"}
+    contents.set_node((LEADER_LOCK, "n-3"), Node(b"h:30", 0, created=30))
+    assert contents.snapshot()[0].leader == second
+
+
+def test_what_did_not_change_is_the_same_object() -> None:
+    contents = Contents("/storm")
+    contents.set_names(STORMS, ["t"])
+    contents.set_node((STORMS, "t"), Node(encode(STORM), 0, 1))
+    first, changed = contents.snapshot()
+    assert changed == {STORMS}
+    assert contents.snapshot() == (first, frozenset())
+    contents.set_node((STORMS, "t"), Node(encode(STORM), 0, 1))
+    again, changed = contents.snapshot()
+    assert again is first
+    assert not changed
+    # A new version with the same content counts: who writes under it needs to know.
+    contents.set_node((STORMS, "t"), Node(encode(STORM), 1, 1))
+    newer, changed = contents.snapshot()
+    assert changed == {STORMS}
+    assert newer.versions[STORMS] == {"t": 1}
+    assert first.versions[STORMS] == {"t": 0}
+    assert newer.code is first.code
+
+
+def test_code_and_its_replicas_come_in_any_order() -> None:
+    contents = Contents("/storm")
+    contents.set_names(CODE, ["t"])
+    contents.set_replicas("t", ["h:1"])
+    assert contents.snapshot()[0].code == {}
+    contents.set_node((CODE, "t"), Node(encode(MANIFEST), 0, 1))
+    assert contents.snapshot()[0].code["t"].replicas == {"h:1"}
+    contents.set_replicas("t", ["h:2", "h:1"])
+    assert contents.snapshot()[0].code["t"].replicas == {"h:1", "h:2"}
+    contents.set_node((CODE, "t"), None)
+    assert contents.snapshot()[0].code == {}
+    # Code of the same name that comes again has none yet.
+    contents.set_names(CODE, ["t"])
+    contents.set_node((CODE, "t"), Node(encode(MANIFEST), 0, 2))
+    assert contents.snapshot()[0].code["t"].replicas == frozenset()
+
+
+def test_a_damaged_node_counts_as_absent_until_it_is_mended_or_gone() -> None:
+    contents = Contents("/storm")
+    contents.set_names(STORMS, ["t"])
+    contents.set_node((STORMS, "t"), Node(encode(STORM), 0, 1))
+    contents.set_node((STORMS, "t"), Node(b"{}", 1, 1))
+    snapshot, changed = contents.snapshot()
+    assert changed == {STORMS}
+    assert snapshot.storms == {}
+    assert snapshot.versions[STORMS] == {}
+    assert list(snapshot.problems) == ["/storm/storms/t"]
+    contents.set_node((STORMS, "t"), None)
+    assert contents.snapshot()[0].problems == {}
+    assert contents.names(STORMS) == frozenset()
