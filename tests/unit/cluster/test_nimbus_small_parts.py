@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from storm_on_spark.api.errors import InvalidTopologyError
+from storm_on_spark.cluster.client.nimbus_client import NimbusClient
+from storm_on_spark.cluster.client.retry import Retry
+from storm_on_spark.cluster.nimbus.heartbeats import Heartbeats
+from storm_on_spark.cluster.nimbus.secrets import HIDDEN, hidden, is_secret, without_secrets
+from storm_on_spark.cluster.nimbus.submission import check_name, is_replicated, name_of, state_of
+from storm_on_spark.cluster.records import CodeManifest, StormBase, Submission, SupervisorInfo
+from storm_on_spark.cluster.rest.durations import pretty
+from storm_on_spark.cluster.state.snapshot import ClusterSnapshot, Code
+
+KEY = "0" * 32
+
+
+def submission(**conf) -> Submission:
+    return Submission(
+        key=KEY,
+        topology_id="words-1-100",
+        name="words",
+        owner="me",
+        conf=conf,
+        initial_status="ACTIVE",
+        submitted_at=100.0,
+        step="replicating",
+    )
+
+
+# --- submissions --------------------------------------------------------------------------------------------
+
+
+def test_one_copy_is_enough_unless_more_are_asked_for() -> None:
+    assert is_replicated(submission(), 1, 100.0)
+    assert not is_replicated(submission(), 0, 159.9)
+    two = submission(**{"topology.min.replication.count": 2, "topology.max.replication.wait.time.sec": 5})
+    assert not is_replicated(two, 1, 104.9)
+    assert is_replicated(two, 1, 105.0), "it has waited as long as it may"
+    assert is_replicated(two, 2, 100.0)
+
+
+@given(st.floats(100, 1e12), st.integers(0, 1))
+def test_minus_one_waits_for_ever(now: float, replicas: int) -> None:
+    for_ever = submission(**{"topology.min.replication.count": 2, "topology.max.replication.wait.time.sec": -1})
+    assert not is_replicated(for_ever, replicas, now)
+
+
+def test_the_state_of_a_submission() -> None:
+    manifest = CodeManifest(
+        topology_id="words-1-100", artifacts=(), uploader="a:1", uploaded_at=0.0, distributor="local", metafile=""
+    )
+    under_way = ClusterSnapshot(
+        submissions={KEY: submission()}, code={"words-1-100": Code(manifest, frozenset({"a:1"}))}
+    )
+    state = state_of(under_way, KEY, 103.0)
+    assert state is not None
+    assert (state.step, state.replicas, state.wanted, state.waited_secs, state.max_wait_secs) == (
+        "replicating",
+        1,
+        1,
+        3.0,
+        60,
+    )
+    base = StormBase(
+        topology_id="words-1-100",
+        name="words",
+        owner="me",
+        status="KILLED",
+        submitted_at=100.0,
+        launch=1,
+        conf={},
+        submission_key=KEY,
+    )
+    done = state_of(ClusterSnapshot(storms={"words-1-100": base}), KEY, 103.0)
+    assert done is not None
+    assert (done.step, done.replicas) == ("submitted", 0)
+    assert state_of(ClusterSnapshot(), KEY, 103.0) is None
+
+
+@given(st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,149}", fullmatch=True), st.integers(1), st.integers(0, 10**10))
+def test_the_name_in_an_id(name: str, number: int, seconds: int) -> None:
+    assert name_of(f"{check_name(name)}-{number}-{seconds}") == name
+
+
+@pytest.mark.parametrize("name", ["", "-a", "a b", "a.b", "a/b", "a\n", "ä", "a" * 151, ".."])
+def test_what_is_no_name(name: str) -> None:
+    with pytest.raises(InvalidTopologyError, match="can't be the name of a topology: 1 to 150 letters"):
+        check_name(name)
+
+
+# --- heartbeats ---------------------------------------------------------------------------------------------
+
+
+def test_a_supervisor_that_hangs_is_dead_until_it_beats_again() -> None:
+    info = SupervisorInfo(supervisor_id="a", host="h", slots=(6700,), started_at=0.0, version="1", heartbeat_at=1e9)
+    beats = Heartbeats(60)
+    assert set(beats.alive({"a": info}, 0.0)) == {"a"}
+    assert set(beats.alive({"a": replace(info, heartbeat_at=5.0)}, 50.0)) == {"a"}, "whatever its clock says"
+    still = {"a": replace(info, heartbeat_at=5.0)}
+    assert set(beats.alive(still, 109.9)) == {"a"}
+    assert set(beats.alive(still, 110.0)) == set()
+    assert set(beats.alive({"a": replace(info, heartbeat_at=6.0)}, 111.0)) == {"a"}
+    assert set(beats.alive({}, 112.0)) == set()
+    assert set(beats.alive(still, 500.0)) == {"a"}, "a new session starts anew"
+
+
+def test_a_new_leader_gives_everybody_time() -> None:
+    info = {"a": SupervisorInfo(supervisor_id="a", host="h", slots=(), started_at=0.0, version="1", heartbeat_at=1.0)}
+    beats = Heartbeats(60)
+    beats.alive(info, 0.0)
+    beats.forget()
+    assert set(beats.alive(info, 1000.0)) == {"a"}
+
+
+# --- secrets ------------------------------------------------------------------------------------------------
+
+SECRETS = [
+    "storm.zookeeper.auth.payload",
+    "storm.zookeeper.topology.auth.payload",
+    "storm.zookeeper.auth.password",
+    "my.db.password",
+    "MY_API_TOKEN",
+    "fs.s3a.secret.key",
+    "kafka.ssl.keystore.passwd",
+    "aws.access.key",
+    "x.privateKey",
+    "topology.auto-credentials",
+    "kafka.sasl.jaas.config",
+]
+
+
+@pytest.mark.parametrize("key", SECRETS)
+def test_secrets_are_neither_kept_nor_shown(key: str) -> None:
+    conf = {key: "hush", "a": [{key: "hush", "b": 1}], "c": {"d": {key: "hush"}}}
+    assert is_secret(key)
+    assert without_secrets(conf) == {"a": [{"b": 1}], "c": {"d": {}}}
+    assert hidden(conf) == {key: HIDDEN, "a": [{key: HIDDEN, "b": 1}], "c": {"d": {key: HIDDEN}}}
+
+
+@pytest.mark.parametrize("key", ["topology.workers", "topology.message.timeout.secs", "nimbus.seeds", "my.keys"])
+def test_what_is_no_secret_is_kept(key: str) -> None:
+    assert without_secrets({key: 1}) == hidden({key: 1}) == {key: 1}
+
+
+# --- the client ---------------------------------------------------------------------------------------------
+
+
+def test_pauses_between_attempts() -> None:
+    retry = Retry.from_conf({"storm.nimbus.retry.times": 3, "storm.nimbus.retry.interval.millis": 100})
+    assert retry == Retry(3, 0.1, 60.0)
+    assert Retry.from_conf({}) == Retry(5, 2.0, 60.0)
+    pauses = list(Retry(10, 1.0, 5.0).pauses(random.random))
+    assert len(pauses) == 10
+    assert all(0.5 * most <= pause <= most for pause, most in zip(pauses, [1, 2, 4, *[5] * 7], strict=True))
+
+
+def test_seeds_have_the_clusters_port_unless_they_say_another() -> None:
+    conf = {"nimbus.seeds": ["a", "b:7000", "[::1]:1"], "nimbus.thrift.port": 7001}
+    with NimbusClient(conf) as client:
+        assert client.seeds == ("a:7001", "b:7000", "[::1]:1")
+    with NimbusClient() as client:
+        assert client.seeds == ("localhost:6627",)
+
+
+@given(st.integers(0, 10**7))
+def test_durations_can_be_read_back(seconds: int) -> None:
+    sizes = {"d": 86400, "h": 3600, "m": 60, "s": 1}
+    assert sum(int(part[:-1]) * sizes[part[-1]] for part in pretty(seconds).split()) == seconds
