@@ -261,7 +261,12 @@ class ZooKeeperLeaderElector(LeaderElector):
     def _ask_zookeeper(self, instruction: rules.Instruction) -> rules.Event:
         client, path = self._session.client, self._session.paths.of
         if isinstance(instruction, rules.Look):
-            names = self._asked(lambda: client.get_children_async(path(LEADER_LOCK), watch=self._on_queue))
+            names = self._wait(client.get_children_async(path(LEADER_LOCK), watch=self._on_queue))
+            if self._rules.role is rules.Role.LEADING:
+                # Who comes back as the leader has to know for sure, and reads prove nothing.
+                transaction = client.transaction()
+                transaction.check(path(LEADER_LOCK), -1)
+                self._prove(transaction)
             return rules.QueueSeen(tuple(names))
         if isinstance(instruction, rules.Dequeue):
             with contextlib.suppress(NoNodeError):
@@ -309,7 +314,7 @@ class ZooKeeperLeaderElector(LeaderElector):
         transaction = client.transaction()
         transaction.check(path(LEADER_LOCK, node.name), 0)
         transaction.set_data(path(LEADER_INFO), encode(info))
-        checked, written = self._asked(transaction.commit_async)
+        checked, written = self._prove(transaction)
         if isinstance(checked, (NoNodeError, BadVersionError)):
             return rules.ClaimRefused()
         for result in (checked, written):
@@ -317,10 +322,10 @@ class ZooKeeperLeaderElector(LeaderElector):
                 raise result
         return rules.Claimed(Fence(node.epoch, path(LEADER_LOCK, node.name), written.version))
 
-    def _asked(self, ask: Callable[[], Any]) -> Any:
-        """Returns an answer from which also follows that the session lives."""
-        with self._session.noting_answer():
-            return self._wait(ask())
+    def _prove(self, transaction: Any) -> Any:
+        """Returns the results of a transaction, from which also follows that the session lives."""
+        with self._session.proof():
+            return self._wait(transaction.commit_async())
 
     def _wait(self, result: Any) -> Any:
         return self._session.wait(result, self._session.settings.session_timeout)
@@ -329,11 +334,13 @@ class ZooKeeperLeaderElector(LeaderElector):
         session = self._rules.session
         assert session is not None
         self._leadership = (fence, session)
+        self._session.proving = True
         logger.info("Nimbus %s leads from now on, epoch %d", self._summary.address, fence.epoch)
         self._call(self._on_gained, fence)
 
     def _stop_leading(self, reason: str) -> None:
         self._leadership = None
+        self._session.proving = False
         logger.warning("Nimbus %s doesn't lead any more: %s", self._summary.address, reason)
         self._call(self._on_lost, reason)
 

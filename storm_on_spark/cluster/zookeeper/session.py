@@ -10,8 +10,7 @@ What kazoo does, and what follows from it:
   after every CONNECTED.
 - It finds out that its session has expired only when a server tells it so: a client that is cut off stays SUSPENDED.
 - It sends a ping, and misses the answer, only when it has nothing else to send: while somebody keeps asking, it never
-  notices that the line is dead. So there is a heartbeat of ours, which breaks a line that has been silent too long,
-  and measures how long the session lives for sure.
+  notices that the line is dead. So there is a heartbeat of ours, which breaks a line that has been silent too long.
 """
 
 from __future__ import annotations
@@ -40,14 +39,14 @@ from storm_on_spark.cluster.zookeeper.settings import ZooKeeperSettings
 logger = logging.getLogger(__name__)
 
 SessionState = Literal["CONNECTED", "SUSPENDED", "LOST"]
+Listener = Callable[[SessionState], None]
+
 _CLOSE_SECS: Final = 2.0
 _BEATS: Final = 6
 """Heartbeats within the time of a session."""
 _SILENCE: Final = 1 / 3
 """The part of a session's time after which a silent connection is broken. Enough of it is left to try a server that
 doesn't answer either, and then another."""
-
-Listener = Callable[[SessionState], None]
 
 
 class ZooKeeperSession:
@@ -74,6 +73,8 @@ class ZooKeeperSession:
         self._thread: threading.Thread | None = None
         self._connected = threading.Event()
         self._clock = _default_clock() if clock is None else clock
+        self.proving = False
+        """Whether each heartbeat proves that the session lives, which costs ZooKeeper a transaction. See `lives`."""
         self._lease = Lease()
         self._heart = threading.Thread(target=self._beat, name="zookeeper-heartbeat", daemon=True)
         self._wake_heart = threading.Event()
@@ -101,15 +102,16 @@ class ZooKeeperSession:
     def lives(self, session_id: int) -> bool:
         """Whether we are connected with that session, and it lives for sure: ZooKeeper can't have given it up.
 
-        That holds also for a process that was stopped for a while and has heard nothing yet.
+        What is asked inside `proof` proves it for a while, and heartbeats do while `proving` is set. It can be relied
+        on also by a process that was stopped for a while and has heard nothing yet.
         """
         return (
             self.state == "CONNECTED" and self.session_id == session_id and self._lease.holds(session_id, self._clock())
         )
 
     @contextlib.contextmanager
-    def noting_answer(self) -> Iterator[None]:
-        """Notes, when what is asked inside has been answered, that the session lives."""
+    def proof(self) -> Iterator[None]:
+        """Takes the answer to a transaction, which is asked for inside, as the proof that the session lives."""
         session_id, sent_at = self.session_id, self._clock()
         yield
         if session_id is not None:
@@ -246,17 +248,25 @@ class ZooKeeperSession:
             beating, now = self._beating, self._clock()
             if beating is None or beating[1] != session_id:
                 self._beating = (now, session_id)
-                self.client.exists_async(self.settings.root).rawlink(partial(self._beaten, self._beating))
+                self._ask().rawlink(partial(self._beaten, self._beating, self.proving))
             elif now - beating[0] > self.negotiated_timeout * _SILENCE:
                 logger.warning("ZooKeeper has been silent for %.1f s; connecting anew", now - beating[0])
                 self._beating = None
                 self.client.drop_connection()
 
-    def _beaten(self, beating: tuple[float, int], result: Any) -> None:
+    def _ask(self) -> Any:
+        """Sends a heartbeat: something that changes nothing."""
+        if not self.proving:
+            return self.client.exists_async(self.settings.root)
+        transaction = self.client.transaction()
+        transaction.check(self.settings.root, -1)
+        return transaction.commit_async()
+
+    def _beaten(self, beating: tuple[float, int], proves: bool, result: Any) -> None:
         """Called by kazoo with the answer to a heartbeat."""
         if self._beating is beating:
             self._beating = None
-        if result.successful():
+        if proves and result.successful():
             self._lease.renew(beating[1], beating[0], self.negotiated_timeout)
 
     def _dispatch(self) -> None:

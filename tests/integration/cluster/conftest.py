@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from storm_on_spark.cluster.zookeeper import ZooKeeperEnsemble, ZooKeeperServer, ZooKeeperSession, ZooKeeperSettings
+from storm_on_spark.cluster.zookeeper import ZooKeeperServer, ZooKeeperSession, ZooKeeperSettings
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -27,21 +27,6 @@ def zookeeper() -> Iterator[ZooKeeperServer]:
     """One server."""
     with ZooKeeperServer(tick=TICK_SECS) as server:
         yield server
-
-
-@pytest.fixture(scope="session")
-def _ensemble() -> Iterator[ZooKeeperEnsemble]:
-    with ZooKeeperEnsemble(3, tick=TICK_SECS) as servers:
-        yield servers
-
-
-@pytest.fixture
-def ensemble(_ensemble: ZooKeeperEnsemble) -> Iterator[ZooKeeperEnsemble]:
-    """Three servers, all of them up whatever the test before did to them."""
-    _ensemble.start()
-    yield _ensemble
-    for server in _ensemble.servers:
-        server.resume()
 
 
 @pytest.fixture
