@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import datetime
-import shutil
 import sys
 import threading
 from collections.abc import Iterator
@@ -10,27 +9,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from topology_code import TOPOLOGY, manifest_of, packed, same
 
-from storm_on_spark.cluster.code.bundle import pack, unpack
+from storm_on_spark.cluster.code.bundle import unpack
 from storm_on_spark.cluster.code.checksums import artifacts_of
 from storm_on_spark.cluster.code.delta import CHUNK_BYTES, DeltaCodeDistributor
 from storm_on_spark.cluster.code.distributor import Metafile, Peers, make_distributor
 from storm_on_spark.cluster.errors import ChecksumError, CodeError
-from storm_on_spark.cluster.records import CodeManifest
-
-TOPOLOGY = "word-count-1-1700000000"
-
-
-def packed(folder: Path, size: int) -> Path:
-    import random
-
-    source = folder / "source" / "words"
-    source.mkdir(parents=True)
-    (source / "__init__.py").write_text("topology = None\n")
-    (source / "data.bin").write_bytes(random.Random(size).randbytes(size))
-    pack(str(source), folder / "packed", conf={}, plan={})
-    shutil.rmtree(source)
-    return folder / "packed"
 
 
 @pytest.fixture(scope="module")
@@ -49,10 +34,6 @@ def delta(table: str) -> Iterator[DeltaCodeDistributor]:
     assert isinstance(made, DeltaCodeDistributor)
     yield made
     made.close()
-
-
-def same(left: Path, right: Path) -> bool:
-    return {p.name: p.read_bytes() for p in left.iterdir()} == {p.name: p.read_bytes() for p in right.iterdir()}
 
 
 def test_what_was_uploaded_is_what_another_host_downloads(
@@ -207,13 +188,6 @@ def test_ids_that_are_none(delta: DeltaCodeDistributor, artifacts: Path, topolog
 def test_no_jvm_is_needed(delta: DeltaCodeDistributor, artifacts: Path, tmp_path: Path) -> None:
     metafile = delta.upload(artifacts, TOPOLOGY)
     delta.download(TOPOLOGY, metafile, tmp_path / "a")
-    manifest = CodeManifest(
-        topology_id=TOPOLOGY,
-        artifacts=artifacts_of(artifacts),
-        uploader="localhost:6627",
-        uploaded_at=0.0,
-        distributor=delta.name,
-        metafile=metafile,
-    )
+    manifest = manifest_of(artifacts, delta.name, metafile)
     assert unpack(tmp_path / "a", manifest, tmp_path / "code").entry == "words"
     assert "delta.tables" not in sys.modules

@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import random
-import shutil
 import signal
 import subprocess
 import time
@@ -15,17 +13,15 @@ from pathlib import Path
 
 import psutil
 import pytest
+from topology_code import TOPOLOGY, manifest_of, packed, same
 
-from storm_on_spark.cluster.code.bundle import pack, unpack
+from storm_on_spark.cluster.code.bundle import unpack
 from storm_on_spark.cluster.code.checksums import artifacts_of
 from storm_on_spark.cluster.code.distributor import Metafile, Peers, make_distributor
 from storm_on_spark.cluster.code.hdfs import HadoopCodeDistributor
 from storm_on_spark.cluster.errors import ChecksumError, CodeError
-from storm_on_spark.cluster.records import CodeManifest
 from storm_on_spark.spark.jars import Jar, JarSet, fetch
 from storm_on_spark.spark.java import find_java
-
-TOPOLOGY = "word-count-1-1700000000"
 
 HDFS = JarSet(
     name="HDFS test cluster",
@@ -40,20 +36,6 @@ HDFS = JarSet(
     without="tests with a real HDFS are skipped",
 )
 _READY_SECS = 90.0
-
-
-def packed(folder: Path, size: int) -> Path:
-    source = folder / "source" / "words"
-    source.mkdir(parents=True)
-    (source / "__init__.py").write_text("topology = None\n")
-    (source / "data.bin").write_bytes(random.Random(size).randbytes(size))
-    pack(str(source), folder / "packed", conf={}, plan={})
-    shutil.rmtree(source)
-    return folder / "packed"
-
-
-def same(left: Path, right: Path) -> bool:
-    return {p.name: p.read_bytes() for p in left.iterdir()} == {p.name: p.read_bytes() for p in right.iterdir()}
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +86,7 @@ def test_a_file_system_keeps_code(
     assert [path.name for path in found] == ["code.zip", "conf.json", "plan.json", "topology.json"]
     assert same(into, artifacts)
     assert {path.stat().st_mode & 0o777 for path in found} == {0o600}
-    assert unpack(into, manifest(artifacts, first), tmp_path / "code").entry == "words"
+    assert unpack(into, manifest_of(artifacts, "hdfs", first), tmp_path / "code").entry == "words"
 
     second = local.upload(small, TOPOLOGY)
     assert len(list(place.iterdir())) == 1, "other code takes its place"
@@ -118,17 +100,6 @@ def test_a_file_system_keeps_code(
     local.cleanup(TOPOLOGY)
     assert not local.holds(TOPOLOGY, second)
     assert not place.exists()
-
-
-def manifest(artifacts: Path, metafile: str) -> CodeManifest:
-    return CodeManifest(
-        topology_id=TOPOLOGY,
-        artifacts=artifacts_of(artifacts),
-        uploader="localhost:6627",
-        uploaded_at=0.0,
-        distributor="hdfs",
-        metafile=metafile,
-    )
 
 
 def test_damage_is_noticed(local: HadoopCodeDistributor, folder: Path, artifacts: Path, tmp_path: Path) -> None:

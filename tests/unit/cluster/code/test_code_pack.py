@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import socket
+import subprocess
 import sys
 import zipfile
 from collections.abc import Mapping
@@ -392,3 +393,57 @@ def test_imported_names(tmp_path: Path) -> None:
 )
 def test_names_of_entries(name: str, problem: str | None) -> None:
     assert archive.name_problem(name) == problem
+
+
+# --- what was packed is enough --------------------------------------------------------------------------------
+
+_REPOSITORY = Path(__file__).parents[4]
+_LOAD = """
+import sys
+from pathlib import Path
+from storm_on_spark.spark.loader import load
+folder, target = sys.argv[1:]
+sys.path.insert(0, folder)
+loaded = load(target)
+assert Path(loaded.module.__file__).is_relative_to(folder), loaded.module.__file__
+print(loaded.name, loaded.attribute)
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "printed"),
+    [
+        ("jobs/word_count.py", "word-count"),
+        ("jobs.word_count", "word-count"),
+        ("app/topologies/words.py:make", "words make"),
+        ("app.topologies.words:make", "words make"),
+        ("app-1.whl:app.topologies.words:make", "words make"),
+    ],
+)
+def test_what_was_packed_loads_elsewhere(
+    there: Path, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str, printed: str
+) -> None:
+    files = {
+        "app/__init__.py": "",
+        "app/topologies/__init__.py": "",
+        "app/topologies/words.py": "from app.text import f\nimport helper\nimport beside\nmake = f\n",
+        "app/topologies/helper.py": "",
+        "app/text.py": "def f(): pass\n",
+        "beside.py": "",
+        "helper.py": "",
+    }
+    tree(there, files)
+    zipped(there / "app-1.whl", files)
+    if target.startswith("jobs"):
+        monkeypatch.chdir(_REPOSITORY)
+    packed(target, out)
+    code = unpack(out, manifest_of(out), tmp_path / "run" / "code")
+    shutil.rmtree(there)
+    done = subprocess.run(
+        [sys.executable, "-c", _LOAD, str(code.folder), code.target],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.startswith(printed), done.stderr
