@@ -14,6 +14,7 @@ from __future__ import annotations
 import datetime
 import logging
 import random
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -63,6 +64,9 @@ class DeltaCodeDistributor(CodeDistributor):
         self._sleep = sleep
         self._now = now
         self._location = ""
+        self._lock = threading.Lock()
+        #: The table as it was read last, its version, and the files of that; changes under the lock.
+        self._last: tuple[DeltaTable, int, Dataset] | None = None
 
     def prepare(self, conf: Mapping[str, Any]) -> None:
         """Makes the table if there is none."""
@@ -198,7 +202,14 @@ class DeltaCodeDistributor(CodeDistributor):
         yield from scanner.to_batches()
 
     def _dataset(self) -> Dataset:
-        return self._table().to_pyarrow_dataset()
+        """Returns the newest version of the table; all of its log is read once only, later what is new."""
+        with self._lock:
+            table, known, files = self._last or (self._table(), None, None)
+            table.update_incremental()
+            if files is None or table.version() != known:
+                files = table.to_pyarrow_dataset()
+            self._last = (table, table.version(), files)
+            return files
 
     def _attempt(self, what: str, action: Callable[[], _T]) -> _T:
         """Does what other writers may get in the way of, until it succeeds or it is hopeless."""
@@ -213,6 +224,8 @@ class DeltaCodeDistributor(CodeDistributor):
                 # Grows to about a second; random, so that two that collided don't do so again.
                 self._sleep(random.uniform(0, min(1.0, 0.02 * 2**attempt)))
             except (DeltaError, OSError) as error:
+                with self._lock:
+                    self._last = None
                 raise CodeError(f"{self._location}: can't {what}: {error}") from error
         raise AssertionError("unreachable")
 

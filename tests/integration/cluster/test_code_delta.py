@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime
+import shutil
 import sys
 import threading
 from collections.abc import Iterator
@@ -160,6 +161,20 @@ def test_more_rows_do_no_harm(delta: DeltaCodeDistributor, table: str, tmp_path:
     write_deltalake(table, pa.Table.from_pylist(rows, schema=good.schema), mode="append")
     delta.download(TOPOLOGY, metafile, tmp_path / "x")
     assert same(tmp_path / "x", small)
+
+
+def test_a_table_that_is_made_anew_is_read_anew(
+    delta: DeltaCodeDistributor, table: str, artifacts: Path, tmp_path: Path
+) -> None:
+    metafile = delta.upload(artifacts, TOPOLOGY)
+    assert delta.holds(TOPOLOGY, metafile)
+    shutil.rmtree(table)
+    with pytest.raises(CodeError, match="can't"):
+        delta.download(TOPOLOGY, metafile, tmp_path / "x")
+    delta.prepare({"storm.codedistributor.location": table})
+    assert not delta.holds(TOPOLOGY, metafile)
+    delta.upload(artifacts, TOPOLOGY)
+    assert delta.holds(TOPOLOGY, metafile)
 
 
 def test_places_that_are_no_table_for_code(tmp_path: Path) -> None:
