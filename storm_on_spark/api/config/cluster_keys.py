@@ -264,47 +264,42 @@ CLUSTER_KEYS: Final[tuple[ConfigKey, ...]] = (
         8000,
         "Port on which it does; any free one where that is taken. Not a key of Storm's.",
     ),
-    planned(
+    honoured(
         N.SUPERVISOR_SLOTS_PORTS,
         PORTS,
         [6700, 6701, 6702, 6703],
         "One port per topology that a supervisor may host at the same time.",
-        _SUPERVISOR,
     ),
-    planned(
+    honoured(
         N.SUPERVISOR_WORKER_START_TIMEOUT_SECS,
         integer(1),
         120,
         "Seconds that a driver may take to start.",
-        _SUPERVISOR,
     ),
-    planned(
+    honoured(
         N.SUPERVISOR_WORKER_TIMEOUT_SECS,
         integer(1),
         30,
         "Seconds without a heartbeat after which a driver is started again.",
-        _SUPERVISOR,
     ),
-    planned(
+    honoured(
         N.SUPERVISOR_WORKER_SHUTDOWN_SLEEP_SECS,
         integer(1),
         3,
-        "Seconds that a driver may take to end by itself.",
-        _SUPERVISOR,
+        "Seconds that a driver may take to end by itself; then it is killed.",
     ),
-    planned(
+    accepted(
         N.SUPERVISOR_MONITOR_FREQUENCY_SECS,
         integer(1),
         3,
         "Seconds between checks of the drivers.",
-        _SUPERVISOR,
+        "drivers are looked at several times a second",
     ),
-    planned(
+    honoured(
         N.SUPERVISOR_HEARTBEAT_FREQUENCY_SECS,
         integer(1),
         5,
         "Seconds between a supervisor's heartbeats.",
-        _SUPERVISOR,
     ),
     planned(
         N.SUPERVISOR_WORKER_HEARTBEATS_MAX_TIMEOUT_SECS,
@@ -313,7 +308,7 @@ CLUSTER_KEYS: Final[tuple[ConfigKey, ...]] = (
         "Seconds that a new leader waits for the first heartbeats.",
         _SUPERVISOR,
     ),
-    planned(N.SUPERVISOR_ENABLE, BOOL, True, "Whether a supervisor hosts anything.", _SUPERVISOR),
+    honoured(N.SUPERVISOR_ENABLE, BOOL, True, "Whether a supervisor hosts anything."),
     planned(N.SUPERVISOR_MEMORY_CAPACITY_MB, number(0), 4096.0, "Megabytes that it may give out.", _SUPERVISOR),
     planned(N.SUPERVISOR_CPU_CAPACITY, number(0), 400.0, "Cores that it may give out, 100 each.", _SUPERVISOR),
     planned(N.SUPERVISOR_SCHEDULER_META, mapping(TEXT), None, "Labels of the supervisor.", _SUPERVISOR),
