@@ -13,7 +13,7 @@ from storm_on_spark.api.config import KEYS, ConfigKey
 from storm_on_spark.cli.terminal import console
 
 
-@click.command("config")
+@click.command("config", short_help="List all configuration keys.")
 @click.option("--json", is_flag=True, help="Print one JSON document.")
 def command(json: bool) -> None:
     """List all configuration keys with default, type and meaning.

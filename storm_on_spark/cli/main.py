@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import click
@@ -41,34 +41,44 @@ _SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
 """Command -> its module below `storm_on_spark.cli`, by what it is for."""
 
 
+_MODULES: Final = {name: module for section in _SECTIONS.values() for name, module in section.items()}
+
+
+class _Lazy(Mapping[str, click.Command]):
+    """The commands; each one's module is imported when it is looked at."""
+
+    def __getitem__(self, name: str) -> click.Command:
+        found = importlib.import_module(f"storm_on_spark.cli.{_MODULES[name]}").command
+        assert isinstance(found, click.Command)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_MODULES)
+
+    def __len__(self) -> int:
+        return len(_MODULES)
+
+    def __contains__(self, name: object) -> bool:
+        return name in _MODULES
+
+
 class _Commands(click.Group):
-    """Imports a command's module when it is called, and all of them for the help."""
-
-    def list_commands(self, context: click.Context) -> list[str]:
-        return [name for section in _SECTIONS.values() for name in section]
-
-    def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        for section in _SECTIONS.values():
-            if name in section:
-                found = importlib.import_module(f"storm_on_spark.cli.{section[name]}").command
-                assert isinstance(found, click.Command)
-                return found
-        return None
+    """Shows the commands by what they are for."""
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        width = max(map(len, self.list_commands(context)))
+        width = max(map(len, _MODULES))
         for title, section in _SECTIONS.items():
-            rows = []
-            for name in section:
-                command = self.get_command(context, name)
-                assert command is not None
-                rows.append((name.ljust(width), command.get_short_help_str(formatter.width - width - 6)))
+            rows = [
+                (name.ljust(width), self.commands[name].get_short_help_str(formatter.width - width - 4))
+                for name in section
+            ]
             with formatter.section(title):
                 formatter.write_dl(rows)
 
 
 @click.command(
     cls=_Commands,
+    commands=_Lazy(),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 done; 1 the topology failed, or the cluster could not do it; 2 bad usage or an invalid "
     "topology; 130 stopped at once.",

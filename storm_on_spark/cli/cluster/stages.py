@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-_IDLE_SECS: Final = 8
-"""So long after its start a driver that is active, and whose spouts have emitted nothing, just has nothing to do."""
+_IDLE_SECS: Final = 8.0
+"""A driver that has been active for so long, and whose spouts have emitted nothing, just has nothing to do."""
 
 
 @dataclass(frozen=True)
@@ -24,15 +24,16 @@ class Stage:
     """Why the topology failed, if it did."""
 
 
-def stage_of(page: Mapping[str, Any]) -> Stage:
+def stage_of(page: Mapping[str, Any], active_secs: float = 0.0) -> Stage:
     """Returns the stage of a topology.
 
     Args:
         page: `topology/:id`.
+        active_secs: how long its driver has been active.
 
     Example:
-        >>> page = {"driverStatus": "ACTIVE", "workers": [{"host": "a", "port": 6700, "uptimeSeconds": 3}],
-        ...         "topologyStats": [{"emitted": 1200, "acked": 800}], "schedulerInfo": None, "failure": None}
+        >>> page = {"driverStatus": "ACTIVE", "workers": [{"host": "a", "port": 6700}], "schedulerInfo": None,
+        ...         "topologyStats": [{"emitted": 1200, "acked": 800}], "bolts": [{"executed": 900}], "failure": None}
         >>> stage_of(page).text
         'has worked off its first batch on a:6700: 1,200 tuples emitted, 800 acked'
         >>> stage_of({**page, "workers": [], "driverStatus": None, "schedulerInfo": "all 8 slots are taken"}).text
@@ -53,8 +54,9 @@ def stage_of(page: Mapping[str, Any]) -> Stage:
         return Stage("starting", f"starting its driver on {where}")
     if status == "INACTIVE":
         return Stage("inactive", f"is ready on {where}, and inactive", is_done=True)
-    if total["emitted"] > 0:
+    # What has no bolts is through when it was emitted.
+    if any(bolt["executed"] for bolt in page["bolts"]) or (total["emitted"] and not page["bolts"]):
         return Stage("first batch", f"has worked off its first batch on {where}: {counts}", is_done=True)
-    if worker["uptimeSeconds"] >= _IDLE_SECS:
+    if not total["emitted"] and active_secs >= _IDLE_SECS:
         return Stage("idle", f"runs on {where}, and its spouts have nothing to emit", is_done=True)
     return Stage("running", f"first batch on {where}")

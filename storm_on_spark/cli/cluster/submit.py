@@ -134,9 +134,12 @@ class _Submission:
         """
         with self._request.client() as client:
             told: set[str] = set()
+            active_since: float | None = None
             while True:
-                page = client.topology(self.topology_id)
-                self._stage = stage_of(page)
+                page, now = client.topology(self.topology_id), time.monotonic()
+                if active_since is None and page["driverStatus"] == "ACTIVE":
+                    active_since = now
+                self._stage = stage_of(page, 0.0 if active_since is None else now - active_since)
                 self._note(self._stage.name)
                 if self._stage.failure is not None:
                     raise TopologyFailedError(self.topology_id, self._stage.failure)

@@ -37,9 +37,8 @@ _SLOTS: Final = 4
 _FIRST_SLOT: Final = 6700
 _READY_SECS: Final = 60.0
 _POLL_SECS: Final = 0.1
-_NIMBUS_END_SECS: Final = 6.0
-_SUPERVISOR_END_SECS: Final = 20.0
-"""They end their drivers first."""
+_END_SECS: Final = 20.0
+"""Supervisors end their drivers first."""
 _AGAIN_SECS: Final = 2.0
 _AGAIN_MAX_SECS: Final = 60.0
 _LAST_WORDS_BYTES: Final = 20_000
@@ -96,7 +95,10 @@ class DevCluster:
         with contextlib.ExitStack() as stack:
             self._file = DevFile.take()
             stack.callback(self._file.leave)
+            self.say(f"Starting ZooKeeper, {NIMBUSES} Nimbuses and {SUPERVISORS} supervisors ...")
             self.folder = Path(tempfile.mkdtemp(prefix="storm-spark-dev-"))
+            self.started_at = time.time()
+            self.zookeeper = ZooKeeperServer(self.folder / "zookeeper")
             self._guard = stack.enter_context(self._guarded())
             stack.callback(self.stop)
             self._start()
@@ -130,8 +132,6 @@ class DevCluster:
             guard.wait()
 
     def _start(self) -> None:
-        self.started_at = time.time()
-        self.zookeeper = ZooKeeperServer(self.folder / "zookeeper")
         self.token_file = self._secret("token", secrets.token_hex(32))
         ports = free_ports(NIMBUSES)
         self.seeds = tuple(f"{HOST}:{port}" for port in ports)
@@ -288,18 +288,17 @@ class DevCluster:
     # Ending.
 
     def stop(self) -> None:
-        """Ends everything in order: drivers with their supervisors, then Nimbuses, then ZooKeeper."""
-        for kind, patience in (("supervisor", _SUPERVISOR_END_SECS), ("nimbus", _NIMBUS_END_SECS)):
-            running = [d.process for d in self.daemons if d.name.startswith(kind) and d.process is not None]
-            for process in running:
-                process.terminate()
-            deadline = time.monotonic() + patience
-            for process in running:
-                try:
-                    process.wait(max(0.0, deadline - time.monotonic()))
-                except subprocess.TimeoutExpired:
-                    process.kill()
-                    process.wait()
+        """Ends everything in order: drivers with their supervisors, and Nimbuses; then ZooKeeper."""
+        running = [daemon.process for daemon in self.daemons if daemon.process is not None]
+        for process in running:
+            process.terminate()
+        deadline = time.monotonic() + _END_SECS
+        for process in running:
+            try:
+                process.wait(max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
         self.zookeeper.close()
 
 

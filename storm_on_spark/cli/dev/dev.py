@@ -46,7 +46,6 @@ def command(pairs: tuple[str, ...], files: tuple[Path, ...], json: bool, debug: 
         with _signals() as seen:
             cluster = DevCluster(merged(files, pairs), _say, lambda: bool(seen))
             try:
-                _say("Starting ZooKeeper, 2 Nimbuses and 2 supervisors ...")
                 with cluster:
                     seconds = cluster.wait_ready()
                     if not seen:

@@ -50,7 +50,10 @@ class DevFile:
         if not writable_dir(path.parent):
             raise SetupError(f"{path.parent} can't be written to; set XDG_STATE_HOME to a folder that can")
         for _ in range(_ATTEMPTS):
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            try:
+                descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            except OSError as error:
+                raise SetupError(f"{path} can't be written: {error.strerror}; remove it") from error
             if _locked(descriptor, fcntl.LOCK_EX) and _is(descriptor, path):
                 os.truncate(descriptor, 0)
                 return cls(descriptor, path)

@@ -1,0 +1,260 @@
+"""`storm-spark dev` and the commands that find it, as processes; no slots, so that no Spark is started."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from dev_processes import COMMAND, Dev, wait_until
+
+from storm_on_spark.cluster.zookeeper.server import free_port
+
+TOPOLOGY = """
+from storm_on_spark import TopologyBuilder
+from storm_on_spark.testing import ListSpout
+import beside
+
+conf = {"topology.message.timeout.secs": 11, "my.password": "hush"}
+
+def build(conf):
+    builder = TopologyBuilder()
+    builder.set_spout("words", ListSpout(["a"], fields=["word"]))
+    return builder.create_topology()
+"""
+NO_SLOTS = ("-c", "supervisor.enable=false")
+
+
+@pytest.fixture(scope="module")
+def dev(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dev]:
+    found = Dev(tmp_path_factory.mktemp("dev"), *NO_SLOTS)
+    try:
+        found.start()
+        yield found
+        found.end(signal.SIGINT)
+    finally:
+        found.kill()
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("my project")
+    (folder / "beside.py").write_text("")
+    (folder / "my_words.py").write_text(TOPOLOGY)
+    return folder / "my_words.py"
+
+
+def test_it_says_what_there_is(dev: Dev) -> None:
+    assert len(dev.said["nimbuses"]) == 2
+    assert dev.said["leader"] in dev.said["nimbuses"]
+    assert set(dev.said["processes"]) == {"nimbus-1", "nimbus-2", "supervisor-1", "supervisor-2"}
+    assert all(psutil.pid_exists(pid) for pid in dev.said["processes"].values())
+    assert Path(dev.said["token_file"]).stat().st_mode & 0o077 == 0
+    assert Path(dev.said["folder"]).stat().st_mode & 0o077 == 0
+
+
+def test_no_secret_is_in_what_others_can_see_of_a_process(dev: Dev) -> None:
+    token = Path(dev.said["token_file"]).read_text().strip()
+    conf = json.loads((Path(dev.said["folder"]) / "nimbus-1" / "conf.yaml").read_text())
+    secrets = [token, conf["storm.zookeeper.auth.payload"].partition(":")[2]]
+    for process in dev.processes():
+        assert not any(secret in " ".join(process.cmdline()) for secret in secrets)
+    for log in Path(dev.said["folder"]).glob("*/daemon.log"):
+        assert not any(secret in log.read_text() for secret in secrets)
+
+
+def test_everything_listens_on_this_host_only(dev: Dev) -> None:
+    listening = [
+        connection.laddr.ip
+        for process in dev.processes()
+        for connection in process.net_connections("inet")
+        if connection.status == psutil.CONN_LISTEN
+    ]
+    assert len(listening) >= 5
+    assert {ip.removeprefix("::ffff:") for ip in listening} == {"127.0.0.1"}
+
+
+def test_a_second_one_is_refused_and_the_first_goes_on(dev: Dev) -> None:
+    done = dev.run("dev")
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr == (
+        f"Error: a `storm-spark dev` runs here already: it has the process id {dev.said['pid']}. Use that one, or end "
+        "it by Ctrl-C in its terminal.\n"
+    )
+    assert dev.document("cluster")["supervisors"] == 2
+
+
+def test_others_find_it_and_show_it(dev: Dev) -> None:
+    nimbuses = dev.document("nimbuses")["nimbuses"]
+    assert {f"{row['host']}:{row['port']}" for row in nimbuses} == set(dev.said["nimbuses"])
+    assert [row["status"] for row in nimbuses] == ["Leader", "Not a Leader"]
+    assert f"2 Nimbuses, {dev.said['leader']} leads; 0 topologies; 2 supervisors" in dev.storm_spark("cluster")
+    assert len(dev.document("cluster")["supervisorList"]) == 2
+    assert dev.storm_spark("list") == "No topologies.\n"
+
+
+def test_nobody_without_the_token_is_answered(dev: Dev, tmp_path: Path) -> None:
+    wrong = tmp_path / "token"
+    wrong.touch(0o600)
+    wrong.write_text("f" * 32)
+    done = dev.ask("list", "--nimbus", dev.said["leader"], "--token-file", wrong)
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "the token is not this cluster's" in done.stderr
+    assert "say who you are" in dev.ask("list", "--nimbus", dev.said["leader"]).stderr
+
+
+def test_the_life_of_a_topology(dev: Dev, words: Path) -> None:
+    said = json.loads(dev.run("submit", words, "-c", "topology.min.replication.count=2", "--json").stdout)
+    topology_id = said["id"]
+    assert (said["topology"], said["stage"], said["error"]) == ("my-words", "submitted", None)
+    assert topology_id.startswith("my-words-")
+
+    (row,) = dev.document("list")["topologies"]
+    assert (row["name"], row["status"], row["replicationCount"]) == ("my-words", "ACTIVE", 2)
+    assert row["schedulerInfo"] == "no supervisor with a slot is alive"
+    assert "no supervisor with a slot is alive" in dev.storm_spark("list")
+    page = dev.document("status", "my-words")
+    assert page["configuration"]["topology.message.timeout.secs"] == 11
+    assert "my.password" not in page["configuration"]
+    assert "my-words" in dev.storm_spark("status", "my-words")
+
+    again = dev.run("submit", words)
+    assert again.returncode == 1
+    assert f'topology "my-words" is ACTIVE already, as {topology_id}' in again.stderr
+
+    assert dev.storm_spark("deactivate", "my-words").startswith("my-words is inactive")
+    assert dev.document("list")["topologies"][0]["status"] == "INACTIVE"
+    assert dev.document("activate", "my-words") == {"topology": "my-words", "operation": "activate"}
+
+    dev.storm_spark("rebalance", "my-words", "-w", "0", "-e", "words=1", "-c", "topology.message.timeout.secs=12")
+    wait_until(
+        lambda: (
+            dev.document("status", "my-words")["msgTimeout"] == 12
+            and dev.document("list")["topologies"][0]["status"] == "ACTIVE"
+        ),
+        lambda: "not rebalanced",
+    )
+    too_many = dev.ask("rebalance", "my-words", "-e", "words=9")
+    assert too_many.exit_code == 2
+    assert 'component "words" of topology "my-words" can have 1 to 1 executors' in too_many.stderr
+
+    assert dev.storm_spark("errors", "my-words") == "No errors.\n"
+    assert dev.document("errors", "my-words")["errors"] == {}
+    log = dev.ask("logs", "my-words")
+    assert log.exit_code == 1
+    assert "my-words has no log yet" in log.stderr
+
+    assert dev.document("kill", "my-words", "-w", "0")["operation"] == "kill"
+    wait_until(lambda: dev.document("list")["topologies"] == [], lambda: "not gone")
+    gone = dev.ask("status", "my-words", "--json")
+    assert gone.exit_code == 1
+    assert json.loads(gone.stdout) == {"error": "there is no topology 'my-words'; there are: none"}
+
+
+def test_what_is_no_topology_is_said_before_anything_is_sent(dev: Dev, tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text("topology = 3\n")
+    done = dev.run("submit", tmp_path / "broken.py", "--json")
+    assert done.returncode == 2
+    assert "not a Topology" in json.loads(done.stdout)["error"]
+    assert "broken" not in dev.storm_spark("list")
+
+
+def test_a_leader_that_is_killed_is_followed_by_the_other_and_started_again(dev: Dev) -> None:
+    leader = dev.said["leader"]
+    (name,) = (f"nimbus-{i + 1}" for i, seed in enumerate(dev.said["nimbuses"]) if seed == leader)
+    psutil.Process(dev.said["processes"][name]).kill()
+
+    def others_lead() -> bool:
+        rows = dev.document("nimbuses")["nimbuses"]
+        led = [f"{row['host']}:{row['port']}" for row in rows if row["status"] == "Leader"]
+        return len(led) == 1 and led != [leader] and "Offline" not in {row["status"] for row in rows}
+
+    wait_until(others_lead, lambda: dev.storm_spark("nimbuses"), 40)
+    assert len(dev.document("nimbuses")["nimbuses"]) == 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_it_is_ready_soon_and_nothing_is_left_when_it_ends(tmp_path: Path, number: signal.Signals) -> None:
+    dev = Dev(tmp_path)
+    try:
+        assert dev.start()["ready_secs"] < 30  # on a busy machine
+        code, said = dev.end(number)
+        assert code == (-signal.SIGKILL if number == signal.SIGKILL else 0)
+        if number != signal.SIGKILL:
+            assert said.splitlines()[-1] == "It has ended, and nothing is left of it."
+    finally:
+        dev.kill()
+
+
+def test_a_second_signal_ends_it_at_once_and_nothing_is_left(tmp_path: Path) -> None:
+    dev = Dev(tmp_path)
+    try:
+        dev.start()
+        assert dev.process is not None
+        # As if they hung: they don't hear that they are to end.
+        for name in ("supervisor-1", "nimbus-1"):
+            psutil.Process(dev.said["processes"][name]).suspend()
+        dev.process.send_signal(signal.SIGINT)
+        assert dev.process.stderr is not None
+        for line in dev.process.stderr:
+            if line.startswith("Ending"):
+                break
+        assert dev.end(signal.SIGINT)[0] == 130
+    finally:
+        dev.kill()
+
+
+def test_without_java_a_sentence_says_so_and_nothing_is_left(tmp_path: Path) -> None:
+    dev = Dev(tmp_path)
+    dev.environment |= {"JAVA_HOME": str(tmp_path)}
+    done = dev.run("dev")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == f"Error: no Java program under JAVA_HOME={tmp_path}"
+    assert (dev.left(), dev.processes()) == ([], set())
+
+
+def test_daemons_by_themselves(tmp_path: Path) -> None:
+    """A ZooKeeper, a Nimbus and a supervisor, started one by one as in three terminals."""
+    dev = Dev(tmp_path)
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*arguments: str) -> dict:
+        process = subprocess.Popen(
+            [*COMMAND, *arguments, "--json"],
+            env=dev.environment,
+            cwd=tmp_path,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        started.append(process)
+        assert process.stdout is not None
+        return json.loads(process.stdout.readline())
+
+    try:
+        zookeeper = start("dev-zookeeper", "--port", "0", "--dir", "zoo")["zookeeper"]
+        (tmp_path / "conf.yaml").write_text(f"storm.zookeeper.servers: ['{zookeeper}']\nnimbus.thrift.port: 16627\n")
+        nimbus = start(
+            "nimbus", "--conf", "conf.yaml", "-c", "storm.local.dir=n", "-c", f"nimbus.thrift.port={free_port()}"
+        )
+        supervisor = start("supervisor", "--conf", "conf.yaml", "-c", "storm.local.dir=s", *NO_SLOTS)
+        assert supervisor["slots"] == []
+
+        def there() -> bool:
+            found = dev.document("cluster", "--nimbus", nimbus["nimbus"])
+            return [row["id"] for row in found["supervisorList"]] == [supervisor["supervisor"]]
+
+        wait_until(there, lambda: "no supervisor")
+    finally:
+        for process in reversed(started):
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=20)
+    assert [process.returncode for process in started] == [0, 0, 0]
+    assert (tmp_path / "zoo" / "version-2").is_dir()
+    assert list(dev.temporary.iterdir()) == []
