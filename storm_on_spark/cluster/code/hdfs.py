@@ -76,13 +76,14 @@ class HadoopCodeDistributor(CodeDistributor):
         if not folders.holds_all(into, artifacts):
             files = self._files()
             with folders.scratch_of(into) as scratch, translated(place):
+                sizes = self._sizes(files, place)
                 for info in artifacts:
-                    source = self._gateway.path(f"{place}/{info.name}")
-                    if not files.exists(source):
+                    if info.name not in sizes:
                         raise CodeError(f"{place}: {info.name} is not there")
-                    if files.getFileStatus(source).getLen() != info.size:
+                    if sizes[info.name] != info.size:
                         raise ChecksumError(f"{place}: {info.name} has not the {info.size:,} bytes that were uploaded")
                     # The last argument keeps Java from writing a checksum file beside it.
+                    source = self._gateway.path(f"{place}/{info.name}")
                     files.copyToLocalFile(False, source, self._gateway.local_path(scratch / info.name), True)
                 folders.store(artifacts, into, lambda info, file: copy_verified(scratch, info, file))
         return folders.paths_of(into, artifacts)
@@ -95,11 +96,14 @@ class HadoopCodeDistributor(CodeDistributor):
             return self._holds(files, place, artifacts)
 
     def _holds(self, files: Any, place: str, artifacts: Sequence[ArtifactInfo]) -> bool:
-        for info in artifacts:
-            path = self._gateway.path(f"{place}/{info.name}")
-            if not files.exists(path) or files.getFileStatus(path).getLen() != info.size:
-                return False
-        return True
+        sizes = self._sizes(files, place)
+        return all(sizes.get(info.name) == info.size for info in artifacts)
+
+    def _sizes(self, files: Any, place: str) -> dict[str, int]:
+        folder = self._gateway.path(place)
+        if not files.exists(folder):
+            return {}
+        return {status.getPath().getName(): status.getLen() for status in files.listStatus(folder)}
 
     def fetch(self, topology_id: str, metafile: str) -> None:
         """Checks that the code is there: all Nimbuses reach it."""
