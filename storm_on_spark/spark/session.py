@@ -13,6 +13,7 @@ import sys
 import sysconfig
 import tempfile
 import threading
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -93,9 +94,25 @@ def stop_session(spark: SparkSession) -> None:
     JVM of its own, is only stopped.
     """
     with _lock:
-        spark.stop()
+        _stop(spark)
         if _pump is not None:
             _end_jvm()
+
+
+def _stop(spark: SparkSession) -> None:
+    """Stops `spark`. That its JVM is gone, killed for its memory say, is no error here: there is nothing to stop."""
+    from py4j.protocol import Py4JNetworkError
+    from pyspark.sql import SparkSession, SQLContext
+
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Unable to cleanly shutdown Spark JVM", RuntimeWarning)
+            spark.stop()
+    except (Py4JNetworkError, OSError):
+        # PySpark breaks off at its first question to the JVM. What is left to do needs none.
+        spark.sparkContext.stop()
+        SparkSession._instantiatedSession = SparkSession._activeSession = None  # noqa: SLF001 # as its stop() does
+        SQLContext._instantiatedContext = None  # noqa: SLF001
 
 
 def log_file(spark: SparkSession | None = None) -> Path | None:

@@ -61,6 +61,24 @@ assert spark.range(3).count() == 3
     assert all(path.stat().st_mode & 0o077 == 0 for path in logs)
 
 
+def test_a_session_whose_jvm_was_killed_can_be_stopped_and_followed_by_another(tmp_path: Path) -> None:
+    code = """
+import os, signal
+from pyspark import SparkContext
+from storm_on_spark.spark.session import local_session, stop_session
+spark = local_session("local[1]")
+jvm = SparkContext._gateway.proc
+os.kill(jvm.pid, signal.SIGKILL)
+jvm.wait()
+stop_session(spark)
+spark = local_session("local[1]")
+assert spark.range(3).count() == 3
+stop_session(spark)
+"""
+    out, _ = run_python(code, tmp_path)
+    assert out == ""
+
+
 def test_what_a_users_session_lacks_is_said_and_its_settings_are_put_back(tmp_path: Path) -> None:
     code = """
 from pyspark.sql import SparkSession
