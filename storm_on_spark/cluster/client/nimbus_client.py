@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import getpass
+import itertools
 import random
 import time
 import uuid
@@ -40,7 +41,8 @@ Progress = Callable[["SubmitProgress"], object]
 
 _TIMEOUT: Final = httpx.Timeout(30.0, connect=5.0)
 _UPLOAD_SECS: Final = 600.0
-_POLL_SECS: Final = 0.2
+_POLL_SECS: Final = (0.02, 0.05, 0.1, 0.2)
+"""Between questions how far a submission is; the last again and again."""
 _MOST_MISSED: Final = 10
 """Polls, until a submission that nobody knows of is sent again."""
 _MOST_HOPS: Final = 5
@@ -341,7 +343,7 @@ class NimbusClient:
     def _await(self, key: str, progress: Progress, deadline: float | None) -> SubmissionState | None:
         """Returns the submission when it is in; None if nobody knows of it, or has its code."""
         missed = 0
-        while True:
+        for pause in itertools.chain(_POLL_SECS, itertools.repeat(_POLL_SECS[-1])):
             state = self._known(key)
             # The Nimbus that answers may be a moment behind the one that took it in.
             missed = missed + 1 if state is None or (state.step != "submitted" and not state.replicas) else 0
@@ -358,7 +360,8 @@ class NimbusClient:
                     return state
             if deadline is not None and self._clock() > deadline:
                 raise UnavailableError(f"submission {key} isn't in yet; it goes on without this client")
-            self._sleep(_POLL_SECS)
+            self._sleep(pause)
+        raise AssertionError("the pauses have no end")
 
     def _known(self, key: str) -> SubmissionState | None:
         try:

@@ -345,5 +345,6 @@ def _executors(
             executed=None if is_spout else counts.executed,
             process_latency=None if is_spout else latency,
             capacity=None if is_spout else _capacity(counts, 1, info),
+            worker_log_link=place.worker_log_link,
         ),
     )

@@ -10,11 +10,12 @@ import pytest
 from world import World, wait_for
 
 from storm_on_spark.api.errors import AlreadyAliveError, ConfigError, InvalidTopologyError, NotAliveError
-from storm_on_spark.cluster.errors import CodeError, NotLeaderError, TransitionError, UnavailableError
+from storm_on_spark.cluster.code.distributor import make_distributor
+from storm_on_spark.cluster.errors import CodeError, TransitionError, UnavailableError
 
 
 def test_from_submission_to_removal(world: World) -> None:
-    a = world.nimbus("a")
+    world.local("a")
     world.supervisor("s")
     client = world.client()
     seen = []
@@ -36,7 +37,9 @@ def test_from_submission_to_removal(world: World) -> None:
     page = client.topology("words")
     assert page["configuration"]["my.key"] == 1
     assert "my.password" not in page["configuration"], "secrets are in the artifacts only"
-    assert page["configuration"]["topology.checkpoint.dir"] == str(a.folder / "local" / "checkpoints" / topology_id)
+    assert page["configuration"]["topology.checkpoint.dir"] == str(
+        world.folder / "a" / "local" / "checkpoints" / topology_id
+    )
     assert [bolt["boltId"] for bolt in page["bolts"]] == ["count", "split"]
     wait_for(lambda: client.topology("words")["driverStatus"] == "ACTIVE", "the beat")
     assert client.component("words", "count")["componentType"] == "bolt"
@@ -54,7 +57,7 @@ def test_from_submission_to_removal(world: World) -> None:
     world.state.delete_ephemeral("owners", topology_id)
     world.until(lambda c: not c.code and not c.workerbeats, "cleaned up")
     assert client.topologies() == []
-    wait_for(lambda: not list(a.code.iterdir()), "code removed")
+    wait_for(lambda: not list((world.folder / "a" / "local" / "nimbus" / "code").iterdir()), "code removed")
     with pytest.raises(NotAliveError, match=r"^there is no topology 'words'; there are: none$"):
         client.kill("words")
     assert client.submit(world.packed(), "words", active=False).startswith("words-2-")
@@ -62,7 +65,7 @@ def test_from_submission_to_removal(world: World) -> None:
 
 
 def test_rebalance(world: World) -> None:
-    world.nimbus("a")
+    world.local("a")
     world.supervisor("s")
     client = world.client()
     topology_id = client.submit(world.packed(), "words")
@@ -85,7 +88,7 @@ def test_rebalance(world: World) -> None:
 
 
 def test_what_can_not_be_submitted(world: World) -> None:
-    world.nimbus("a")
+    world.local("a")
     client = world.client()
     folder = world.packed()
     client.submit(folder, "words")
@@ -106,9 +109,9 @@ def test_what_can_not_be_submitted(world: World) -> None:
 
 
 def test_who_does_not_lead_says_who_does_and_the_client_follows(world: World) -> None:
-    a = world.nimbus("a")
+    a = world.local("a")
     assert world.leader() == a.address
-    b = world.nimbus("b")
+    b = world.local("b")
     topology_id = world.client(b).submit(world.packed(), "words")
     for path in (f"topology/{topology_id}/activate", f"topology/{topology_id}/kill/0"):
         answer = httpx.post(f"http://{b.address}/api/v1/{path}", trust_env=False)
@@ -128,7 +131,7 @@ def test_who_does_not_lead_says_who_does_and_the_client_follows(world: World) ->
 
 
 def test_replicas_are_waited_for(world: World) -> None:
-    a = world.nimbus("a")
+    a = world.local("a")
     client = world.client(a)
     seen = []
     conf = {"topology.min.replication.count": 2, "topology.max.replication.wait.time.sec": -1}
@@ -139,7 +142,7 @@ def test_replicas_are_waited_for(world: World) -> None:
     (key,) = world.view.snapshot().submissions
     with pytest.raises(AlreadyAliveError, match=r'^topology "words" is being submitted already, as words-1-'):
         client.submit(world.packed(), "words")
-    world.nimbus("b")
+    world.local("b")
     snapshot = world.until(lambda c: c.storms, "in with the second copy")
     (base,) = snapshot.storms.values()
     assert base.submission_key == key
@@ -147,7 +150,7 @@ def test_replicas_are_waited_for(world: World) -> None:
 
 
 def test_a_wait_for_replicas_ends(world: World) -> None:
-    world.nimbus("a")
+    world.local("a")
     seen = []
     conf = {"topology.min.replication.count": 3, "topology.max.replication.wait.time.sec": 1}
     world.client().submit(world.packed(), "words", conf, progress=seen.append)
@@ -155,7 +158,7 @@ def test_a_wait_for_replicas_ends(world: World) -> None:
 
 
 def test_a_topology_that_completed_is_left_alone(world: World) -> None:
-    world.nimbus("a")
+    world.local("a")
     world.supervisor("s", 1)
     client = world.client()
     topology_id = client.submit(world.packed(), "words")
@@ -169,7 +172,7 @@ def test_a_topology_that_completed_is_left_alone(world: World) -> None:
 
 
 def test_a_supervisor_dies(world: World) -> None:
-    world.nimbus("a")
+    world.local("a")
     world.supervisor("s1")
     client = world.client()
     first = client.submit(world.packed(), "first")
@@ -186,7 +189,7 @@ def test_a_supervisor_dies(world: World) -> None:
 
 
 def test_code_is_given_out_in_parts(world: World, tmp_path: Path) -> None:
-    a = world.nimbus("a")
+    a = world.local("a")
     folder = world.packed()
     topology_id = world.client().submit(folder, "words")
     content = (folder / "code.zip").read_bytes()
@@ -205,5 +208,22 @@ def test_code_is_given_out_in_parts(world: World, tmp_path: Path) -> None:
         assert http.get(f"http://{a.address}/api/v1/code/..%2f..%2fx/code.zip").status_code == 404
 
 
-def test_not_leader_error_is_only_about_leaders() -> None:
-    assert NotLeaderError("x", "a:1").leader == "a:1"
+def test_code_in_a_table_that_all_share(world: World, tmp_path: Path) -> None:
+    delta = {"storm.codedistributor.class": "delta", "storm.codedistributor.location": str(tmp_path / "table")}
+    world.local("a", **delta)
+    first = world.leader()
+    world.supervisor("s")
+    b = world.local("b", **delta)
+    client = world.client()
+    topology_id = client.submit(world.packed(), "words")
+    world.until(lambda seen: len(seen.code[topology_id].replicas) == 2, "both reach it")
+    assert first != b.address
+    other = httpx.get(f"http://{b.address}/api/v1/code/{topology_id}/code.zip", trust_env=False)
+    assert (other.status_code, other.json()["error"]) == (404, "Not Found"), "it is not the Nimbuses' to give"
+    distributor = make_distributor({**world.conf, **delta})
+    metafile = world.view.snapshot().code[topology_id].manifest.metafile
+    assert distributor.holds(topology_id, metafile)
+    client.kill("words", 0)
+    world.until(lambda seen: not seen.code, "cleaned up")
+    assert not distributor.holds(topology_id, metafile)
+    distributor.close()

@@ -17,6 +17,7 @@ from typing import Any
 
 from storm_on_spark.cluster.client.nimbus_client import NimbusClient
 from storm_on_spark.cluster.code.bundle import pack
+from storm_on_spark.cluster.nimbus.daemon import Nimbus
 from storm_on_spark.cluster.paths import SUPERVISORS
 from storm_on_spark.cluster.records import Ownership, SupervisorInfo, WorkerBeat
 from storm_on_spark.cluster.state import ClusterSnapshot, ClusterState, ClusterView
@@ -126,11 +127,14 @@ class World:
         self.view = ClusterView(self.session)
         self.view.start()
         self.nimbuses: list[NimbusProcess] = []
+        self._local: list[Nimbus] = []
         self._clients: list[NimbusClient] = []
 
     def close(self) -> None:
         for client in self._clients:
             client.close()
+        for local in self._local:
+            local.stop()
         for nimbus in self.nimbuses:
             nimbus.close()
         self.view.close()
@@ -142,8 +146,15 @@ class World:
         self.nimbuses.append(found)
         return found
 
-    def client(self, *nimbuses: NimbusProcess, **conf: Any) -> NimbusClient:
-        seeds = [nimbus.address for nimbus in nimbuses or self.nimbuses]
+    def local(self, name: str, **conf: Any) -> Nimbus:
+        """Starts a Nimbus in this process: one that nothing happens to."""
+        found = Nimbus({**self.conf, **conf, "storm.local.dir": str(self.folder / name / "local")}, port=0)
+        found.start()
+        self._local.append(found)
+        return found
+
+    def client(self, *nimbuses: NimbusProcess | Nimbus, **conf: Any) -> NimbusClient:
+        seeds = [nimbus.address for nimbus in nimbuses or (*self.nimbuses, *self._local)]
         retry = {"storm.nimbus.retry.times": 40, "storm.nimbus.retry.interval.millis": 50}
         ceiling = {"storm.nimbus.retry.intervalceiling.millis": 300}
         client = NimbusClient({**retry, **ceiling, **conf}, seeds=seeds)
