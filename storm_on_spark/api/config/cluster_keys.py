@@ -271,6 +271,13 @@ CLUSTER_KEYS: Final[tuple[ConfigKey, ...]] = (
         "One port per topology that a supervisor may host at the same time.",
     ),
     honoured(
+        N.SUPERVISOR_SPARE_DRIVERS,
+        integer(0),
+        0,
+        "Drivers that a supervisor keeps ready, with Spark started and warm: a topology without settings of Spark of "
+        "its own is taken over in seconds. Each takes up to 1 GB of memory. Not a key of Storm's.",
+    ),
+    honoured(
         N.SUPERVISOR_WORKER_START_TIMEOUT_SECS,
         integer(1),
         120,

@@ -102,6 +102,7 @@ class ConfigNames:
     SUPERVISOR_RESOURCES_MAP: Final = "supervisor.resources.map"
     SUPERVISOR_RUN_WORKER_AS_USER: Final = "supervisor.run.worker.as.user"
     SUPERVISOR_SCHEDULER_META: Final = "supervisor.scheduler.meta"
+    SUPERVISOR_SPARE_DRIVERS: Final = "supervisor.spare.drivers"
     SUPERVISOR_SLOTS_PORTS: Final = "supervisor.slots.ports"
     SUPERVISOR_THRIFT_MAX_BUFFER_SIZE: Final = "supervisor.thrift.max_buffer_size"
     SUPERVISOR_THRIFT_PORT: Final = "supervisor.thrift.port"

@@ -20,12 +20,17 @@ def begin() -> tuple[RunFolder, DriverSpec, ProcessFile]:
     # Held as long as this process lives, and by none that it starts.
     os.set_inheritable(int(sys.argv[2]), False)
     spec = folder.spec()
-    process = ProcessFile(
+    process = process_file(spec)
+    folder.write(process)
+    return folder, spec, process
+
+
+def process_file(spec: DriverSpec) -> ProcessFile:
+    """Returns who this process is, and what it is allowed to run."""
+    return ProcessFile(
         pid=os.getpid(),
         started=started_at(os.getpid()) or "",
         kernel=this_kernel(),
         assignment=spec.assignment,
         assignment_version=spec.assignment_version,
     )
-    folder.write(process)
-    return folder, spec, process

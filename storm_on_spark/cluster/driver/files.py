@@ -5,6 +5,8 @@ process.json    ProcessFile    who runs it; written by the driver, first of all
 beat.json       LocalBeat      the driver's heartbeat
 lock                           held by the driver as long as it lives, from before its first instruction
 code/                          the topology's code, verified and unpacked
+spare.json      SpareSpec      of a spare driver's own folder
+taken                          there: path of the slot's folder that the spare is to run
 
 Everything is for its owner only: a configuration may hold secrets.
 """
@@ -70,6 +72,21 @@ class LocalBeat(Record, frozen=True):
     """What it is doing, or why it ended."""
 
 
+class SpareSpec(Record, frozen=True):
+    """What a spare driver is started with."""
+
+    cluster: dict[str, Any]
+    """The cluster's configuration."""
+
+
+_NAMES: dict[type[Record], str] = {
+    DriverSpec: "driver.json",
+    ProcessFile: "process.json",
+    LocalBeat: "beat.json",
+    SpareSpec: "spare.json",
+}
+
+
 @dataclass(frozen=True)
 class RunFolder:
     """Reads and writes the files.
@@ -116,12 +133,36 @@ class RunFolder:
         except RecordError:
             return None
 
-    def write(self, record: DriverSpec | ProcessFile | LocalBeat) -> None:
+    def spare(self) -> SpareSpec:
+        """Returns what a spare driver is started with.
+
+        Raises:
+            RecordError: this is no folder of one.
+        """
+        found = self._read(SpareSpec, "spare.json")
+        if found is None:
+            raise RecordError(f"{self.path} has no spare.json; a supervisor writes it")
+        return found
+
+    def give(self, slot: Path) -> None:
+        """Tells the spare driver of this folder to run what is in the folder of a slot."""
+        self._replace("taken", os.fsencode(slot))
+
+    def taken(self) -> Path | None:
+        """Returns which slot's folder was given to the spare driver of this one; None if none was."""
+        try:
+            return Path(os.fsdecode((self.path / "taken").read_bytes()))
+        except FileNotFoundError:
+            return None
+
+    def write(self, record: DriverSpec | ProcessFile | LocalBeat | SpareSpec) -> None:
         """Writes one of the files; who reads it sees the old one or the new one."""
-        name = {DriverSpec: "driver.json", ProcessFile: "process.json", LocalBeat: "beat.json"}[type(record)]
+        self._replace(_NAMES[type(record)], encode(record))
+
+    def _replace(self, name: str, content: bytes) -> None:
         temporary = self.path / f".{name}.tmp"
         with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            file.write(encode(record))
+            file.write(content)
         temporary.replace(self.path / name)
 
     def clear(self) -> None:

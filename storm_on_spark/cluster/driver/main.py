@@ -95,9 +95,13 @@ class Driver:
         folder: shared with the supervisor.
         spec: what to run.
         process: who runs it.
+        session: to run it on; one is started for None.
     """
 
-    def __init__(self, folder: RunFolder, spec: DriverSpec, process: ProcessFile) -> None:
+    def __init__(
+        self, folder: RunFolder, spec: DriverSpec, process: ProcessFile, session: SparkSession | None = None
+    ) -> None:
+        self._session = session
         self._spec = spec
         self._process = process
         self._heart = Heart(folder)
@@ -138,6 +142,10 @@ class Driver:
     def _start_spark(self, result: Future[SparkSession]) -> None:
         from storm_on_spark.spark.session import local_session, log_file
 
+        if self._session is not None:
+            log.info("Spark runs already; its log is %s", log_file())
+            result.set_result(self._session)
+            return
         conf = spark_conf({**self._spec.cluster, **self._spec.conf})
         try:
             session = local_session(conf.pop("spark.master", None), conf)
@@ -162,7 +170,7 @@ class Driver:
         if fence.former is not None:
             self._heart.say("waiting for the former owner of the checkpoint to end")
         fence.await_former(_GRACE_SECS, _PATIENCE_SECS)
-        self._heart.say("starting Spark")
+        self._heart.say("waiting for Spark")
         session = spark.result()
         self._heart.say("starting the topology")
         if self._stop.is_set():

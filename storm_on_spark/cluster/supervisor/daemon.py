@@ -33,8 +33,9 @@ from storm_on_spark.cluster.state import ClusterState, ClusterView
 from storm_on_spark.cluster.supervisor.code import CodeStore
 from storm_on_spark.cluster.supervisor.host import SlotHost
 from storm_on_spark.cluster.supervisor.logs import LogServer
-from storm_on_spark.cluster.supervisor.process import DRIVER
-from storm_on_spark.cluster.supervisor.slots import Timeouts, Wanted
+from storm_on_spark.cluster.supervisor.process import DRIVER, DriverProcess
+from storm_on_spark.cluster.supervisor.slots import Phase, Timeouts, Wanted
+from storm_on_spark.cluster.supervisor.spares import Spares
 from storm_on_spark.cluster.zookeeper.session import ZooKeeperSession
 from storm_on_spark.cluster.zookeeper.settings import ZooKeeperSettings
 
@@ -94,6 +95,12 @@ class Supervisor:
         self.ports: tuple[int, ...] = tuple(
             self._value(Config.SUPERVISOR_SLOTS_PORTS) if self._value(Config.SUPERVISOR_ENABLE) else ()
         )
+        self._spares = Spares(
+            self._folder / "spares",
+            self._folder.parent / "workers-artifacts" / "spares",
+            self._value(Config.SUPERVISOR_SPARE_DRIVERS) if self.ports else 0,
+            self._conf,
+        )
         slots = self._folder / "slots"
         slots.mkdir(mode=0o700, exist_ok=True)
         # Drivers in slots that are no more have to be ended.
@@ -143,6 +150,7 @@ class Supervisor:
         for thread in self._threads:
             thread.join()
         self._pool.shutdown(cancel_futures=True)
+        self._spares.close()
         if drivers:
             self._end_drivers()
         if self._view is not None:
@@ -186,6 +194,8 @@ class Supervisor:
                     slot.look(time.monotonic(), self._known, wanted.get(port))
                 except Exception:
                     log.exception("slot %d", port)
+            starting = (Phase.WAITING_FOR_CODE, Phase.WAITING_FOR_START)
+            self._spares.keep(time.monotonic(), any(slot.slot.phase in starting for slot in self._slots.values()))
             self._wake.wait(_LOOK_SECS)
             self._wake.clear()
 
@@ -220,6 +230,10 @@ class Supervisor:
     def run(self, work: Callable[[], Any]) -> Future[Any]:
         """Does something that may take long on another thread."""
         return self._pool.submit(work)
+
+    def spare(self, conf: Mapping[str, Any], slot: Path) -> DriverProcess | None:
+        """Gives a slot to a spare driver, if there is one for such a topology."""
+        return self._spares.take(conf, slot)
 
     def report(self, topology_id: str, message: str, port: int) -> None:
         """Has an error written to where the users of the topology find it."""

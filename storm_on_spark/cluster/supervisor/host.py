@@ -48,6 +48,9 @@ class Cluster(Protocol):
     def run(self, work: Callable[[], Any]) -> Future[Any]:
         """Does something that may take long, such as I/O over the network, on another thread."""
 
+    def spare(self, conf: Mapping[str, Any], slot: Path) -> DriverProcess | None:
+        """Gives a slot to a spare driver, if there is one for such a topology."""
+
     def report(self, topology_id: str, message: str, port: int) -> None:
         """Has an error written to where the users of the topology find it."""
 
@@ -211,7 +214,8 @@ class SlotHost:
             )
             temporary.mkdir(mode=0o700, exist_ok=True)
             environment = {"TMPDIR": str(temporary), "XDG_STATE_HOME": str(artifacts)}
-            self._process = launch(self._files, output, environment, self._driver)
+            spare = self._cluster.spare(conf, self._files.path)
+            self._process = spare or launch(self._files, output, environment, self._driver)
         except (OSError, ClusterError) as error:
             log.error("slot %d: %s can't be started: %s", self.port, wanted.topology_id, error)
             self._cluster.report(wanted.topology_id, f"the driver can't be started: {error}", self.port)

@@ -138,6 +138,15 @@ def find(folder: RunFolder, sleep: Callable[[float], None] = time.sleep) -> tupl
     raise ClusterError(f"something holds {folder.lock} and does not say what it is; end it")
 
 
+def is_free(folder: RunFolder) -> bool:
+    """Returns whether no driver runs in a folder."""
+    try:
+        with _locked(folder) as lock:
+            return lock is not None
+    except OSError:
+        return False
+
+
 @contextlib.contextmanager
 def _locked(folder: RunFolder) -> Iterator[int | None]:
     """Holds the folder's lock; None if another process has it."""

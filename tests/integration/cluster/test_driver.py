@@ -32,8 +32,9 @@ def cluster(zookeeper: ZooKeeperServer, root: str, tmp_path: Path) -> Iterator[H
 
 
 @pytest.fixture
-def supervisor(cluster: HandWritten) -> Iterator[Supervisor]:
-    supervisor = Supervisor(cluster.conf())
+def supervisor(cluster: HandWritten, request: pytest.FixtureRequest) -> Iterator[Supervisor]:
+    """A supervisor; a parameter is the number of spare drivers."""
+    supervisor = Supervisor(cluster.conf(**{"supervisor.spare.drivers": getattr(request, "param", 0)}))
     supervisor.start()
     yield supervisor
     pids = supervisor.drivers().values()
@@ -89,7 +90,8 @@ def test_a_driver_is_deactivated_killed_and_goes_on_with_exact_state(
     wait_until(lambda: not temporary.exists(), "temporary files go", 10)
 
 
-def test_word_count_comes_to_its_end_and_broken_code_says_what_is_broken(
+@pytest.mark.parametrize("supervisor", [1], indirect=True)
+def test_broken_code_says_what_is_broken_and_word_count_comes_to_its_end_on_a_spare_driver(
     cluster: HandWritten, supervisor: Supervisor, tmp_path: Path
 ) -> None:
     text = tmp_path / "text"
@@ -105,10 +107,14 @@ def test_word_count_comes_to_its_end_and_broken_code_says_what_is_broken(
     message = cluster.state.errors(broken)["__system"][0].message
     assert "broken.py:1: ModuleNotFoundError" in message
     assert "a_module_that_nobody_has" in message
+    wait_until(lambda: any(spare.ready for spare in supervisor._spares._spares), "a warm spare driver", START_SECS)
+    spare = supervisor._spares._spares[0].process.pid
+    supervisor._spares._count = 0
     cluster.assign(count, supervisor.supervisor_id)
     wait_until(lambda: cluster.info(count).get("status") == "COMPLETED", "completion", START_SECS)
     info = cluster.info(count)
     assert (info["emitted"], info["acked"], info["failed"], info["pending"]) == (20, 20, 0, 0)
+    assert supervisor.drivers()[6700] == spare, "the spare was not used"
     wait_until(lambda: supervisor._slots[6700].slot.phase is Phase.FINISHED, "the slot knows", 10)
     wait_until(lambda: not session_members(supervisor.drivers()[6700]), "the end of everything", 10)
     assert cluster.owner(count) is None

@@ -1,0 +1,98 @@
+"""A spare driver: Spark runs and is warm, and all that lacks is a topology.
+
+`python -m storm_on_spark.cluster.driver.spare FOLDER LOCK`, started by a supervisor that keeps spares. When it is given
+a slot's folder it becomes the driver of that slot. A start of Spark and its first micro-batch take some 20 s of
+processor time, so this is what makes a failover quick.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from storm_on_spark.cluster.driver.files import LocalBeat, RunFolder
+from storm_on_spark.runtime.processes import session_members
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_POLL_SECS = 0.05
+_WARM_UP_SECS = 120.0
+
+
+def main() -> None:
+    """Gets warm, waits for a slot, and runs its topology."""
+    folder = RunFolder(Path(sys.argv[1]))
+    os.set_inheritable(int(sys.argv[2]), False)
+    parent = os.getppid()
+
+    from storm_on_spark.spark.conf_text import spark_conf
+    from storm_on_spark.spark.session import local_session
+
+    conf = spark_conf(folder.spare().cluster)
+    session = local_session(conf.pop("spark.master", None), conf)
+    _warm_up(session)
+    folder.write(LocalBeat(number=1, step="starting", status="", message="ready"))
+    while (slot := folder.taken()) is None:
+        if os.getppid() != parent:
+            _end()  # the supervisor is gone, and the next one keeps spares of its own
+        time.sleep(_POLL_SECS)
+    _become_driver(RunFolder(slot), session)
+
+
+def _warm_up(session: SparkSession) -> None:
+    """Runs a small topology, so that everything that a topology needs has been loaded, compiled and started once."""
+    from storm_on_spark.cluster.driver.warm_up import topology
+    from storm_on_spark.spark.compiled import compile_topology
+
+    checkpoint = tempfile.mkdtemp(prefix="warm-up-")
+    try:
+        query = compile_topology(topology()).start(session, name="warm-up", checkpoint=checkpoint)
+        try:
+            query.awaitTermination(_WARM_UP_SECS)
+        finally:
+            query.stop()
+    finally:
+        shutil.rmtree(checkpoint, ignore_errors=True)
+
+
+def _become_driver(slot: RunFolder, session: SparkSession) -> None:
+    from storm_on_spark.cluster.driver.begin import process_file
+    from storm_on_spark.cluster.driver.main import Driver
+
+    lock = os.open(slot.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        _end()
+    spec = slot.spec()
+    process = process_file(spec)
+    slot.write(process)
+    os.chdir(slot.path)
+    log = Path(spec.log)
+    log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    for standard in (1, 2):
+        os.dup2(descriptor, standard)
+    os.close(descriptor)
+    Driver(slot, spec, process, session).run()
+
+
+def _end() -> None:
+    for pid in session_members(os.getpid()):
+        if pid != os.getpid():
+            os.kill(pid, signal.SIGKILL)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""A small topology that takes every way that a tuple can take: spout, exchange, a bolt with state, acker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from storm_on_spark.api.builder import TopologyBuilder
+from storm_on_spark.api.collector import BasicOutputCollector, SpoutOutputCollector
+from storm_on_spark.api.component import BaseBasicBolt, BaseRichSpout
+from storm_on_spark.api.context import TopologyContext
+from storm_on_spark.api.declarer import OutputFieldsDeclarer
+from storm_on_spark.api.fields import Fields
+from storm_on_spark.api.topology import Topology
+from storm_on_spark.api.tuple import Tuple
+
+_COUNT = 200
+
+
+class Numbers(BaseRichSpout):
+    """Emits a few numbers."""
+
+    def open(self, conf: Mapping[str, Any], context: TopologyContext, collector: SpoutOutputCollector) -> None:
+        """Begins at 0."""
+        self._collector = collector
+        self.next = 0
+
+    def next_tuple(self) -> None:
+        """Emits the next number, at most a few in a micro-batch."""
+        if self.next < _COUNT:
+            self._collector.emit([self.next], message_id=self.next)
+            self.next += 1
+
+    def exhausted(self) -> bool:
+        """After the last number."""
+        return self.next == _COUNT
+
+    def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
+        """One field."""
+        declarer.declare(Fields("number"))
+
+
+class Sum(BaseBasicBolt):
+    """Adds them up."""
+
+    def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
+        """Begins at 0."""
+        self.total = 0
+
+    def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
+        """Adds one."""
+        self.total += tup["number"]
+
+
+def topology() -> Topology:
+    """Returns the topology.
+
+    Example:
+        >>> sorted(topology().components)
+        ['numbers', 'sum']
+    """
+    builder = TopologyBuilder()
+    # In several micro-batches: the first one compiles code that the second one runs.
+    builder.set_spout("numbers", Numbers()).set_max_spout_pending(_COUNT // 4)
+    builder.set_bolt("sum", Sum(), 2).fields_grouping("numbers", Fields("number"))
+    return builder.create_topology()
