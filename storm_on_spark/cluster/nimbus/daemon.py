@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import logging
+import os
 import signal
 import socket
 import threading
@@ -15,6 +17,7 @@ from typing import Any, Final
 
 import storm_on_spark
 from storm_on_spark.api.config import KEYS, Config, validate_conf
+from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cluster.code.distributor import Peers, make_distributor
 from storm_on_spark.cluster.errors import FencedError, NotLeaderError, UnavailableError
 from storm_on_spark.cluster.leadership.zookeeper_elector import ZooKeeperLeaderElector
@@ -144,14 +147,16 @@ class Nimbus:
         self.address = f"{host}:{port}"
         summary = NimbusSummary(host=host, port=port, started_at=self._now(), version=storm_on_spark.__version__)
         local = Path(conf[Config.STORM_LOCAL_DIR]).absolute()
-        local.mkdir(mode=0o700, parents=True, exist_ok=True)
+        own = local / "nimbus"
+        own.mkdir(mode=0o700, parents=True, exist_ok=True)
+        stack.callback(os.close, _locked(own))
 
         session = stack.enter_context(ZooKeeperSession(ZooKeeperSettings.from_conf(conf)))
         session.ensure_folders()
         self._state = state = ClusterState(session)
         self._view = view = stack.enter_context(ClusterView(session, self._now))
         distributor = make_distributor(conf, Peers(self.address, self._holders, authentication.headers))
-        self._inbox = Inbox(local / "nimbus" / "inbox", conf[Config.NIMBUS_INBOX_JAR_EXPIRATION_SECS])
+        self._inbox = Inbox(own / "inbox", conf[Config.NIMBUS_INBOX_JAR_EXPIRATION_SECS])
         submissions = Submissions(
             state, distributor, self.address, conf, local / "checkpoints", self._wake.set, self._on_step, self._now
         )
@@ -241,3 +246,14 @@ class Nimbus:
             self._leader.forget()
             self._led = fence
         return self._leader.round(fence, self._view.snapshot())
+
+
+def _locked(folder: Path) -> int:
+    """Returns a descriptor that keeps other Nimbuses out of a folder until it is closed, or this process ends."""
+    descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(descriptor)
+        raise SetupError(f"another Nimbus uses {folder}; each needs a {Config.STORM_LOCAL_DIR} of its own") from error
+    return descriptor

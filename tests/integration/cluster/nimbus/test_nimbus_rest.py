@@ -210,6 +210,13 @@ def test_it_describes_itself(http: httpx.Client) -> None:
     assert msgspec.json.decode(json.dumps(document)) == document
 
 
+def test_two_can_not_share_their_files(nimbus: Nimbus, conf: dict[str, Any]) -> None:
+    with pytest.raises(
+        SetupError, match=r"another Nimbus uses .*local/nimbus; each needs a storm\.local\.dir of its own"
+    ):
+        Nimbus(conf, port=0).start()
+
+
 def test_nothing_is_left_when_it_cannot_start(conf: dict[str, Any]) -> None:
     away = {**conf, "storm.zookeeper.servers": ["127.0.0.1:1"], "storm.zookeeper.connection.timeout": 300}
     for _ in range(2):
