@@ -23,6 +23,7 @@ from typing import IO, Any, Final
 from storm_on_spark.api.config import validate_conf
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cli.dev.document import DevRecord
+from storm_on_spark.cli.dev.guard import MARK
 from storm_on_spark.cli.dev.record import DevFile
 from storm_on_spark.cluster.client.nimbus_client import NimbusClient
 from storm_on_spark.cluster.errors import ClusterError
@@ -185,7 +186,7 @@ class DevCluster:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env=_environment(),
+                env=_environment(**{MARK: str(self.folder)}),
                 # Ctrl-C in the terminal is for us, who then end them in order.
                 start_new_session=True,
             )
@@ -302,8 +303,8 @@ class DevCluster:
         self.zookeeper.close()
 
 
-def _environment() -> dict[str, str]:
+def _environment(**more: str) -> dict[str, str]:
     """Returns the environment in which children find this very package, also where it was not installed."""
     package = str(Path(__file__).parents[3])
     path = os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])
-    return {**os.environ, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
+    return {**os.environ, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1", **more}

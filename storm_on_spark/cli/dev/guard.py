@@ -5,6 +5,9 @@
 A process of its own, started by it, that reads from it which processes it starts: `PID START` a line. The end of that
 stream is the end of the other one. What it has not ended itself by then is killed: its processes, and the drivers of
 its supervisors, which outlive those. Then its folder and the file that others find it by are removed.
+
+All that its daemons start carries a mark in its environment. Where there is a `/proc` this finds what has not yet said
+in a file what it is.
 """
 
 from __future__ import annotations
@@ -25,6 +28,9 @@ from storm_on_spark.cluster.supervisor.process import find
 from storm_on_spark.runtime.processes import kill_session, session_members
 from storm_on_spark.spark.dirs import remove_scratch_of_the_dead
 
+MARK: Final = "STORM_SPARK_DEV"
+"""Environment variable: the folder of the cluster that a process belongs to."""
+_PROC: Final = Path("/proc")
 _KILL_SECS: Final = 15.0
 _PAUSE_SECS: Final = 0.02
 
@@ -63,10 +69,26 @@ def clear_up(folder: Path, children: list[tuple[int, str]]) -> None:
     # Supervisors are gone: nobody starts another driver.
     for slot in folder.glob("supervisor-*/supervisor/slots/*"):
         _kill_driver(slot, deadline)
+    while (left := _marked(folder)) and time.monotonic() < deadline:
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(_PAUSE_SECS)
     while folder.exists() and time.monotonic() < deadline:
         shutil.rmtree(folder, ignore_errors=True)
     # Sockets of Spark's are elsewhere where the folder's path is too long for them.
     remove_scratch_of_the_dead()
+
+
+def _marked(folder: Path) -> list[int]:
+    """Returns the ids of the processes that carry the cluster's mark."""
+    mark = f"{MARK}={folder}".encode()
+    found = []
+    for entry in _PROC.glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):  # it has ended, or is somebody else's
+            if mark in entry.read_bytes().split(b"\0"):
+                found.append(int(entry.parent.name))
+    return found
 
 
 def _kill_driver(slot: Path, deadline: float) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import psutil
 import pytest
 from dev_processes import COMMAND, Dev, wait_until
 
+from storm_on_spark.cli.dev.guard import MARK, clear_up
 from storm_on_spark.cluster.zookeeper.server import free_port
 
 TOPOLOGY = """
@@ -215,6 +218,28 @@ def test_a_second_signal_ends_it_at_once_and_nothing_is_left(tmp_path: Path) -> 
         assert dev.end(signal.SIGINT)[0] == 130
     finally:
         dev.kill()
+
+
+def test_what_nobody_has_told_the_guard_of_is_found_by_its_mark(tmp_path: Path) -> None:
+    folder = tmp_path / "cluster"
+    folder.mkdir()
+    command = [sys.executable, "-c", "import time; print(flush=True); time.sleep(300)"]
+    ours, others = (
+        subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, start_new_session=True)
+        for environment in ({**os.environ, MARK: str(folder)}, {**os.environ, MARK: f"{folder}-2"})
+    )
+    try:
+        for process in (ours, others):
+            assert process.stdout is not None
+            process.stdout.readline()
+        clear_up(folder, [])
+        assert ours.wait(5) == -signal.SIGKILL
+        assert others.poll() is None
+        assert not folder.exists()
+    finally:
+        for process in (ours, others):
+            process.kill()
+            process.communicate()
 
 
 def test_without_java_a_sentence_says_so_and_nothing_is_left(tmp_path: Path) -> None:
