@@ -1,0 +1,17 @@
+"""High availability under faults: what becomes of a cluster when its parts die, stop, or are cut off.
+
+`make failover` runs it; `docs/high-availability.md` has the tables that it writes. Processes are real, and so is the
+ensemble of three ZooKeeper servers.
+
+    daemon.py     a Nimbus or a supervisor in a process of its own, and how it dies
+    driver.py     a driver that only writes to its checkpoint, in place of Spark
+    cluster.py    a cluster as the harness sees it: start, kill, look
+    reads.py      somebody who asks every Nimbus all the time
+    scenarios/    the faults, and the table of them
+    history.py    what happened in ZooKeeper, from its transaction logs
+    oracles.py    what must be true of that, and of the files
+    figures.py    what is measured, and its limits
+    report.py     the tables
+"""
+
+from __future__ import annotations

@@ -1,0 +1,92 @@
+"""`make failover`: injects faults into a running cluster, checks what came of it, and measures.
+
+Exit codes: 0 nothing found, 1 an oracle found something or a limit was not kept, 2 wrong arguments.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from rich.console import Console
+
+from failover import report
+from failover.cluster import ROOT
+from failover.harness import Result, passed, play
+from failover.scenarios import SCENARIOS
+from storm_on_spark.cluster.zookeeper.server import ZooKeeperEnsemble
+
+_PAGE = ROOT / "docs" / "high-availability.md"
+_SHORT = ("short",)
+
+
+def main() -> int:
+    """Plays the scenarios that were asked for; returns the exit code."""
+    options = _options()
+    progress = Console(stderr=True, highlight=False)
+    if options.list:
+        sys.stdout.writelines(f"{scenario.name:12} {scenario.title}\n" for scenario in SCENARIOS)
+        return 0
+    wanted = options.only or (_SHORT if options.short else [name for name in _names() if name not in _SHORT])
+    chosen = [
+        scenario for scenario in SCENARIOS if scenario.name in wanted and not (options.no_spark and scenario.spark)
+    ]
+    # So that a run which is broken off leaves no processes either.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    base = Path(tempfile.mkdtemp(prefix="failover-"))
+    results: list[Result] = []
+    progress.print(f"{len(chosen)} scenarios; files are in {base}")
+    with ZooKeeperEnsemble(3) as ensemble:
+        for scenario in chosen:
+            folder = base / scenario.name
+            result = play(scenario, ensemble, 1 if options.short else options.times, folder)
+            results.append(result)
+            _tell(progress, result, folder)
+    if not any(base.iterdir()):
+        base.rmdir()
+    if options.save:
+        options.save.write_text(report.as_json(results) + "\n", "utf-8")
+    if options.json:
+        sys.stdout.write(report.as_json(results) + "\n")
+    else:
+        report.show(results, Console())
+    if options.docs and passed(results):
+        report.write_docs(results, _PAGE)
+    return 0 if passed(results) else 1
+
+
+def _tell(progress: Console, result: Result, folder: Path) -> None:
+    progress.print(f"{time.strftime('%H:%M:%S')} {report.summary(result)}", markup=False)
+    for what, proof in result.injections:
+        progress.print(f"    {what} ({proof:.300})", markup=False)
+    for problem in result.problems:
+        progress.print(f"    {problem}", style="red", markup=False)
+    if result.problems:
+        progress.print(f"    what the run left is in {folder}", markup=False)
+
+
+def _names() -> list[str]:
+    return [scenario.name for scenario in SCENARIOS]
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m failover", description=__doc__.splitlines()[0])
+    parser.add_argument("--list", action="store_true", help="print the scenarios and end")
+    parser.add_argument("--only", action="append", choices=_names(), metavar="NAME", help="this one; may be repeated")
+    parser.add_argument("--times", type=int, default=10, help="how often a fault is injected that gives a figure")
+    parser.add_argument("--short", action="store_true", help="the form that `make test` runs")
+    parser.add_argument("--no-spark", action="store_true", help="leave out what needs real drivers")
+    parser.add_argument("--json", action="store_true", help="print the results as JSON")
+    parser.add_argument("--save", type=Path, metavar="FILE", help="write them there, too")
+    parser.add_argument(
+        "--docs", action="store_true", help="put the tables into docs/high-availability.md if all is well"
+    )
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

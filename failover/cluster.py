@@ -1,0 +1,423 @@
+"""A cluster as the harness sees it: processes that it starts and kills, and znodes that it reads for itself."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
+
+from failover.driver import writes
+from failover.figures import SESSION_SECS
+from storm_on_spark.cluster.client.nimbus_client import NimbusClient
+from storm_on_spark.cluster.code.bundle import pack
+from storm_on_spark.cluster.zookeeper.server import ZooKeeperEnsemble
+
+ROOT: Final = Path(__file__).parent.parent
+WRITING_DRIVER: Final = "failover.driver"
+_MARK: Final = "FAILOVER_RUN"
+_WAIT_SECS: Final = 30.0
+_POLL_SECS: Final = 0.01
+_END_SECS: Final = 15.0
+
+T = TypeVar("T")
+
+
+class ScenarioError(Exception):
+    """A scenario went another way than the fault explains."""
+
+
+def wait_for(condition: Callable[[], T], what: str, timeout: float = _WAIT_SECS) -> T:
+    """Returns the first true value of a condition.
+
+    Raises:
+        ScenarioError: there is none in time.
+    """
+    deadline = time.monotonic() + timeout
+    while not (found := condition()):
+        if time.monotonic() > deadline:
+            raise ScenarioError(f"not within {timeout:g} s: {what}")
+        time.sleep(_POLL_SECS)
+    return found
+
+
+class Daemon:
+    """A Nimbus or a supervisor.
+
+    Args:
+        command: what `failover.daemon` is given.
+        folder: for its files.
+        environment: of its process.
+    """
+
+    def __init__(self, command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> None:
+        self.folder = folder
+        self.log = folder / "log"
+        self.stopped = False
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "failover.daemon", *command],
+                cwd=ROOT,
+                env=dict(environment),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,
+            )
+        self.pid = self._process.pid
+        self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._name = ""
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        with self._process.stdout as stdout:
+            self._lines.put(stdout.readline().decode().strip())
+
+    @property
+    def name(self) -> str:
+        """A Nimbus' address, a supervisor's id; waits until it is up."""
+        if not self._name:
+            with contextlib.suppress(queue.Empty):
+                self._name = self._lines.get(timeout=_WAIT_SECS)
+            if not self._name:
+                raise ScenarioError(f"{self.log} has why it did not start")
+        return self._name
+
+    @property
+    def answers(self) -> bool:
+        """Whether it is up, and neither dead nor stopped."""
+        return bool(self._name) and not self.stopped and self._process.poll() is None
+
+    @property
+    def exit_code(self) -> int | None:
+        """How it ended; None while it runs."""
+        return self._process.poll()
+
+    @property
+    def said(self) -> str:
+        """Its log."""
+        return self.log.read_text("utf-8", "replace")
+
+    def kill(self) -> float:
+        """Kills it by SIGKILL; returns when, in seconds since the epoch."""
+        self.stopped = True
+        at = time.time()
+        self._process.kill()
+        self._process.wait()
+        return at
+
+    def pause(self) -> None:
+        """Stops it by SIGSTOP."""
+        self.stopped = True
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Has it go on."""
+        self._process.send_signal(signal.SIGCONT)
+        self.stopped = False
+
+    def end(self) -> None:
+        """Asks it to end, and kills it if it doesn't."""
+        self.stopped = True
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGCONT)
+            self._process.terminate()
+
+    def join(self) -> bool:
+        """Waits for the end; returns whether it came by itself."""
+        try:
+            self._process.wait(_END_SECS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+            return False
+        finally:
+            self._reader.join()
+        return True
+
+
+@dataclass
+class Cluster:
+    """The daemons of one scenario.
+
+    Args:
+        ensemble: ZooKeeper, all of it up.
+        folder: for all files; new.
+        root: node below which everything is.
+    """
+
+    ensemble: ZooKeeperEnsemble
+    folder: Path
+    root: str
+    injections: list[tuple[str, str]] = field(default_factory=list)
+    """Faults, and how the harness knows that they happened."""
+    problems: list[str] = field(default_factory=list)
+    times: dict[str, list[float]] = field(default_factory=dict)
+    """Figure -> what was measured, in seconds."""
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    """What else was measured."""
+    acknowledged: dict[str, str] = field(default_factory=dict)
+    """Ids of topologies that a client was told are in -> name; those that were killed since are gone from it."""
+    trusted: set[int] = field(default_factory=set)
+    """Sessions of the harness that wrote in the place of a leader."""
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir(parents=True)
+        self.nimbuses: list[Daemon] = []
+        self.supervisors: list[Daemon] = []
+        self.cleanup = contextlib.ExitStack()
+        self._mark = f"{os.getpid()}-{time.monotonic_ns()}"
+        self._clients: list[NimbusClient] = []
+        self._packed = 0
+        self.zk = KazooClient(self.ensemble.connect_string, timeout=SESSION_SECS)
+        self.zk.start(_WAIT_SECS)
+
+    # --- processes ---------------------------------------------------------------
+
+    def conf(self, name: str, **more: Any) -> dict[str, Any]:
+        """Returns the configuration of a daemon."""
+        return {
+            "storm.zookeeper.servers": self.ensemble.connect_string.split(","),
+            "storm.zookeeper.root": self.root,
+            "storm.zookeeper.session.timeout": round(SESSION_SECS * 1000),
+            "storm.zookeeper.connection.timeout": 5000,
+            "storm.zookeeper.retry.interval": 200,
+            "storm.zookeeper.retry.times": 3,
+            "storm.local.dir": str(self.folder / name / "local"),
+            "storm.local.hostname": "localhost",
+            # Far longer than any scenario: what comes sooner comes by watches.
+            "nimbus.code.sync.freq.secs": 300,
+            "supervisor.slots.ports": [6700, 6701],
+            "supervisor.heartbeat.frequency.secs": 1,
+            **more,
+        }
+
+    def nimbus(self, name: str, at: str = "", fault: str = "kill", **conf: Any) -> Daemon:
+        """Starts a Nimbus; the same name again has the same folder.
+
+        Args:
+            name: of its folder.
+            at: a step of a submission at which it kills or stops itself.
+            fault: `kill` or `stop`.
+            conf: in addition.
+        """
+        daemon = self._start("nimbus", name, [at, fault] if at else [], conf)
+        self.nimbuses.append(daemon)
+        return daemon
+
+    def supervisor(self, name: str, driver: str = WRITING_DRIVER, **conf: Any) -> Daemon:
+        """Starts a supervisor; the same name again is the same supervisor."""
+        daemon = self._start("supervisor", name, [driver], conf)
+        self.supervisors.append(daemon)
+        return daemon
+
+    def _start(self, kind: str, name: str, more: list[str], conf: Mapping[str, Any]) -> Daemon:
+        folder = self.folder / name
+        folder.mkdir(exist_ok=True)
+        file = folder / "conf.json"
+        file.write_text(json.dumps(self.conf(name, **conf)), "utf-8")
+        environment = {**os.environ, _MARK: f"{self._mark}.{name}", "PYTHONPATH": str(ROOT)}
+        return Daemon([kind, str(file), *more], folder, environment)
+
+    def kill_host(self, name: str) -> float:
+        """Kills a supervisor and everything that it started, as when its machine dies; returns when."""
+        daemon = next(daemon for daemon in reversed(self.supervisors) if daemon.folder.name == name)
+        at = daemon.kill()
+        while pids := [pid for pid, _ in self.processes(name)]:
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(_POLL_SECS)
+        return at
+
+    def processes(self, name: str | None = None) -> list[tuple[int, str]]:
+        """Returns the processes of one daemon's name, or of all: they inherit a mark in the environment."""
+        mark = f"{_MARK}={self._mark}."
+        found = []
+        for path in Path("/proc").iterdir():
+            if path.name.isdigit():
+                with contextlib.suppress(OSError):
+                    entries = (path / "environ").read_bytes().decode(errors="replace").split("\0")
+                    command = (path / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+                    if any(entry.startswith(mark) if name is None else entry == mark + name for entry in entries):
+                        found.append((int(path.name), command[:120]))
+        return found
+
+    # --- asking and changing -------------------------------------------------------
+
+    def client(self, *nimbuses: Daemon, retries: int = 60) -> NimbusClient:
+        """Returns a client of these Nimbuses, or of all."""
+        seeds = [nimbus.name for nimbus in nimbuses or self.nimbuses if nimbus.exit_code is None or nimbus in nimbuses]
+        pauses = {"storm.nimbus.retry.interval.millis": 50, "storm.nimbus.retry.intervalceiling.millis": 300}
+        client = NimbusClient({"storm.nimbus.retry.times": retries, **pauses}, seeds=seeds)
+        self._clients.append(client)
+        return client
+
+    def packed(self, name: str) -> Path:
+        """Packs a topology that a simulated driver runs, and returns where."""
+        self._packed += 1
+        source = self.folder / "sources" / f"{name}.py"
+        source.parent.mkdir(exist_ok=True)
+        source.write_text(f'"""{name} of a scenario, number {self._packed}."""\n\ntopology = None\n', "utf-8")
+        out = self.folder / "packed" / f"{name}-{self._packed}"
+        pack(str(source), out, conf={"topology.name": name})
+        return out
+
+    def submit(self, client: NimbusClient, name: str, folder: Path | None = None, **conf: Any) -> str:
+        """Submits a topology and returns its id; from now on it must not be lost."""
+        settings = {
+            "topology.min.replication.count": 2,
+            "topology.max.replication.wait.time.sec": 30,
+            "topology.checkpoint.dir": str(self.checkpoint(name)),
+            **conf,
+        }
+        topology_id = client.submit(self.packed(name) if folder is None else folder, name, settings)
+        self.acknowledged[topology_id] = name
+        return topology_id
+
+    def kill_topology(self, client: NimbusClient, topology_id: str) -> None:
+        """Kills a topology and returns when nothing of it is left."""
+        client.kill(self.acknowledged.pop(topology_id), 0)
+        wait_for(
+            lambda: not any(self.node(folder, topology_id) for folder in ("storms", "assignments", "code")),
+            f"nothing is left of {topology_id}",
+        )
+
+    def checkpoint(self, name: str) -> Path:
+        """Returns the folder of a topology's checkpoint."""
+        return self.folder / "checkpoints" / name
+
+    def writers(self, name: str) -> list[int]:
+        """Returns the processes that wrote to a topology's checkpoint, in order."""
+        return list(dict.fromkeys(pid for pid, _ in writes(self.checkpoint(name))))
+
+    def wait_until_writing(self, name: str, but: int | None = None, timeout: float = _WAIT_SECS) -> int:
+        """Waits until a driver (another one than `but`) writes to a topology's checkpoint now; returns its pid."""
+        since = time.monotonic_ns()
+
+        def writer() -> int | None:
+            new = [pid for pid, at in writes(self.checkpoint(name))[-5:] if at > since and pid != but]
+            return new[-1] if new else None
+
+        found = wait_for(writer, f"a driver of {name} works", timeout)
+        assert found is not None
+        return found
+
+    # --- ZooKeeper -----------------------------------------------------------------
+
+    def node(self, *parts: str) -> dict[str, Any] | None:
+        """Returns what a node holds; None if there is none, `{}` if nothing."""
+        try:
+            data = self.zk.get("/".join([self.root, *parts]))[0]
+        except NoNodeError:
+            return None
+        found = json.loads(data or b"{}")
+        return found if isinstance(found, dict) else {"value": found}
+
+    def names(self, *parts: str) -> list[str]:
+        """Returns the names of the nodes below a node."""
+        try:
+            return sorted(self.zk.get_children("/".join([self.root, *parts])))
+        except NoNodeError:
+            return []
+
+    def leader(self, but: Daemon | None = None, epoch: int = 0, timeout: float = _WAIT_SECS) -> Daemon:
+        """Waits for a leader (another than `but`, later than `epoch`) and returns it."""
+        for nimbus in self.nimbuses:
+            if nimbus.exit_code is None and not nimbus.stopped:
+                assert nimbus.name
+
+        def who() -> Daemon | None:
+            info = self.node("leader-info") or {}
+            queued = self.names("leader-lock")
+            if not queued or info.get("epoch", -1) <= epoch:
+                return None
+            stat = self.zk.exists(f"{self.root}/leader-lock/{queued[0]}")
+            if stat is None or stat.czxid != info["epoch"]:
+                return None
+            found = [nimbus for nimbus in self.nimbuses if nimbus.answers and nimbus.name == info["address"]]
+            return found[-1] if found and found[-1] is not but else None
+
+        found = wait_for(who, "a leader", timeout)
+        assert found is not None
+        return found
+
+    def epoch(self) -> int:
+        """Returns the epoch of the last leader."""
+        return int((self.node("leader-info") or {}).get("epoch", 0))
+
+    # --- notes -----------------------------------------------------------------------
+
+    def injected(self, what: str, proof: str) -> None:
+        """Notes a fault that has happened."""
+        self.injections.append((what, proof))
+
+    def measured(self, figure: str, secs: float) -> None:
+        """Notes a time."""
+        self.times.setdefault(figure, []).append(secs)
+
+    def expect(self, truth: object, sentence: str) -> None:
+        """Notes as a problem what is not true."""
+        if not truth:
+            self.problems.append(sentence)
+
+    # --- the end ---------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """Brings a scenario to its end: half-submitted topologies are done, sessions of the dead have expired."""
+        wait_for(lambda: not self.names("submissions"), "no submission is half done")
+        wait_for(lambda: set(self.names("code")) == set(self.names("storms")), "no code is without its topology")
+
+    def close(self) -> None:
+        """Ends everything, and notes what is left of it."""
+        for client in self._clients:
+            client.close()
+        daemons = [*self.supervisors, *self.nimbuses]
+        for daemon in daemons:
+            daemon.end()
+        for daemon in daemons:
+            self.expect(daemon.join(), f"{daemon.folder.name} did not end within {_END_SECS:.0f} s of SIGTERM")
+        self.cleanup.close()
+
+    def check_nothing_left(self) -> None:
+        """Notes processes, and znodes that should have gone with a session."""
+        deadline = time.monotonic() + _END_SECS
+        folders = ("leader-lock", "nimbuses", "supervisors", "owners")
+        while time.monotonic() < deadline:
+            nodes = [f"{folder}/{name}" for folder in folders for name in self.names(folder)]
+            nodes += [f"code/{name}/{who}" for name in self.names("code") for who in self.names("code", name)]
+            left = self.processes()
+            if not nodes and not left:
+                break
+            time.sleep(0.1)
+        else:
+            self.expect(not left, f"processes left behind: {left}")
+            self.expect(not nodes, f"znodes left behind: {nodes}")
+        storms = set(self.names("storms"))
+        for folder in ("assignments", "code", "workerbeats", "errors"):
+            lonely = set(self.names(folder)) - storms
+            self.expect(not lonely, f"znodes without a topology in {folder}: {sorted(lonely)}")
+        lost = set(self.acknowledged) - storms
+        self.expect(not lost, f"acknowledged topologies that are lost: {sorted(lost)}")
+
+    def end(self) -> None:
+        """Kills whatever is still there, and hangs up."""
+        for pid, _ in self.processes():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.zk.stop()
+        self.zk.close()

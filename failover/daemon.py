@@ -1,0 +1,65 @@
+"""A Nimbus or a supervisor in a process of its own.
+
+    python -m failover.daemon nimbus CONF.json [STEP kill|stop]
+    python -m failover.daemon supervisor CONF.json DRIVER_MODULE
+
+Each prints one line when it is up: a Nimbus its address, a supervisor its id. A Nimbus that is given a step of a
+submission kills or stops itself there: faults from outside never hit a step that lasts a millisecond.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+
+FAULTS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
+
+
+def main(kind: str, conf_file: str, *more: str) -> int:
+    """Runs until SIGTERM."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    ended = threading.Event()
+    signal.signal(signal.SIGTERM, lambda number, frame: ended.set())
+    conf = json.loads(Path(conf_file).read_text("utf-8"))
+    if kind == "nimbus":
+        _nimbus(conf, ended, *more)
+    else:
+        _supervisor(conf, ended, *more)
+    return 0
+
+
+def _nimbus(conf: dict[str, object], ended: threading.Event, fatal: str = "", fault: str = "kill") -> None:
+    from storm_on_spark.cluster.nimbus.daemon import Nimbus
+
+    def on_step(step: str, topology_id: str) -> None:
+        logging.getLogger("failover").info("step %s of %s", step, topology_id)
+        if step == fatal:
+            os.kill(os.getpid(), FAULTS[fault])
+
+    with Nimbus(conf, port=0, on_step=on_step) as nimbus:
+        _say(nimbus.address)
+        ended.wait()
+
+
+def _supervisor(conf: dict[str, object], ended: threading.Event, driver: str) -> None:
+    from storm_on_spark.cluster.supervisor.daemon import Supervisor
+
+    supervisor = Supervisor(conf, driver)
+    supervisor.start()
+    _say(supervisor.supervisor_id)
+    ended.wait()
+    supervisor.stop(drivers=True)
+
+
+def _say(what: str) -> None:
+    sys.stdout.write(what + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,97 @@
+"""Plays scenarios: each on a cluster of its own, then the oracles."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from failover import history
+from failover.cluster import Cluster, ScenarioError
+from failover.driver import writes
+from failover.figures import FIGURES
+from failover.oracles import check_writers, examine
+from failover.scenarios import Scenario
+from storm_on_spark.api.errors import StormError
+from storm_on_spark.cluster.zookeeper.server import ZooKeeperEnsemble
+
+
+@dataclass
+class Result:
+    """What came of a scenario."""
+
+    scenario: str
+    title: str
+    injections: list[tuple[str, str]] = field(default_factory=list)
+    times: dict[str, list[float]] = field(default_factory=dict)
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    leaderships: int = 0
+    fenced_writes: int = 0
+    refused_writes: int = 0
+    topologies: int = 0
+    """Acknowledged to a client."""
+    problems: list[str] = field(default_factory=list)
+    """What must not be; empty when the scenario passed."""
+    seconds: float = 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the result in terms of JSON."""
+        return {**asdict(self), "passed": not self.problems}
+
+
+def play(scenario: Scenario, ensemble: ZooKeeperEnsemble, times: int, folder: Path) -> Result:
+    """Plays one scenario and applies the oracles.
+
+    Args:
+        scenario: which.
+        ensemble: ZooKeeper; what dies of it is started again.
+        times: how often a fault is injected where that is repeated.
+        folder: for what the run leaves; made, and removed when the scenario passed.
+    """
+    result = Result(scenario.name, scenario.title)
+    started = time.monotonic()
+    ensemble.start()
+    cluster = Cluster(ensemble, folder, f"/{folder.name}/storm")
+    result.injections, result.times, result.rows = cluster.injections, cluster.times, cluster.rows
+    result.problems = cluster.problems
+    try:
+        try:
+            scenario.play(cluster, times)
+            cluster.settle()
+        except (ScenarioError, StormError, OSError) as error:
+            result.problems.append(f"{type(error).__name__}: {error}")
+        cluster.close()
+        ensemble.start()
+        cluster.check_nothing_left()
+    finally:
+        cluster.end()
+    _examine(cluster, result)
+    for name, secs in result.times.items():
+        limit = FIGURES[name].limit
+        result.problems += [f"{FIGURES[name].title}: {each:.1f} s" for each in secs if limit and each > limit]
+    if not result.injections and scenario.faulty:
+        result.problems.append("no fault was injected")
+    result.seconds = time.monotonic() - started
+    if not result.problems:
+        shutil.rmtree(folder)
+    return result
+
+
+def _examine(cluster: Cluster, result: Result) -> None:
+    logs = history.read(server.data_dir for server in cluster.ensemble.servers)
+    findings = examine(logs, cluster.root, cluster.trusted)
+    result.problems += findings.problems
+    result.leaderships, result.fenced_writes = len(findings.leaderships), findings.fenced_writes
+    result.refused_writes = len(findings.refusals)
+    result.topologies = len(set(findings.keys.values()))
+    checkpoints = cluster.folder / "checkpoints"
+    for checkpoint in sorted(checkpoints.iterdir()) if checkpoints.exists() else ():
+        result.problems += check_writers(checkpoint.name, writes(checkpoint))
+
+
+def passed(results: Sequence[Result]) -> bool:
+    """Whether no oracle found anything."""
+    return not any(result.problems for result in results)

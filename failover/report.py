@@ -1,0 +1,145 @@
+"""The tables: on the terminal, as JSON, and in the documentation."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from failover.figures import FIGURES, SESSION_SECS, median
+from failover.harness import Result, passed
+
+BEGIN, END = "<!-- failover: begin -->", "<!-- failover: end -->"
+
+_COLUMNS = ("fault", "injected", "leaders", "writes under a fence", "refused", "topologies", "")
+_FIGURES = ("figure", "times", "median", "worst", "limit")
+
+
+def as_json(results: Sequence[Result]) -> str:
+    """Returns all there is to know."""
+    document = {
+        "session_timeout_secs": SESSION_SECS,
+        "cores": _cores(),
+        "passed": passed(results),
+        "scenarios": [result.to_dict() for result in results],
+    }
+    return json.dumps(document, indent=1)
+
+
+def show(results: Sequence[Result], console: Console) -> None:
+    """Prints the tables, and below them what is wrong."""
+    for title, columns, rows in (("Faults", _COLUMNS, _faults(results)), ("Figures", _FIGURES, _figures(results))):
+        table = Table(title=title)
+        for number, column in enumerate(columns):
+            table.add_column(column, justify="left" if number in (0, len(columns) - 1) else "right")
+        for row in rows:
+            table.add_row(*row, style="red" if "FAILED" in row else None)
+        console.print(table)
+    for row in _scale(results):
+        console.print(row, markup=False)
+    for result in results:
+        for problem in result.problems:
+            console.print(f"{result.scenario}: {problem}", style="red", markup=False)
+
+
+def write_docs(results: Sequence[Result], page: Path) -> None:
+    """Puts the tables between the markers of a page.
+
+    Raises:
+        ValueError: the page has no markers.
+    """
+    text = page.read_text("utf-8")
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"{page} needs the lines {BEGIN} and {END}, with the tables to go between them")
+    page.write_text(f"{before}{BEGIN}\n{markdown(results)}{END}{after}", "utf-8")
+
+
+def markdown(results: Sequence[Result]) -> str:
+    """Returns the tables in Markdown."""
+    note = (
+        f"{_cores()} cores, three ZooKeeper servers, three Nimbuses, all on one machine; "
+        f"`storm.zookeeper.session.timeout` {SESSION_SECS:.0f} s. Seconds."
+    )
+    lines = ["<!-- Written by `make failover FAILOVER_ARGS=--docs`. Don't edit. -->", "", note, ""]
+    lines += [*_markdown(_FIGURES, _figures(results)), ""]
+    scale = _scale_rows(results)
+    if scale:
+        lines += [*_markdown(("topologies", "supervisors", "times", "median", "worst"), scale), ""]
+    lines += [*_markdown(_COLUMNS, _faults(results)), ""]
+    return "\n".join(lines) + "\n"
+
+
+def _markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    return [
+        "| " + " | ".join(column or "result" for column in columns) + " |",
+        "|" + "|".join("---" if number == 0 else "--:" for number in range(len(columns))) + "|",
+        *("| " + " | ".join(row) + " |" for row in rows),
+    ]
+
+
+def _faults(results: Sequence[Result]) -> list[list[str]]:
+    return [
+        [
+            result.title,
+            str(len(result.injections)),
+            str(result.leaderships),
+            f"{result.fenced_writes:,}",
+            str(result.refused_writes),
+            str(result.topologies),
+            "FAILED" if result.problems else "passed",
+        ]
+        for result in results
+    ]
+
+
+def _figures(results: Sequence[Result]) -> list[list[str]]:
+    rows = []
+    for name, figure in FIGURES.items():
+        times = [secs for result in results for secs in result.times.get(name, ())]
+        if times:
+            limit = "" if figure.limit is None else f"{figure.limit:.0f}"
+            rows.append([figure.title, f"{len(times):,}", f"{median(times):.2f}", f"{max(times):.2f}", limit])
+    return rows
+
+
+def _scale_rows(results: Sequence[Result]) -> list[list[str]]:
+    rows = [row for result in results for row in result.rows]
+    return [
+        [
+            f"{row['topologies']:,}",
+            str(row["supervisors"]),
+            str(len(row["secs"])),
+            f"{median(row['secs']):.2f}",
+            f"{max(row['secs']):.2f}",
+        ]
+        for row in rows
+    ]
+
+
+def _scale(results: Sequence[Result]) -> list[str]:
+    return [
+        f"{topologies} topologies on {supervisors} supervisors: median {half} s, worst {worst} s of {times}"
+        for topologies, supervisors, times, half, worst in _scale_rows(results)
+    ]
+
+
+def summary(result: Result) -> str:
+    """Returns one line about a scenario that is over."""
+    [[_, *cells, verdict]] = _faults([result])
+    details = ", ".join(f"{name} {cell}" for name, cell in zip(_COLUMNS[1:-1], cells, strict=True))
+    times = "; ".join(
+        f"{FIGURES[name].title}: median {median(secs):.2f}, worst {max(secs):.2f} of {len(secs)}"
+        for name, secs in result.times.items()
+        if secs
+    )
+    return f"{result.scenario}: {verdict} in {result.seconds:.0f} s; {details}{'; ' + times if times else ''}"
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0))

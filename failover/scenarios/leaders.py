@@ -1,0 +1,246 @@
+"""Leaders die, sleep, lose their session and are cut off."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import httpx
+
+from failover import history
+from failover.cluster import Cluster, Daemon, wait_for
+from failover.figures import SESSION_SECS
+from failover.oracles import examine
+from failover.reads import Reads
+from storm_on_spark.testing.zookeeper import TcpProxy
+
+
+def running(cluster: Cluster, nimbuses: str = "abc", topologies: int = 2) -> list[str]:
+    """Starts Nimbuses, a supervisor and topologies that fill it; returns the topologies' ids."""
+    for name in nimbuses:
+        cluster.nimbus(name)
+    cluster.supervisor("s1")
+    cluster.leader()
+    client = cluster.client()
+    ids = [cluster.submit(client, f"steady-{number}") for number in range(topologies)]
+    for number in range(topologies):
+        cluster.wait_until_writing(f"steady-{number}")
+    return ids
+
+
+def expect_untouched(cluster: Cluster, ids: list[str]) -> None:
+    """Notes a problem if a topology was assigned again, or its driver is another one."""
+    for topology_id in ids:
+        stat = cluster.zk.exists(f"{cluster.root}/assignments/{topology_id}")
+        cluster.expect(stat is not None and stat.version == 0, f"{topology_id} was assigned again")
+        name = cluster.acknowledged[topology_id]
+        cluster.wait_until_writing(name)
+        cluster.expect(len(cluster.writers(name)) == 1, f"{topology_id} was run by {cluster.writers(name)}")
+
+
+def killed(cluster: Cluster, times: int) -> None:
+    """SIGKILL of the leader, again and again; in between a topology is submitted; everybody is asked all the time."""
+    ids = running(cluster)
+    with Reads(lambda: [nimbus.name for nimbus in cluster.nimbuses if nimbus.answers]) as reads:
+        for number in range(times):
+            leader, epoch = cluster.leader(), cluster.epoch()
+            at = leader.kill()
+            successor = cluster.leader(epoch=epoch)
+            cluster.measured("leader", time.time() - at)
+            cluster.injected("SIGKILL of the leader", f"exit code {leader.exit_code}, {successor.name} leads")
+            cluster.nimbuses.remove(leader)
+            cluster.nimbus(leader.folder.name)
+            wait_for(lambda: len(cluster.names("nimbuses")) == 3, "three Nimbuses")
+            _submit_and_measure(cluster, f"passing-{number}")
+    expect_untouched(cluster, ids)
+    for read in reads.unanswered:
+        cluster.expect(False, f"a read of {read.address} was not answered within {read.secs:.2f} s")
+    cluster.times["read"] = [read.secs for read in reads.done]
+
+
+def _submit_and_measure(cluster: Cluster, name: str) -> None:
+    client = cluster.client()
+    folder = cluster.packed(name)
+    began = time.time()
+    topology_id = cluster.submit(client, name, folder)
+    wait_for(lambda: len(cluster.names("code", topology_id)) >= 2, "two copies")
+    # By the server's clock: when the second of them was registered, not when it was seen.
+    stats = [
+        cluster.zk.exists(f"{cluster.root}/code/{topology_id}/{who}") for who in cluster.names("code", topology_id)
+    ]
+    cluster.measured("replica", sorted(stat.created for stat in stats if stat is not None)[1] - began)
+    cluster.kill_topology(client, topology_id)
+
+
+def stopped(cluster: Cluster, times: int) -> None:
+    """SIGSTOP of the leader in the middle of a submission, beyond its session; then it wakes up, fence in hand."""
+    cluster.nimbus("a", at="uploaded", fault="stop", **{"storm.zookeeper.retry.interval": 3000})
+    sleeper = cluster.leader()
+    for name in "bc":
+        cluster.nimbus(name)
+    cluster.supervisor("s1")
+    others = [nimbus for nimbus in cluster.nimbuses if nimbus is not sleeper]
+    wait_for(lambda: len(cluster.names("nimbuses")) == 3, "three Nimbuses")
+    epoch = cluster.epoch()
+    # Asked directly: it is to be in the middle of it when it stops.
+    folder, client = cluster.packed("sleepy"), cluster.client(*others)
+    key = "5" * 32
+    _upload(sleeper, key, folder)
+    try:
+        httpx.post(
+            f"http://{sleeper.name}/api/v1/topology/submit",
+            json=_request(key, "sleepy", folder, str(cluster.checkpoint("sleepy"))),
+            timeout=1.0,
+            trust_env=False,
+        )
+    except httpx.TimeoutException:
+        sleeper.stopped = True
+    state = Path(f"/proc/{sleeper.pid}/stat").read_text().rpartition(")")[2].split()[0]
+    cluster.expect(state == "T", f"the leader is in state {state}, not stopped")
+    successor = cluster.leader(but=sleeper, epoch=epoch)
+    topology_id = cluster.submit(client, "awake")
+    woken = time.time()
+    sleeper.resume()
+
+    def refused() -> bool:
+        findings = examine(history.read(server.data_dir for server in cluster.ensemble.servers), cluster.root)
+        return any(refusal.time >= woken for refusal in findings.refusals)
+
+    wait_for(refused, "a write of the one that slept is refused by ZooKeeper")
+    proof = f"process state {state}; {successor.name} leads; ZooKeeper refused what it wrote under its old fence"
+    cluster.injected(f"SIGSTOP of the leader for longer than its session ({SESSION_SECS:.0f} s), then SIGCONT", proof)
+    wait_for(lambda: len(cluster.names("nimbuses")) == 3, "it takes part again")
+    cluster.expect(cluster.epoch() == (cluster.node("leader-info") or {})["epoch"], "leadership moved again")
+    cluster.wait_until_writing("awake")
+    cluster.expect(not any("sleepy" in name for name in cluster.names("storms")), "half a submission became a topology")
+    expect_untouched(cluster, [topology_id])
+
+
+def _upload(nimbus: Daemon, key: str, folder: Path) -> None:
+    for path in sorted(folder.iterdir()):
+        url = f"http://{nimbus.name}/api/v1/submission/{key}/{path.name}"
+        httpx.put(url, content=path.read_bytes(), timeout=10, trust_env=False).raise_for_status()
+
+
+def _request(key: str, name: str, folder: Path, checkpoint: str) -> dict[str, object]:
+    import hashlib
+
+    artifacts = [
+        {"name": path.name, "size": path.stat().st_size, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+        for path in sorted(folder.iterdir())
+    ]
+    conf = {"topology.checkpoint.dir": checkpoint}
+    return {
+        "key": key,
+        "name": name,
+        "conf": conf,
+        "owner": "me",
+        "initial_status": "ACTIVE",
+        "artifacts": artifacts,
+    }
+
+
+def gate(cluster: Cluster, times: int) -> None:
+    """The design's scenario: nobody who lacks code leads."""
+
+    def let_fetch(nimbus: Daemon, *names: str) -> None:
+        allowed = nimbus.folder / "local" / "may-fetch"
+        allowed.mkdir(parents=True, exist_ok=True)
+        for name in names:
+            (allowed / name).touch()
+
+    choosy = {"storm.codedistributor.class": "failover.choosy:ChoosyDistributor", "nimbus.code.sync.freq.secs": 1}
+    a = cluster.nimbus("a")
+    cluster.leader()
+    b, c = (cluster.nimbus(name, **choosy) for name in "bc")
+    for name in ("s1", "s2"):
+        cluster.supervisor(name)
+    for nimbus, names in ((b, ("t3", "t4")), (c, ("t1", "t2"))):
+        let_fetch(nimbus, *names)
+    client = cluster.client()
+    ids = [cluster.submit(client, f"t{number}") for number in range(1, 5)]
+    spread = [sorted([a.name, other.name]) for other in (c, c, b, b)]
+    found = [cluster.names("code", topology_id) for topology_id in ids]
+    cluster.expect(found == spread, f"copies are {found}, not {spread}")
+    for number in range(1, 5):
+        cluster.wait_until_writing(f"t{number}")
+    epoch = cluster.epoch()
+    a.kill()
+    for nimbus in (b, c):
+        wait_for(lambda nimbus=nimbus: "lacks the code of" in nimbus.said, "its turn came")  # type: ignore[misc]
+    cluster.expect(cluster.epoch() == epoch, "one that lacks code leads")
+    rows = cluster.client(b).nimbuses()
+    cluster.expect(all(len(row["missingCode"]) == 2 for row in rows), f"what they lack can't be seen: {rows}")
+    proof = f"exit code {a.exit_code}; both others gave their turn up: each lacks two of four topologies"
+    cluster.injected("SIGKILL of the only Nimbus that has all code", proof)
+    for nimbus in (b, c):
+        let_fetch(nimbus, "t1", "t2", "t3", "t4")
+    leader = cluster.leader(epoch=epoch)
+    here = sorted(path.name for path in (leader.folder / "local/nimbus/code").iterdir() if path.name[0] != ".")
+    cluster.expect(here == sorted(ids), f"the leader has the code of {here}")
+    expect_untouched(cluster, ids)
+
+
+def partition(cluster: Cluster, times: int) -> None:
+    """One Nimbus, the leader, is cut off from all ZooKeeper servers; nothing is closed, as when a cable is pulled."""
+    proxies = [cluster.cleanup.enter_context(TcpProxy(s.connect_string)) for s in cluster.ensemble.servers]
+    behind = {"storm.zookeeper.servers": [proxy.address for proxy in proxies]}
+    cut = cluster.nimbus("a", **behind)
+    cluster.leader()
+    ids = running(cluster, "bc")
+    epoch = cluster.epoch()
+    at = time.time()
+    for proxy in proxies:
+        proxy.cut()
+    successor = cluster.leader(but=cut, epoch=epoch)
+    took = time.time() - at
+    seen = _leads(cut)
+    cluster.expect(not seen, f"{cut.name}, cut off, still says that it leads")
+    cluster.expect(cluster.client(cut).cluster()["stale"], "it does not say that what it knows is old")
+    proof = f"{successor.name} leads after {took:.1f} s; the other refuses to lead and answers reads as stale"
+    cluster.injected("a Nimbus, the leader, cut off from ZooKeeper", proof)
+    for proxy in proxies:
+        proxy.mend()
+    wait_for(lambda: not cluster.client(cut).cluster()["stale"], "it is up to date again")
+    cluster.expect(cluster.leader() is successor, "leadership moved when it came back")
+    expect_untouched(cluster, ids)
+    # What it fetched or not meanwhile: it can be the next leader.
+    wait_for(lambda: all(cut.name in cluster.names("code", topology_id) for topology_id in ids), "it has the code")
+
+
+def _leads(nimbus: Daemon) -> bool:
+    """Whether a Nimbus takes a request that only a leader takes."""
+    url = f"http://{nimbus.name}/api/v1/topology/nothing-1-1/activate"
+    return httpx.post(url, timeout=10, trust_env=False).status_code not in (421, 503)
+
+
+def expired(cluster: Cluster, times: int) -> None:
+    """ZooKeeper gives up the leader's session while the leader runs on, and knows nothing of it."""
+    proxies = [cluster.cleanup.enter_context(TcpProxy(s.connect_string)) for s in cluster.ensemble.servers]
+    subject = cluster.nimbus("a", **{"storm.zookeeper.servers": [proxy.address for proxy in proxies]})
+    cluster.leader()
+    ids = running(cluster, "bc")
+    for _ in range(min(times, 3)):
+        leader = cluster.leader()
+        if leader is not subject:
+            # Whoever comes first leads: the others stand behind.
+            epoch = cluster.epoch()
+            leader.kill()
+            cluster.nimbuses.remove(leader)
+            cluster.nimbus(leader.folder.name)
+            cluster.leader(epoch=epoch)
+            continue
+        queued = cluster.names("leader-lock")[0]
+        stat = cluster.zk.exists(f"{cluster.root}/leader-lock/{queued}")
+        assert stat is not None
+        epoch = cluster.epoch()
+        for proxy in proxies:
+            proxy.cut()
+        wait_for(lambda path=queued: path not in cluster.names("leader-lock"), "its session has expired")  # type: ignore[misc]
+        for proxy in proxies:
+            proxy.mend()
+        cluster.leader(epoch=epoch)
+        cluster.injected("session expiry of the leader", f"session {stat.ephemeralOwner:x} is gone, its process is not")
+        wait_for(lambda: len(cluster.names("nimbuses")) == 3, "it takes part again, with a new session")
+        cluster.expect(subject.exit_code is None, "it died of it")
+    expect_untouched(cluster, ids)
