@@ -11,7 +11,7 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from types import TracebackType
 from typing import Any, Final
 
@@ -53,6 +53,7 @@ class ClusterView:
     Args:
         session: a session that has been started.
         now: seconds since the epoch.
+        folders: what is read; the rest stays empty. Every heartbeat of every driver wakes whoever watches those.
 
     Example:
         >>> with ClusterView(session) as view:                                  # doctest: +SKIP
@@ -60,7 +61,10 @@ class ClusterView:
         'localhost:6627'
     """
 
-    def __init__(self, session: ZooKeeperSession, now: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, session: ZooKeeperSession, now: Callable[[], float] = time.time, folders: Collection[str] = WATCHED
+    ) -> None:
+        self._folders = frozenset(folders)
         self._session = session
         self._now = now
         self._contents = Contents(session.settings.root)
@@ -226,7 +230,7 @@ class ClusterView:
         if dirty.everything:
             self._session.wait(client.sync_async(self._session.settings.root))
             self._session.ensure_folders()
-        folders = set(WATCHED) if dirty.everything else {parts[0] for parts in dirty.children if len(parts) == 1}
+        folders = set(self._folders) if dirty.everything else {parts[0] for parts in dirty.children if len(parts) == 1}
         nodes: set[Parts] = {(LEADER_INFO,)} if dirty.everything else set(dirty.nodes)
         replicas = {parts for parts in dirty.children if len(parts) == 2}
         lists = {folder: client.get_children_async(path(folder), watch=self._on_event) for folder in folders}

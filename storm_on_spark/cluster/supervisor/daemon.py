@@ -26,7 +26,7 @@ from storm_on_spark.api.config import Config, default_of
 from storm_on_spark.cluster.code.distributor import CodeDistributor, Peers, make_distributor
 from storm_on_spark.cluster.driver.reports import SYSTEM
 from storm_on_spark.cluster.errors import ClusterError, CodeError, UnavailableError
-from storm_on_spark.cluster.paths import ASSIGNMENTS, OWNERS, SUPERVISORS
+from storm_on_spark.cluster.paths import ASSIGNMENTS, CODE, OWNERS, STORMS, SUPERVISORS
 from storm_on_spark.cluster.records import CodeManifest, ErrorRecord, Ownership, StormBase, SupervisorInfo
 from storm_on_spark.cluster.rest.auth import Authentication
 from storm_on_spark.cluster.state import ClusterState, ClusterView
@@ -294,7 +294,7 @@ class Supervisor:
         except UnavailableError as error:
             log.warning("%s", error)
             return False
-        view = ClusterView(session)
+        view = ClusterView(session, folders=(ASSIGNMENTS, STORMS, CODE))
         try:
             session.ensure_folders()
             view.start()

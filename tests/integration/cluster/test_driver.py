@@ -102,7 +102,7 @@ def test_broken_code_says_what_is_broken_and_word_count_comes_to_its_end_on_a_sp
     cluster.submit(count, ROOT / "jobs" / "word_count.py", {"word.count.input": str(text)})
     cluster.submit(broken, file, {})
     cluster.assign(broken, supervisor.supervisor_id, 6701)
-    wait_until(lambda: cluster.state.errors(broken), "an error", START_SECS)
+    wait_until(lambda: cluster.state.errors(broken).get("__system"), "an error", START_SECS)
     cluster.unassign(broken)
     message = cluster.state.errors(broken)["__system"][0].message
     assert "broken.py:1: ModuleNotFoundError" in message

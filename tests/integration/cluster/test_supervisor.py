@@ -142,7 +142,7 @@ def test_a_killed_driver_is_started_again_at_once_and_its_child_is_no_orphan(
 
 
 def test_a_driver_that_hangs_is_killed_and_started_again(cluster: HandWritten, start: Start, code: Path) -> None:
-    supervisor = start(**{"supervisor.worker.timeout.secs": 2})
+    supervisor = start(**{"supervisor.worker.timeout.secs": 2, "supervisor.worker.shutdown.sleep.secs": 1})
     cluster.submit(ID, code, {"simulated.hang": True})
     cluster.assign(ID, supervisor.supervisor_id)
     wait_until(lambda: cluster.owner(ID), "a driver", 15)
@@ -232,7 +232,7 @@ def test_code_that_was_changed_is_not_run_and_the_users_are_told(
     assert len(stored) == 1
     stored[0].write_bytes(stored[0].read_bytes()[:-1] + b"!")
     cluster.assign(ID, supervisor.supervisor_id)
-    wait_until(lambda: cluster.state.errors(ID), "an error", 20)
+    wait_until(lambda: cluster.state.errors(ID).get("__system"), "an error", 20)
     wait_until(lambda: supervisor._slots[6700].slot.phase is Phase.BACKING_OFF, "a pause", 10)
     assert supervisor.drivers() == {}
     assert cluster.owner(ID) is None
