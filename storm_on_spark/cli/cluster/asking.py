@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from storm_on_spark.api.config import validate_conf
 from storm_on_spark.cli import options
 from storm_on_spark.cli.cluster.needs import need_libraries
 from storm_on_spark.cli.errors import exit_code, sentence, tell
@@ -100,7 +101,9 @@ def asked(
     """
     with told(json, debug):
         need_libraries()
-        yield Given(merged(files, pairs), nimbuses, token_file, json, debug)
+        conf = merged(files, pairs)
+        validate_conf(conf)
+        yield Given(conf, nimbuses, token_file, json, debug)
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import json as jsonlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -37,14 +37,15 @@ def command(name: str, follow: bool, lines: int, **given: Any) -> None:
     """
     with asked(**given) as request, request.client() as client:
         try:
-            for block in Tail(client, name, lines).blocks(follow):
-                if not request.json:
+            blocks = Tail(client, name, lines).blocks(follow)
+            if not request.json:
+                for block in blocks:
                     click.echo(block, nl=False)
-                elif follow:
-                    for line in block.splitlines():
-                        click.echo(jsonlib.dumps({"line": line}))
-                else:
-                    click.echo(jsonlib.dumps({"topology": name, "lines": block.splitlines()}))
+            elif follow:
+                for line in whole_lines(blocks):
+                    click.echo(jsonlib.dumps({"line": line}))
+            else:
+                click.echo(jsonlib.dumps({"topology": name, "lines": list(whole_lines(blocks))}))
         except KeyboardInterrupt:
             click.echo(err=True)
 
@@ -71,59 +72,79 @@ class Tail:
 
     def __post_init__(self) -> None:
         # A part may end within a character.
+        self._position: int | None = None
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def blocks(self, follow: bool) -> Iterator[str]:
-        """Yields parts of the log, whole lines but for the last one.
+        """Yields parts of the log, which may end within a line.
 
         Raises:
             NotAliveError: there is no such topology, or it has no log.
         """
         link = self._link()
-        if not follow and not link:
-            raise NotAliveError(f"{self.name} has no log yet: no driver was started, or its supervisor is gone")
-        position: int | None = None
+        if not follow:
+            if not link:
+                raise NotAliveError(f"{self.name} has no log yet: no driver was started, or its supervisor is gone")
+            yield self._read(link)
+            return
         asked_at = self.clock()
         while True:
-            if link:
-                try:
-                    text, position = self._read(link, position)
-                except NotAliveError:
-                    text = ""
-                    if not follow:
-                        raise
-                if text or not follow:
-                    yield text
-                    if not follow:
-                        return
-                    continue
+            text = self._read_if_there(link)
+            if text:
+                yield text
+                continue
             self.sleep(_LOOK_SECS)
-            if self.clock() - asked_at >= _WHERE_SECS:
-                asked_at = self.clock()
-                try:
-                    now = self._link()
-                except NotAliveError:
-                    self.tell(f"{self.name} is gone.")
-                    return
-                if now and now != link:
-                    if link:
-                        self.tell(f"The driver of {self.name} is elsewhere now; its log:")
-                    link, position = now, None
+            if self.clock() - asked_at < _WHERE_SECS:
+                continue
+            asked_at = self.clock()
+            try:
+                now = self._link()
+            except NotAliveError:
+                self.tell(f"{self.name} is gone.")
+                return
+            if now and now != link:
+                if link:
+                    self.tell(f"The driver of {self.name} is elsewhere now; its log:")
+                link, self._position = now, None
 
     def _link(self) -> str:
         return str(self.client.topology(self.name)["logLink"])
 
-    def _read(self, link: str, position: int | None) -> tuple[str, int]:
-        """Returns what there is from `position` on, and where that ends."""
-        if position is None:
+    def _read_if_there(self, link: str) -> str:
+        from storm_on_spark.cluster.errors import UnavailableError
+
+        try:
+            return self._read(link) if link else ""
+        except (NotAliveError, UnavailableError):  # the driver, or its supervisor, is just starting
+            return ""
+
+    def _read(self, link: str) -> str:
+        """Returns what is new in a log."""
+        if self._position is None:
+            self._decoder.reset()
             part = self.client.log(link, -_TAIL_BYTES, _TAIL_BYTES)
+            self._position = part.start + len(part.data)
+            return last_lines(self._decoder.decode(part.data), self.lines)
+        part = self.client.log(link, self._position)
+        if part.size < self._position:  # it was begun anew
             self._decoder.reset()
-            return last_lines(self._decoder.decode(part.data), self.lines), part.start + len(part.data)
-        part = self.client.log(link, position)
-        if part.size < position:  # it was begun anew
             part = self.client.log(link, 0)
-            self._decoder.reset()
-        return self._decoder.decode(part.data), part.start + len(part.data)
+        self._position = part.start + len(part.data)
+        return self._decoder.decode(part.data)
+
+
+def whole_lines(blocks: Iterable[str]) -> Iterator[str]:
+    r"""Yields the lines of a text that comes in blocks.
+
+    >>> list(whole_lines(["a\\nb", "c\\n", "d"]))
+    ['a', 'bc', 'd']
+    """
+    rest = ""
+    for block in blocks:
+        *lines, rest = (rest + block).split("\n")
+        yield from lines
+    if rest:
+        yield rest
 
 
 def last_lines(text: str, count: int) -> str:

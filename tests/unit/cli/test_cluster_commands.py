@@ -103,6 +103,7 @@ def test_without_a_cluster_one_sentence_says_what_to_do(nobody: str, command: tu
         (("logs", "words", "-n", "-5"), "-5 is not in the range"),
         (("list", "-c", "nimbus.seeds"), "-c takes KEY=VALUE"),
         (("list", "-c", "nimbus.seeds=3"), "nimbus.seeds must be"),
+        (("list", "-c", "nimbus.seed=a"), 'Did you mean "nimbus.seeds"?'),
         (("nimbus", "-c", "nimbus.thrift.port=0"), "nimbus.thrift.port must be"),
         (("supervisor", "-c", "supervisor.slots.ports=[1, 1]"), "supervisor.slots.ports must be"),
         (("dev", "-c", "storm.zookeper.port=1"), "Did you mean"),
