@@ -136,7 +136,7 @@ class Tail:
 def whole_lines(blocks: Iterable[str]) -> Iterator[str]:
     r"""Yields the lines of a text that comes in blocks.
 
-    >>> list(whole_lines(["a\\nb", "c\\n", "d"]))
+    >>> list(whole_lines(["a\nb", "c\n", "d"]))
     ['a', 'bc', 'd']
     """
     rest = ""
