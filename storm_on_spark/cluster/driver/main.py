@@ -252,9 +252,10 @@ class Driver:
         self._end_spark()
         for error in self._reports.new_errors(info):
             self._link.report(error)
-        self._end_link(self._reports.beat(info), info.error)
+        # First, since the link may have to wait for ZooKeeper: what is complete is not to be started again meanwhile.
         self._heart.step, self._heart.status, self._heart.message = "ended", info.status, info.error or ""
         self._heart.beat()
+        self._end_link(self._reports.beat(info), info.error)
         logging.shutdown()
         os._exit(FAILED if info.status == "FAILED" else DONE)
 

@@ -234,6 +234,8 @@ def _watch(slot: Slot, seen: Seen, timeouts: Timeouts) -> tuple[Slot, tuple[Inst
         return replace(stopping, again=not seen.finished, due=seen.now + _HARD_AGAIN_SECS), (Kill(),)
     if state is WorkerState.DISALLOWED:
         return replace(stopping, due=seen.now + timeouts.shutdown, again=False), (Stop(),)
+    if seen.finished:
+        return slot, ()  # it says its last words, and may have to wait for ZooKeeper
     if state is WorkerState.TIMED_OUT or (not seen.running and seen.now - slot.since > timeouts.start):
         what = "has had no heartbeat" if state is WorkerState.TIMED_OUT else "has not begun to process"
         secs = timeouts.beat if state is WorkerState.TIMED_OUT else timeouts.start

@@ -151,6 +151,12 @@ def test_a_topology_that_is_complete_is_not_started_again() -> None:
         assert after(slot, replace(ended, wanted=B))[1] == [Fetch(B)]
 
 
+def test_a_complete_topology_may_take_its_time_to_say_so() -> None:
+    waiting = replace(RUNS, now=500.0, running=False, finished=True)
+    assert after(Slot(Phase.RUNNING, A), waiting) == (Slot(Phase.RUNNING, A), [])
+    assert after(Slot(Phase.RUNNING, A), replace(waiting, wanted=None))[1] == [Stop()]
+
+
 def test_code_that_can_not_be_had_is_reported_and_asked_for_again() -> None:
     slot, done = after(Slot(Phase.WAITING_FOR_CODE, A), Seen(1.0, wanted=A, code_error="damaged"))
     assert (slot.phase, done) == (Phase.BACKING_OFF, [Report(A, "damaged")])
