@@ -92,8 +92,8 @@ class _Examiner:
 
     def step(self, transaction: Transaction) -> None:
         if transaction.refused:
-            # A leader's write begins with two checks. -101: there is no such node, as the lock node of who slept; -103: it
-            # has another version.
+            # A leader's write begins with two checks. -101: there is no such node, as the lock node of who slept;
+            # -103: it has another version.
             first = [operation.error for operation in transaction.operations[:2]]
             if len(transaction.operations) > 2 and {-101, -103} & set(first) and transaction.session in self._sessions:
                 self.found.refusals.append(Refusal(transaction.time, transaction.session))

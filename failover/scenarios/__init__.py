@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from failover.scenarios import leaders
+from failover.scenarios import drivers, ensemble, leaders, submissions
 from failover.scenarios.scenario import Scenario
 
 SCENARIOS = (
@@ -11,6 +11,13 @@ SCENARIOS = (
     Scenario("zombie", "SIGSTOP of the leader beyond its session, then SIGCONT", leaders.stopped),
     Scenario("partition", "the leader cut off from ZooKeeper", leaders.partition),
     Scenario("expiry", "session expiry of the leader", leaders.expired),
+    Scenario("submission", "SIGKILL of the leader at each step of a submission", submissions.at_every_step),
+    Scenario("storage", "storage of code fails", submissions.storage),
+    Scenario("zookeeper", "SIGKILL of one of three ZooKeeper servers", ensemble.one),
+    Scenario("quorum", "SIGKILL of two of three ZooKeeper servers", ensemble.two),
+    Scenario("supervisor", "SIGKILL of a supervisor", drivers.supervisor),
+    Scenario("host", "SIGKILL of a supervisor and its drivers", drivers.host),
+    Scenario("driver", "SIGKILL of a driver; SIGSTOP of one beyond its session", drivers.driver),
 )
 
 __all__ = ["SCENARIOS", "Scenario"]

@@ -1,0 +1,72 @@
+"""ZooKeeper servers die: one of three, then a second one, and come back."""
+
+from __future__ import annotations
+
+import itertools
+import time
+
+from failover.cluster import Cluster, wait_for
+from failover.driver import writes
+from failover.figures import SESSION_SECS
+from failover.reads import Reads
+from failover.scenarios.leaders import expect_untouched, running
+from storm_on_spark.cluster.errors import UnavailableError
+
+
+def one(cluster: Cluster, times: int) -> None:
+    """One server dies, the one that leads the others: their clients go to another."""
+    ids = running(cluster)
+    with Reads(lambda: [nimbus.name for nimbus in cluster.nimbuses if nimbus.answers]) as reads:
+        server = cluster.ensemble.leader
+        assert server is not None
+        server.kill()
+        wait_for(lambda: cluster.ensemble.leader is not None, "the others elect another")
+        leader = cluster.leader()
+        topology_id = cluster.submit(cluster.client(), "meanwhile")
+        cluster.injected("SIGKILL of the leading ZooKeeper server", f"{leader.name} leads, {topology_id} was taken in")
+        server.start()
+    cluster.expect(not reads.unanswered, f"{len(reads.unanswered)} reads were not answered")
+    expect_untouched(cluster, ids)
+
+
+def two(cluster: Cluster, times: int) -> None:
+    """Two of three die: no quorum for longer than a session. Topologies run on, reads are answered as stale."""
+    ids = running(cluster)
+    victims = cluster.ensemble.servers[:2]
+    with Reads(lambda: [nimbus.name for nimbus in cluster.nimbuses if nimbus.answers]) as reads:
+        began = time.time()
+        for server in victims:
+            server.kill()
+        client = cluster.client(retries=1)
+        wait_for(lambda: client.cluster()["stale"], "reads are marked stale")
+        wait_for(lambda: time.time() > began + 2 * SESSION_SECS, "twice a session's time is over", 30)
+        for number in range(2):
+            cluster.wait_until_writing(f"steady-{number}")
+        rows = client.topologies()
+        cluster.expect({row["id"] for row in rows} == set(ids), f"the topologies that are shown are {rows}")
+        try:
+            client.deactivate("steady-0")
+            cluster.expect(False, "a change was accepted without a quorum")
+        except UnavailableError as error:
+            refusal = str(error)
+        stale = sum(read.stale for read in reads.done)
+        restarted = time.time()
+        for server in victims:
+            server.start(wait=False)
+        cluster.ensemble.wait_ready(60)
+        leader = cluster.leader()
+        wait_for(lambda: not client.cluster()["stale"], "reads are up to date again")
+        recovered = time.time() - restarted
+    proof = f"{stale} reads answered as stale; a change refused: {refusal[:80]}; {leader.name} leads again"
+    cluster.injected(
+        "SIGKILL of two of three ZooKeeper servers", f"{proof}; up to date {recovered:.1f} s after their start"
+    )
+    cluster.expect(not reads.unanswered, f"{len(reads.unanswered)} reads were not answered")
+    cluster.expect(stale, "no read was stale")
+    topology_id = cluster.submit(cluster.client(), "afterwards")
+    cluster.kill_topology(cluster.client(), topology_id)
+    expect_untouched(cluster, ids)
+    for number in range(2):
+        times_ns = [at for _, at in writes(cluster.checkpoint(f"steady-{number}"))]
+        longest = max((after - before) / 1e9 for before, after in itertools.pairwise(times_ns))
+        cluster.expect(longest < SESSION_SECS, f"steady-{number} stood still for {longest:.1f} s")
