@@ -58,6 +58,11 @@ RUNTIME_SETTINGS = (
         "false",
         "each micro-batch would be planned again between its stages, and partitions might be merged",
     ),
+    Setting(
+        "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled",
+        "false",
+        "the source's read and the stages behind it would not share Python workers, as their environments differ",
+    ),
     Setting("spark.sql.streaming.pollingDelay", "5ms", "an idle source is asked again this soon"),
     Setting(
         "spark.sql.execution.arrow.maxRecordsPerBatch",
