@@ -6,6 +6,7 @@ Exit codes: 0 nothing found, 1 an oracle found something or a limit was not kept
 from __future__ import annotations
 
 import argparse
+import logging
 import signal
 import sys
 import tempfile
@@ -35,6 +36,8 @@ def main() -> int:
     chosen = [
         scenario for scenario in SCENARIOS if scenario.name in wanted and not (options.no_spark and scenario.spark)
     ]
+    # Whose connections are lost is no news here.
+    logging.getLogger("kazoo").setLevel(logging.CRITICAL)
     # So that a run which is broken off leaves no processes either.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     base = Path(tempfile.mkdtemp(prefix="failover-"))

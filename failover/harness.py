@@ -9,6 +9,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx
+from kazoo.exceptions import KazooException
+
 from failover import history
 from failover.cluster import Cluster, ScenarioError
 from failover.driver import writes
@@ -61,7 +64,7 @@ def play(scenario: Scenario, ensemble: ZooKeeperEnsemble, times: int, folder: Pa
         try:
             scenario.play(cluster, times)
             cluster.settle()
-        except (ScenarioError, StormError, OSError) as error:
+        except (ScenarioError, StormError, KazooException, httpx.HTTPError, OSError) as error:
             result.problems.append(f"{type(error).__name__}: {error}")
         cluster.close()
         ensemble.start()

@@ -58,8 +58,8 @@ class Findings:
     """Transactions of leaders, each of whom led at that moment."""
     owners: list[tuple[float, str, int]] = field(default_factory=list)
     """When which topology was taken by which process."""
-    assigned: dict[str, int] = field(default_factory=dict)
-    """How often a topology was assigned."""
+    assignments: list[tuple[float, str]] = field(default_factory=list)
+    """When which topology was assigned."""
     keys: dict[str, str] = field(default_factory=dict)
     """Key of a submission -> id of the topology that came of it."""
     half: dict[str, str] = field(default_factory=dict)
@@ -170,7 +170,7 @@ class _Examiner:
             else:
                 self.found.fenced_writes += 1
             if parts[0] == "assignments" and operation.kind in ("create", "set"):
-                self.found.assigned[parts[1]] = self.found.assigned.get(parts[1], 0) + 1
+                self.found.assignments.append((transaction.time, parts[1]))
             if parts[0] == "storms" and operation.kind == "create":
                 self._judge_storm(operation, parts[1])
 

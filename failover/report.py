@@ -109,7 +109,7 @@ def _figures(results: Sequence[Result]) -> list[list[str]]:
 
 
 def _scale_rows(results: Sequence[Result]) -> list[list[str]]:
-    rows = [row for result in results for row in result.rows]
+    rows = [row for result in results for row in result.rows if "secs" in row]
     return [
         [
             f"{row['topologies']:,}",

@@ -68,16 +68,7 @@ def main(path: str) -> int:
             cluster.await_completion(NAME)
             info = cluster.get_topology_info(NAME)
         tell(events, "completed", status=info.status)
-        counts = read_bolt_state(spark, settings.checkpoint, "count").values()
-        joins = read_bolt_state(spark, settings.checkpoint, "join").values()
-        state = {
-            "counts": [{str(key): value for key, value in state["counts"].items()} for state in counts],
-            "sums": [{str(key): value for key, value in state["sums"].items()} for state in counts],
-            "joined": sum(state["joined"] for state in joins),
-            "alone": sum(state["alone"] for state in joins),
-            "held": sum(len(state["held"]) for state in joins),
-            "pending": len(read_pending_roots(spark, settings.checkpoint)),
-        }
+        state = read_state(spark, settings.checkpoint)
         Path(settings.state).write_text(json.dumps(state))
     except StormError as error:
         tell(events, "refused", kind=type(error).__name__, reason=str(error))
@@ -85,6 +76,20 @@ def main(path: str) -> int:
     finally:
         stop_session(spark)
     return 0
+
+
+def read_state(spark: Any, checkpoint: str) -> dict[str, Any]:
+    """Returns what the oracles look at, read from a checkpoint by Spark."""
+    counts = read_bolt_state(spark, checkpoint, "count").values()
+    joins = read_bolt_state(spark, checkpoint, "join").values()
+    return {
+        "counts": [{str(key): value for key, value in state["counts"].items()} for state in counts],
+        "sums": [{str(key): value for key, value in state["sums"].items()} for state in counts],
+        "joined": sum(state["joined"] for state in joins),
+        "alone": sum(state["alone"] for state in joins),
+        "held": sum(len(state["held"]) for state in joins),
+        "pending": len(read_pending_roots(spark, checkpoint)),
+    }
 
 
 def tell(events: Path, event: str, **more: object) -> None:

@@ -59,3 +59,23 @@ def roots(records: Records) -> NDArray[np.int64]:
     """Returns for each record the number of its root: a message that is emitted again is a new root."""
     keys: NDArray[np.int64] = records["number"].astype(np.int64) << 16 | records["attempt"]
     return keys
+
+
+def resumed(folder: Path, after: int) -> float | None:
+    """Returns how many seconds after a moment messages were acked again that were emitted since, of both spout tasks.
+
+    Args:
+        folder: the ledger.
+        after: the moment, in monotonic ns.
+
+    Returns:
+        None if that has not come to pass.
+    """
+    emits, acks = read(folder, EMITS), read(folder, ACKS)
+    emits, acks = emits[emits["time"] > after], acks[acks["time"] > after]
+    new = acks[np.isin(roots(acks), roots(emits))]
+    # One task emits the even messages, the other the odd ones.
+    firsts = [new["time"][new["number"] % 2 == task] for task in (0, 1)]
+    if not all(map(len, firsts)):
+        return None
+    return float(max(first.min() for first in firsts) - after) / 1e9

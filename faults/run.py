@@ -16,8 +16,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
-
 from faults import ledger
 from faults.driver import REFUSED, Settings
 from faults.topology import Load
@@ -267,15 +265,8 @@ class Run:
         return injection
 
     def _recovered(self, injection: Injection) -> bool:
-        emits, acks = ledger.read(self.ledger, ledger.EMITS), ledger.read(self.ledger, ledger.ACKS)
-        emits, acks = emits[emits["time"] > injection.over], acks[acks["time"] > injection.over]
-        new = acks[np.isin(ledger.roots(acks), ledger.roots(emits))]
-        # Messages of both spout tasks: the even and the odd ones.
-        firsts = [new["time"][new["number"] % 2 == task] for task in (0, 1)]
-        if not all(map(len, firsts)):
-            return False
-        injection.recovery_secs = float(max(first.min() for first in firsts) - injection.over) / 1e9
-        return True
+        injection.recovery_secs = ledger.resumed(self.ledger, injection.over)
+        return injection.recovery_secs is not None
 
     def has_recovered_since(self, moment: int) -> bool:
         """Whether of each spout task a message is acked that was emitted after `moment`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from failover.scenarios import drivers, ensemble, leaders, submissions
+from failover.scenarios import drivers, ensemble, leaders, real, scale, short, submissions
 from failover.scenarios.scenario import Scenario
 
 SCENARIOS = (
@@ -18,6 +18,10 @@ SCENARIOS = (
     Scenario("supervisor", "SIGKILL of a supervisor", drivers.supervisor),
     Scenario("host", "SIGKILL of a supervisor and its drivers", drivers.host),
     Scenario("driver", "SIGKILL of a driver; SIGSTOP of one beyond its session", drivers.driver),
+    Scenario("scale", "none; many topologies", scale.grow, faulty=False),
+    Scenario("spark", "each of these, to a topology on Spark", real.faults, spark=True),
+    Scenario("spark-host", "SIGKILL of a supervisor and its drivers on Spark", real.hosts, spark=True),
+    Scenario("short", "the form that `make test` runs", short.story),
 )
 
 __all__ = ["SCENARIOS", "Scenario"]

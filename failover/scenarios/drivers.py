@@ -25,16 +25,19 @@ def _begin(cluster: Cluster, supervisors: int, topologies: int) -> list[str]:
     return ids
 
 
-def _host_of(cluster: Cluster, topology_id: str) -> str:
+def host_of(cluster: Cluster, topology_id: str) -> str:
+    """Returns the name of the supervisor that a topology is assigned to."""
     supervisor = (cluster.node("assignments", topology_id) or {}).get("supervisor_id")
-    return next(daemon.folder.name for daemon in cluster.supervisors if daemon.answers and daemon.name == supervisor)
+    return next(
+        daemon.folder.name for daemon in cluster.supervisors if daemon.exit_code is None and daemon.name == supervisor
+    )
 
 
 def supervisor(cluster: Cluster, times: int) -> None:
     """SIGKILL of a supervisor's process alone: its drivers run on, and it finds them again."""
     ids = _begin(cluster, 2, 2)
     for _ in range(min(times, 3)):
-        victim = next(each for each in reversed(cluster.supervisors) if each.folder.name == _host_of(cluster, ids[0]))
+        victim = next(each for each in reversed(cluster.supervisors) if each.folder.name == host_of(cluster, ids[0]))
         name = victim.folder.name
         victim.kill()
         wait_for(lambda: victim.name not in cluster.names("supervisors"), "its node has expired")  # noqa: B023
@@ -55,8 +58,8 @@ def host(cluster: Cluster, times: int) -> None:
         cluster.supervisor(name)
     wait_for(lambda: len(cluster.names("supervisors")) == 3, "three supervisors")
     for _ in range(times):
-        name = _host_of(cluster, ids[0])
-        others = [each for each in ids if _host_of(cluster, each) != name]
+        name = host_of(cluster, ids[0])
+        others = [each for each in ids if host_of(cluster, each) != name]
         before = {each: cluster.zk.exists(f"{cluster.root}/assignments/{each}") for each in others}
         [last] = cluster.writers("t1")[-1:]
         at = cluster.kill_host(name)
