@@ -73,6 +73,14 @@ faults: java $(STAMP) ## inject faults into a running topology: half an hour (FA
 faults-short: java $(STAMP) ## the form of it that `make test` has: a minute
 	@$(PY) -m faults --short $(FAULTS_ARGS)
 
+.PHONY: failover
+failover: java $(STAMP) ## kill, stop and cut off parts of a cluster: ten minutes (FAILOVER_ARGS= for options)
+	@$(PY) -m failover $(FAILOVER_ARGS)
+
+.PHONY: failover-short
+failover-short: java $(STAMP) ## the form of it that `make test` has: half a minute
+	@$(PY) -m failover --short $(FAILOVER_ARGS)
+
 .PHONY: docs
 docs: $(STAMP) ## write the generated files: configuration reference, conf/defaults.yaml
 	@$(PY) tools/generate_configuration_docs.py

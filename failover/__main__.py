@@ -46,7 +46,7 @@ def main() -> int:
     with ZooKeeperEnsemble(3) as ensemble:
         for scenario in chosen:
             folder = base / scenario.name
-            result = play(scenario, ensemble, 1 if options.short else options.times, folder)
+            result = play(scenario, ensemble, 1 if options.short else options.times, folder, options.patience)
             results.append(result)
             _tell(progress, result, folder)
     if not any(base.iterdir()):
@@ -81,6 +81,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--list", action="store_true", help="print the scenarios and end")
     parser.add_argument("--only", action="append", choices=_names(), metavar="NAME", help="this one; may be repeated")
     parser.add_argument("--times", type=int, default=10, help="how often a fault is injected that gives a figure")
+    parser.add_argument("--patience", type=float, default=1.0, help="factor on the limits of what is measured")
     parser.add_argument("--short", action="store_true", help="the form that `make test` runs")
     parser.add_argument("--no-spark", action="store_true", help="leave out what needs real drivers")
     parser.add_argument("--json", action="store_true", help="print the results as JSON")

@@ -130,12 +130,12 @@ class Daemon:
         self._process.send_signal(signal.SIGCONT)
         self.stopped = False
 
-    def end(self) -> None:
-        """Asks it to end, and kills it if it doesn't."""
+    def end(self, number: int = signal.SIGTERM) -> None:
+        """Asks it to end."""
         self.stopped = True
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGCONT)
-            self._process.terminate()
+            self._process.send_signal(number)
 
     def join(self) -> bool:
         """Waits for the end; returns whether it came by itself."""
@@ -386,10 +386,11 @@ class Cluster:
         """Ends everything, and notes what is left of it."""
         for client in self._clients:
             client.close()
-        daemons = [*self.supervisors, *self.nimbuses]
-        for daemon in daemons:
+        for daemon in self.supervisors:
+            daemon.end(signal.SIGUSR1)
+        for daemon in self.nimbuses:
             daemon.end()
-        for daemon in daemons:
+        for daemon in (*self.supervisors, *self.nimbuses):
             self.expect(daemon.join(), f"{daemon.folder.name} did not end within {_END_SECS:.0f} s of SIGTERM")
         self.cleanup.close()
 

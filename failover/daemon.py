@@ -3,8 +3,9 @@
     python -m failover.daemon nimbus CONF.json [STEP kill|stop]
     python -m failover.daemon supervisor CONF.json DRIVER_MODULE
 
-Each prints one line when it is up: a Nimbus its address, a supervisor its id. A Nimbus that is given a step of a
-submission kills or stops itself there: faults from outside never hit a step that lasts a millisecond.
+Each prints one line when it is up: a Nimbus its address, a supervisor its id. SIGTERM ends it; a supervisor leaves its
+drivers running then, and ends them, too, on SIGUSR1. A Nimbus that is given a step of a submission kills or stops
+itself there: faults from outside never hit a step that lasts a millisecond.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ FAULTS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
 
 
 def main(kind: str, conf_file: str, *more: str) -> int:
-    """Runs until SIGTERM."""
+    """Runs until it is told to end."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     ended = threading.Event()
     signal.signal(signal.SIGTERM, lambda number, frame: ended.set())
@@ -49,11 +50,18 @@ def _nimbus(conf: dict[str, object], ended: threading.Event, fatal: str = "", fa
 def _supervisor(conf: dict[str, object], ended: threading.Event, driver: str) -> None:
     from storm_on_spark.cluster.supervisor.daemon import Supervisor
 
+    drivers = threading.Event()
+
+    def end_all(number: int, frame: object) -> None:
+        drivers.set()
+        ended.set()
+
+    signal.signal(signal.SIGUSR1, end_all)
     supervisor = Supervisor(conf, driver)
     supervisor.start()
     _say(supervisor.supervisor_id)
     ended.wait()
-    supervisor.stop(drivers=True)
+    supervisor.stop(drivers=drivers.is_set())
 
 
 def _say(what: str) -> None:

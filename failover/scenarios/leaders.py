@@ -161,6 +161,64 @@ def gate(cluster: Cluster, times: int) -> None:
     expect_untouched(cluster, ids)
 
 
+def lost_code(cluster: Cluster, times: int) -> None:
+    """The only copy of a topology's code is gone: nobody leads until the topology is given up by hand."""
+    a = cluster.nimbus("a")
+    cluster.leader()
+    cluster.supervisor("s1")
+    topology_id = cluster.submit(cluster.client(), "alone", **{"topology.min.replication.count": 1})
+    cluster.wait_until_writing("alone")
+    choosy = {"storm.codedistributor.class": "failover.choosy:ChoosyDistributor", "nimbus.code.sync.freq.secs": 1}
+    b = cluster.nimbus("b", **choosy)
+    wait_for(lambda: b.name in cluster.names("nimbuses"), "it is up")
+    epoch = cluster.epoch()
+    a.kill()
+    cluster.nimbuses.remove(a)
+    wait_for(lambda: "lacks the code of" in b.said, "its turn came")
+    wait_for(lambda: a.name not in cluster.names("code", topology_id), "nobody has the code")
+    rows = cluster.client(b).nimbuses()
+    cluster.expect([row["missingCode"] for row in rows] == [[topology_id]], f"what it lacks can't be seen: {rows}")
+    cluster.wait_until_writing("alone")
+    cluster.expect(cluster.epoch() == epoch, "one that lacks code leads")
+    client_id = cluster.zk.client_id
+    assert client_id is not None
+    cluster.trusted.add(client_id[0])
+    cluster.zk.delete(f"{cluster.root}/storms/{topology_id}")
+    began = time.time()
+    cluster.leader(epoch=epoch)
+    took = time.time() - began
+    del cluster.acknowledged[topology_id]
+    for folder in ("assignments", "code", "owners"):
+        wait_for(lambda folder=folder: not cluster.names(folder), f"nothing of it is left in {folder}")  # type: ignore[misc]
+    proof = f"nobody led, and everybody said why; given up by hand, {b.name} led after {took:.1f} s"
+    cluster.injected("loss of the only copy of a topology's code", proof)
+
+
+def upgrade(cluster: Cluster, times: int) -> None:
+    """Every daemon is stopped and started again in turn, as for a new release; topologies run on."""
+    ids = running(cluster)
+    cluster.supervisor("s2")
+    with Reads(lambda: [nimbus.name for nimbus in cluster.nimbuses if nimbus.answers]) as reads:
+        for daemon in list(cluster.nimbuses):
+            daemon.end()
+            cluster.expect(daemon.join(), f"{daemon.folder.name} did not end")
+            cluster.nimbuses.remove(daemon)
+            cluster.leader()
+            cluster.nimbus(daemon.folder.name)
+            wait_for(lambda: len(cluster.names("nimbuses")) == 3, "three Nimbuses")
+        for daemon in list(cluster.supervisors):
+            assert daemon.name
+            daemon.end()
+            cluster.expect(daemon.join(), f"{daemon.folder.name} did not end")
+            cluster.supervisors.remove(daemon)
+            again = cluster.supervisor(daemon.folder.name)
+            cluster.expect(again.name == daemon.name, "it came back as another")
+            wait_for(lambda again=again: again.name in cluster.names("supervisors"), "it is back")  # type: ignore[misc]
+    cluster.injected("stop and start of every daemon", f"{len(reads.done)} reads were answered meanwhile")
+    cluster.expect(not reads.unanswered, f"{len(reads.unanswered)} reads were not answered")
+    expect_untouched(cluster, ids)
+
+
 def partition(cluster: Cluster, times: int) -> None:
     """One Nimbus, the leader, is cut off from all ZooKeeper servers; nothing is closed, as when a cable is pulled."""
     proxies = [cluster.cleanup.enter_context(TcpProxy(s.connect_string)) for s in cluster.ensemble.servers]

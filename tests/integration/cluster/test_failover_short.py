@@ -1,0 +1,33 @@
+"""The short form of `make failover`: a leader that sleeps and wakes up, one that is killed, a ZooKeeper server."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.mark.slow
+def test_a_cluster_survives_a_leader_that_sleeps_one_that_is_killed_and_a_zookeeper_server() -> None:
+    done = subprocess.run(
+        # Other tests may have left the machine busy: how quickly a leader comes is measured by `make failover`.
+        [sys.executable, "-m", "failover", "--short", "--json", "--patience", "5"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=250,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    [story] = json.loads(done.stdout)["scenarios"]
+    assert [what.partition(" of ")[0] for what, _ in story["injections"]] == ["SIGSTOP", "SIGKILL", "SIGKILL"]
+    assert story["leaderships"] >= 3
+    assert story["refused_writes"] >= 1, "what the sleeper wrote under its old fence was refused"
+    assert story["topologies"] == 3
+    assert len(story["times"]["leader"]) == 1
