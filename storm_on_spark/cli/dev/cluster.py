@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import TracebackType
 from typing import IO, Any, Final
 
 from storm_on_spark.api.config import validate_conf
@@ -90,6 +91,7 @@ class DevCluster:
     stopping: Callable[[], bool] = lambda: False
     """Asked often; when it says yes, everything that waits returns."""
     daemons: list[Daemon] = field(default_factory=list)
+    _patience: float = _END_SECS
 
     def __enter__(self) -> DevCluster:
         validate_conf(self.conf, "dev")
@@ -106,7 +108,11 @@ class DevCluster:
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self._patience = 0.0
         self._stack.close()
 
     # Starting.
@@ -155,8 +161,8 @@ class DevCluster:
             first = _FIRST_SLOT + (number - 1) * _SLOTS
             slots = {"supervisor.slots.ports": list(range(first, first + _SLOTS))}
             self._add("supervisor", number, {**slots, **common}, "--stop-drivers")
-        # They import Python's modules while the JVM starts.
-        self._launch_zookeeper(wait=False)
+        # First: a ZooKeeper that is just starting takes connections, and may leave them without a word.
+        self._launch_zookeeper(wait=True)
         for daemon in self.daemons:
             self._launch(daemon)
 
@@ -210,7 +216,6 @@ class DevCluster:
             SetupError: one has ended, or it takes too long.
         """
         deadline = time.monotonic() + _READY_SECS
-        self.zookeeper.wait_ready(_READY_SECS)
         with self.client() as client:
             while not self.stopping() and not self._is_ready(client):
                 for daemon in self.daemons:
@@ -293,7 +298,7 @@ class DevCluster:
         running = [daemon.process for daemon in self.daemons if daemon.process is not None]
         for process in running:
             process.terminate()
-        deadline = time.monotonic() + _END_SECS
+        deadline = time.monotonic() + self._patience
         for process in running:
             try:
                 process.wait(max(0.0, deadline - time.monotonic()))

@@ -52,7 +52,7 @@ class Client(KazooClient):  # type: ignore[misc]
             default_acl=acl,
             auth_data=None if settings.auth_scheme is None else [(settings.auth_scheme, settings.auth_payload)],
             connection_retry=KazooRetry(max_tries=-1, delay=_RECONNECT_SECS, max_delay=_RECONNECT_MAX_SECS),
-            handler=_Handler(max(1.0, settings.session_timeout / 3)),
+            handler=_Handler(_patience(settings)),
             logger=_logger,
         )
         self.negotiated_timeout = settings.session_timeout
@@ -65,6 +65,14 @@ class Client(KazooClient):  # type: ignore[misc]
             return read_timeout, connect_timeout
 
         self._connection._connect = and_note_timeout  # noqa: SLF001
+        invoke = self._connection._invoke  # noqa: SLF001
+
+        def answered_soon(timeout: float, request: Any, xid: int | None = None) -> Any:
+            # A server that is just starting, or hangs, takes a connection and may never say a word. With a single
+            # server kazoo would wait for as long as a session lives.
+            return invoke(min(timeout, _patience(settings)), request, xid)
+
+        self._connection._invoke = answered_soon  # noqa: SLF001
 
     def drop_connection(self) -> None:
         """Breaks the connection; kazoo notices at once and makes another, with the same session if it still lives."""
@@ -72,3 +80,8 @@ class Client(KazooClient):  # type: ignore[misc]
         if connection is not None:
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
+
+
+def _patience(settings: ZooKeeperSettings) -> float:
+    """Returns for how long a server may keep its client waiting while they connect, in seconds."""
+    return max(1.0, settings.session_timeout / 3)
