@@ -28,9 +28,12 @@ FIGURES: Final = {
     "leader": Figure("new leader after SIGKILL of the leader", SESSION_SECS + 1),
     "replica": Figure("submission until a second Nimbus has the code", 3.0),
     "read": Figure("a read of any live Nimbus, during failovers"),
-    "host": Figure("topology owned and running again after its host died, drivers without Spark", SESSION_SECS + 15),
-    "spark-host": Figure("topology acking again after its host died, real drivers", SESSION_SECS + 15),
-    "spark-driver": Figure("topology acking again after its driver died, real drivers"),
+    "host": Figure("topology runs again after its host died, drivers without Spark", SESSION_SECS + 15),
+    "spark-host": Figure(
+        "topology on Spark acks again after its host died, a spare driver stands by", SESSION_SECS + 15
+    ),
+    "spark-host-cold": Figure("the same without a spare driver"),
+    "spark-driver": Figure("topology on Spark acks again after its driver died, without a spare driver"),
     "scale": Figure("200 topologies assigned to 50 supervisors by a new leader", 10.0),
 }
 

@@ -22,6 +22,8 @@ from storm_on_spark.cluster.supervisor.process import DRIVER
 
 LOAD: Final = Load(messages=24_000, seconds=120.0)
 _START_SECS: Final = 120.0
+_SECS_BETWEEN: Final = 30.0
+"""How long the load emits for each fault, while spare drivers are started."""
 _NAME: Final = "load"
 
 
@@ -37,7 +39,7 @@ class Running:
     def __init__(self, cluster: Cluster, load: Load, spares: int) -> None:
         self._cluster = cluster
         self._load = load
-        self._spares = {"supervisor.spare.drivers": spares} if spares else {}
+        self.spares = {"supervisor.spare.drivers": spares} if spares else {}
         self._ledger = cluster.folder / "ledger"
         self._ledger.mkdir()
         for name in "ab":
@@ -59,7 +61,7 @@ class Running:
 
     def supervisor(self, name: str) -> None:
         """Starts a supervisor with real drivers."""
-        self._cluster.supervisor(name, DRIVER, **self._spares)
+        self._cluster.supervisor(name, DRIVER, **self.spares)
 
     def progresses(self, when: str, after: int | None = None) -> float:
         """Waits until messages are acked that were emitted after a moment (now); returns how many seconds after it."""
@@ -72,15 +74,15 @@ class Running:
         """Returns the process that owns the topology."""
         return int(wait_for(lambda: self._cluster.node("owners", self.topology_id), "it has an owner")["pid"])
 
+    def completed(self) -> bool:
+        """Whether the topology has come to its end."""
+        beat = self._cluster.node("workerbeats", self.topology_id) or {}
+        return beat.get("info", {}).get("status") == "COMPLETED"
+
     def complete(self) -> None:
         """Waits for the end of the load and applies the oracles."""
         cluster = self._cluster
-
-        def ended() -> bool:
-            beat = cluster.node("workerbeats", self.topology_id) or {}
-            return beat.get("info", {}).get("status") == "COMPLETED"
-
-        wait_for(ended, "the topology is complete", 2 * self._load.seconds + _START_SECS)
+        wait_for(self.completed, "the topology is complete", 2 * self._load.seconds + _START_SECS)
         wait_for(lambda: not cluster.names("owners"), "its driver is gone")
         state = cluster.folder / "state.json"
         command = [sys.executable, "-m", "failover.state", str(cluster.checkpoint(_NAME)), str(state)]
@@ -105,10 +107,13 @@ def faults(cluster: Cluster, times: int) -> None:
 
 def hosts(cluster: Cluster, times: int) -> None:
     """A host dies again and again; spare drivers stand by on the other."""
-    running = Running(cluster, Load(messages=100 * (6 * times + 20), seconds=6.0 * times + 20), 1)
+    secs = _SECS_BETWEEN * times
+    running = Running(cluster, Load(messages=round(100 * secs), seconds=secs), 1)
     for number in range(times):
         for name in ("s1", "s2"):
             wait_for(lambda: _spare_is_ready(cluster.folder / name), f"a spare driver of {name}", _START_SECS)  # noqa: B023
+        if running.completed():
+            break
         running.progresses(f"before fault {number}")
         _host(cluster, running)
     running.complete()
@@ -180,7 +185,8 @@ def _supervisor(cluster: Cluster, running: Running) -> None:
 def _host(cluster: Cluster, running: Running) -> None:
     name, pid, at = host_of(cluster, running.topology_id), running.driver(), time.monotonic_ns()
     cluster.kill_host(name)
-    cluster.measured("spark-host", running.progresses("on another host", at))
+    figure = "spark-host" if running.spares else "spark-host-cold"
+    cluster.measured(figure, running.progresses("on another host", at))
     cluster.expect(host_of(cluster, running.topology_id) != name, "it runs where everything was killed")
     cluster.injected(
         "SIGKILL of a supervisor and its drivers", f"{name} is gone; driver {pid}, then {running.driver()}"
