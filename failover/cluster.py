@@ -32,6 +32,8 @@ _WAIT_SECS: Final = 30.0
 _POLL_SECS: Final = 0.01
 _END_SECS: Final = 15.0
 
+NOTHING: Final[Mapping[str, Any]] = {}
+
 T = TypeVar("T")
 
 
@@ -188,7 +190,7 @@ class Cluster:
 
     # --- processes ---------------------------------------------------------------
 
-    def conf(self, name: str, **more: Any) -> dict[str, Any]:
+    def conf(self, name: str, more: Mapping[str, Any] = NOTHING) -> dict[str, Any]:
         """Returns the configuration of a daemon."""
         return {
             "storm.zookeeper.servers": self.ensemble.connect_string.split(","),
@@ -206,20 +208,20 @@ class Cluster:
             **more,
         }
 
-    def nimbus(self, name: str, at: str = "", fault: str = "kill", **conf: Any) -> Daemon:
+    def nimbus(self, name: str, conf: Mapping[str, Any] = NOTHING, at: str = "", fault: str = "kill") -> Daemon:
         """Starts a Nimbus; the same name again has the same folder.
 
         Args:
             name: of its folder.
+            conf: in addition.
             at: a step of a submission at which it kills or stops itself.
             fault: `kill` or `stop`.
-            conf: in addition.
         """
         daemon = self._start("nimbus", name, [at, fault] if at else [], conf)
         self.nimbuses.append(daemon)
         return daemon
 
-    def supervisor(self, name: str, driver: str = WRITING_DRIVER, **conf: Any) -> Daemon:
+    def supervisor(self, name: str, conf: Mapping[str, Any] = NOTHING, driver: str = WRITING_DRIVER) -> Daemon:
         """Starts a supervisor; the same name again is the same supervisor."""
         daemon = self._start("supervisor", name, [driver], conf)
         self.supervisors.append(daemon)
@@ -229,7 +231,7 @@ class Cluster:
         folder = self.folder / name
         folder.mkdir(exist_ok=True)
         file = folder / "conf.json"
-        file.write_text(json.dumps(self.conf(name, **conf)), "utf-8")
+        file.write_text(json.dumps(self.conf(name, conf)), "utf-8")
         environment = {**os.environ, _MARK: f"{self._mark}.{name}", "PYTHONPATH": str(ROOT)}
         return Daemon([kind, str(file), *more], folder, environment)
 
@@ -277,7 +279,9 @@ class Cluster:
         pack(str(source), out, conf={"topology.name": name})
         return out
 
-    def submit(self, client: NimbusClient, name: str, folder: Path | None = None, **conf: Any) -> str:
+    def submit(
+        self, client: NimbusClient, name: str, conf: Mapping[str, Any] = NOTHING, folder: Path | None = None
+    ) -> str:
         """Submits a topology and returns its id; from now on it must not be lost."""
         settings = {
             "topology.min.replication.count": 2,

@@ -110,7 +110,7 @@ def _operation(type_: int, reader: _Reader) -> Operation:
             reader.take(">i")
             reader.text(), reader.text()
         # Containers have no more than that.
-        return Operation("create", path, data, type_ in (1, 15) and reader.take(">?")[0])
+        return Operation("create", path, data, type_ in (1, 15) and bool(reader.take(">?")[0]))
     if type_ in _DELETES:
         return Operation("delete", reader.text())
     if type_ == _SET:

@@ -39,8 +39,8 @@ def show(results: Sequence[Result], console: Console) -> None:
         for row in rows:
             table.add_row(*row, style="red" if "FAILED" in row else None)
         console.print(table)
-    for row in _scale(results):
-        console.print(row, markup=False)
+    for line in _scale(results):
+        console.print(line, markup=False)
     for result in results:
         for problem in result.problems:
             console.print(f"{result.scenario}: {problem}", style="red", markup=False)

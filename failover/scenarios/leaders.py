@@ -64,7 +64,7 @@ def _submit_and_measure(cluster: Cluster, name: str) -> None:
     client = cluster.client()
     folder = cluster.packed(name)
     began = time.time()
-    topology_id = cluster.submit(client, name, folder)
+    topology_id = cluster.submit(client, name, folder=folder)
     wait_for(lambda: len(cluster.names("code", topology_id)) >= 2, "two copies")
     # By the server's clock: when the second of them was registered, not when it was seen.
     stats = [
@@ -76,7 +76,7 @@ def _submit_and_measure(cluster: Cluster, name: str) -> None:
 
 def stopped(cluster: Cluster, times: int) -> None:
     """SIGSTOP of the leader in the middle of a submission, beyond its session; then it wakes up, fence in hand."""
-    sleeper = cluster.nimbus("a", at="uploaded", fault="stop", **{"storm.zookeeper.retry.interval": 3000})
+    sleeper = cluster.nimbus("a", {"storm.zookeeper.retry.interval": 3000}, at="uploaded", fault="stop")
     cluster.leader()
     others = [cluster.nimbus(name) for name in "bc"]
     cluster.supervisor("s1")
@@ -132,7 +132,7 @@ def gate(cluster: Cluster, times: int) -> None:
     choosy = {"storm.codedistributor.class": "failover.choosy:ChoosyDistributor", "nimbus.code.sync.freq.secs": 1}
     a = cluster.nimbus("a")
     cluster.leader()
-    b, c = (cluster.nimbus(name, **choosy) for name in "bc")
+    b, c = (cluster.nimbus(name, choosy) for name in "bc")
     for name in ("s1", "s2"):
         cluster.supervisor(name)
     for nimbus, names in ((b, ("t3", "t4")), (c, ("t1", "t2"))):
@@ -166,10 +166,10 @@ def lost_code(cluster: Cluster, times: int) -> None:
     a = cluster.nimbus("a")
     cluster.leader()
     cluster.supervisor("s1")
-    topology_id = cluster.submit(cluster.client(), "alone", **{"topology.min.replication.count": 1})
+    topology_id = cluster.submit(cluster.client(), "alone", {"topology.min.replication.count": 1})
     cluster.wait_until_writing("alone")
     choosy = {"storm.codedistributor.class": "failover.choosy:ChoosyDistributor", "nimbus.code.sync.freq.secs": 1}
-    b = cluster.nimbus("b", **choosy)
+    b = cluster.nimbus("b", choosy)
     wait_for(lambda: b.name in cluster.names("nimbuses"), "it is up")
     epoch = cluster.epoch()
     a.kill()
@@ -223,7 +223,7 @@ def partition(cluster: Cluster, times: int) -> None:
     """One Nimbus, the leader, is cut off from all ZooKeeper servers; nothing is closed, as when a cable is pulled."""
     proxies = [cluster.cleanup.enter_context(TcpProxy(s.connect_string)) for s in cluster.ensemble.servers]
     behind = {"storm.zookeeper.servers": [proxy.address for proxy in proxies]}
-    cut = cluster.nimbus("a", **behind)
+    cut = cluster.nimbus("a", behind)
     cluster.leader()
     ids = running(cluster, "bc")
     epoch = cluster.epoch()
@@ -257,7 +257,7 @@ def expired(cluster: Cluster, times: int) -> None:
     proxies = {}
     for name in "abc":
         proxies[name] = [cluster.cleanup.enter_context(TcpProxy(s.connect_string)) for s in cluster.ensemble.servers]
-        cluster.nimbus(name, **{"storm.zookeeper.servers": [proxy.address for proxy in proxies[name]]})
+        cluster.nimbus(name, {"storm.zookeeper.servers": [proxy.address for proxy in proxies[name]]})
     ids = running(cluster, "")
     for _ in range(min(times, 3)):
         leader, epoch = cluster.leader(), cluster.epoch()

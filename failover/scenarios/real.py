@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -56,12 +57,12 @@ class Running:
             "topology.max.spout.pending": max(500, int(load.rate)),
         }
         pack(str(ROOT / "failover" / "job.py"), out, conf=conf)
-        self.topology_id = cluster.submit(cluster.client(), _NAME, out, **conf)
+        self.topology_id = cluster.submit(cluster.client(), _NAME, conf, out)
         self.progresses("at the start")
 
     def supervisor(self, name: str) -> None:
         """Starts a supervisor with real drivers."""
-        self._cluster.supervisor(name, DRIVER, **self.spares)
+        self._cluster.supervisor(name, self.spares, DRIVER)
 
     def progresses(self, when: str, after: int | None = None) -> float:
         """Waits until messages are acked that were emitted after a moment (now); returns how many seconds after it."""
@@ -72,12 +73,14 @@ class Running:
 
     def driver(self) -> int:
         """Returns the process that owns the topology."""
-        return int(wait_for(lambda: self._cluster.node("owners", self.topology_id), "it has an owner")["pid"])
+        owner = wait_for(lambda: self._cluster.node("owners", self.topology_id), "it has an owner")
+        assert owner is not None
+        return int(owner["pid"])
 
     def completed(self) -> bool:
         """Whether the topology has come to its end."""
         beat = self._cluster.node("workerbeats", self.topology_id) or {}
-        return beat.get("info", {}).get("status") == "COMPLETED"
+        return bool(beat.get("info", {}).get("status") == "COMPLETED")
 
     def complete(self) -> None:
         """Waits for the end of the load and applies the oracles."""
@@ -192,4 +195,6 @@ def _host(cluster: Cluster, running: Running) -> None:
         "SIGKILL of a supervisor and its drivers", f"{name} is gone; driver {pid}, then {running.driver()}"
     )
     cluster.supervisors = [each for each in cluster.supervisors if each.folder.name != name]
+    # A dead spare may have said that it is ready.
+    shutil.rmtree(cluster.folder / name / "local" / "supervisor" / "spares", ignore_errors=True)
     running.supervisor(name)

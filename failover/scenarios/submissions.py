@@ -16,21 +16,21 @@ STEPS: Final = get_args(Step)
 
 def at_every_step(cluster: Cluster, times: int) -> None:
     """The leader kills itself at each step in turn; the client knows nothing of it and goes on."""
-    cluster.supervisor("s1", **{"supervisor.slots.ports": [6700]})
+    cluster.supervisor("s1", {"supervisor.slots.ports": [6700]})
     for name in "bc":
         # What a dead leader left on its disk goes after this period.
-        cluster.nimbus(name, **{"nimbus.code.sync.freq.secs": 2})
+        cluster.nimbus(name, {"nimbus.code.sync.freq.secs": 2})
     others = list(cluster.nimbuses)
     for step in STEPS:
         # So that the next one of the queue is the one that is to die.
-        fatal = cluster.nimbus(f"dies-{step}", at=step, **{"nimbus.code.sync.freq.secs": 2})
+        fatal = cluster.nimbus(f"dies-{step}", {"nimbus.code.sync.freq.secs": 2}, at=step)
         wait_for(lambda: fatal.name in cluster.names("nimbuses"), "it is up")  # noqa: B023
         for other in others:
             other.kill()
             cluster.nimbuses.remove(other)
         leader = cluster.leader()
         cluster.expect(leader is fatal, f"{leader.name} leads")
-        others = [cluster.nimbus(name, **{"nimbus.code.sync.freq.secs": 2}) for name in "bc"]
+        others = [cluster.nimbus(name, {"nimbus.code.sync.freq.secs": 2}) for name in "bc"]
         wait_for(lambda: len(cluster.names("nimbuses")) == 3, "three Nimbuses")
         client = cluster.client(fatal, *others)
         name = f"submitted-{step}"
@@ -76,7 +76,7 @@ def storage(cluster: Cluster, times: int) -> None:
     code.write_text("no folder")
     began = time.time()
     wait = {"topology.min.replication.count": 3, "topology.max.replication.wait.time.sec": 2}
-    topology_id = cluster.submit(cluster.client(leader), "two-of-three", **wait)
+    topology_id = cluster.submit(cluster.client(leader), "two-of-three", wait)
     took = time.time() - began
     cluster.expect(took >= 2, f"it was in after {took:.1f} s, with fewer copies than it asked for")
     copies = cluster.names("code", topology_id)
