@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 from collections.abc import Sequence
@@ -28,6 +29,13 @@ def as_json(results: Sequence[Result]) -> str:
         "scenarios": [result.to_dict() for result in results],
     }
     return json.dumps(document, indent=1)
+
+
+def from_json(text: str) -> list[Result]:
+    """Returns the results that `as_json` made a document of."""
+    fields = {field.name for field in dataclasses.fields(Result)}
+    scenarios = json.loads(text)["scenarios"]
+    return [Result(**{name: value for name, value in each.items() if name in fields}) for each in scenarios]
 
 
 def show(results: Sequence[Result], console: Console) -> None:
@@ -72,6 +80,9 @@ def markdown(results: Sequence[Result]) -> str:
     if scale:
         lines += [*_markdown(("topologies", "supervisors", "times", "median", "worst"), scale), ""]
     lines += [*_markdown(_COLUMNS, _faults(results)), ""]
+    wrong = [f"- {result.title}: {problem}" for result in results for problem in result.problems]
+    if wrong:
+        lines += ["What was not as it must be:", "", *wrong, ""]
     return "\n".join(lines) + "\n"
 
 
