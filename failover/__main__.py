@@ -17,7 +17,7 @@ from rich.console import Console
 
 from failover import report
 from failover.cluster import ROOT
-from failover.harness import Result, passed, play
+from failover.harness import Result, passed, play, together
 from failover.scenarios import SCENARIOS
 from storm_on_spark.cluster.zookeeper.server import ZooKeeperEnsemble
 
@@ -52,8 +52,8 @@ def main() -> int:
                 times = 1 if options.short else options.times
                 played.append(play(scenario, ensemble, times, folder, options.patience))
                 _tell(progress, played[-1], folder)
-    last = {result.scenario: result for result in (*earlier, *played)}
-    results = [last[name] for name in _names() if name in last]
+    found = {result.scenario: result for result in together([*earlier, *played])}
+    results = [found[name] for name in _names() if name in found]
     if not any(base.iterdir()):
         base.rmdir()
     if options.save:
@@ -63,7 +63,7 @@ def main() -> int:
     else:
         report.show(results, Console())
     if options.docs:
-        missing = [name for name in everything if name not in last]
+        missing = [name for name in everything if name not in found]
         if missing:
             progress.print(
                 f"--docs wants all scenarios: the page shows them all; there are none of {', '.join(missing)}"
@@ -98,6 +98,15 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
     parser.add_argument("--save", type=Path, metavar="FILE", help="write the results there, too")
     parser.add_argument("--docs", action="store_true", help="put the tables into docs/high-availability.md")
+    parser.add_argument(
+        "--from",
+        dest="earlier",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="FILE",
+        help="add the results saved there",
+    )
     return parser.parse_args()
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,23 @@ class Result:
     def to_dict(self) -> dict[str, Any]:
         """Returns the result in terms of JSON."""
         return {**asdict(self), "passed": not self.problems}
+
+
+def together(results: Iterable[Result]) -> list[Result]:
+    """Returns one result for each scenario: what was done several times is added up."""
+    found: dict[str, Result] = {}
+    for result in results:
+        if result.scenario not in found:
+            found[result.scenario] = copy.deepcopy(result)
+            continue
+        first = found[result.scenario]
+        for name, secs in result.times.items():
+            first.times.setdefault(name, []).extend(secs)
+        for name in ("injections", "rows", "problems"):
+            getattr(first, name).extend(getattr(result, name))
+        for name in ("leaderships", "fenced_writes", "refused_writes", "topologies", "seconds"):
+            setattr(first, name, getattr(first, name) + getattr(result, name))
+    return list(found.values())
 
 
 def play(scenario: Scenario, ensemble: ZooKeeperEnsemble, times: int, folder: Path, patience: float = 1.0) -> Result:
