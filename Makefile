@@ -17,7 +17,7 @@ for-shell = '$(subst $(quote),'\'',$(1))'
 
 .PHONY: help
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: $(STAMP) ## make .venv with the locked dependencies
@@ -74,7 +74,7 @@ faults-short: java $(STAMP) ## the form of it that `make test` has: a minute
 	@$(PY) -m faults --short $(FAULTS_ARGS)
 
 .PHONY: failover
-failover: java $(STAMP) ## kill, stop and cut off parts of a cluster: ten minutes (FAILOVER_ARGS= for options)
+failover: java $(STAMP) ## kill, stop and cut off parts of a cluster: twenty minutes (FAILOVER_ARGS= for options)
 	@$(PY) -m failover $(FAILOVER_ARGS)
 
 .PHONY: failover-short

@@ -23,7 +23,7 @@ from storm_on_spark.cluster.supervisor.process import DRIVER
 
 LOAD: Final = Load(messages=24_000, seconds=120.0)
 _START_SECS: Final = 120.0
-_SECS_BETWEEN: Final = 30.0
+_SECS_BETWEEN: Final = 50.0
 """How long the load emits for each fault, while spare drivers are started."""
 _NAME: Final = "load"
 
