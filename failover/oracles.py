@@ -86,6 +86,8 @@ class _Examiner:
         self._root = root
         self._trusted = trusted
         self._nodes: dict[str, Node] = {}
+        #: Those of the nodes that are in the queue for leadership.
+        self._locks: set[str] = set()
         self._sessions: set[int] = set()
         """Those that had a node here: a refused transaction does not say what it was about."""
         self.found = Findings()
@@ -130,8 +132,7 @@ class _Examiner:
             self.found.problems.append(sentence)
 
     def _queue(self) -> list[str]:
-        prefix = f"{self._root}/leader-lock/"
-        return sorted(path for path in self._nodes if path.startswith(prefix))
+        return sorted(self._locks)
 
     def _fence(self, checked: set[str]) -> str | None:
         """Returns what is wrong with the fence of a leader's write; None if it leads at this moment."""
@@ -195,19 +196,25 @@ class _Examiner:
     def _apply(self, operation: Operation, transaction: Transaction) -> None:
         if operation.kind == "close":
             for path in [path for path, node in self._nodes.items() if node.owner == transaction.session]:
-                del self._nodes[path]
+                self._remove(path)
         if self._parts(operation.path) is None:
             return
         if operation.kind == "create":
             self._sessions.add(transaction.session)
             owner = transaction.session if operation.ephemeral else 0
             self._nodes[operation.path] = Node(operation.data, transaction.zxid, owner)
+            if operation.path.startswith(f"{self._root}/leader-lock/"):
+                self._locks.add(operation.path)
         elif operation.kind == "set":
             self._sessions.add(transaction.session)
             node = self._nodes[operation.path]
             node.data, node.version = operation.data, operation.version
         elif operation.kind == "delete":
-            self._nodes.pop(operation.path, None)
+            self._remove(operation.path)
+
+    def _remove(self, path: str) -> None:
+        self._nodes.pop(path, None)
+        self._locks.discard(path)
 
 
 def check_writers(name: str, writes: Sequence[tuple[int, int]]) -> list[str]:
