@@ -115,8 +115,12 @@ def _figures(results: Sequence[Result]) -> list[list[str]]:
         times = [secs for result in results for secs in result.times.get(name, ())]
         if times:
             limit = "" if figure.limit is None else f"{figure.limit:.0f}"
-            rows.append([figure.title, f"{len(times):,}", f"{median(times):.2f}", f"{max(times):.2f}", limit])
+            rows.append([figure.title, f"{len(times):,}", _secs(median(times)), _secs(max(times)), limit])
     return rows
+
+
+def _secs(secs: float) -> str:
+    return f"{secs:.3f}" if secs < 0.1 else f"{secs:.2f}"
 
 
 def _scale_rows(results: Sequence[Result]) -> list[list[str]]:
