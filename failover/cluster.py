@@ -18,6 +18,8 @@ from typing import Any, Final, TypeVar
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
+from kazoo.protocol.states import ZnodeStat
+from kazoo.retry import KazooRetry
 
 from failover.driver import writes
 from failover.figures import SESSION_SECS
@@ -29,6 +31,8 @@ ROOT: Final = Path(__file__).parent.parent
 WRITING_DRIVER: Final = "failover.driver"
 _MARK: Final = "FAILOVER_RUN"
 _WAIT_SECS: Final = 30.0
+_HARNESS_SECS: Final = 10.0
+"""Session timeout of the harness itself."""
 _POLL_SECS: Final = 0.01
 _END_SECS: Final = 15.0
 
@@ -185,7 +189,9 @@ class Cluster:
         self._mark = f"{os.getpid()}-{time.monotonic_ns()}"
         self._clients: list[NimbusClient] = []
         self._packed = 0
-        self.zk = KazooClient(self.ensemble.connect_string, timeout=SESSION_SECS)
+        self.zk = KazooClient(self.ensemble.connect_string, timeout=_HARNESS_SECS)
+        # Without a quorum there is no answer for a while, and then maybe another session.
+        self._retry = KazooRetry(max_tries=-1, delay=0.1, max_delay=0.5, deadline=2 * _WAIT_SECS)
         self.zk.start(_WAIT_SECS)
 
     # --- processes ---------------------------------------------------------------
@@ -326,7 +332,7 @@ class Cluster:
     def node(self, *parts: str) -> dict[str, Any] | None:
         """Returns what a node holds; None if there is none, `{}` if nothing."""
         try:
-            data = self.zk.get("/".join([self.root, *parts]))[0]
+            data = self._retry(self.zk.get, "/".join([self.root, *parts]))[0]
         except NoNodeError:
             return None
         found = json.loads(data or b"{}")
@@ -335,9 +341,13 @@ class Cluster:
     def names(self, *parts: str) -> list[str]:
         """Returns the names of the nodes below a node."""
         try:
-            return sorted(self.zk.get_children("/".join([self.root, *parts])))
+            return sorted(self._retry(self.zk.get_children, "/".join([self.root, *parts])))
         except NoNodeError:
             return []
+
+    def stat(self, path: str) -> ZnodeStat | None:
+        """Returns what ZooKeeper keeps of a node beside its data; None if there is none."""
+        return self._retry(self.zk.exists, path)
 
     def leader(self, but: Daemon | None = None, epoch: int = 0, timeout: float = _WAIT_SECS) -> Daemon:
         """Waits for a leader (another than `but`, later than `epoch`) and returns it."""
@@ -350,7 +360,7 @@ class Cluster:
             queued = self.names("leader-lock")
             if not queued or info.get("epoch", -1) <= epoch:
                 return None
-            stat = self.zk.exists(f"{self.root}/leader-lock/{queued[0]}")
+            stat = self.stat(f"{self.root}/leader-lock/{queued[0]}")
             if stat is None or stat.czxid != info["epoch"]:
                 return None
             found = [nimbus for nimbus in self.nimbuses if nimbus.answers and nimbus.name == info["address"]]

@@ -60,7 +60,7 @@ def host(cluster: Cluster, times: int) -> None:
     for _ in range(times):
         name = host_of(cluster, ids[0])
         others = [each for each in ids if host_of(cluster, each) != name]
-        before = {each: cluster.zk.exists(f"{cluster.root}/assignments/{each}") for each in others}
+        before = {each: cluster.stat(f"{cluster.root}/assignments/{each}") for each in others}
         [last] = cluster.writers("t1")[-1:]
         at = cluster.kill_host(name)
         pid = cluster.wait_until_writing("t1", but=last)
@@ -69,7 +69,7 @@ def host(cluster: Cluster, times: int) -> None:
         cluster.measured("host", began - (at + time.monotonic() - time.time()))
         cluster.injected("SIGKILL of a host's processes", f"{name} is gone; driver {pid} of t1 took over from {last}")
         for each in others:
-            now = cluster.zk.exists(f"{cluster.root}/assignments/{each}")
+            now = cluster.stat(f"{cluster.root}/assignments/{each}")
             cluster.expect(now == before[each], f"{each}, on another host, was assigned again")
         for number in (1, 2):
             cluster.wait_until_writing(f"t{number}")
@@ -88,11 +88,11 @@ def driver(cluster: Cluster, times: int) -> None:
         cluster.injected("SIGKILL of a driver", f"driver {again} writes after driver {pid}")
     pid = cluster.wait_until_writing("t2")
     path = f"{cluster.root}/owners/{ids[1]}"
-    before = cluster.zk.exists(path)
+    before = cluster.stat(path)
     os.kill(pid, signal.SIGSTOP)
-    wait_for(lambda: cluster.zk.exists(path) is None, "its ownership has expired")
+    wait_for(lambda: cluster.stat(path) is None, "its ownership has expired")
     os.kill(pid, signal.SIGCONT)
-    after = wait_for(lambda: cluster.zk.exists(path), "its ownership again")
+    after = wait_for(lambda: cluster.stat(path), "its ownership again")
     cluster.wait_until_writing("t2")
     assert before is not None
     assert after is not None
@@ -101,5 +101,5 @@ def driver(cluster: Cluster, times: int) -> None:
     proof = f"owned under session {before.ephemeralOwner:x}, then under {after.ephemeralOwner:x}"
     cluster.injected("SIGSTOP of a driver beyond its session, then SIGCONT", proof)
     for topology_id in ids:
-        stat = cluster.zk.exists(f"{cluster.root}/assignments/{topology_id}")
+        stat = cluster.stat(f"{cluster.root}/assignments/{topology_id}")
         cluster.expect(stat is not None and stat.version == 0, f"{topology_id} was assigned again")

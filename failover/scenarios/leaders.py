@@ -33,7 +33,7 @@ def running(cluster: Cluster, nimbuses: str = "abc", topologies: int = 2) -> lis
 def expect_untouched(cluster: Cluster, ids: list[str]) -> None:
     """Notes a problem if a topology was assigned again, or its driver is another one."""
     for topology_id in ids:
-        stat = cluster.zk.exists(f"{cluster.root}/assignments/{topology_id}")
+        stat = cluster.stat(f"{cluster.root}/assignments/{topology_id}")
         cluster.expect(stat is not None and stat.version == 0, f"{topology_id} was assigned again")
         name = cluster.acknowledged[topology_id]
         cluster.wait_until_writing(name)
@@ -67,9 +67,7 @@ def _submit_and_measure(cluster: Cluster, name: str) -> None:
     topology_id = cluster.submit(client, name, folder=folder)
     wait_for(lambda: len(cluster.names("code", topology_id)) >= 2, "two copies")
     # By the server's clock: when the second of them was registered, not when it was seen.
-    stats = [
-        cluster.zk.exists(f"{cluster.root}/code/{topology_id}/{who}") for who in cluster.names("code", topology_id)
-    ]
+    stats = [cluster.stat(f"{cluster.root}/code/{topology_id}/{who}") for who in cluster.names("code", topology_id)]
     cluster.measured("replica", sorted(stat.created for stat in stats if stat is not None)[1] - began)
     cluster.kill_topology(client, topology_id)
 
@@ -262,11 +260,11 @@ def expired(cluster: Cluster, times: int) -> None:
     for _ in range(min(times, 3)):
         leader, epoch = cluster.leader(), cluster.epoch()
         queued = f"{cluster.root}/leader-lock/{cluster.names('leader-lock')[0]}"
-        stat = cluster.zk.exists(queued)
+        stat = cluster.stat(queued)
         assert stat is not None
         for proxy in proxies[leader.folder.name]:
             proxy.cut()
-        wait_for(lambda: cluster.zk.exists(queued) is None, "its session has expired")  # noqa: B023
+        wait_for(lambda: cluster.stat(queued) is None, "its session has expired")  # noqa: B023
         for proxy in proxies[leader.folder.name]:
             proxy.mend()
         cluster.leader(epoch=epoch)
