@@ -13,6 +13,7 @@ from rich.table import Table
 
 from failover.figures import FIGURES, SESSION_SECS, median
 from failover.harness import Result, passed
+from failover.scenarios import SCENARIOS
 
 BEGIN, END = "<!-- failover: begin -->", "<!-- failover: end -->"
 
@@ -34,8 +35,12 @@ def as_json(results: Sequence[Result]) -> str:
 def from_json(text: str) -> list[Result]:
     """Returns the results that `as_json` made a document of."""
     fields = {field.name for field in dataclasses.fields(Result)}
-    scenarios = json.loads(text)["scenarios"]
-    return [Result(**{name: value for name, value in each.items() if name in fields}) for each in scenarios]
+    titles = {scenario.name: scenario.title for scenario in SCENARIOS}
+    results = [
+        Result(**{name: value for name, value in each.items() if name in fields})
+        for each in json.loads(text)["scenarios"]
+    ]
+    return [dataclasses.replace(result, title=titles.get(result.scenario, result.title)) for result in results]
 
 
 def show(results: Sequence[Result], console: Console) -> None:

@@ -21,7 +21,12 @@ SCENARIOS = (
     Scenario("driver", "SIGKILL of a driver; SIGSTOP of one beyond its session", drivers.driver),
     Scenario("upgrade", "stop and start of every daemon in turn", leaders.upgrade),
     Scenario("scale", "none; many topologies", scale.grow, faulty=False),
-    Scenario("spark", "each of these, to a topology on Spark", real.faults, spark=True),
+    Scenario(
+        "spark",
+        "SIGKILL of leader, driver, one and two ZooKeeper servers, supervisor, host: a topology on Spark",
+        real.faults,
+        spark=True,
+    ),
     Scenario("spark-host", "SIGKILL of a supervisor and its drivers on Spark", real.hosts, spark=True),
     Scenario("short", "the form that `make test` runs", short.story),
 )
