@@ -75,10 +75,12 @@ def counted(count: int, what: str) -> str:
     """Returns a number with its noun.
 
     Example:
-        >>> counted(1, "stage"), counted(2, "stage"), counted(0, "stage")
-        ('1 stage', '2 stages', '0 stages')
+        >>> counted(1, "stage"), counted(2, "topology"), counted(0, "Nimbus")
+        ('1 stage', '2 topologies', '0 Nimbuses')
     """
-    return f"{count} {what}{'' if count == 1 else 's'}"
+    if count == 1:
+        return f"1 {what}"
+    return f"{count} {what[:-1]}ies" if what.endswith("y") else f"{count} {what}{'es' if what.endswith('s') else 's'}"
 
 
 def stream_of(edge: Edge) -> str:

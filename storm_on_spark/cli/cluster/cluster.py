@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from storm_on_spark.cli.cluster.asking import asked, cluster_options, told_if_stale
+from storm_on_spark.plan.words import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,8 +33,9 @@ def show(screen: Console, summary: Json, supervisors: list[Json]) -> None:
 
     leader = next((f"{n['host']}:{n['port']}" for n in summary["nimbuses"] if n["is_leader"]), None)
     click.echo(
-        f"{len(summary['nimbuses'])} Nimbuses, {'none leads' if leader is None else f'{leader} leads'}; "
-        f"{summary['topologies']} topologies; {summary['supervisors']} supervisors with {summary['slotsTotal']} slots, "
+        f"{counted(len(summary['nimbuses']), 'Nimbus')}, {'none leads' if leader is None else f'{leader} leads'}; "
+        f"{counted(summary['topologies'], 'topology')}; {counted(summary['supervisors'], 'supervisor')} "
+        f"with {counted(summary['slotsTotal'], 'slot')}, "
         f"{summary['slotsFree']} free; Storm on Spark {summary['stormVersion']}"
     )
     for problem in summary["problems"]:
