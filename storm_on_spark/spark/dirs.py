@@ -8,6 +8,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from storm_on_spark.runtime.processes import started_at
+
 _NAME = "storm-on-spark"
 _SHORT_TEMPORARY = "/tmp"  # noqa: S108 # every path below it is short enough for a socket
 _SOCKET_PATH_BYTES = 103
@@ -49,7 +51,8 @@ def remove_scratch_of_the_dead() -> None:
     for root in {Path(tempfile.gettempdir()), Path(_SHORT_TEMPORARY)}:
         for left in root.glob(f"{_NAME}-*"):
             owner = re.fullmatch(rf"{_NAME}-(\d+)-\w+", left.name)
-            if owner and not _alive(int(owner[1])):
+            # A process that has ended and that nobody has asked for yet is gone, too.
+            if owner and started_at(int(owner[1])) is None:
                 shutil.rmtree(left, ignore_errors=True)
 
 
@@ -72,13 +75,3 @@ def _base(variable: str, default: str) -> Path:
     # The specification says that a relative path is to be ignored.
     value = os.environ.get(variable, "")
     return Path(value) if Path(value).is_absolute() else Path.home() / default
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

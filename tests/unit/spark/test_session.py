@@ -101,6 +101,20 @@ def test_scratch_of_a_process_that_is_gone_is_removed(tmp_path: Path, monkeypatc
     assert (old.exists(), mine.exists(), checkpoint.exists()) == (False, True, True)
 
 
+def test_scratch_of_a_process_that_has_ended_unasked_for_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with subprocess.Popen([sys.executable, "-c", ""], stdout=subprocess.PIPE) as ended:
+        assert ended.stdout is not None
+        assert ended.stdout.read() == b""
+        os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)  # a zombie from here on
+        old = tmp_path / f"storm-on-spark-{ended.pid}-abc"
+        old.mkdir()
+        session_scratch()
+        assert not old.exists()
+
+
 def test_sockets_of_a_process_that_is_gone_are_removed_where_its_temporary_folder_was_too_long_for_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
