@@ -7,13 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import psutil
 from click.testing import CliRunner, Result
+from waiting import eventually
 
 from storm_on_spark.cli.main import main
 
@@ -132,7 +132,4 @@ class Dev:
 
 
 def wait_until(condition: Callable[[], object], what: Callable[[], str], timeout: float = 30) -> None:
-    deadline = time.monotonic() + timeout
-    while not condition():
-        assert time.monotonic() < deadline, f"{what()}, after {timeout} s"
-        time.sleep(0.05)
+    eventually(condition, timeout, lambda: f"{what()}, after {timeout} s")

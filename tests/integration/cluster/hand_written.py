@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from waiting import eventually
 
 from storm_on_spark.cluster.code.bundle import pack
 from storm_on_spark.cluster.code.checksums import artifacts_of
@@ -186,8 +187,5 @@ def supervisor_process(conf_file: Path, driver: str = DRIVER) -> subprocess.Pope
 def wait_until(condition: Callable[[], object], what: str, timeout: float = 60) -> float:
     """Waits until `condition` is true; returns how long that took in seconds."""
     start = time.monotonic()
-    while not condition():
-        if time.monotonic() - start > timeout:
-            raise AssertionError(f"{what}: not within {timeout} s")
-        time.sleep(0.02)
+    eventually(condition, timeout, lambda: f"{what}: not within {timeout} s")
     return time.monotonic() - start

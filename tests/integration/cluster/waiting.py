@@ -9,10 +9,12 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def eventually(what: Callable[[], T], timeout: float = 20) -> T:
-    """Returns the first value of `what` that is true; fails if there is none in time."""
+def eventually(
+    what: Callable[[], T], timeout: float = 20, told: Callable[[], str] = lambda: "it did not happen in time"
+) -> T:
+    """Returns the first value of `what` that is true; fails with what `told` says if there is none in time."""
     deadline = time.monotonic() + timeout
     while not (value := what()):
-        assert time.monotonic() < deadline, "it did not happen in time"
+        assert time.monotonic() < deadline, told()
         time.sleep(0.01)
     return value

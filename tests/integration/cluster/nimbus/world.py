@@ -15,6 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from waiting import eventually
+
 from storm_on_spark.cluster.client.nimbus_client import NimbusClient
 from storm_on_spark.cluster.code.bundle import pack
 from storm_on_spark.cluster.nimbus.daemon import Nimbus
@@ -30,13 +32,7 @@ WAIT = 20.0
 
 def wait_for(condition: Callable[[], Any], what: str, timeout: float = WAIT) -> Any:
     """Returns the first true value of `condition`."""
-    deadline = time.monotonic() + timeout
-    while True:
-        found = condition()
-        if found:
-            return found
-        assert time.monotonic() < deadline, f"{what}: not within {timeout} s"
-        time.sleep(0.01)
+    return eventually(condition, timeout, lambda: f"{what}: not within {timeout} s")
 
 
 class NimbusProcess:
