@@ -58,12 +58,16 @@ types: $(STAMP) ## mypy --strict
 	@$(PY) -m mypy
 
 .PHONY: bench
-bench: java $(STAMP) ## sentences/s acked and latency, beside native PySpark
+bench: java $(STAMP) ## measure beside Apache Storm and native PySpark: forty minutes (BENCH_ARGS= for options, --help lists them)
 	@$(PY) -m benchmarks $(BENCH_ARGS)
 
 .PHONY: bench-quick
-bench-quick: java $(STAMP) ## the same with a tenth of the input
+bench-quick: java $(STAMP) ## one short round of the most important cases: under five minutes
 	@$(PY) -m benchmarks --quick $(BENCH_ARGS)
+
+.PHONY: soak
+soak: java $(STAMP) ## run a topology for MINUTES (60): do memory, batches and checkpoint stay as they are?
+	@$(PY) -m benchmarks.soak --minutes $(or $(MINUTES),60) $(SOAK_ARGS)
 
 .PHONY: faults
 faults: java $(STAMP) ## inject faults into a running topology: half an hour (FAULTS_ARGS= for options, --help lists them)

@@ -1,117 +1,115 @@
-"""`make bench`: runs the word counts side by side and prints medians and ratios.
+"""`make bench`: measures this project beside Apache Storm and native PySpark, and prints what came of the targets.
 
-Absolute figures mean little on a shared machine; the ratios within one run are what to look at.
+Exit codes: 0 all cases that can run here ran, 1 one failed, 2 wrong arguments. A target that is not met is no error.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
-import os
-import statistics
-import subprocess
+import signal
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
-HERE = Path(__file__).parent
-THROUGHPUT = (
-    "per-tuple, acked",
-    "columnar, acked",
-    "per-tuple, no ackers",
-    "columnar, no ackers",
-    "native PySpark",
-    "native PySpark, Python UDF",
-)
-LATENCY = ("per-tuple, acked", "columnar, acked")
-LATENCY_RATE = 1000
+from benchmarks import report, soak
+from benchmarks.cases import CASES, Case
+from benchmarks.harness import QUICK, Outcome, Pace, play
+from benchmarks.targets import judge
+
+_HERE = Path(__file__).parent
+_RESULTS = _HERE / "results.json"
+_PAGE = _HERE.parent / "docs" / "performance.md"
 
 
-def run(name: str, mode: str, seconds: float) -> dict[str, Any]:
-    """Runs one contender in a process of its own and returns what it measured."""
-    environment = {**os.environ, "PYTHONPATH": str(HERE.parent)}
-    command = [sys.executable, str(HERE / "contenders.py"), name, mode, str(seconds)]
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, timeout=300, check=False)
-    if done.returncode != 0:
-        raise SystemExit(f"{name} ended with exit code {done.returncode}")
-    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return result
-
-
-def main() -> None:
-    """Runs the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=3, help="how often each contender runs")
-    parser.add_argument("--seconds", type=float, default=15, help="how long each is measured after warm-up")
-    parser.add_argument("--quick", action="store_true", help="one round of a few seconds each")
-    parser.add_argument("--json", action="store_true", help="print the results as JSON")
-    options = parser.parse_args()
-    if options.quick:
-        options.rounds, options.seconds = 1, 5
-    progress = Console(stderr=True)
-    rates: dict[str, list[float]] = {name: [] for name in THROUGHPUT}
-    latencies: dict[str, list[dict[str, float]]] = {name: [] for name in LATENCY}
-    started = time.monotonic()
-    for number in range(options.rounds):
-        for name in THROUGHPUT:
-            progress.print(f"round {number + 1} of {options.rounds}: {name}, throughput")
-            rates[name].append(run(name, "throughput", options.seconds)["sentences_per_second"])
-        for name in LATENCY:
-            progress.print(f"round {number + 1} of {options.rounds}: {name}, {LATENCY_RATE} sentences/s")
-            latencies[name].append(run(name, str(LATENCY_RATE), options.seconds)["latency_ms"])
-    results = summarise(rates, latencies)
-    results["rounds"], results["seconds"] = options.rounds, time.monotonic() - started
-    (HERE / "results.json").write_text(json.dumps(results, indent=1) + "\n")
+def main() -> int:
+    """Runs the cases that were asked for; returns the exit code."""
+    options = _options()
+    if options.list:
+        sys.stdout.writelines(f"{_marks(case)} {case.name}\n" for case in CASES.values())
+        return 0
+    progress = Console(stderr=True, highlight=False)
+    outcomes: dict[str, Outcome] = {}
+    pace, seconds = _pace(options), 0.0
+    if options.again:
+        outcomes, pace, seconds = report.from_json(options.again.read_text("utf-8"))
+    chosen = _chosen(options)
+    if chosen:
+        progress.print(f"{len(chosen)} cases, {pace.rounds} round(s), {pace.seconds:g} s a phase")
+        # So that a run which is broken off leaves no processes either.
+        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+        started = time.monotonic()
+        tell = lambda line: progress.print(f"{time.strftime('%H:%M:%S')} {line}", markup=False)  # noqa: E731
+        outcomes |= play(chosen, pace, tell)
+        outcomes = {name: outcomes[name] for name in CASES if name in outcomes}
+        seconds += time.monotonic() - started
+    verdicts = judge(outcomes, pace.rounds, soak.last())
+    document = report.as_json(outcomes, verdicts, pace, seconds)
+    options.save.write_text(document + "\n", "utf-8")
     if options.json:
-        print(json.dumps(results))
+        sys.stdout.write(json.dumps(json.loads(document)) + "\n")
     else:
-        show(results)
+        report.show(outcomes, verdicts, pace, Console())
+    if options.docs:
+        report.write_docs(outcomes, verdicts, pace, _PAGE)
+    return 1 if any(outcome.problems for outcome in outcomes.values()) else 0
 
 
-def summarise(rates: dict[str, list[float]], latencies: dict[str, list[dict[str, float]]]) -> dict[str, Any]:
-    """Returns medians, spreads and the ratio of each contender to the per-tuple word count."""
-    medians = {name: statistics.median(values) for name, values in rates.items()}
-    reference = medians["per-tuple, acked"]
-    return {
-        "throughput": {
-            name: {
-                "sentences_per_second": round(medians[name]),
-                "least": round(min(values)),
-                "most": round(max(values)),
-                "ratio": round(medians[name] / reference, 3),
-            }
-            for name, values in rates.items()
-        },
-        "complete_latency_ms": {
-            name: {p: round(statistics.median(value[p] for value in values), 1) for p in ("p50", "p99")}
-            for name, values in latencies.items()
-        },
-        "latency_rate": LATENCY_RATE,
-        "cores": len(os.sched_getaffinity(0)),
-    }
+def _pace(options: argparse.Namespace) -> Pace:
+    pace = QUICK if options.quick else Pace()
+    given = {name: value for name in ("rounds", "seconds", "warm_up") if (value := getattr(options, name)) is not None}
+    return dataclasses.replace(pace, **given)
 
 
-def show(results: dict[str, Any]) -> None:
-    """Prints the results as tables."""
-    console = Console()
-    table = Table(title=f"Word count, 7-word sentences, {results['cores']} cores, {results['rounds']} round(s)")
-    for column in ("", "sentences/s", "least", "most", "ratio", "p50 ms", "p99 ms"):
-        table.add_column(column, justify="left" if not column else "right")
-    for name, row in results["throughput"].items():
-        latency = results["complete_latency_ms"].get(name, {})
-        table.add_row(
-            name,
-            *(f"{row[key]:,}" for key in ("sentences_per_second", "least", "most")),
-            f"{row['ratio']:.2f}",
-            *(f"{latency[p]:,.0f}" if p in latency else "" for p in ("p50", "p99")),
-        )
-    console.print(table)
-    console.print(f"Latencies: complete latency at {results['latency_rate']:,} sentences/s, from emit to ack().")
+def _chosen(options: argparse.Namespace) -> list[Case]:
+    if options.only:
+        return [case for case in CASES.values() if any(part in case.name for part in options.only)]
+    if options.growth:
+        return [case for case in CASES.values() if case.group == "growth"]
+    if options.again:
+        return []
+    return [case for case in CASES.values() if case.group == "main" and (case.quick or not options.quick)]
+
+
+def _marks(case: Case) -> str:
+    return f"{case.contender:8} {'quick' if case.quick else case.group if case.group != 'main' else '':6}"
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.splitlines()[0])
+    parser.add_argument("--list", action="store_true", help="print the cases and end")
+    parser.add_argument("--only", action="append", metavar="TEXT", help="cases with TEXT in the name; repeatable")
+    parser.add_argument("--growth", action="store_true", help="instead, how cost grows with keys, tasks, levels, roots")
+    parser.add_argument("--rounds", type=_at_least_one, help="how often each case is run (3)")
+    parser.add_argument("--seconds", type=float, help="how long each phase of a case is measured (8)")
+    parser.add_argument("--warm-up", type=float, help="seconds before the first phase of a case (8)")
+    parser.add_argument("--quick", action="store_true", help="one short round of the most important cases")
+    parser.add_argument("--json", action="store_true", help="print the results as JSON")
+    parser.add_argument("--save", type=Path, metavar="FILE", default=_RESULTS, help="where the results are written")
+    parser.add_argument(
+        "--from",
+        dest="again",
+        type=Path,
+        metavar="FILE",
+        help="results of an earlier run: nothing but what --only or --growth says is run, and added",
+    )
+    parser.add_argument("--docs", action="store_true", help="put tables and plots into docs/performance.md")
+    options = parser.parse_args()
+    unknown = [part for part in options.only or () if not any(part in name for name in CASES)]
+    if unknown:
+        parser.error(f"no case has {unknown[0]!r} in its name; --list prints them")
+    return options
+
+
+def _at_least_one(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"a number of rounds from 1 on, not {number}")
+    return number
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,0 +1,63 @@
+"""How cases are run, one module for each kind of contender.
+
+A contender runs a case in the process that calls it and returns what it measured: for each phase what `figures`
+makes, and beside the phases what holds for the whole run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+Figures = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a run gets from the harness.
+
+    Args:
+        source: the file with the sentences.
+        folder: for all that the run writes; empty.
+        started: monotonic seconds when the process was started.
+        seconds: how long each phase is measured.
+        warm_up: seconds before the first phase.
+        settle: seconds before each other phase.
+    """
+
+    source: Path
+    folder: Path
+    started: float
+    seconds: float
+    warm_up: float
+    settle: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the setup in terms of JSON."""
+        return {name: str(value) if isinstance(value, Path) else value for name, value in asdict(self).items()}
+
+    @staticmethod
+    def from_dict(document: dict[str, Any]) -> Setup:
+        """Returns what `to_dict` made a document of."""
+        paths = {name: Path(document[name]) for name in ("source", "folder")}
+        return Setup(**{**document, **paths})
+
+
+def figures(roots: float, seconds: float, cpu_seconds: float, latency_ms: Figures | None, **others: Any) -> Figures:
+    """Returns the figures of a phase.
+
+    Args:
+        roots: how many sentences, or other values that a spout emits, were done.
+        seconds: within which time.
+        cpu_seconds: of all processes of the contender.
+        latency_ms: p50, p95, p99.
+        others: further ones.
+    """
+    return {
+        "roots_per_second": roots / seconds,
+        "latency_ms": latency_ms,
+        "cores_used": cpu_seconds / seconds,
+        "cpu_secs_per_million": 1e6 * cpu_seconds / roots if roots else None,
+        **others,
+    }

@@ -1,0 +1,179 @@
+"""This project: a topology on a local session, fed by a spout whose rate the phases set."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from benchmarks.cases import Case, Phase
+from benchmarks.contenders import Figures, Setup, figures
+from benchmarks.data import WORDS_PER_SENTENCE
+from benchmarks.feed import Control
+from benchmarks.measures import ProcessTree, grown, sizes
+from benchmarks.topologies import WORKLOADS
+from storm_on_spark import Config, compile_topology
+from storm_on_spark.runtime.latency import LatencyHistogram
+from storm_on_spark.spark.session import local_session, stop_session
+from storm_on_spark.spark.state import read_pending_roots
+
+_START_SECS = 120.0
+_FILL_SECS = 180.0
+_CHANGE_SECS = 30.0
+
+
+def run(case: Case, setup: Setup) -> Figures:
+    """Runs a topology on a session of its own and measures it."""
+    spark = local_session(case.options.get("master"))
+    try:
+        return run_on(spark, case, setup)
+    finally:
+        stop_session(spark)
+
+
+def run_on(spark: Any, case: Case, setup: Setup) -> Figures:
+    """Runs a topology on a session and measures it."""
+    checkpoint = setup.folder / "checkpoint"
+    measurement = _Measurement(case, setup, checkpoint)
+    conf = {
+        Config.TOPOLOGY_ACKER_EXECUTORS: 1 if case.options.get("acked", True) else 0,
+        # What is pending is to stay so.
+        Config.TOPOLOGY_MESSAGE_TIMEOUT_SECS: 3600,
+        Config.TOPOLOGY_PROFILE: case.profile,
+    }
+    topology = WORKLOADS[case.workload](str(measurement.control.path), str(setup.source), case.options)
+    measurement.query = compile_topology(topology, conf).start(spark, name="benchmark", checkpoint=checkpoint)
+    try:
+        result = measurement.play()
+    finally:
+        measurement.query.stop()
+    if case.workload == "pending":
+        result |= _pending_state(spark, checkpoint)
+    return result
+
+
+class _Measurement:
+    """One topology, as it is measured.
+
+    Args:
+        case: what runs.
+        setup: how long.
+        checkpoint: the topology's checkpoint.
+    """
+
+    query: Any
+
+    def __init__(self, case: Case, setup: Setup, checkpoint: Path) -> None:
+        self._case = case
+        self._setup = setup
+        self._checkpoint = checkpoint
+        self._tree = ProcessTree()
+        self._acked = case.options.get("acked", True)
+        self.control = Control(setup.folder / "control.json")
+        self._begin(case.phases[0])
+
+    def _begin(self, phase: Phase) -> None:
+        self.control.set(phase.rate, phase.keys)
+
+    def play(self) -> Figures:
+        """Goes through the phases of the running topology."""
+        self._until(lambda: self._done() > 0, _START_SECS, "acks anything")
+        result: Figures = {"first_ack_secs": time.monotonic() - self._setup.started}
+        self._fill()
+        phases = {}
+        for number, phase in enumerate(self._case.phases):
+            self._begin(phase)
+            self._tree.wait(self._setup.settle if number else self._setup.warm_up)
+            phases[phase.name] = self._measure(phase)
+        return result | {"phases": phases, "memory_mb": self._tree.peak_memory_mb()}
+
+    def _fill(self) -> None:
+        """Waits until all keys are in the state, or all that is to stay pending is."""
+        wanted = max(self._case.options.get("keys", 0), self._case.options.get("held", 0))
+        self._until(lambda: self.query.status_info().emitted >= wanted, _FILL_SECS, f"emits {wanted:,} tuples")
+        if "keys" in self._case.options:
+            self._until(lambda: self._done() >= wanted, _FILL_SECS, f"acks {wanted:,} tuples")
+
+    def _measure(self, phase: Phase) -> Figures:
+        metrics = self.query._coordinator.metrics  # noqa: SLF001 # latencies of a span of time have no public door
+        # From batch to batch, so that no part of one is counted.
+        first, started = self._at_a_change(phase)
+        cpu, files = self._tree.cpu_seconds(), sizes(self._checkpoint)
+        latencies, executed = metrics.latencies.counts.copy(), self._executed()
+        began = time.time()
+        self._tree.wait(self._setup.seconds)
+        last, ended = self._at_a_change(phase)
+        span = LatencyHistogram()
+        span.counts = metrics.latencies.counts - latencies
+        roots, seconds = last - first, ended - started
+        written = grown(files, sizes(self._checkpoint))
+        info = self.query.status_info()
+        if info.error or info.failed:
+            raise RuntimeError(f"the topology's figures are void: {info.failed} tuples failed, error {info.error}")
+        return figures(
+            roots,
+            seconds,
+            self._tree.cpu_seconds() - cpu,
+            dict(span.summary() or {}) or None,
+            tuples_per_second=(self._executed() - executed) / seconds,
+            checkpoint_bytes_per_million=1e6 * written / roots if roots else None,
+            **self._batches(began),
+        )
+
+    def _batches(self, began: float) -> Figures:
+        """Returns how long the micro-batches since a moment took, by the parts that Spark tells."""
+        found = [
+            progress["durationMs"]
+            for progress in self.query.recentProgress
+            if progress["numInputRows"] and _seconds(progress["timestamp"]) >= began
+        ]
+        if not found:
+            return {"batch_ms": None, "batches": 0}
+        parts = {name: statistics.median(each.get(name, 0) for each in found) for name in found[-1]}
+        return {"batch_ms": parts.pop("triggerExecution"), "batch_parts_ms": parts, "batches": len(found)}
+
+    def _done(self) -> int:
+        """Returns how many roots are done."""
+        info = self.query.status_info()
+        if self._acked:
+            return int(info.acked)
+        # Without ackers nothing is acked late: what counts is what `count` has executed.
+        return int(info.components["count"].executed // WORDS_PER_SENTENCE)
+
+    def _executed(self) -> int:
+        return sum(component.executed for component in self.query.status_info().components.values())
+
+    def _at_a_change(self, phase: Phase) -> tuple[int, float]:
+        value = self._done()
+        deadline = time.monotonic() + _CHANGE_SECS
+        while phase.rate != 0 and (now := self._done()) == value:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"nothing was acked for {_CHANGE_SECS:.0f} s")
+            time.sleep(0.005)
+            value = min(value, now)
+        return self._done(), time.monotonic()
+
+    def _until(self, condition: Callable[[], bool], seconds: float, what: str) -> None:
+        if not self.query.wait_until(condition, seconds):
+            reason = self.query.status_info().error or f"{seconds:.0f} s are over"
+            raise TimeoutError(f"the topology ended before it {what}: {reason}")
+
+
+def _seconds(timestamp: str) -> float:
+    """Returns Spark's time of a progress report in seconds since the epoch."""
+    return datetime.fromisoformat(timestamp.replace("Z", "+00:00")).timestamp()
+
+
+def _pending_state(spark: Any, checkpoint: Path) -> Figures:
+    """Returns how many roots were pending when the topology ended, and what they take in the state store."""
+    location = f"file:{checkpoint}"
+    operators = spark.read.format("state-metadata").load(location).collect()
+    [acker] = {row["operatorId"] for row in operators if '"pending"' in row["operatorProperties"]}
+    frame = spark.read.format("statestore").option("operatorId", acker).option("stateVarName", "pending")
+    rows = frame.load(location).collect()
+    roots = len(read_pending_roots(spark, checkpoint))
+    size = sum(len(bytes(row["value"][0])) for row in rows)
+    return {"pending_roots": roots, "pending_bytes_each": size / roots if roots else None}

@@ -1,0 +1,194 @@
+"""Spouts that emit for ever, as fast as it goes or at a rate that can be changed while they run."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from benchmarks.data import read_sentences
+from storm_on_spark import BaseRichSpout, Fields, OutputFieldsDeclarer
+
+_LOOK_SECS = 0.05
+_BURST = 1000
+"""Tuples between two looks at the clock, at full speed."""
+
+
+class Control:
+    """What the measuring process tells the spout, through a file.
+
+    Args:
+        path: the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def set(self, rate: float | None, keys: int | None = None) -> None:
+        """Changes the rate, and how many keys there are.
+
+        Args:
+            rate: tuples per second; None for all that go.
+            keys: None for what the spout was made with.
+        """
+        new = self.path.with_suffix(".new")
+        new.write_text(json.dumps({"rate": rate, "keys": keys}))
+        new.rename(self.path)
+
+
+class _Pace:
+    """When the next tuples are due. No state: a snapshot of the spout would otherwise change without a tuple."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._seen = 0
+        self._next_look = 0.0
+        self.rate: float | None = 0.0
+        self.keys: int | None = None
+        self._since = 0.0
+        self._emitted = 0
+
+    def __reduce__(self) -> str:
+        raise TypeError("made anew by open")
+
+    def grant(self) -> int:
+        """Returns how many tuples may be emitted now."""
+        now = time.monotonic()
+        if now >= self._next_look:
+            self._next_look = now + _LOOK_SECS
+            self._look(now)
+        if self.rate is None:
+            return _BURST
+        granted = max(0, int((now - self._since) * self.rate) - self._emitted)
+        self._emitted += granted
+        return granted
+
+    def _look(self, now: float) -> None:
+        path = Path(self._path)
+        changed = path.stat().st_mtime_ns
+        if changed != self._seen:
+            self._seen = changed
+            wanted = json.loads(path.read_text())
+            self.rate, self.keys = wanted["rate"], wanted["keys"]
+            self._since, self._emitted = now, 0
+
+
+class _Texts:
+    """Sentences; no state either."""
+
+    def __init__(self, path: str) -> None:
+        self.items = read_sentences(path)
+
+    def __reduce__(self) -> str:
+        raise TypeError("made anew by open")
+
+
+class Feed(BaseRichSpout):
+    """Emits values that depend on their number only.
+
+    Args:
+        control: path of a `Control`.
+        source: the file with the sentences.
+        acked: whether tuples have message ids.
+    """
+
+    field = "value"
+
+    def __init__(self, control: str, source: str, acked: bool = True) -> None:
+        self.control = control
+        self.source = source
+        self.acked = acked
+        self.emitted = 0
+
+    def open(self, conf: Mapping[str, Any], context: Any, collector: Any) -> None:
+        self.collector = collector
+        self.texts = _Texts(self.source)
+        self.pace = _Pace(self.control)
+        self.granted = 0
+
+    def next_tuple(self) -> None:
+        if not self.granted:
+            self.granted = self.pace.grant()
+            if not self.granted:
+                return
+        self.granted -= 1
+        self.send(self.emitted)
+        self.emitted += 1
+
+    def send(self, number: int) -> None:
+        """Emits the tuple with this number."""
+        self.collector.emit([self.value(number)], number if self.acked else None)
+
+    def value(self, number: int) -> Any:
+        """Returns the value of the tuple with this number."""
+        raise NotImplementedError
+
+    def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
+        declarer.declare(Fields(self.field))
+
+
+class Sentences(Feed):
+    """Emits sentences."""
+
+    field = "sentence"
+
+    def value(self, number: int) -> str:
+        items = self.texts.items
+        return items[number % len(items)]
+
+
+class Words(Feed):
+    """Emits the first word of each sentence."""
+
+    field = "word"
+
+    def value(self, number: int) -> str:
+        items = self.texts.items
+        return items[number % len(items)].partition(" ")[0]
+
+
+class Numbers(Feed):
+    """Emits 0, 1, 2, ..."""
+
+    def value(self, number: int) -> int:
+        return number
+
+
+class Keys(Feed):
+    """Emits each of so many keys in turn."""
+
+    field = "key"
+
+    def __init__(self, control: str, source: str, keys: int) -> None:
+        super().__init__(control, source)
+        self.keys = keys
+
+    def value(self, number: int) -> int:
+        return number % (self.pace.keys or self.keys)
+
+
+class Held(Feed):
+    """Emits so many numbers below zero, then numbers from zero on."""
+
+    def __init__(self, control: str, source: str, held: int) -> None:
+        super().__init__(control, source)
+        self.held = held
+
+    def value(self, number: int) -> int:
+        return number - self.held
+
+
+class Pairs(Feed):
+    """Emits each number on two streams, as two roots."""
+
+    field = "key"
+
+    def send(self, number: int) -> None:
+        self.collector.emit([number], ("left", number), stream="left")
+        self.collector.emit([number], ("right", number), stream="right")
+
+    def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
+        declarer.declare_stream("left", Fields("key"))
+        declarer.declare_stream("right", Fields("key"))

@@ -1,0 +1,81 @@
+"""Bar charts as SVG, drawn by hand: the documentation needs no library for a few rectangles."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+_WIDTH, _LABELS, _ROW, _BAR, _TOP = 760, 260, 26, 16, 44
+_END = 130
+"""Right of the bars, for the figures."""
+_COLORS = {"ours": "#2f6f9f", "native": "#c98a2b", "storm": "#8a8a8a", "command": "#2f6f9f"}
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One bar.
+
+    Args:
+        label: beside it.
+        value: its length.
+        least: where its whisker begins.
+        most: where that ends.
+        kind: which contender; decides the colour.
+    """
+
+    label: str
+    value: float
+    least: float
+    most: float
+    kind: str
+
+
+def bars(title: str, unit: str, rows: Sequence[Bar], *, logarithmic: bool = False) -> str:
+    """Returns a horizontal bar chart as an SVG document.
+
+    Args:
+        title: above it.
+        unit: behind each figure.
+        rows: from top to bottom; values are above 0.
+        logarithmic: whether each factor of ten is as wide as the next one; the scale begins at a power of ten.
+    """
+    most = max(row.most for row in rows)
+    floor = 10 ** math.floor(math.log10(min(row.least for row in rows))) / 2 if logarithmic else 0.0
+
+    def position(value: float) -> float:
+        if logarithmic:
+            share = (math.log10(value) - math.log10(floor)) / (math.log10(most) - math.log10(floor))
+        else:
+            share = value / most
+        return _LABELS + max(0.0, share) * (_WIDTH - _LABELS - _END)
+
+    height = _TOP + _ROW * len(rows) + 8
+    scale = ", logarithmic scale" if logarithmic else ""
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}" '
+        f'viewBox="0 0 {_WIDTH} {height}" font-family="sans-serif" font-size="13" role="img">',
+        f"<title>{escape(title)}</title>",
+        # Readable on dark pages too.
+        f'<rect width="{_WIDTH}" height="{height}" fill="#ffffff"/>',
+        f'<text x="8" y="24" font-size="15" font-weight="bold" fill="#222222">{escape(title)}'
+        f'<tspan font-size="12" font-weight="normal" fill="#666666">  {escape(unit + scale)}</tspan></text>',
+    ]
+    for number, row in enumerate(rows):
+        top = _TOP + _ROW * number
+        middle, end = top + _BAR / 2, position(row.value)
+        low, high = position(max(row.least, floor)), position(row.most)
+        lines += [
+            f'<text x="{_LABELS - 8}" y="{middle + 4.5:.1f}" text-anchor="end" fill="#222222">'
+            f"{escape(row.label)}</text>",
+            f'<rect x="{_LABELS}" y="{top}" width="{end - _LABELS:.1f}" height="{_BAR}" fill="{_COLORS[row.kind]}"/>',
+            f'<path d="M{low:.1f} {middle:.1f}H{high:.1f}M{low:.1f} {middle - 4:.1f}v8M{high:.1f} {middle - 4:.1f}v8" '
+            'stroke="#222222" fill="none"/>',
+            f'<text x="{high + 6:.1f}" y="{middle + 4.5:.1f}" fill="#222222">{_figure(row.value)}</text>',
+        ]
+    return "\n".join([*lines, "</svg>"]) + "\n"
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 else f"{value:.1f}"

@@ -1,0 +1,158 @@
+"""How cases are run: what they are, what feeds them, what is measured, and what is said when something is missing."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from benchmarks.cases import CASES, Case
+from benchmarks.contenders import Setup, storm
+from benchmarks.data import WORDS_PER_SENTENCE, read_sentences, sentences, sentences_file
+from benchmarks.feed import Control, Numbers
+from benchmarks.harness import Pace, play
+from benchmarks.measures import ProcessTree, grown, sizes
+from benchmarks.soak import Sample, ratios
+from benchmarks.topologies import WORKLOADS
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_the_input_is_the_same_for_all(tmp_path: Path) -> None:
+    texts = read_sentences(str(sentences_file(tmp_path / "sentences.txt")))
+    assert texts == sentences()
+    assert {len(text.split()) for text in texts} == {WORDS_PER_SENTENCE}
+
+
+def test_every_workload_compiles(tmp_path: Path) -> None:
+    source = str(sentences_file(tmp_path / "sentences.txt"))
+    ours = [case for case in CASES.values() if case.contender == "ours"]
+    assert {case.workload for case in ours} == set(WORKLOADS)
+    for case in ours:
+        sys.path.insert(0, str(ROOT / "jobs"))
+        try:
+            assert WORKLOADS[case.workload]("control.json", source, case.options)
+        finally:
+            sys.path.remove(str(ROOT / "jobs"))
+
+
+class Collector:
+    def __init__(self) -> None:
+        self.emitted: list[tuple[list[object], object]] = []
+
+    def emit(self, values: list[object], message_id: object) -> None:
+        self.emitted.append((values, message_id))
+
+
+def test_a_feed_follows_its_control(tmp_path: Path) -> None:
+    control = Control(tmp_path / "control.json")
+    control.set(0)
+    feed, collector = Numbers(str(control.path), str(sentences_file(tmp_path / "sentences.txt"))), Collector()
+    feed.open({}, None, collector)
+    for _ in range(10):
+        feed.next_tuple()
+    assert collector.emitted == []
+    control.set(None)
+    deadline = time.monotonic() + 30
+    while len(collector.emitted) < 2500 and time.monotonic() < deadline:
+        feed.next_tuple()
+    assert collector.emitted[:2] == [([0], 0), ([1], 1)]
+    assert len(collector.emitted) == 2500
+
+
+def test_processor_time_of_children_counts_after_their_end() -> None:
+    tree = ProcessTree()
+    before = tree.cpu_seconds()
+    subprocess.run([sys.executable, "-c", "sum(range(10**7))"], check=True)
+    assert tree.cpu_seconds() - before > 0.01
+
+
+def test_memory_of_children_is_told_apart() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        tree = ProcessTree()
+        tree.wait(0.1)
+        assert tree.memory_mb()["python"] > 0
+        child.communicate(b"\n")
+    peaks = tree.peak_memory_mb()
+    assert peaks["driver"] > 0
+    assert peaks["python"] > 0
+    assert peaks["jvm"] == 0
+
+
+def test_bytes_that_came_to_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "grows").write_bytes(b"12")
+    (tmp_path / "goes").write_bytes(b"12345")
+    before = sizes(tmp_path)
+    (tmp_path / "grows").write_bytes(b"1234")
+    (tmp_path / "goes").unlink()
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / "file").write_bytes(b"123")
+    assert grown(before, sizes(tmp_path)) == 5
+
+
+def test_a_setup_survives_the_way_to_its_process(tmp_path: Path) -> None:
+    setup = Setup(tmp_path / "source", tmp_path, 1.5, 2.0, 3.0, 4.0)
+    assert Setup.from_dict(json.loads(json.dumps(setup.to_dict()))) == setup
+
+
+def test_a_case_that_fails_is_told_and_the_rest_goes_on() -> None:
+    missing = Case("not in the list", "ours", "word count", ())
+    told: list[str] = []
+    outcomes = play([missing], Pace(rounds=2), told.append)
+    outcome = outcomes[missing.name]
+    assert outcome.runs == [None, None]
+    assert outcome.problems[0].startswith("not in the list ended with exit code 1: ")
+    assert "KeyError: 'not in the list'" in outcome.problems[0]
+    assert len(told) == 2
+
+
+def test_storm_without_maven_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from storm_on_spark.spark.java import require_java
+
+    monkeypatch.setenv("JAVA_HOME", str(require_java().home))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(storm, "_BUILD", tmp_path)
+    with pytest.raises(storm.NotThereError, match="there is no mvn here"):
+        storm.prepare(python=False)
+
+
+def test_storm_that_can_not_be_fetched_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    maven = tmp_path / "mvn"
+    maven.write_text("#!/bin/sh\necho 'no route to host'\nexit 1\n")
+    maven.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setattr(storm, "_BUILD", tmp_path)
+    with pytest.raises(storm.NotThereError, match="could not be fetched and built: no route to host"):
+        storm.prepare(python=False)
+
+
+def sample(number: int, memory: float, batch: float, checkpoint: float) -> Sample:
+    return Sample(number, 1000 * number, memory, {}, batch, checkpoint, 10)
+
+
+def test_a_soak_compares_the_last_quarter_with_the_second() -> None:
+    settling = [sample(n, 500, 300, 1) for n in range(4)]
+    flat = [sample(n, 1000, 100, 10 + n % 2) for n in range(4, 12)]
+    grown_since = [sample(n, 1100, 200, 22) for n in range(12, 16)]
+    found = ratios([*settling, *flat, *grown_since])
+    assert found == {"memory_mb": 1.1, "batch_ms": 2.0, "checkpoint_mb": 2.0}
+
+
+def test_the_command_lists_the_cases() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks", "--list"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert [line[16:] for line in done.stdout.splitlines()] == list(CASES)
+
+
+def test_an_unknown_case_is_refused() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks", "--only", "nothing"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "no case has 'nothing' in its name" in done.stderr
