@@ -167,6 +167,20 @@ class DeltaCodeDistributor(CodeDistributor):
         rows = self._attempt("count rows", lambda: self._dataset().count_rows(filter=_partition(topology_id)))
         return int(rows > 0)
 
+    def stored(self) -> dict[str, float]:
+        """Returns the topologies that have rows, and since when."""
+        found: dict[str, float] = {}
+
+        def read() -> None:
+            found.clear()
+            for batch in self._dataset().scanner(columns=["topology_id", "uploaded_at"]).to_batches():
+                for row in batch.to_pylist():
+                    at = row["uploaded_at"].timestamp()
+                    found[row["topology_id"]] = max(at, found.get(row["topology_id"], at))
+
+        self._attempt("look for topologies", read)
+        return found
+
     def cleanup(self, topology_id: str) -> None:
         """Removes the rows, and files that are older than Delta's retention."""
         check_topology_id(topology_id)

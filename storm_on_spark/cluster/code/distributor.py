@@ -72,6 +72,8 @@ class CodeDistributor(ABC):
 
     name: ClassVar[str]
     """What `CodeManifest.distributor` says."""
+    shared: ClassVar[bool] = True
+    """Whether the storage is one that all Nimbuses use; then its leader clears it up."""
 
     def __init__(self, peers: Peers) -> None:
         self.peers = peers
@@ -123,6 +125,19 @@ class CodeDistributor(ABC):
     @abstractmethod
     def get_replication_count(self, topology_id: str) -> int:
         """Returns how many copies of the code there are; 0 if there is none."""
+
+    def stored(self) -> Mapping[str, float]:
+        """Returns the topologies of which there is any code, also such that was not stored completely, and since when.
+
+        That is so that code can be removed of which nobody else knows any more; without an answer it stays.
+
+        Returns:
+            Topology id -> when the last of it was stored, in seconds since the epoch.
+
+        Raises:
+            CodeError: the storage can't be reached.
+        """
+        return {}
 
     @abstractmethod
     def cleanup(self, topology_id: str) -> None:

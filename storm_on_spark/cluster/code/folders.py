@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import getpass
 import os
 import re
 import shutil
+import socket
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -80,9 +82,25 @@ def scratch_of(folder: Path) -> Iterator[Path]:
         scratch.mkdir(mode=0o700)
         yield scratch
     except OSError as error:
-        raise CodeError(f"{folder}: {error.strerror or error}") from error
+        raise unwritable(folder, error) from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def unwritable(folder: Path, error: OSError) -> CodeError:
+    """Returns the error for a folder that can't be made beside others: what has to be mended, and where."""
+    return CodeError(
+        f"code can't be written to {folder} on {socket.gethostname()}: {error.strerror or error}. {folder.parent} "
+        f"must be a folder that {_user()} may write to, on a disk with room left; mend that, then try again"
+    )
+
+
+def _user() -> str:
+    try:
+        return f"user {getpass.getuser()}"
+    except (KeyError, OSError):
+        # A user without a name, as containers have.
+        return f"user {os.getuid()}"
 
 
 def remove_scratch(parent: Path) -> None:

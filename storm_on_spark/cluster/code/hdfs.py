@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,6 +15,10 @@ from storm_on_spark.cluster.code.distributor import CodeDistributor, Metafile, P
 from storm_on_spark.cluster.code.hadoop import HadoopGateway, settings_of, translated
 from storm_on_spark.cluster.errors import ChecksumError, CodeError
 from storm_on_spark.cluster.records import ArtifactInfo
+
+_ID = re.compile(r"[A-Za-z0-9_-]+-\d+-\d+")
+_PLACE = re.compile(r"\.?[0-9a-f]{32}")
+"""What is in a topology's folder, complete or not."""
 
 
 class HadoopCodeDistributor(CodeDistributor):
@@ -125,6 +130,18 @@ class HadoopCodeDistributor(CodeDistributor):
                     blocks = files.getFileBlockLocations(status, 0, status.getLen())
                     counts += [len(block.getHosts()) for block in blocks]
         return min(counts, default=0)
+
+    def stored(self) -> dict[str, float]:
+        """Returns the topologies that have a folder, and since when; what else is there is nobody's business here."""
+        files = self._files()
+        found: dict[str, float] = {}
+        with translated(self._location):
+            for status in files.listStatus(self._gateway.path(self._location)):
+                if _ID.fullmatch(status.getPath().getName()) and status.isDirectory():
+                    inside = [place.getPath().getName() for place in files.listStatus(status.getPath())]
+                    if all(map(_PLACE.fullmatch, inside)):
+                        found[status.getPath().getName()] = status.getModificationTime() / 1000
+        return found
 
     def cleanup(self, topology_id: str) -> None:
         """Removes the topology's folder."""

@@ -32,6 +32,7 @@ class LocalFileSystemCodeDistributor(CodeDistributor):
     """
 
     name: ClassVar[str] = "local"
+    shared: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -82,10 +83,15 @@ class LocalFileSystemCodeDistributor(CodeDistributor):
             raise CodeError(f"there is no artifact {name[:100]!r} of {topology_id} here")
         return path
 
-    def stored(self) -> list[str]:
-        """Returns the ids of the topologies whose code is here, sorted; for removing what nobody knows any more."""
+    def stored(self) -> dict[str, float]:
+        """Returns the topologies whose code is in the own store, and since when."""
         assert self._root is not None, "prepare() comes first"
-        return sorted(entry.name for entry in self._root.iterdir() if not entry.name.startswith("."))
+        found = {}
+        for entry in sorted(self._root.iterdir()):
+            with contextlib.suppress(FileNotFoundError):
+                if not entry.name.startswith("."):
+                    found[entry.name] = entry.stat().st_mtime
+        return found
 
     def upload(self, folder: Path, topology_id: str) -> str:
         """Copies the code into the store; what is copied is what has the checksums of the metafile."""
@@ -126,7 +132,7 @@ class LocalFileSystemCodeDistributor(CodeDistributor):
                 folders.store(artifacts, into, lambda info, file: copy_verified(parts, info, file))
                 shutil.rmtree(parts)
         except OSError as error:
-            raise CodeError(f"{into}: {error.strerror or error}") from error
+            raise folders.unwritable(into, error) from error
 
     def holds(self, topology_id: str, metafile: str) -> bool:
         """Returns whether the own store has the code, verified since it last changed."""

@@ -16,7 +16,6 @@ from typing import Final
 from kazoo.exceptions import NoNodeError
 
 from storm_on_spark.cluster.code.distributor import CodeDistributor
-from storm_on_spark.cluster.code.local import LocalFileSystemCodeDistributor
 from storm_on_spark.cluster.errors import ClusterError, UnavailableError
 from storm_on_spark.cluster.paths import CODE, STORMS, SUBMISSIONS
 from storm_on_spark.cluster.records import CodeManifest
@@ -188,8 +187,8 @@ class CodeSync:
 
     def _remove_unknown(self, snapshot: ClusterSnapshot, coming: set[str], now: float) -> float:
         """Removes code that nobody has known of for a whole period; returns when to look again."""
-        if not isinstance(self._distributor, LocalFileSystemCodeDistributor):
-            # Storage that all share is the leader's to clean.
+        if self._distributor.shared:
+            # The leader's to clean.
             return self._period
         unknown = {
             topology

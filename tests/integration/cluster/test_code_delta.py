@@ -68,6 +68,7 @@ def test_rows_are_what_the_documentation_says(table: str, artifacts: Path) -> No
     assert {row["uploaded_at"] for row in rows} == {
         datetime.datetime(2023, 11, 14, 22, 13, 20, tzinfo=datetime.timezone.utc)
     }
+    assert delta.stored() == {TOPOLOGY: 1_700_000_000.0}
 
 
 def test_uploading_again_replaces_in_one_transaction(

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
+import contextlib
 import json
-import os
-import signal
-import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -20,22 +17,7 @@ from storm_on_spark.cluster.code.checksums import artifacts_of
 from storm_on_spark.cluster.code.distributor import Metafile, Peers, make_distributor
 from storm_on_spark.cluster.code.hdfs import HadoopCodeDistributor
 from storm_on_spark.cluster.errors import ChecksumError, CodeError
-from storm_on_spark.spark.jars import Jar, JarSet, fetch
-from storm_on_spark.spark.java import find_java
-
-HDFS = JarSet(
-    name="HDFS test cluster",
-    jars=tuple(
-        Jar("org.apache.hadoop", f"hadoop-client-{part}", "3.4.2", sha256)
-        for part, sha256 in {
-            "api": "607c0299f4df33013bd0a0f37c8cf255c635bbaddd247b8fec68c210cc17d19f",
-            "minicluster": "ae2406c544825b7734b8aad4f87eff60d9ec422284f0b16c2856032083b63c77",
-            "runtime": "18d071c7f72f8a946677b398a57af9c7afa2dd41a81023c310f99373fec200b3",
-        }.items()
-    ),
-    without="tests with a real HDFS are skipped",
-)
-_READY_SECS = 90.0
+from storm_on_spark.testing.hdfs import HdfsMissingError, HdfsServer
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +82,24 @@ def test_a_file_system_keeps_code(
     local.cleanup(TOPOLOGY)
     assert not local.holds(TOPOLOGY, second)
     assert not place.exists()
+
+
+def test_what_is_stored_is_told_from_what_else_is_there(
+    local: HadoopCodeDistributor, folder: Path, small: Path
+) -> None:
+    for other in ("notes", "reports-1-1700000000/january", ".scratch"):
+        (folder / "storm" / other).mkdir(parents=True)
+    (folder / "storm" / "file-2-1700000000").touch()
+    half = folder / "storm" / "half-3-1700000000" / f".{'0' * 32}"
+    half.mkdir(parents=True)
+    before = time.time()
+    local.upload(small, TOPOLOGY)
+    stored = local.stored()
+    assert set(stored) == {TOPOLOGY, "half-3-1700000000"}
+    assert abs(stored[TOPOLOGY] - before) < 60
+    for topology_id in stored:
+        local.cleanup(topology_id)
+    assert local.stored() == {}
 
 
 def test_damage_is_noticed(local: HadoopCodeDistributor, folder: Path, artifacts: Path, tmp_path: Path) -> None:
@@ -169,48 +169,14 @@ def test_places_that_are_none(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def hdfs_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, psutil.Process]]:
-    """A name node and two data nodes in one Java process: its URI and the process."""
-    java, jars = find_java(), fetch(HDFS)
-    if java is None or jars is None:
-        pytest.skip("the jars of HDFS can't be fetched here")
-    folder = tmp_path_factory.mktemp("hdfs")
-    details = folder / "details.json"
-    command = [
-        *(str(java.home / "bin" / "java"), "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
-        *("-cp", os.pathsep.join([*map(str, jars), *_logging_jars()])),
-        *("org.apache.hadoop.test.MiniDFSClusterManager", "-format", "-datanodes", "2"),
-        *("-nnport", "0", "-httpport", "0", "-D", f"hdfs.minidfs.basedir={folder}/data"),
-        *("-writeDetails", str(details)),
-    ]
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=folder)
-        try:
-            yield f"hdfs://127.0.0.1:{_port(details, process, folder / 'log')}", psutil.Process(process.pid)
-        finally:
-            process.kill()
-            process.wait()
-
-
-def _logging_jars() -> Sequence[str]:
-    spec = importlib.util.find_spec("pyspark")
-    assert spec is not None
-    assert spec.origin is not None
-    jars = Path(spec.origin).parent / "jars"
-    return [str(path) for pattern in ("slf4j-api-*", "jcl-over-slf4j-*") for path in jars.glob(pattern)]
-
-
-def _port(details: Path, process: subprocess.Popen[bytes], log: Path) -> int:
-    deadline = time.monotonic() + _READY_SECS
-    while True:
-        assert process.poll() is None, log.read_text()
-        assert time.monotonic() < deadline, log.read_text()
-        if details.exists():
-            try:
-                return int(json.loads(details.read_text())["namenode_port"])
-            except ValueError:
-                pass
-        time.sleep(0.05)
+def hdfs_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsServer]:
+    server = HdfsServer(tmp_path_factory.mktemp("hdfs"))
+    try:
+        server.start()
+    except HdfsMissingError as error:
+        pytest.skip(str(error))
+    with contextlib.closing(server):
+        yield server
 
 
 def _conf(uri: str) -> dict[str, str]:
@@ -224,21 +190,21 @@ def _conf(uri: str) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def hdfs(hdfs_server: tuple[str, psutil.Process]) -> Iterator[HadoopCodeDistributor]:
-    made = make_distributor(_conf(hdfs_server[0]))
+def hdfs(hdfs_server: HdfsServer) -> Iterator[HadoopCodeDistributor]:
+    made = make_distributor(_conf(hdfs_server.uri))
     assert isinstance(made, HadoopCodeDistributor)
     yield made
     made.close()
 
 
 def test_hdfs_keeps_code_and_another_nimbus_reads_it(
-    hdfs: HadoopCodeDistributor, hdfs_server: tuple[str, psutil.Process], artifacts: Path, small: Path, tmp_path: Path
+    hdfs: HadoopCodeDistributor, hdfs_server: HdfsServer, artifacts: Path, small: Path, tmp_path: Path
 ) -> None:
     first = hdfs.upload(artifacts, TOPOLOGY)
     assert hdfs.upload(artifacts, TOPOLOGY) == first
-    assert json.loads(first)["location"].startswith(f"{hdfs_server[0]}/storm/code/{TOPOLOGY}/")
+    assert json.loads(first)["location"].startswith(f"{hdfs_server.uri}/storm/code/{TOPOLOGY}/")
     assert hdfs.get_replication_count(TOPOLOGY) == 2
-    other = make_distributor(_conf(hdfs_server[0]))
+    other = make_distributor(_conf(hdfs_server.uri))
     try:
         assert other.holds(TOPOLOGY, first)
         other.fetch(TOPOLOGY, first)
@@ -254,15 +220,15 @@ def test_hdfs_keeps_code_and_another_nimbus_reads_it(
 
 
 def test_a_name_node_that_hangs_is_an_error_soon(
-    hdfs: HadoopCodeDistributor, hdfs_server: tuple[str, psutil.Process], small: Path
+    hdfs: HadoopCodeDistributor, hdfs_server: HdfsServer, small: Path
 ) -> None:
     metafile = hdfs.upload(small, "hangs-2-1")
-    hdfs_server[1].send_signal(signal.SIGSTOP)
+    hdfs_server.pause()
     try:
         started = time.monotonic()
         with pytest.raises(CodeError, match=r"hdfs://127\.0\.0\.1"):
             hdfs.holds("hangs-2-1", metafile)
         assert time.monotonic() - started < 30
     finally:
-        hdfs_server[1].send_signal(signal.SIGCONT)
+        hdfs_server.resume()
     assert hdfs.holds("hangs-2-1", metafile)

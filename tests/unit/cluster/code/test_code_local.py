@@ -39,7 +39,7 @@ def test_what_was_uploaded_is_here_and_only_its_owner_can_see_it(tmp_path: Path,
     with local(tmp_path / "a") as nimbus:
         metafile = nimbus.upload(artifacts, TOPOLOGY)
         assert nimbus.holds(TOPOLOGY, metafile)
-        assert nimbus.stored() == [TOPOLOGY]
+        assert list(nimbus.stored()) == [TOPOLOGY]
         folder = nimbus.folder_of(TOPOLOGY)
         assert same(folder, artifacts)
         assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
@@ -48,7 +48,18 @@ def test_what_was_uploaded_is_here_and_only_its_owner_can_see_it(tmp_path: Path,
         nimbus.cleanup(TOPOLOGY)
         nimbus.cleanup(TOPOLOGY)
         assert not nimbus.holds(TOPOLOGY, metafile)
-        assert nimbus.stored() == []
+        assert not nimbus.stored()
+
+
+def test_a_store_that_can_not_be_written_says_what_to_mend(tmp_path: Path, artifacts: Path) -> None:
+    with local(tmp_path / "a") as nimbus:
+        root = nimbus.folder_of(TOPOLOGY).parent
+        root.rmdir()
+        root.write_text("no folder")
+        with pytest.raises(
+            CodeError, match=rf"code can't be written to {root}/{TOPOLOGY} on .*: File exists. {root} must be a folder "
+        ):
+            nimbus.upload(artifacts, TOPOLOGY)
 
 
 def test_uploading_again_is_the_same_and_other_code_takes_its_place(tmp_path: Path, artifacts: Path) -> None:
