@@ -137,19 +137,18 @@ CLUSTER_KEYS: Final[tuple[ConfigKey, ...]] = (
         "Seconds between checks for missing code; a watch makes it come at once.",
     ),
     honoured(N.NIMBUS_MONITOR_FREQ_SECS, integer(1), 10, "Seconds between checks of all topologies."),
-    planned(
+    honoured(
         N.NIMBUS_TASK_TIMEOUT_SECS,
         integer(1),
         30,
-        "Seconds without a heartbeat after which a topology's driver counts as dead.",
-        _NIMBUS,
+        "Seconds without a heartbeat after which a topology's driver counts as dead, and is started on another "
+        "supervisor.",
     ),
-    planned(
+    honoured(
         N.NIMBUS_TASK_LAUNCH_SECS,
         integer(1),
         120,
-        "The same, until the first heartbeat after a start.",
-        _NIMBUS,
+        "The same, until the first heartbeat after a start: it comes when the topology runs.",
     ),
     honoured(
         N.NIMBUS_SUPERVISOR_TIMEOUT_SECS,
@@ -168,8 +167,9 @@ CLUSTER_KEYS: Final[tuple[ConfigKey, ...]] = (
         N.STORM_CODEDISTRIBUTOR_LOCATION,
         TEXT,
         None,
-        "Where `hdfs` and `delta` keep the code: a folder as `hdfs://host:port/path`, a table as a path or URI. Not a "
-        "key of Storm's.",
+        "Where `hdfs` and `delta` keep the code: a folder as `hdfs://host:port/path`, a table as a path or URI. It is "
+        "for one cluster alone: code there that its ZooKeeper doesn't know of is removed after "
+        "`nimbus.inbox.jar.expiration.secs`. Not a key of Storm's.",
     ),
     honoured(N.STORM_NIMBUS_RETRY_TIMES, integer(0), 5, "Attempts of a client after a failed request."),
     honoured(N.STORM_NIMBUS_RETRY_INTERVAL, integer(0), 2000, "Milliseconds before the first of them."),

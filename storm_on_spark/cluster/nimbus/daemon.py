@@ -23,7 +23,7 @@ from storm_on_spark.cluster.errors import FencedError, NotLeaderError, Unavailab
 from storm_on_spark.cluster.leadership.zookeeper_elector import ZooKeeperLeaderElector
 from storm_on_spark.cluster.nimbus.code_sync import CodeSync
 from storm_on_spark.cluster.nimbus.control import Control
-from storm_on_spark.cluster.nimbus.heartbeats import Heartbeats
+from storm_on_spark.cluster.nimbus.heartbeats import Drivers, Heartbeats
 from storm_on_spark.cluster.nimbus.inbox import Inbox
 from storm_on_spark.cluster.nimbus.leader import Leader
 from storm_on_spark.cluster.nimbus.submission import OnStep, Submissions
@@ -88,7 +88,10 @@ class Nimbus:
         self._stack = contextlib.ExitStack()
         self._wake = threading.Event()
         self._stopped = threading.Event()
-        self._led: Fence | None = None
+        #: The leadership, and how often the connection had broken by then: what was seen before that says nothing.
+        self._led: tuple[Fence, int] | None = None
+        #: Whether storage is to be cleared up with the next round.
+        self._sweep = False
         self.address = ""
         """`host:port`, once it has been started."""
 
@@ -161,7 +164,8 @@ class Nimbus:
             state, distributor, self.address, conf, local / "checkpoints", self._wake.set, self._on_step, self._now
         )
         heartbeats = Heartbeats(conf[Config.NIMBUS_SUPERVISOR_TIMEOUT_SECS])
-        self._leader = Leader(state, distributor, submissions, heartbeats, self._on_step, self._now)
+        drivers = Drivers(conf[Config.NIMBUS_TASK_LAUNCH_SECS], conf[Config.NIMBUS_TASK_TIMEOUT_SECS])
+        self._leader = Leader(state, distributor, submissions, heartbeats, drivers, self._on_step, self._now)
         self._sync = CodeSync(
             distributor, state, view, self.address, conf[Config.NIMBUS_CODE_SYNC_FREQ_SECS], submissions.is_busy
         )
@@ -225,6 +229,7 @@ class Nimbus:
                 if time.monotonic() >= clean_at:
                     clean_at = time.monotonic() + self.conf[Config.NIMBUS_CLEANUP_INBOX_FREQ_SECS]
                     self._inbox.expire()
+                    self._sweep = True
                 due = self._round()
                 if due is not None:
                     pause = min(pause, max(_LEAST_PAUSE_SECS, due - self._now()))
@@ -241,11 +246,16 @@ class Nimbus:
         except NotLeaderError:
             self._led = None
             return None
-        if fence != self._led:
+        led = fence, self._view.losses
+        if led != self._led:
             self._view.refresh()
             self._leader.forget()
-            self._led = fence
-        return self._leader.round(fence, self._view.snapshot())
+            self._led, self._sweep = led, True
+        due = self._leader.round(fence, self._view.snapshot())
+        if self._sweep:
+            self._sweep = False
+            self._leader.sweep(fence, self._view.snapshot(), self.conf[Config.NIMBUS_INBOX_JAR_EXPIRATION_SECS])
+        return due
 
 
 def _locked(folder: Path) -> int:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from storm_on_spark.cluster.code.distributor import CodeDistributor
 from storm_on_spark.cluster.errors import CodeError, ConflictError
 from storm_on_spark.cluster.nimbus import lifecycle
-from storm_on_spark.cluster.nimbus.heartbeats import Heartbeats
+from storm_on_spark.cluster.nimbus.heartbeats import Drivers, Heartbeats
 from storm_on_spark.cluster.nimbus.scheduler import Decision, finished, schedule
 from storm_on_spark.cluster.nimbus.submission import OnStep, Submissions
 from storm_on_spark.cluster.paths import (
@@ -27,7 +27,7 @@ from storm_on_spark.cluster.paths import (
     SUBMISSIONS,
     WORKERBEATS,
 )
-from storm_on_spark.cluster.records import StormBase, Submission
+from storm_on_spark.cluster.records import CodeManifest, StormBase, Submission
 from storm_on_spark.cluster.state import (
     Change,
     Check,
@@ -53,6 +53,7 @@ class Leader:
         distributor: where topologies' code is.
         submissions: what takes topologies in.
         heartbeats: which supervisors are alive.
+        drivers: which drivers are silent.
         on_step: as for `Submissions`.
         now: seconds since the epoch.
         clock: monotonic seconds.
@@ -64,6 +65,7 @@ class Leader:
         distributor: CodeDistributor,
         submissions: Submissions,
         heartbeats: Heartbeats,
+        drivers: Drivers,
         on_step: OnStep = lambda step, topology_id: None,
         now: Callable[[], float] = time.time,
         clock: Callable[[], float] = time.monotonic,
@@ -72,14 +74,18 @@ class Leader:
         self._distributor = distributor
         self._submissions = submissions
         self._heartbeats = heartbeats
+        self._drivers = drivers
         self._on_step = on_step
         self._now = now
         self._clock = clock
         self._waiting: dict[str, str] = {}
+        #: Those of the silent topologies that the log has.
+        self._told: set[str] = set()
 
     def forget(self) -> None:
-        """Starts anew, for a new leadership."""
+        """Starts anew, for a new leadership, or after a time in which nothing was seen of the cluster."""
         self._heartbeats.forget()
+        self._drivers.forget()
         self._waiting.clear()
 
     def round(self, fence: Fence, snapshot: ClusterSnapshot) -> float | None:
@@ -122,15 +128,20 @@ class Leader:
             logger.info("Topology %s is %s", topology_id, "removed" if after is None else f"{after.status} again")
 
     def _schedule(self, fence: Fence, snapshot: ClusterSnapshot) -> None:
+        alive = self._heartbeats.alive(snapshot.supervisors, self._clock())
+        over = finished(snapshot.storms, snapshot.workerbeats)
+        silent = self._silent(snapshot, alive, over)
         decision = schedule(
             snapshot.storms,
             snapshot.assignments,
-            self._heartbeats.alive(snapshot.supervisors, self._clock()),
+            alive,
             snapshot.owners,
-            finished(snapshot.storms, snapshot.workerbeats),
+            over,
             fence.epoch,
             self._now(),
+            silent,
         )
+        self._tell(silent, decision)
         for topology_id, reason in decision.waiting.items():
             if self._waiting.get(topology_id) != reason:
                 logger.warning("Topology %s waits for a slot: %s", topology_id, reason)
@@ -154,6 +165,27 @@ class Leader:
             )
             self._on_step("assigned", assignment.topology_id)
 
+    def _silent(self, snapshot: ClusterSnapshot, alive: Collection[str], finished: Collection[str]) -> dict[str, float]:
+        should_run = {
+            topology_id: assignment
+            for topology_id, assignment in snapshot.assignments.items()
+            if topology_id in snapshot.storms
+            and snapshot.storms[topology_id].transition is None
+            and topology_id not in finished
+            and assignment.supervisor_id in alive
+        }
+        return self._drivers.silent(should_run, snapshot.workerbeats, snapshot.owners, self._clock())
+
+    def _tell(self, silent: Mapping[str, float], decision: Decision) -> None:
+        """Logs each silence once."""
+        moving = {assignment.topology_id for assignment in decision.assign}
+        for topology_id in silent.keys() - self._told:
+            what = "it is moved to another supervisor" if topology_id in moving else "no other supervisor has a slot"
+            logger.warning(
+                "Topology %s: no heartbeat of its driver for %.0f s; %s", topology_id, silent[topology_id], what
+            )
+        self._told = silent.keys() - moving
+
     def _clean(self, fence: Fence, snapshot: ClusterSnapshot) -> None:
         """Removes what topologies that are gone have left."""
         coming = {submission.topology_id for submission in snapshot.submissions.values()}
@@ -169,6 +201,35 @@ class Leader:
                 logger.warning("What is left of %s can't be removed now: %s", topology_id, error)
                 continue
             logger.info("Removed what was left of %s", topology_id)
+
+    def sweep(self, fence: Fence, snapshot: ClusterSnapshot, least_age: float) -> None:
+        """Removes code from the storage that all Nimbuses share of which ZooKeeper doesn't know.
+
+        A leader that died after it had stored code, or before it had removed it, left that behind.
+
+        Args:
+            fence: the leadership.
+            snapshot: what ZooKeeper knows.
+            least_age: seconds that code is left alone, as somebody may just be storing it.
+
+        Raises:
+            FencedError: this Nimbus leads no longer.
+            UnavailableError: ZooKeeper is away.
+        """
+        if not self._distributor.shared:
+            return
+        known = snapshot.code.keys() | snapshot.storms.keys()
+        try:
+            for topology_id, at in self._distributor.stored().items():
+                if topology_id in known or self._now() - at < least_age or self._submissions.is_busy(topology_id):
+                    continue
+                if self._state.get(CodeManifest, CODE, topology_id) is None and self._is_gone(topology_id):
+                    # What is checked with nothing to write tells whether this is still the leader's to do.
+                    self._state.commit(fence)
+                    self._distributor.cleanup(topology_id)
+                    logger.info("Removed the code of %s, of which ZooKeeper doesn't know", topology_id)
+        except CodeError as error:
+            logger.warning("Code that nobody knows of can't be removed now: %s", error)
 
     def _is_gone(self, topology_id: str) -> bool:
         """Whether there is no such topology, and none is coming.

@@ -3,8 +3,8 @@
 A driver takes one slot. What runs is left alone: a topology gets a slot when it has none, when a rebalance asked for
 a new launch, or when both its supervisor and its driver are gone. A topology whose supervisor died but whose driver
 still owns it stays, and so does one whose driver is gone but whose supervisor lives, for the supervisor restarts it.
-One that came to its end by itself gives its slot back. New slots go to whoever has the fewest in use, so that
-topologies spread evenly.
+Where nothing comes of that for long, another supervisor gets it. One that came to its end by itself gives its slot
+back. New slots go to whoever has the fewest in use, so that topologies spread evenly.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ def schedule(
     finished: Collection[str],
     epoch: int,
     now: float,
+    silent: Collection[str] = (),
 ) -> Decision:
     """Returns what is to change so that every topology that should run has a slot.
 
@@ -48,6 +49,8 @@ def schedule(
         finished: ids of the topologies that came to their end by themselves.
         epoch: of the leader that decides.
         now: seconds since the epoch.
+        silent: ids of the topologies of whose driver nothing has been heard for too long. They get a slot of another
+            supervisor when those that have none are served; where there is none they stay.
 
     Example:
         >>> from storm_on_spark.cluster.records import StormBase, SupervisorInfo
@@ -79,25 +82,31 @@ def schedule(
     moving = {base.topology_id for base in needy}
     staying = (a for name, a in assignments.items() if name not in moving and name not in remove)
     slots = _Slots(supervisors.values(), staying)
-    assign = []
+    given: list[tuple[StormBase, tuple[SupervisorInfo, int]]] = []
     waiting = {}
     for base in needy:
         slot = slots.take()
         if slot is None:
             waiting[base.topology_id] = _why_not(supervisors)
-            continue
-        supervisor, port = slot
-        assign.append(
-            Assignment(
-                topology_id=base.topology_id,
-                supervisor_id=supervisor.supervisor_id,
-                host=supervisor.host,
-                port=port,
-                launch=base.launch,
-                epoch=epoch,
-                assigned_at=now,
-            )
+        else:
+            given.append((base, slot))
+    for topology_id in sorted(set(silent) - moving - ended):
+        base, assignment = storms[topology_id], assignments[topology_id]
+        slot = slots.take(but=assignment.supervisor_id) if base.transition is None else None
+        if slot is not None:
+            given.append((base, slot))
+    assign = (
+        Assignment(
+            topology_id=base.topology_id,
+            supervisor_id=supervisor.supervisor_id,
+            host=supervisor.host,
+            port=port,
+            launch=base.launch,
+            epoch=epoch,
+            assigned_at=now,
         )
+        for base, (supervisor, port) in given
+    )
     return Decision(tuple(assign), remove, waiting)
 
 
@@ -156,10 +165,14 @@ class _Slots:
                 self._free.append((len(in_use), -len(free), supervisor.supervisor_id, free, supervisor))
         heapq.heapify(self._free)
 
-    def take(self) -> tuple[SupervisorInfo, int] | None:
+    def take(self, but: str | None = None) -> tuple[SupervisorInfo, int] | None:
         if not self._free:
             return None
-        in_use, _, name, free, supervisor = heapq.heappop(self._free)
+        in_use, _, name, free, supervisor = first = heapq.heappop(self._free)
+        if name == but:
+            found = self.take()
+            heapq.heappush(self._free, first)
+            return found
         port = free.pop()
         if free:
             heapq.heappush(self._free, (in_use + 1, -len(free), name, free, supervisor))

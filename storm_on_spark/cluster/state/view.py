@@ -84,6 +84,11 @@ class ClusterView:
         """Since when (seconds since the epoch) the copy may be out of date; None while it is kept up to date."""
         return self._stale
 
+    @property
+    def losses(self) -> int:
+        """How often the connection has broken."""
+        return self._losses
+
     def snapshot(self) -> ClusterSnapshot:
         """Returns the copy; it never changes, later calls return another."""
         return self._snapshot

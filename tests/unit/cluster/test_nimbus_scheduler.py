@@ -34,8 +34,8 @@ def world(supervisors: dict[str, int], topologies: int):
     )
 
 
-def decide(storms, assignments, supervisors, owned=(), finished=(), epoch=1, now=0.0) -> Decision:
-    return schedule(storms, assignments, supervisors, owned, finished, epoch, now)
+def decide(storms, assignments, supervisors, owned=(), finished=(), epoch=1, now=0.0, silent=()) -> Decision:
+    return schedule(storms, assignments, supervisors, owned, finished, epoch, now, silent)
 
 
 def applied(assignments: dict[str, Assignment], decision: Decision) -> dict[str, Assignment]:
@@ -194,3 +194,40 @@ def test_two_hundred_topologies_on_fifty_supervisors_take_milliseconds() -> None
     assert set(Counter(a.supervisor_id for a in placed.values()).values()) == {4}
     dead = {name: s for name, s in supervisors.items() if name != "s00"}
     assert len(decide(storms, placed, dead).waiting) == 4
+
+
+def test_what_is_silent_is_moved_to_another_supervisor() -> None:
+    storms, supervisors = world({"a": 4, "b": 1}, 1)
+    placed = applied({}, decide(storms, {}, supervisors))
+    assert placed["t000"].supervisor_id == "a"
+    moved = decide(storms, placed, supervisors, silent=["t000"])
+    assert [(a.supervisor_id, a.launch) for a in moved.assign] == [("b", 1)]
+    assert not moved.remove
+    back = decide(storms, applied(placed, moved), supervisors, silent=["t000"])
+    assert [a.supervisor_id for a in back.assign] == ["a"]
+
+
+def test_what_is_silent_stays_where_no_other_has_a_slot() -> None:
+    storms, supervisors = world({"a": 4, "b": 1}, 3)
+    placed = applied({}, decide(storms, {}, supervisors))
+    on_a = [name for name, a in placed.items() if a.supervisor_id == "a"]
+    assert decide(storms, placed, supervisors, silent=on_a) == Decision()
+
+
+def test_who_has_no_slot_comes_before_who_is_silent() -> None:
+    storms, supervisors = world({"a": 4}, 1)
+    placed = applied({}, decide(storms, {}, supervisors))
+    storms, supervisors = world({"a": 1, "b": 1}, 2)
+    decision = decide(storms, placed, supervisors, silent=["t000"])
+    assert [(a.topology_id, a.supervisor_id) for a in decision.assign] == [("t001", "b")]
+
+
+def test_what_is_to_be_moved_anyway_is_moved_once() -> None:
+    storms, supervisors = world({"a": 2, "b": 2}, 1)
+    placed = applied({}, decide(storms, {}, supervisors))
+    storms["t000"] = replace(storms["t000"], launch=2)
+    assert [a.launch for a in decide(storms, placed, supervisors, silent=["t000"]).assign] == [2]
+    storms["t000"] = replace(
+        storms["t000"], launch=1, transition=Transition(kind="kill", due_at=9.0, previous="ACTIVE")
+    )
+    assert decide(storms, placed, supervisors, silent=["t000"]) == Decision()

@@ -10,10 +10,18 @@ from msgspec.structs import replace
 from storm_on_spark.api.errors import InvalidTopologyError
 from storm_on_spark.cluster.client.nimbus_client import NimbusClient
 from storm_on_spark.cluster.client.retry import Retry
-from storm_on_spark.cluster.nimbus.heartbeats import Heartbeats
+from storm_on_spark.cluster.nimbus.heartbeats import Drivers, Heartbeats
 from storm_on_spark.cluster.nimbus.secrets import HIDDEN, hidden, is_secret, without_secrets
 from storm_on_spark.cluster.nimbus.submission import check_name, is_replicated, name_of, state_of
-from storm_on_spark.cluster.records import CodeManifest, StormBase, Submission, SupervisorInfo
+from storm_on_spark.cluster.records import (
+    Assignment,
+    CodeManifest,
+    Ownership,
+    StormBase,
+    Submission,
+    SupervisorInfo,
+    WorkerBeat,
+)
 from storm_on_spark.cluster.rest.durations import pretty
 from storm_on_spark.cluster.state.snapshot import ClusterSnapshot, Code
 
@@ -172,3 +180,68 @@ def test_seeds_have_the_clusters_port_unless_they_say_another() -> None:
 def test_durations_can_be_read_back(seconds: int) -> None:
     sizes = {"d": 86400, "h": 3600, "m": 60, "s": 1}
     assert sum(int(part[:-1]) * sizes[part[-1]] for part in pretty(seconds).split()) == seconds
+
+
+# --- drivers ------------------------------------------------------------------------------------------------
+
+
+ASSIGNED = Assignment(topology_id="t", supervisor_id="a", host="h", port=6700, launch=1, epoch=1, assigned_at=0.0)
+
+
+def beat(time: float, **fields) -> WorkerBeat:
+    said = {"topology_id": "t", "supervisor_id": "a", "host": "h", "port": 6700, "pid": 7, "launch": 1}
+    return WorkerBeat(**{**said, "started_at": 0.0, "info": {}, **fields}, time=time)
+
+
+def owner(pid: int) -> Ownership:
+    return Ownership(topology_id="t", supervisor_id="a", host="h", port=6700, pid=pid, launch=1, epoch=1)
+
+
+def silent(drivers: Drivers, clock: float, said: WorkerBeat | None = None, owned_by: int | None = None) -> set[str]:
+    beats = {} if said is None else {"t": said}
+    owners = {} if owned_by is None else {"t": owner(owned_by)}
+    return set(drivers.silent({"t": ASSIGNED}, beats, owners, clock))
+
+
+def test_a_driver_that_never_beats_is_silent_after_the_time_for_its_start() -> None:
+    drivers = Drivers(120, 30)
+    assert not silent(drivers, 0.0)
+    assert not silent(drivers, 100.0, owned_by=7), "it owns its topology, and starts"
+    assert silent(drivers, 120.0, owned_by=7), "which takes too long"
+
+
+def test_a_driver_that_ran_and_beats_no_more_is_silent_sooner() -> None:
+    drivers = Drivers(120, 30)
+    for clock in range(0, 100, 3):
+        assert not silent(drivers, clock, beat(1e9 + clock), 7)
+    assert not silent(drivers, 128.9, beat(1e9 + 99), 7)
+    assert silent(drivers, 129.0, beat(1e9 + 99), 7)
+    assert not silent(drivers, 130.0, beat(5.0), 7), "whatever its clock says"
+
+
+def test_a_driver_that_died_has_the_time_for_a_start_until_it_beats_again() -> None:
+    drivers = Drivers(120, 30)
+    assert not silent(drivers, 0.0, beat(1.0), 7)
+    assert not silent(drivers, 60.0, beat(1.0)), "nobody owns it"
+    assert not silent(drivers, 119.0, beat(1.0), 8), "another driver does, and starts"
+    assert silent(drivers, 120.0, beat(1.0), 8)
+    assert not silent(drivers, 121.0, beat(2.0, pid=8), 8)
+
+
+def test_what_was_said_under_another_assignment_does_not_count() -> None:
+    drivers = Drivers(120, 30)
+    for other in ({"supervisor_id": "b"}, {"port": 6701}, {"launch": 0}):
+        drivers.forget()
+        assert not silent(drivers, 0.0, beat(1.0, **other), 7)
+        assert not silent(drivers, 119.0, beat(2.0, **other), 7)
+        assert silent(drivers, 120.0, beat(3.0, **other), 7)
+    moved = replace(ASSIGNED, supervisor_id="b", assigned_at=120.0)
+    assert not drivers.silent({"t": moved}, {}, {}, 120.0), "a new assignment is a new start"
+
+
+def test_a_new_leader_gives_every_driver_time() -> None:
+    drivers = Drivers(120, 30)
+    assert not silent(drivers, 0.0, beat(1.0), 7)
+    drivers.forget()
+    assert not silent(drivers, 1000.0, beat(1.0), 7)
+    assert silent(drivers, 1030.0, beat(1.0), 7)

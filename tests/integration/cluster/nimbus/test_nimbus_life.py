@@ -188,6 +188,21 @@ def test_a_supervisor_dies(world: World) -> None:
     world.until(lambda c: c.assignments[second].supervisor_id == "s2", "moved too")
 
 
+def test_a_driver_that_never_starts_is_tried_elsewhere(world: World) -> None:
+    world.local("a", **{"nimbus.task.launch.secs": 1, "nimbus.task.timeout.secs": 100, "nimbus.monitor.freq.secs": 1})
+    world.supervisor("s1")
+    client = world.client()
+    works = client.submit(world.packed(), "works")
+    owner = world.own(works)
+    world.beat(owner, {"status": "ACTIVE"})
+    never = client.submit(world.packed(), "never")
+    world.until(lambda c: never in c.assignments, "assigned")
+    world.supervisor("s2")
+    moved = world.until(lambda c: c.assignments[never].supervisor_id == "s2", "moved")
+    assert moved.assignments[works].supervisor_id == "s1", "its driver has beaten"
+    world.until(lambda c: c.assignments[never].supervisor_id == "s1", "that was no better, so back again")
+
+
 def test_code_is_given_out_in_parts(world: World, tmp_path: Path) -> None:
     a = world.local("a")
     folder = world.packed()
@@ -226,4 +241,18 @@ def test_code_in_a_table_that_all_share(world: World, tmp_path: Path) -> None:
     client.kill("words", 0)
     world.until(lambda seen: not seen.code, "cleaned up")
     assert not distributor.holds(topology_id, metafile)
+    distributor.close()
+
+
+def test_code_that_nobody_knows_of_is_removed_from_shared_storage(world: World, tmp_path: Path) -> None:
+    delta = {"storm.codedistributor.class": "delta", "storm.codedistributor.location": str(tmp_path / "table")}
+    distributor = make_distributor({**world.conf, **delta})
+    distributor.upload(world.packed(), "left-1-1700000000")
+    often = {"nimbus.inbox.jar.expiration.secs": 1, "nimbus.cleanup.inbox.freq.secs": 1, "nimbus.monitor.freq.secs": 1}
+    world.local("a", **delta, **often)
+    topology_id = world.client().submit(world.packed(), "words")
+    wait_for(lambda: "left-1-1700000000" not in distributor.stored(), "what nobody knows of is removed")
+    distributor.upload(world.packed(), "late-2-1700000000")
+    wait_for(lambda: "late-2-1700000000" not in distributor.stored(), "that goes for what comes later, too")
+    assert set(distributor.stored()) == {topology_id}
     distributor.close()
