@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar, final
 
 from storm_on_spark.api._text import did_you_mean, kind_of, quoted
@@ -76,6 +76,11 @@ class Fields:
             return self._positions[name]
         except (KeyError, TypeError):
             self._unknown(name)
+
+    @property
+    def positions(self) -> Mapping[str, int]:
+        """The position of each name."""
+        return self._positions
 
     def contains(self, name: str) -> bool:
         """Returns whether there is a field `name`; the same as `name in fields`."""

@@ -66,11 +66,9 @@ def _by_field(router: Router, batch: pa.RecordBatch) -> Iterable[Share]:
         encoded = column.dictionary_encode(null_encoding="encode")
     except pa.ArrowNotImplementedError:
         return _by_row(router, batch)  # lists and the like: whether they can be grouped by is for the hash to say
-    row = [None] * batch.num_columns
     owner = np.empty(len(encoded.dictionary), dtype=np.int64)
     for code, value in enumerate(encoded.dictionary.to_pylist()):
-        row[position] = value
-        owner[code] = router.hash_of([position], row) % len(router.boxes)
+        owner[code] = router.hash_of([value]) % len(router.boxes)
     targets = owner[encoded.indices.to_numpy(zero_copy_only=False)]
     order = np.argsort(targets, kind="stable")
     bounds = np.searchsorted(targets[order], np.arange(len(router.boxes) + 1))

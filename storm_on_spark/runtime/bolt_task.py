@@ -30,6 +30,7 @@ from storm_on_spark.runtime.ids import EdgeIds, U64Array
 from storm_on_spark.runtime.kv_state import JournaledState
 from storm_on_spark.runtime.output import OutputMark, Sealed, TaskOutput, contributions
 from storm_on_spark.runtime.report import USER_ERRORS
+from storm_on_spark.runtime.rows import Columns
 from storm_on_spark.runtime.snapshot import Snapshots
 from storm_on_spark.runtime.wiring import Wiring
 
@@ -291,7 +292,9 @@ class BoltTask:
             index = delivery.offset + position
             for values in rows:
                 ledger.current = index
-                tup = Tuple(values, delivery, index - delivery.offset)
+                # Without `__init__`, which takes as long again.
+                tup = Tuple()
+                tup._values, tup._delivery, tup._position, tup._settled = values, delivery, position, False
                 try:
                     execute(tup, collector)
                     if hooks:
@@ -303,12 +306,14 @@ class BoltTask:
                 except USER_ERRORS as error:
                     raise _PoisonError(index, error) from error
                 index += 1
+                position += 1
 
     def _run_rich(self, inputs: Sequence[Input], start: int, stop: int | None) -> None:
         execute, hooks = self.instance.execute, self._context.hooks
         for delivery, position, rows in _from(inputs, start, stop):
             for values in rows:
-                tup = Tuple(values, delivery, position)
+                tup = Tuple()
+                tup._values, tup._delivery, tup._position, tup._settled = values, delivery, position, False
                 try:
                     execute(tup)
                     if hooks:
@@ -420,11 +425,9 @@ def _from(inputs: Sequence[Input], start: int, stop: int | None) -> Any:
             yield delivery, first, rows[first:last]
 
 
-def to_rows(batch: pa.RecordBatch) -> list[tuple[Any, ...]]:
-    """Returns the rows of a record batch as tuples of Python values, for a bolt that executes tuples."""
-    if batch.num_columns == 0:
-        return [()] * batch.num_rows
-    return list(zip(*[column.to_pylist() for column in batch.columns], strict=True))
+def to_rows(batch: pa.RecordBatch) -> Columns:
+    """Returns the rows of a record batch as Python values, for a bolt that executes tuples."""
+    return Columns([column.to_pylist() for column in batch.columns], batch.num_rows)
 
 
 def to_batch(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
@@ -433,5 +436,5 @@ def to_batch(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> pa.RecordBa
     Raises:
         pyarrow.ArrowInvalid: the values of a column have no common Arrow type.
     """
-    columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
-    return pa.RecordBatch.from_arrays([pa.array(list(column)) for column in columns], names=list(names))
+    columns = Columns.of(rows).columns if rows else [[]] * len(names)
+    return pa.RecordBatch.from_arrays([pa.array(column) for column in columns], names=list(names))

@@ -5,7 +5,8 @@ each tuple costs about ten times as much. The layout, little endian:
 
     header   version u8, kind u8, flags u16, target i32, source i32, sequence i64, size u32, stream u32, extra u32
     payload  by kind:
-      TUPLES  roots size*u64, edges size*u64 (both only with ANCHORED), then the pickled columns
+      TUPLES  roots size*u64, edges size*u64 (both only with ANCHORED), then the pickled columns: a list of values
+              each, or bytes for texts (see `_packed`)
               with RAGGED the roots are `extra` bytes of pickle: per tuple an int or a tuple of ints
       ARROW   roots and edges as above, then an Arrow IPC stream of one record batch
       ACKS    roots size*u64, xors size*u64, marks size*u8: one fold of a task's work (see `acker`)
@@ -30,8 +31,9 @@ from numpy.typing import NDArray
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.runtime import pickling
 from storm_on_spark.runtime.ids import U64Array
+from storm_on_spark.runtime.rows import Columns
 
-VERSION = 1
+VERSION = 2
 _HEADER = struct.Struct("<BBHiiqIII")
 HEADER_BYTES = _HEADER.size
 
@@ -101,14 +103,7 @@ def encode_tuples(
     flags: int = 0,
 ) -> bytes:
     """Returns a TUPLES chunk of `values`, all of one stream and so of one length."""
-    columns: list[Any]
-    if len(values) == 0 or len(values[0]) == 0:
-        columns = []
-    elif len(values[0]) == 1:
-        columns = [[row[0] for row in values]]
-    else:
-        columns = [list(column) for column in zip(*values, strict=True)]
-    payload = pickling.dumps(columns)
+    payload = pickling.dumps([_packed(column) for column in Columns.of(values).columns])
     return _join(Kind.TUPLES, payload, len(values), roots, edges, target, source, sequence, stream, flags)
 
 
@@ -188,10 +183,29 @@ def read_anchors(header: Header, body: bytes | memoryview) -> Anchors:
     return Anchors(roots, np.frombuffer(view[:width], dtype=np.uint64), view[width:])
 
 
-def read_rows(header: Header, payload: memoryview) -> list[Any]:
-    """Returns the values of a TUPLES chunk, one tuple a row."""
-    columns = pickling.loads(payload)
-    return list(zip(*columns, strict=True)) if columns else [()] * header.size
+def read_rows(header: Header, payload: memoryview) -> Columns:
+    """Returns the values of a TUPLES chunk."""
+    packed = pickling.loads(payload)
+    return Columns([_unpacked(column) if column.__class__ is bytes else column for column in packed], header.size)
+
+
+_BETWEEN_TEXTS = "\0"
+
+
+def _packed(column: list[Any]) -> list[Any] | bytes:
+    """Returns a column of texts as bytes, any other as it is.
+
+    Most values that topologies send are texts, and pickle takes 0.2 µs for each that it has not seen; this 0.03 µs.
+    """
+    if set(map(type, column)) == {str}:
+        joined = _BETWEEN_TEXTS.join(column)
+        if joined.count(_BETWEEN_TEXTS) == len(column) - 1:
+            return joined.encode("utf-8", "surrogatepass")
+    return column
+
+
+def _unpacked(column: bytes) -> list[Any]:
+    return column.decode("utf-8", "surrogatepass").split(_BETWEEN_TEXTS)
 
 
 def read_batch(payload: memoryview) -> pa.RecordBatch:

@@ -93,7 +93,12 @@ class RichCollector(_Collector, OutputCollector):
     """For `BaseRichBolt`."""
 
     def emit(self, values: Sequence[Any], anchors: Anchors = None, stream: str = DEFAULT_STREAM) -> list[int]:
-        tasks = self._emits[stream](values, UNANCHORED if anchors is None else self._anchor(anchors))
+        if anchors.__class__ is Tuple and anchors._delivery.epoch is self.ledger.epoch:
+            # As `_anchor`, for the common case.
+            anchor: Anchor = anchors._delivery.offset + anchors._position
+        else:
+            anchor = UNANCHORED if anchors is None else self._anchor(anchors)
+        tasks = self._emits[stream](values, anchor)
         if self.hooks:
             self._tell_emit(values, stream, tasks)
         return tasks
@@ -106,7 +111,14 @@ class RichCollector(_Collector, OutputCollector):
             self._tell_emit(values, stream, [task])
 
     def ack(self, tup: Tuple) -> None:
-        self._settle(tup, True)
+        # `_settle` for the common case, in half the time.
+        delivery, ledger = tup._delivery, self.ledger
+        if delivery.epoch is ledger.epoch and not self.hooks:
+            if not tup._settled:
+                tup._settled = True
+                ledger.acked.append(delivery.offset + tup._position)
+        else:
+            self._settle(tup, True)
 
     def fail(self, tup: Tuple) -> None:
         self._settle(tup, False)

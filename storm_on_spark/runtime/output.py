@@ -23,6 +23,7 @@ from storm_on_spark.runtime.batch_routing import split_batch
 from storm_on_spark.runtime.hashing import mix64
 from storm_on_spark.runtime.ids import EdgeIds, U64Array
 from storm_on_spark.runtime.routing import Router, Slot
+from storm_on_spark.runtime.rows import Columns
 from storm_on_spark.runtime.wiring import StreamInfo, Subscription, Wiring
 
 UNANCHORED = -1
@@ -35,20 +36,34 @@ Anchor = int | tuple[int, ...]
 class Outbox:
     """The tuples of one stream from one task to one target task, in emit order."""
 
-    __slots__ = ("anchors", "batches", "delivery", "slot", "stream", "target", "values")
+    __slots__ = ("anchors", "bare", "batches", "delivery", "slot", "stream", "target", "values")
 
     def __init__(self, stream: StreamInfo, target: int, delivery: Delivery) -> None:
         self.stream = stream
         self.target = target
         self.delivery = delivery
+        #: Whether `values` has the values themselves, not rows of them, for there is one field.
+        self.bare = len(stream.fields) == 1
         #: Both lists live as long as the box, so that their `append` can be looked up once.
-        self.values: list[tuple[Any, ...]] = []
+        self.values: list[Any] = []
         #: Runs parallel to `values`.
         self.anchors: list[Anchor] = []
         #: What an emit to this box needs, looked up once.
         self.slot: Slot = (self.values.append, self.anchors.append, target)
         #: What a `BatchBolt` emitted, with an anchor for each row. A box holds either values or batches.
         self.batches: list[tuple[pa.RecordBatch, NDArray[np.int64]]] = []
+
+    def put(self, row: tuple[Any, ...], anchor: Anchor) -> None:
+        """Adds a tuple."""
+        self.values.append(row[0] if self.bare else row)
+        self.anchors.append(anchor)
+
+    def take(self) -> tuple[Sequence[tuple[Any, ...]], list[Anchor]]:
+        """Returns the tuples and their anchors, and empties the box of them."""
+        values, anchors = self.values.copy(), self.anchors.copy()
+        self.values.clear()
+        self.anchors.clear()
+        return Columns([values], len(values)) if self.bare else values, anchors
 
     def count(self) -> int:
         """Returns how many tuples are in the box."""
@@ -138,8 +153,7 @@ class TaskOutput:
                 f'"{self.component}" (task {self.task}) emitted directly to task {task} on stream "{stream}", '
                 f"but that task does not subscribe to it; subscribed tasks: {valid}"
             )
-        box.values.append(tuple(values))
-        box.anchors.append(anchor)
+        box.put(tuple(values), anchor)
         self.emitted[stream] = self.emitted.get(stream, 0) + 1
 
     def emit_batch(self, stream: str, batch: pa.RecordBatch, anchors: NDArray[np.int64]) -> None:
@@ -232,9 +246,7 @@ class TaskOutput:
         for out in self._streams.values():
             for box in out.boxes:
                 if box.values:
-                    values, anchors = box.values.copy(), box.anchors.copy()
-                    box.values.clear()
-                    box.anchors.clear()
+                    values, anchors = box.take()
                     roots = resolve(anchors, input_roots)
                     yield Sealed(box, values, roots, None if roots is None else ids.take(len(values)))
                 batches, box.batches = box.batches, []
@@ -274,21 +286,27 @@ def _make_emit(output: TaskOutput, out: _StreamOutput) -> Emit:
 
         return refuse
 
-    if _counted_by_box(out):
-        pick = out.routers[0].pick
+    pickers = [router.pick for router in out.routers]
 
-        def emit_to_one(values: Sequence[Any], anchor: Anchor) -> list[int]:
-            row = tuple(values)
-            if len(row) != arity or values.__class__ is str:
+    if arity == 1 and _counted_by_box(out):
+        pick, pick_value = out.routers[0].pick, out.routers[0].pick_value
+
+        def emit_value(values: Sequence[Any], anchor: Anchor) -> list[int]:
+            try:
+                (value,) = values
+            except (TypeError, ValueError):
+                raise output.refusal(stream, values, direct=False) from None
+            if values.__class__ is str:
                 raise output.refusal(stream, values, direct=False)
-            ((put, tie, task),) = pick(row)
-            put(row)
+            try:
+                ((put, tie, task),) = pick_value(value)
+            except TypeError:
+                ((put, tie, task),) = pick((value,))  # which says what is wrong with the value
+            put(value)
             tie(anchor)
             return [task]
 
-        return emit_to_one
-
-    pickers = [router.pick for router in out.routers]
+        return emit_value
 
     def emit(values: Sequence[Any], anchor: Anchor) -> list[int]:
         row = tuple(values)
@@ -296,8 +314,9 @@ def _make_emit(output: TaskOutput, out: _StreamOutput) -> Emit:
             raise output.refusal(stream, values, direct=False)
         # Every subscription chooses before any box is touched, for a choice may raise.
         slots = [slot for pick in pickers for slot in pick(row)]
+        value = row[0] if arity == 1 else row
         for put, tie, _ in slots:
-            put(row)
+            put(value)
             tie(anchor)
         output.emitted[stream] = output.emitted.get(stream, 0) + 1
         return [task for _, _, task in slots]

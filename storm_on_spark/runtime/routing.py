@@ -68,23 +68,26 @@ class Router:
         self.reset: Callable[[int], None] | None = None
         #: Whether each tuple goes to exactly one task.
         self.single = not isinstance(grouping, (AllGrouping, CustomGrouping))
+        #: Picks for a tuple of this one value; may raise TypeError where `pick` raises TupleError.
+        self.pick_value: Callable[[Any], Slots] = lambda value: self.pick((value,))
         self.pick: Picker = _PICKERS[type(grouping)](self)
 
-    def hash_of(self, positions: Sequence[int], values: Sequence[Any]) -> int:
-        """Returns the stable hash of the values at `positions`.
+    def hash_of(self, keys: Sequence[Any]) -> int:
+        """Returns the stable hash of the values of the fields that the grouping names.
 
         Raises:
             TupleError: one of them has none; the message names its field.
         """
+        assert isinstance(self.grouping, (FieldsGrouping, PartialKeyGrouping))
         hashes = []
-        for position in positions:
+        for name, key in zip(self.grouping.fields, keys, strict=True):
             try:
-                hashes.append(stable_hash(values[position]))
+                hashes.append(stable_hash(key))
             except TypeError as error:
                 raise TupleError(
                     f'"{self.info.component}" (task {self.context.this_task_id}) emitted a value for field '
-                    f'"{list(self.info.fields)[position]}" of stream "{self.info.stream}" that can\'t be grouped by: '
-                    f"{error} (given {values[position]!r:.100})"
+                    f'"{name}" of stream "{self.info.stream}" that can\'t be grouped by: '
+                    f"{error} (given {key!r:.100})"
                 ) from None
         return hashes[0] if len(hashes) == 1 else stable_hash(tuple(hashes))
 
@@ -120,39 +123,44 @@ def _in_turn(router: Router) -> Picker:
     return pick
 
 
-def _by_fields(router: Router) -> Picker:
-    # Task index = hash mod number of tasks, over task ids in ascending order, as in Storm's TupleUtils.
-    slots, positions, hash_of = router.slots, router.positions(), router.hash_of
-    count = len(slots)
-    # Equal values have equal hashes, so what was looked up once can be kept by value.
-    cache: dict[Any, Slots] = {}
+class _Known(dict[Any, Slots]):
+    """Slots by key. Equal keys have equal hashes, so what was worked out once can be kept by key."""
 
-    def miss(key: Any, values: Values) -> Slots:
-        chosen = slots[hash_of(positions, values) % count]
-        if len(cache) >= _CACHE_LIMIT:
-            cache.clear()
-        cache[key] = chosen
+    def __init__(self, router: Router) -> None:
+        super().__init__()
+        self._router = router
+        self.single = len(router.positions()) == 1
+
+    def __missing__(self, key: Any) -> Slots:
+        router = self._router
+        # Task index = hash mod number of tasks, over task ids in ascending order, as in Storm's TupleUtils.
+        chosen = router.slots[router.hash_of((key,) if self.single else key) % len(router.slots)]
+        if len(self) >= _CACHE_LIMIT:
+            self.clear()
+        self[key] = chosen
         return chosen
 
-    if len(positions) == 1:
-        only = positions[0]
+    def pick(self, key: Any) -> Slots:
+        """Returns the slots for a key.
 
-        def pick(values: Values) -> Slots:
-            try:
-                return cache[values[only]]
-            except (KeyError, TypeError):
-                return miss(values[only], values)
+        Raises:
+            TupleError: it can't be grouped by.
+        """
+        try:
+            return self[key]
+        except TypeError:
+            return self.__missing__(key)  # which says what is wrong with a key that has no hash
 
-    else:
 
-        def pick(values: Values) -> Slots:
-            key = tuple([values[position] for position in positions])
-            try:
-                return cache[key]
-            except (KeyError, TypeError):
-                return miss(key, values)
-
-    return pick
+def _by_fields(router: Router) -> Picker:
+    known, positions = _Known(router), router.positions()
+    pick = known.pick
+    if len(positions) > 1:
+        return lambda values: pick(tuple([values[position] for position in positions]))
+    (only,) = positions
+    if len(router.info.fields) == 1:
+        router.pick_value = known.__getitem__
+    return lambda values: pick(values[only])
 
 
 def _by_partial_key(router: Router) -> Picker:
@@ -165,7 +173,7 @@ def _by_partial_key(router: Router) -> Picker:
         used[:] = [box.count() for box in router.boxes]
 
     def pick(values: Values) -> Slots:
-        hashed = router.hash_of(positions, values)
+        hashed = router.hash_of([values[position] for position in positions])
         first = hashed % count
         # The second candidate differs from the first whenever there are two tasks.
         second = (first + 1 + mix64(hashed) % (count - 1)) % count if count > 1 else first

@@ -338,7 +338,7 @@ def encode_sealed(sealed: Sealed, component: str, task: int, sequence: int) -> b
             flags=flags,
         )
     except Exception as error:  # whatever the values' own methods raise
-        for values in sealed.values if isinstance(sealed.values, list) else ():
+        for values in () if isinstance(sealed.values, pa.RecordBatch) else sealed.values:
             for field, value in zip(box.stream.fields, values, strict=True):
                 try:
                     pickling.dumps(value)

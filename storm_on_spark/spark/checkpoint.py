@@ -32,6 +32,7 @@ from storm_on_spark.runtime.offsets import Offset
 
 VERSION = 1
 _FOLDER = "storm"
+_SPARKS_FOLDERS = ("offsets", "commits", "state", "sources")
 _MANIFEST_BYTES = 16 << 20
 
 
@@ -136,6 +137,18 @@ class Checkpoint:
         except (IndexError, ValueError, KeyError) as error:
             raise CheckpointError(f"Spark's offset log {path} can't be read: {error}") from error
 
+    def remove_half_written(self) -> None:
+        """Removes files that Spark began and did not finish, because its process was killed or the disk was full.
+
+        Spark writes under a hidden name and renames; what is left under such a name it never looks at again. Only for
+        the owner of the checkpoint, while no query runs on it.
+        """
+        for name in _SPARKS_FOLDERS:
+            for folder, _, files in os.walk(self.path / name):
+                for file in files:
+                    if file.startswith(".") and file.removesuffix(".crc").endswith(".tmp"):
+                        Path(folder, file).unlink(missing_ok=True)
+
     def close(self) -> None:
         """Gives the checkpoint up, and removes it if it is temporary."""
         os.close(self._lock)
@@ -176,7 +189,7 @@ def reset_checkpoint(path: str | os.PathLike[str]) -> None:
         return
     checkpoint = Checkpoint(target)
     try:
-        known = {_FOLDER, "metadata", "offsets", "commits", "state", "sources"}
+        known = {_FOLDER, "metadata", *_SPARKS_FOLDERS}
         strange = [entry.name for entry in target.iterdir() if entry.name.lstrip(".").removesuffix(".crc") not in known]
         if strange:
             raise CheckpointError(

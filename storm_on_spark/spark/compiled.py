@@ -28,6 +28,7 @@ from storm_on_spark.runtime.stall import clear_notes, read_notes
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from storm_on_spark.spark.checkpoint import Checkpoint
     from storm_on_spark.spark.owner import OwnerFence
     from storm_on_spark.spark.query import TopologyQuery
 
@@ -138,6 +139,9 @@ class CompiledTopology:
             partitions = manifest.partitions if manifest else self._partitions(spark)
             plan = with_partitions(self.plan, partitions)
             manifest = store.claim(name, plan)
+            _tidy(store, fence)
+            # Also at the end, for an executor may have been killed and not the driver.
+            stack.callback(_tidy, store, fence)
             named = {**plan.conf, Config.TOPOLOGY_NAME: name, Config.STORM_ID: manifest.storm_id}
             plan = dataclasses.replace(plan, conf=named)
             spec = make_spec(plan, name, manifest.storm_id, start_id, _user_path(), str(store.folder))
@@ -217,6 +221,14 @@ def _fenced(
         return end if end == start or owned() else start
 
     return fenced
+
+
+def _tidy(store: Checkpoint, fence: OwnerFence | None) -> None:
+    # What another owner is writing just now is not ours to remove.
+    if fence is None or fence.lost() is None:
+        # Never a reason not to start or to end; the disk may be broken.
+        with contextlib.suppress(OSError):
+            store.remove_half_written()
 
 
 def _failed(name: str, reason: str, trace: str) -> Exception:

@@ -14,6 +14,8 @@ from storm_on_spark.api.errors import TopologyFailedError
 
 _MAX_CHARS = 500
 _PYTHON = re.compile(r"Traceback \(most recent call last\):\n(?:(?:[ \t][^\n]*)?\n)*(\S[^\n]*)")
+_WRAPPED = "py4j.protocol.Py4JJavaError:"
+"""So ends the traceback of a Python callback that got the error from Java; the reason follows."""
 _CAUSE = re.compile(r"^Caused by: (.+)$", re.MULTILINE)
 _CONDITION = re.compile(r"(\[[A-Z][A-Z_.]+\] .+)$", re.MULTILINE)
 _PACKAGE = re.compile(r"^(?:\w+\.)+(?=\w+(?::|$))")
@@ -29,7 +31,7 @@ def reason_of(trace: str) -> str:
         >>> reason_of("org.apache.spark.SparkException: Job aborted.\nCaused by: java.io.IOException: No space left")
         'IOException: No space left'
     """
-    python = _PYTHON.findall(trace)
+    python = [line for line in _PYTHON.findall(trace) if not line.startswith(_WRAPPED)]
     if python:
         # Spark puts the SQLSTATE of its own exception behind the message.
         return _short(python[-1].partition(" SQLSTATE: ")[0])

@@ -58,7 +58,7 @@ def make_tuple(
     delivery = Delivery(
         component, stream, task, names, [anchors] if anchors else None, [next(_ids)] if anchors else None
     )
-    return Tuple(tuple(values), delivery, 0)
+    return Tuple.of(tuple(values), delivery)
 
 
 def make_tick_tuple(rate_secs: float = 1) -> Tuple:
@@ -72,7 +72,7 @@ def make_tick_tuple(rate_secs: float = 1) -> Tuple:
         True
     """
     delivery = Delivery(SYSTEM_COMPONENT, TICK_STREAM, SYSTEM_TASK, _TICK_FIELDS)
-    return Tuple((rate_secs,), delivery, 0)
+    return Tuple.of((rate_secs,), delivery)
 
 
 def default_fields(count: int) -> Fields:

@@ -72,6 +72,8 @@ def test_a_killed_driver_goes_on_where_it_was(spark_session, tmp_path):
         wait_for(lambda: progress() > moment or process.poll() is not None, f"progress (seed {seed})", 100)
         kill_group(process)
         assert killed(process)
+    # What Spark leaves behind when it is killed while it writes.
+    (checkpoint / "state" / ".1.changelog.31a6.TID1.tmp").write_bytes(b"half")
     with script(tmp, *arguments) as process:
         out, err = process.communicate(timeout=250)
         assert process.returncode == 0, err
@@ -83,6 +85,7 @@ def test_a_killed_driver_goes_on_where_it_was(spark_session, tmp_path):
     assert 0 == begun[0] < begun[1] < begun[2] < count
     check_exact(spark_session, checkpoint, notes, count)
     assert not list(tmp.iterdir()), "temporary files are left"
+    assert not list(checkpoint.rglob("*.tmp")), "half-written files are left in the checkpoint"
 
 
 def test_killed_python_workers_leave_state_exact(nothing_left_behind, spark_session, tmp_path):

@@ -79,10 +79,10 @@ class Ticking(BaseTickTupleAwareRichBolt):
 
 def test_ticks_and_tuples_go_their_ways() -> None:
     bolt = Ticking()
-    bolt.execute(Tuple(["storm"], Delivery("split", "default", 3, Fields("word")), 0))
+    bolt.execute(Tuple.of(["storm"], Delivery("split", "default", 3, Fields("word")), 0))
     tick = Delivery(SYSTEM_COMPONENT, TICK_STREAM, SYSTEM_TASK, Fields("rate_secs"))
-    bolt.execute(Tuple([10], tick, 0))
-    bolt.execute(Tuple(["fake"], Delivery("split", TICK_STREAM, 3, Fields("word")), 0))
+    bolt.execute(Tuple.of([10], tick, 0))
+    bolt.execute(Tuple.of(["fake"], Delivery("split", TICK_STREAM, 3, Fields("word")), 0))
     assert bolt.seen == [("tuple", "storm"), ("tick", 10), ("tuple", "fake")]
 
 
@@ -91,4 +91,4 @@ def test_ticks_are_dropped_unless_wanted() -> None:
         def process(self, tup):
             raise AssertionError("a tick is no tuple to process")
 
-    Plain().execute(Tuple([10], Delivery(SYSTEM_COMPONENT, TICK_STREAM, SYSTEM_TASK, Fields("rate_secs")), 0))
+    Plain().execute(Tuple.of([10], Delivery(SYSTEM_COMPONENT, TICK_STREAM, SYSTEM_TASK, Fields("rate_secs")), 0))

@@ -20,7 +20,7 @@ from storm_on_spark.api import (
 )
 from storm_on_spark.api.tuple import Delivery, Tuple
 
-tup = Tuple(["storm"], Delivery("split", "default", 3, Fields("word")), 0)
+tup = Tuple.of(["storm"], Delivery("split", "default", 3, Fields("word")), 0)
 
 
 @pytest.mark.parametrize(

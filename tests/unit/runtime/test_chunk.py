@@ -42,6 +42,10 @@ def anchors_for(draw: Any, size: int) -> tuple[Any, Any]:
     return draw(st.lists(root, min_size=size, max_size=size)), edges
 
 
+class Word(str):
+    """A text that is more than a text."""
+
+
 def same(one: Any, other: Any) -> bool:
     """Equality under which nan equals nan."""
     return pickle.dumps(one) == pickle.dumps(other) or one == other or repr(one) == repr(other)
@@ -53,7 +57,7 @@ def read(body: bytes) -> tuple[chunk.Header, list[Any], Any, Any]:
     if header.kind == Kind.ARROW:
         found: Any = chunk.read_batch(anchors.payload)
     else:
-        found = chunk.read_rows(header, anchors.payload)
+        found = list(chunk.read_rows(header, anchors.payload))
     roots = anchors.roots.tolist() if isinstance(anchors.roots, np.ndarray) else anchors.roots
     return header, found, roots, None if anchors.edges is None else anchors.edges.tolist()
 
@@ -84,6 +88,27 @@ def test_tuples_round_trip(rows: list[tuple[Any, ...]], head: dict[str, int], da
     assert all(isinstance(row, tuple) for row in found)
     assert got_roots == (roots.tolist() if isinstance(roots, np.ndarray) else roots)
     assert got_edges == (None if edges is None else edges.tolist())
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["a", "", "b"],
+        [""],
+        ["", ""],
+        ["a\0b", "c"],
+        ["\0"],
+        ["\ud800", "é", "日本"],
+        ["a", None],
+        ["a", b"a"],
+        [Word("a")],
+    ],
+)
+def test_columns_of_texts_round_trip(texts: list[Any]) -> None:
+    body = chunk.encode_tuples([(text, 1) for text in texts], None, None, target=1, source=2, sequence=3, stream=4)
+    _, found, _, _ = read(body)
+    assert found == [(text, 1) for text in texts]
+    assert [type(row[0]) for row in found] == [type(text) for text in texts]
 
 
 columns = [
@@ -145,7 +170,7 @@ def test_a_flag_can_be_cleared() -> None:
 
 def test_an_unknown_version_is_refused_with_a_sentence() -> None:
     body = chunk.encode_clock(1, True, target=1)
-    with pytest.raises(CheckpointError, match="a chunk has format version 9; this release reads version 1"):
+    with pytest.raises(CheckpointError, match="a chunk has format version 9; this release reads version 2"):
         chunk.read_header(b"\x09" + body[1:])
 
 

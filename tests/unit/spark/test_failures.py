@@ -35,6 +35,20 @@ Caused by: java.io.IOException: No space left on device
 \tat java.base/java.io.FileOutputStream.writeBytes(Native Method)
 """
 
+_SINK = """\
+org.apache.spark.sql.execution.streaming.sources.ForeachBatchUserFuncException: [FOREACH_BATCH_USER_FUNCTION_ERROR] \
+An error occurred in the user provided function in foreach batch sink. Reason: An exception was raised by the Python \
+Proxy. Return Message: Traceback (most recent call last):
+  File "/app/storm_on_spark/spark/sink.py", line 58, in _run
+    for row in frame.select("body").collect():
+               ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+py4j.protocol.Py4JJavaError: An error occurred while calling o253.collectToPython.
+: org.apache.spark.SparkException: [CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred during loading state. \
+SQLSTATE: 58030
+\tat org.apache.spark.sql.errors.QueryExecutionErrors$.cannotLoadStore(QueryExecutionErrors.scala:1)
+Caused by: org.apache.hadoop.fs.ChecksumException: Checksum error: file:/data/state/1/0/15.changelog at 1024
+"""
+
 
 @pytest.mark.parametrize(
     ("trace", "reason"),
@@ -43,6 +57,11 @@ Caused by: java.io.IOException: No space left on device
         (
             _STATE,
             "IOException: Stream is corrupted "
+            "([CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred during loading state.)",
+        ),
+        (
+            _SINK,
+            "ChecksumException: Checksum error: file:/data/state/1/0/15.changelog at 1024 "
             "([CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred during loading state.)",
         ),
         (_DISK, "IOException: No space left on device"),
