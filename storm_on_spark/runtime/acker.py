@@ -7,8 +7,10 @@ begin and end within a micro-batch never become state. The algorithm per root is
 
 Time is an epoch number, the batch's clock divided by the message timeout. A pending root remembers in which epoch it
 was emitted (or last reset) and fails when two epoch boundaries have passed: between T and 2T, as Storm's rotating map
-does it. Contributions to a root that has ended already make a record without INIT. Nobody waits for it: it is dropped
-in silence when it expires, also where timeouts are switched off.
+does it. What is written down is the clock and not the epoch: after a restart the timeout may be another.
+
+Contributions to a root that has ended already make a record without INIT. Nobody waits for it: it is dropped in silence
+when it expires, also where timeouts are switched off.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ TIMED_OUT = 2
 """Outcome: the tree was not complete in time."""
 
 _STATE = struct.Struct("<BqI")
-_STATE_VERSION = 1
+_STATE_VERSION = 2
 
 
 class Contribution(NamedTuple):
@@ -147,16 +149,25 @@ class AckerState:
         aged: U8Array = (self.marks & np.uint8(INIT | FAIL)) | (ages.astype(np.uint8) << np.uint8(_AGE_SHIFT))
         return aged
 
-    def dump(self) -> bytes:
-        """Returns the state as bytes: 17 a pending root; empty when nothing is pending."""
+    def dump(self, clock: int) -> bytes:
+        """Returns the state as bytes: 17 a pending root; empty when nothing is pending.
+
+        Args:
+            clock: the time in ms at which `apply` was called last.
+        """
         if len(self.roots) == 0:
             return b""
-        head = _STATE.pack(_STATE_VERSION, self.epoch, len(self.roots))
+        head = _STATE.pack(_STATE_VERSION, clock, len(self.roots))
         return b"".join((head, self.roots.tobytes(), self.xors.tobytes(), self.marks.tobytes()))
 
     @classmethod
-    def load(cls, data: bytes, timeouts: bool = True) -> AckerState:
+    def load(cls, data: bytes, timeout_ms: int, timeouts: bool = True) -> AckerState:
         """Returns the state that `dump` wrote.
+
+        Args:
+            data: what it wrote.
+            timeout_ms: the message timeout, as it is now.
+            timeouts: whether pending roots expire.
 
         Raises:
             CheckpointError: the bytes have another format version or are cut short.
@@ -166,13 +177,13 @@ class AckerState:
             return state
         if len(data) < _STATE.size:
             raise CheckpointError(f"acker state has {len(data)} bytes, less than its header of {_STATE.size}")
-        version, epoch, count = _STATE.unpack_from(data)
+        version, clock, count = _STATE.unpack_from(data)
         if version != _STATE_VERSION:
             raise CheckpointError(f"acker state has format version {version}; this release reads {_STATE_VERSION}")
         if len(data) != _STATE.size + 17 * count:
             raise CheckpointError(f"acker state of {count} roots has {len(data)} bytes, not {_STATE.size + 17 * count}")
         view = memoryview(data)[_STATE.size :]
-        state.epoch = epoch
+        state.epoch = clock // timeout_ms
         state.roots = np.frombuffer(view[: 8 * count], np.uint64)
         state.xors = np.frombuffer(view[8 * count : 16 * count], np.uint64)
         state.marks = np.frombuffer(view[16 * count :], np.uint8)

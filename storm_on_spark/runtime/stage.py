@@ -380,11 +380,11 @@ def execute_ackers(
     if task is None:
         return
     assert clock is not None, f"acker task {task} got no clock, which every micro-batch brings"
-    pending = acker.AckerState.load(state.get("pending") or b"", timeouts)
+    pending = acker.AckerState.load(state.get("pending") or b"", timeout_ms, timeouts)
     had = len(pending)
     outcome = pending.apply(parts, clock // timeout_ms)
     if len(pending):
-        state.put("pending", pending.dump())
+        state.put("pending", pending.dump(clock))
     elif had:
         state.clear("pending")
     if len(outcome.roots):

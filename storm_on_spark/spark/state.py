@@ -72,7 +72,7 @@ def read_pending_roots(spark: SparkSession, checkpoint: str | os.PathLike[str]) 
         CheckpointError: the checkpoint can't be read.
     """
     _manifest(checkpoint)
-    states = [AckerState.load(value) for _, value in _values(spark, checkpoint, _PENDING)]
+    states = [AckerState.load(value, timeout_ms=1) for _, value in _values(spark, checkpoint, _PENDING)]
     # Acks that come after the end of their tree leave records without INIT behind until these expire.
     return sorted(root for state in states for root in state.roots[(state.marks & INIT) != 0].tolist())
 

@@ -127,7 +127,7 @@ def acker_states(spark: SparkSession, checkpoint: Path) -> list[AckerState]:
     assert len(ackers) == 1
     frame = spark.read.format("statestore").option("operatorId", ackers.pop())
     rows = frame.option("stateVarName", "pending").load(str(checkpoint)).collect()
-    return [AckerState.load(bytes(row["value"][0])) for row in rows]
+    return [AckerState.load(bytes(row["value"][0]), 1000 * T) for row in rows]
 
 
 def test_a_message_times_out_between_one_and_two_timeouts_after_its_emit(

@@ -273,7 +273,7 @@ class AckerAgreesWithStorm(RuleBasedStateMachine):
             self.delayed.remove(init)
             self.bring(init)
         if reload:
-            self.state = AckerState.load(self.state.dump())
+            self.state = AckerState.load(self.state.dump(self.state.epoch), timeout_ms=1)
         self.random.shuffle(self.ours)
         split: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
         for root, xor, mark, epoch in self.ours:
@@ -295,7 +295,7 @@ class AckerAgreesWithStorm(RuleBasedStateMachine):
     @invariant()
     def state_is_small(self) -> None:
         if hasattr(self, "state") and len(self.state) > 1:
-            assert len(self.state.dump()) <= 24 * len(self.state)
+            assert len(self.state.dump(self.epoch)) <= 24 * len(self.state)
 
     def teardown(self) -> None:
         """Whatever is acked by then or not, everything ends, and nothing is left."""
@@ -312,7 +312,7 @@ class AckerAgreesWithStorm(RuleBasedStateMachine):
             self.batch_ends(1, False, 1)
         assert set(self.told) == set(self.emitted)
         assert len(self.state) == 0
-        assert self.state.dump() == b""
+        assert self.state.dump(self.epoch) == b""
 
 
 TestAckerAgreesWithStorm = AckerAgreesWithStorm.TestCase
@@ -338,6 +338,33 @@ def test_a_root_times_out_between_t_and_2t(emitted: int, later: list[int]) -> No
     # It ended with the first batch whose clock is past the boundary, so the one before was not past 2T.
     assert now - emitted > timeout
     assert before - emitted < 2 * timeout
+
+
+@given(
+    emitted=st.integers(0, 10**9),
+    down=st.integers(0, 60_000),
+    timeouts=st.tuples(*[st.integers(1, 600).map(lambda seconds: 1000 * seconds)] * 2),
+    steps=st.lists(st.integers(1, 400_000), min_size=1, max_size=40),
+)
+def test_after_a_restart_with_another_timeout_old_and_new_roots_time_out_by_the_new_one(
+    emitted: int, down: int, timeouts: tuple[int, int], steps: list[int]
+) -> None:
+    before, after = timeouts
+    state = AckerState()
+    state.apply([contribution((1, 5, INIT), epoch=emitted // before)], emitted // before)
+    state = AckerState.load(state.dump(emitted), after)
+    start = now = emitted + down
+    ended = told(state.apply([contribution((2, 6, INIT), epoch=now // after)], now // after))
+    assert 2 not in ended, "a new root is as young as it is"
+    for step in steps:
+        earlier, now = now, now + step
+        outcome = told(state.apply([], now // after))
+        for root in outcome:
+            born = emitted if root == 1 else start
+            assert now - born > after
+            assert earlier - born < 2 * after
+        ended.update(outcome)
+    assert all(root in ended or now - born < 2 * after for root, born in ((1, emitted), (2, start)))
 
 
 def test_with_timeouts_off_nothing_fails_but_leftovers_of_ended_roots_go() -> None:
@@ -374,10 +401,10 @@ def test_the_clock_never_runs_backwards() -> None:
 def test_dump_and_load(pending: list[tuple[int, int]], epoch: int) -> None:
     state = AckerState()
     state.apply([contribution(*((root, xor, INIT) for root, xor in pending), epoch=epoch)], epoch)
-    data = state.dump()
+    data = state.dump(epoch)
     assert len(data) <= 24 * len(pending)
-    copy = AckerState.load(data)
-    assert copy.dump() == data
+    copy = AckerState.load(data, timeout_ms=1)
+    assert copy.dump(epoch) == data
     assert told(copy.apply([contribution(*((r, x, 0) for r, x in pending))], epoch)) == {
         root: ACKED for root, _ in pending
     }
@@ -386,15 +413,15 @@ def test_dump_and_load(pending: list[tuple[int, int]], epoch: int) -> None:
 def test_an_unknown_version_is_refused_with_a_sentence() -> None:
     state = AckerState()
     state.apply([contribution((1, 5, INIT))], 0)
-    data = state.dump()
-    with pytest.raises(CheckpointError, match=r"acker state has format version 9; this release reads 1"):
-        AckerState.load(struct.pack("<B", 9) + data[1:])
+    data = state.dump(0)
+    with pytest.raises(CheckpointError, match=r"acker state has format version 9; this release reads 2"):
+        AckerState.load(struct.pack("<B", 9) + data[1:], timeout_ms=1)
 
 
 def test_a_state_that_is_cut_short_is_refused() -> None:
     state = AckerState()
     state.apply([contribution((1, 5, INIT), (2, 6, INIT))], 0)
-    data = state.dump()
+    data = state.dump(0)
     for length in range(1, len(data)):
         with pytest.raises(CheckpointError, match="acker state"):
-            AckerState.load(data[:length])
+            AckerState.load(data[:length], timeout_ms=1)
