@@ -23,8 +23,8 @@ Anchors = Tuple | Iterable[Tuple] | None
 class OutputCollector(ABC):
     """What a `BaseRichBolt` emits, acks and fails through.
 
-    Emitting, acking and failing is allowed while the bolt executes, at the latest before `execute` or
-    `cleanup` returns; an input may be acked in a later `execute` than its own.
+    Emitting, acking and failing is allowed while the bolt executes, on the thread that calls `execute`, and
+    refused with a `TupleError` afterwards; an input may be acked in a later `execute` than its own.
     """
 
     @abstractmethod

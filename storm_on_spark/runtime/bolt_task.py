@@ -196,7 +196,7 @@ class BoltTask:
             ComponentError: the bolt raised and `topology.fail.fast` is set, or its state can't be pickled.
         """
         started = time.perf_counter()
-        ledger = self._collector.ledger = Ledger()
+        ledger: Ledger = self._collector.open_ledger()
         roots, edges = _anchors_of(inputs, ledger)
         self._output.begin(mix64(batch))
         result = Execution(executed=sum(part.size for part in inputs))
@@ -220,6 +220,7 @@ class BoltTask:
                 result.folds.append(Fold(*pairs, np.zeros(len(pairs[0]), np.uint8)))
         if self._snapshots is not None:
             self.snapshot = self._take()
+        self._collector.close_ledger()
         result.seconds = time.perf_counter() - started
         return result
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,19 +17,25 @@ from storm_on_spark.api.errors import TupleError
 from storm_on_spark.api.hooks import BoltAckInfo, BoltFailInfo, EmitInfo
 from storm_on_spark.api.streams import DEFAULT_STREAM
 from storm_on_spark.api.tuple import Tuple
-from storm_on_spark.runtime.output import UNANCHORED, Anchor, TaskOutput
+from storm_on_spark.runtime.output import UNANCHORED, Anchor, Emit, TaskOutput
 
 if TYPE_CHECKING:
     import pyarrow
+
+Refusal = Callable[[], TupleError]
 
 Held = tuple[tuple[int, ...], int]
 """Roots and edge of a tuple that came in an earlier execution."""
 
 
 class Ledger:
-    """What a bolt task did in one execution besides emitting."""
+    """What a bolt task did in one execution besides emitting.
 
-    def __init__(self) -> None:
+    Args:
+        errors: what was reported since the last execution.
+    """
+
+    def __init__(self, errors: list[str] | None = None) -> None:
         #: Identity of the execution; deliveries carry it.
         self.epoch = object()
         #: Position of the input tuple that a basic bolt is executing.
@@ -40,7 +46,7 @@ class Ledger:
         self.failed_held: list[Held] = []
         #: Roots whose timeout starts again.
         self.reset: list[int] = []
-        self.errors: list[str] = []
+        self.errors: list[str] = [] if errors is None else errors
 
     def mark(self) -> tuple[int, ...]:
         """Returns how much there is now, for `truncate`."""
@@ -55,13 +61,52 @@ class Ledger:
         return self.acked, self.acked_held, self.failed, self.failed_held, self.reset, self.errors
 
 
+class _NoLedger(Ledger):
+    """Stands for the ledger between two executions: only errors can be reported then."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        self.errors = []
+        self._refusal = refusal
+
+    def __getattr__(self, name: str) -> Any:
+        raise self._refusal()
+
+
+class _NoEmits(dict[str, Emit]):
+    """Stands for the emit functions between two executions."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__()
+        self._refusal = refusal
+
+    def __missing__(self, stream: str) -> Emit:
+        raise self._refusal()
+
+
 class _Collector:
     def __init__(self, output: TaskOutput) -> None:
         self._output = output
-        self._emits = output.emits
+        self._emits: dict[str, Emit] = output.emits
         self._task = output.task
         self.hooks = output.context.hooks
         self.ledger = Ledger()
+
+    def open_ledger(self) -> Ledger:
+        """Starts an execution; returns its ledger."""
+        self._emits = self._output.emits
+        self.ledger = Ledger(self.ledger.errors)
+        return self.ledger
+
+    def close_ledger(self) -> None:
+        """Ends an execution. What a thread of the bolt does from here on would be lost, or be put to other tuples."""
+        self._emits = _NoEmits(self._late)
+        self.ledger = _NoLedger(self._late)
+
+    def _late(self) -> TupleError:
+        return TupleError(
+            f'"{self._output.component}" (task {self._task}) used its collector while it executed nothing; emit, ack '
+            "and fail in execute: keep a tuple in an attribute and deal with it when a later one, or a tick, comes"
+        )
 
     def report_error(self, error: BaseException) -> None:
         self.ledger.errors.append(f"{type(error).__name__}: {error}")
@@ -76,9 +121,10 @@ class _Collector:
     def _settle(self, tup: Tuple, acked: bool) -> None:
         if tup._settled:
             return
-        tup._settled = True
         ledger, delivery = self.ledger, tup._delivery
-        if delivery.epoch is ledger.epoch:
+        current = delivery.epoch is ledger.epoch  # refused between two executions: the tuple is not settled by it
+        tup._settled = True
+        if current:
             (ledger.acked if acked else ledger.failed).append(delivery.offset + tup._position)
         else:
             (ledger.acked_held if acked else ledger.failed_held).append((tup._roots, tup._edge))
@@ -106,6 +152,7 @@ class RichCollector(_Collector, OutputCollector):
     def emit_direct(
         self, task: int, values: Sequence[Any], anchors: Anchors = None, stream: str = DEFAULT_STREAM
     ) -> None:
+        _ = self._emits[stream]  # refuses it between two executions
         self._output.emit_direct(task, stream, values, self._anchor(anchors))
         if self.hooks:
             self._tell_emit(values, stream, [task])
@@ -166,6 +213,7 @@ class BatchCollector(_Collector, BatchOutputCollector):
         self.rows = 0
 
     def emit(self, batch: pyarrow.RecordBatch, parent: Any = None, stream: str = DEFAULT_STREAM) -> None:
+        _ = self._emits[stream]  # refuses it between two executions
         if parent is None:
             same = batch.num_rows == self.rows
             anchors = np.arange(self.rows) if same else np.full(batch.num_rows, UNANCHORED)

@@ -241,6 +241,83 @@ def test_a_tuple_travels_by_pickle_with_values_names_and_anchors() -> None:
     assert (first.message_id, second.message_id) == ({10: 5}, {})
 
 
+# --- outside of execute ---------------------------------------------------------------------------------------------
+
+_LATE = r'"bolt" \(task \d+\) used its collector while it executed nothing; emit, ack and fail in execute'
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda bolt, tup: bolt.collector.emit([1]),
+        lambda bolt, tup: bolt.collector.emit([1], tup),
+        lambda bolt, tup: bolt.collector.emit([1], [tup, tup]),
+        lambda bolt, tup: bolt.collector.emit_direct(1, [1], stream="direct"),
+        lambda bolt, tup: bolt.collector.ack(tup),
+        lambda bolt, tup: bolt.collector.fail(tup),
+        lambda bolt, tup: bolt.collector.reset_timeout(tup),
+    ],
+    ids=["emit", "emit anchored", "emit with anchors", "emit_direct", "ack", "fail", "reset_timeout"],
+)
+def test_a_collector_that_is_used_between_executions_says_so_and_nothing_is_lost(use: Any) -> None:
+    class Keep(Bolt):
+        def run(self, tup):
+            for held in self.held:
+                self.collector.ack(held)
+            self.held = [tup]
+
+        def declare_output_fields(self, declarer):
+            super().declare_output_fields(declarer)
+            declarer.declare_stream("direct", Fields("value"), direct=True)
+
+    task = solo(Keep())
+    task.execute([anchored([1], 10)], ids(1), 1)
+    with pytest.raises(TupleError, match=_LATE):
+        use(task.instance, task.instance.held[0])
+    second = task.execute([anchored([2], 20)], ids(2), 2)
+    assert emitted(second.sealed) == []
+    assert [root for root, _ in marks(second)] == [10], "the late call did not settle the tuple"
+
+
+def test_errors_that_are_reported_between_executions_come_out_with_the_next() -> None:
+    class Complains(Bolt):
+        def prepare(self, conf, context, collector):
+            super().prepare(conf, context, collector)
+            collector.report_error(ValueError("in prepare"))
+
+        def run(self, tup):
+            self.collector.report_error(ValueError("in execute"))
+
+    task = solo(Complains())
+
+    def said(batch: int) -> list[str]:
+        return [str(error).rpartition(": ")[2] for error in task.execute([anchored([1])], ids(batch), batch).errors]
+
+    assert said(1) == ["in prepare", "in execute"]
+    task.instance.collector.report_error(ValueError("in a thread"))
+    assert said(2) == ["in a thread", "in execute"]
+
+
+def test_a_batch_bolts_collector_refuses_late_use_too() -> None:
+    class Late(BatchBolt):
+        def prepare(self, conf, context, collector):
+            self.collector = collector
+
+        def execute_batch(self, batch, collector):
+            """Does nothing."""
+
+        def declare_output_fields(self, declarer):
+            declarer.declare(Fields("value"))
+
+    task = solo(Late())
+    batch = pa.RecordBatch.from_pydict({"value": [1]})
+    task.execute([batch_input(batch)], ids(), 1)
+    with pytest.raises(TupleError, match=_LATE):
+        task.instance.collector.emit(batch)
+    with pytest.raises(TupleError, match=_LATE):
+        task.instance.collector.fail([0])
+
+
 # --- basic bolts --------------------------------------------------------------------------------------------------
 
 
