@@ -45,6 +45,10 @@ _BURST = 64
 """Calls of `next_tuple` between two looks at the inbox."""
 _CHUNK_TUPLES = 16384
 """A cut is due when this many tuples wait for one."""
+_CUT_BYTES = 16 << 20
+"""The same for bytes, by the size of the tuples in the last cut: few tuples may be large."""
+_GUESSED_TUPLE_BYTES = 64 << 10
+"""The size of a tuple as long as there was no cut."""
 _CUT_SECONDS = 0.05
 """A cut that nobody asked for is due this long after there was something to cut."""
 _GATHER_SECONDS = 0.02
@@ -79,6 +83,7 @@ class _TaskLoop:
         #: Cuts that Spark has not committed: (end position, tuples).
         self._uncommitted = deque((cut.end, cut.tuples) for cut in iter_cuts(task.log.folder, consumed, None))
         self._waiting_tuples = sum(tuples for _, tuples in self._uncommitted)
+        self._tuple_bytes = float(_GUESSED_TUPLE_BYTES)
         self._consumed = consumed
         #: Whether a micro-batch could start with the next cut; and whether the coordinator waits for an answer.
         self._wanted = self._asked = False
@@ -100,7 +105,17 @@ class _TaskLoop:
             return True
         # Without a tuple that waits no batch is coming that would make room.
         waiting = self._waiting_tuples + task.fresh
-        return waiting >= self._max_tuples or (waiting > 0 and task.log.end - self._consumed >= self._max_bytes)
+        if waiting >= self._max_tuples:
+            return True
+        return waiting > 0 and task.log.end - self._consumed + self._fresh_bytes() >= self._max_bytes
+
+    def _fresh_bytes(self) -> float:
+        """Returns about how many bytes the next cut will take; what a tuple takes is known once it is pickled."""
+        return self.task.fresh * self._tuple_bytes
+
+    def _full(self) -> bool:
+        """Whether as much waits for a cut as one may hold."""
+        return self.task.fresh >= _CHUNK_TUPLES or self._fresh_bytes() >= _CUT_BYTES
 
     def burst(self, active: bool) -> bool:
         """Calls `next_tuple` a few times; returns whether anything was emitted."""
@@ -112,7 +127,7 @@ class _TaskLoop:
             if self.blocked() or not self.task.next_tuple():
                 break
             emitted = True
-            if self.task.fresh >= _CHUNK_TUPLES or time.monotonic() > until:
+            if self._full() or time.monotonic() > until:
                 self._going_on = True
                 break
         else:
@@ -143,7 +158,7 @@ class _TaskLoop:
             rested = now - self._last_cut >= _CUT_SHARE * self._cut_cost
             due = now - self._dirty_at >= _CUT_SECONDS and rested
             gathering = self._wanted and self._going_on and now - self._wanted_at < _GATHER_SECONDS
-            if task.fresh >= _CHUNK_TUPLES or ((due or (self._wanted and task.fresh)) and not gathering):
+            if self._full() or ((due or (self._wanted and task.fresh)) and not gathering):
                 self._cut(now)
         if self._asked and not task.fresh:
             self._asked = False
@@ -158,6 +173,8 @@ class _TaskLoop:
     def _cut(self, now: float) -> None:
         task, tuples = self.task, self.task.fresh
         cut = task.cut()
+        if tuples:
+            self._tuple_bytes = task.cut_bytes / tuples
         self._saved_batch = task.settled_batch
         self._uncommitted.append((cut.end, tuples))
         self._waiting_tuples += tuples
@@ -245,10 +262,10 @@ class _Executor(threading.Thread):
                 loop.task.close()
         except (StormError, OSError) as error:
             self._fail(task, error, error.cause_text if isinstance(error, ComponentError) else traceback.format_exc())
-        except Exception as error:
+        except BaseException as error:  # asyncio's CancelledError, for one: the thread must not end without a word
             self._fail(task, error, traceback.format_exc())
 
-    def _fail(self, task: int, error: Exception, trace: str) -> None:
+    def _fail(self, task: int, error: BaseException, trace: str) -> None:
         component = self._host.component_of(task)
         message = str(error)
         if isinstance(error, OSError):

@@ -32,6 +32,7 @@ from storm_on_spark.runtime.snapshot import Snapshots
 from storm_on_spark.runtime.spec import RunSpec
 from storm_on_spark.runtime.spout_log import (
     MESSAGE_IDS,
+    SEGMENT_BYTES,
     SNAPSHOT,
     Cut,
     Entry,
@@ -44,6 +45,9 @@ from storm_on_spark.runtime.stage import encode_sealed, split_by_acker
 from storm_on_spark.runtime.wiring import Wiring
 
 _SNAPSHOT_VERSION = 1
+
+_LEAST_SEGMENTS = 4
+"""A log that is as long as it may be has so many segments at least: one goes only when all of it is consumed."""
 
 _STRAGGLERS = 10_000
 """A log is not kept only for this many old messages that are still pending: their ids go into the snapshot instead."""
@@ -136,7 +140,10 @@ class SpoutTask:
         self._settled_dirty = False
         #: Ids of messages that are acked because they were emitted: there is no acker.
         self._emit_acks: list[Any] = []
-        self.log = SpoutLog(folder)
+        limit = int(wiring.conf(self.component)["topology.spout.log.max.bytes"])  # type: ignore[call-overload]
+        self.log = SpoutLog(folder, max(1, min(SEGMENT_BYTES, limit // _LEAST_SEGMENTS)))
+        #: Bytes of the tuples in the last cut that had any.
+        self.cut_bytes = 0
         self._snapshot = b""
         self.spout = spec.instance(self.component)
         # Numbers and pending messages first, as `open` may emit; then what `open` makes, and its state over that.
@@ -237,6 +244,8 @@ class SpoutTask:
         if count:
             entries += self._init_entries(roots[:-1], inits, clock)
             entries.append((MESSAGE_IDS, self._pickled_ids()))
+        if self._fresh_tuples:
+            self.cut_bytes = sum(len(body) for _, body in entries)
         low, pending = self._pending()
         state = self._guard("snapshot", self._snapshots.take)
         snapshot = pickling.dumps((_SNAPSHOT_VERSION, state, self._next, self.settled_batch, pending))
@@ -415,10 +424,12 @@ class SpoutTask:
     def activate(self) -> None:
         """Tells the spout that the topology is active."""
         self._guard("activate", self.spout.activate)
+        self._ack_emitted()
 
     def deactivate(self) -> None:
         """Tells the spout that it won't be called until `activate`."""
         self._guard("deactivate", self.spout.deactivate)
+        self._ack_emitted()
 
     def close(self) -> None:
         """Closes spout and log."""

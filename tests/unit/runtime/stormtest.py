@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -18,12 +16,10 @@ from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.tuple import Delivery
 from storm_on_spark.plan.compile import compile_plan
 from storm_on_spark.plan.placement import with_partitions
-from storm_on_spark.runtime import spout_task
 from storm_on_spark.runtime.bolt_task import BoltTask, Input
 from storm_on_spark.runtime.ids import EdgeIds
 from storm_on_spark.runtime.output import Sealed
 from storm_on_spark.runtime.spec import make_spec
-from storm_on_spark.runtime.spout_log import SpoutLog
 from storm_on_spark.runtime.spout_task import SpoutTask
 from storm_on_spark.runtime.worker import Worker
 
@@ -139,12 +135,18 @@ class Spouts:
         spout: the spout; its streams are read by two tasks.
         folder: where its log is.
         conf: configuration over the defaults.
-        segment_bytes: size of the log's segments.
+        segment_bytes: size of the log's segments; for None the default.
     """
 
     def __init__(
-        self, spout: BaseRichSpout, folder: Path, conf: Mapping[str, Any] | None = None, segment_bytes: int = 1 << 26
+        self,
+        spout: BaseRichSpout,
+        folder: Path,
+        conf: Mapping[str, Any] | None = None,
+        segment_bytes: int | None = None,
     ) -> None:
+        if segment_bytes is not None:
+            conf = {**(conf or {}), "topology.spout.log.max.bytes": 4 * segment_bytes}
         builder = TopologyBuilder()
         builder.set_spout("spout", spout)
         builder.set_bolt("reader", Nothing(), 2).shuffle_grouping("spout")
@@ -153,16 +155,14 @@ class Spouts:
         self.folder = folder
         self.clock_ms = 0
         self.now = 0.0
-        self._segment_bytes = segment_bytes
 
     def open(self) -> SpoutTask:
         """Opens the task as a host does that was just started."""
-        with patch.object(spout_task, "SpoutLog", partial(SpoutLog, segment_bytes=self._segment_bytes)):
-            return SpoutTask(
-                self.worker.spec,
-                self.worker.wiring,
-                self.worker.context(self.task_id),
-                self.folder,
-                lambda: self.clock_ms,
-                lambda: self.now,
-            )
+        return SpoutTask(
+            self.worker.spec,
+            self.worker.wiring,
+            self.worker.context(self.task_id),
+            self.folder,
+            lambda: self.clock_ms,
+            lambda: self.now,
+        )

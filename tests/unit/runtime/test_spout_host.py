@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -113,6 +114,20 @@ def test_bytes_that_wait_are_limited_but_nothing_waits_for_a_batch_that_never_co
     loop.handle(Consumed(loop.task.task, position))
     assert loop.task.log.end - position >= 100_000
     assert not loop.blocked()
+    loop.task.close()
+
+
+def test_a_cut_of_large_tuples_is_bounded_by_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spout_host, "_CUT_SECONDS", 1e9)
+    monkeypatch.setattr(spout_host, "_CUT_BYTES", 500_000)
+    loop, sent = loop_of(tmp_path, {"topology.spout.log.max.bytes": 2_000_000}, width=20_000)
+    while loop.burst(True):
+        loop.cut_if_due(True)
+    cuts = [message for message in sent if isinstance(message, Progress) and message.cut]
+    assert len(cuts) >= 3
+    # What a tuple takes is a guess before the first cut, and known from then on.
+    assert all(cut.tuples <= 27 for cut in cuts)
+    assert 1_400_000 < loop.task.log.end < 2_600_000
     loop.task.close()
 
 
@@ -318,6 +333,20 @@ def test_a_spout_that_raises_says_so_once(tmp_path: Path, started: list[_Executo
     assert failed.component == "spout"
     assert "failed in next_tuple: ConnectionError: gone" in failed.message
     assert "gone" in failed.trace
+
+
+class Cancelled(Endless):
+    def next_tuple(self):
+        raise asyncio.CancelledError("who awaits me?")
+
+
+def test_a_spout_that_raises_what_is_no_exception_does_not_end_without_a_word(
+    tmp_path: Path, started: list[_Executor]
+) -> None:
+    _, host, executor = start(started, tmp_path, spout=Cancelled())
+    executor.join(20)
+    (failed,) = [m for m in host.sent if isinstance(m, Failed)]
+    assert "CancelledError: who awaits me?" in failed.message
 
 
 def test_a_log_that_can_not_be_written_is_named(
