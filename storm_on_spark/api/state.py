@@ -81,7 +81,10 @@ class BaseStatefulBolt(BaseRichBolt):
         """Called after `pre_prepare`, before the state of micro-batch `txid` is written; Spark commits in one step."""
 
     def pre_rollback(self) -> None:
-        """Called before the instance is set back to an earlier state, because a micro-batch has to run again."""
+        """Called before the instance is set to what was committed last.
+
+        A micro-batch has to run again, or another worker has executed the task meanwhile.
+        """
 
 
 IStatefulBolt = BaseStatefulBolt

@@ -8,6 +8,8 @@ nothing.
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import sys
 import threading
@@ -15,7 +17,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.runtime.bolt_task import BoltTask
@@ -23,6 +25,14 @@ from storm_on_spark.runtime.bolt_task import BoltTask
 EXIT_CODE = 75
 _NOTES = "stalls"
 _NOTE_CHARS = 2000
+
+
+class Stall(NamedTuple):
+    """A bolt that hung."""
+
+    component: str
+    task: int
+    sentence: str
 
 
 class StallWatch:
@@ -40,8 +50,8 @@ class StallWatch:
         self._seen: object = None
         self._since = 0.0
 
-    def look(self, frame: FrameType | None) -> str | None:
-        """Returns a sentence about what hangs in the stack above `frame`, or None."""
+    def look(self, frame: FrameType | None) -> Stall | None:
+        """Returns what hangs in the stack above `frame`, or None."""
         found = _executing(frame, self._loops)
         if found is None:
             self._seen = None
@@ -54,9 +64,11 @@ class StallWatch:
         if waited < self._stall_secs:
             return None
         what = repr(item) if isinstance(item, Tuple) else f"a batch of {getattr(item, 'num_rows', '?')} rows"
-        return (
+        return Stall(
+            task.component,
+            task.task,
             f'component "{task.component}" (task {task.task}) has been executing one tuple for {waited:.0f} s '
-            f"(topology.task.stall.secs = {self._stall_secs:g}): {what:.500}"
+            f"(topology.task.stall.secs = {self._stall_secs:g}): {what:.500}",
         )
 
 
@@ -84,34 +96,39 @@ def watch_main_thread(stall_secs: float, folder: Path) -> None:
     def run() -> None:
         while True:
             time.sleep(stall_secs / 4)
-            sentence = watch.look(sys._current_frames().get(main))
-            if sentence is not None:
-                _end(folder, sentence)
+            stall = watch.look(sys._current_frames().get(main))
+            if stall is not None:
+                _end(folder, stall)
 
     threading.Thread(target=run, name="stall-watch", daemon=True).start()
 
 
-def _end(folder: Path, sentence: str) -> NoReturn:
-    sys.stderr.write(f"{sentence}; its worker is ended and the micro-batch tried again\n")
+def _end(folder: Path, stall: Stall) -> NoReturn:
+    sys.stderr.write(f"{stall.sentence}; its worker is ended and the micro-batch tried again\n")
     sys.stderr.flush()
     try:
         notes = folder / _NOTES
         notes.mkdir(exist_ok=True)
-        (notes / f"{time.time_ns()}-{os.getpid()}").write_text(sentence[:_NOTE_CHARS])
+        note = stall._replace(sentence=stall.sentence[:_NOTE_CHARS])
+        (notes / f"{time.time_ns()}-{os.getpid()}").write_text(json.dumps(note))
     finally:
         os._exit(EXIT_CODE)
 
 
-def read_notes(folder: Path) -> list[str]:
+def read_notes(folder: Path) -> list[Stall]:
     """Returns what was noted since `clear_notes`, oldest first."""
     notes = folder / _NOTES
     if not notes.is_dir():
         return []
-    return [path.read_text()[:_NOTE_CHARS] for path in sorted(notes.iterdir())]
+    found = []
+    for path in sorted(notes.iterdir()):
+        with contextlib.suppress(ValueError, TypeError):  # the worker was killed while it wrote
+            found.append(Stall(*json.loads(path.read_text())))
+    return found
 
 
 def clear_notes(folder: Path) -> None:
-    """Forgets the notes of an earlier start."""
+    """Forgets what was noted: a new start, or the micro-batch has come to its end after all."""
     notes = folder / _NOTES
     if notes.is_dir():
         for path in notes.iterdir():

@@ -159,7 +159,7 @@ class CompiledTopology:
             with settings_applied(spark, {"spark.sql.shuffle.partitions": str(partitions)}), told_at_once(name):
                 query = (
                     lower(spark, spec, settings)
-                    .writeStream.foreachBatch(Sink(coordinator, on_failure))
+                    .writeStream.foreachBatch(Sink(coordinator, on_failure, store.folder))
                     # No URI: Hadoop takes a path as it is and would not decode a %20.
                     .option("checkpointLocation", f"file:{store.path}")
                     .queryName(name)
@@ -168,7 +168,14 @@ class CompiledTopology:
             stack.callback(close_state_stores, spark, store.path, query.runId)
             timeout = float(plan.conf["topology.message.timeout.secs"])  # type: ignore[arg-type]
             topology = TopologyQuery(
-                query, name, started, timeout, coordinator, lambda: read_notes(store.folder), stack.pop_all(), fence
+                query,
+                name,
+                started,
+                timeout,
+                coordinator,
+                lambda: [stall.sentence for stall in read_notes(store.folder)],
+                stack.pop_all(),
+                fence,
             )
             running.append(topology)
             for reason, trace in early:

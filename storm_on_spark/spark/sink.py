@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from pathlib import Path
 
 from pyspark.sql import DataFrame
 
@@ -12,6 +13,7 @@ from storm_on_spark.runtime import chunk
 from storm_on_spark.runtime.chunk import Kind
 from storm_on_spark.runtime.coordinator import Coordinator
 from storm_on_spark.runtime.report import Failure
+from storm_on_spark.runtime.stall import clear_notes, read_notes
 
 log = logging.getLogger(__name__)
 
@@ -36,11 +38,13 @@ class Sink:
     Args:
         coordinator: hears of outcomes and carried tuples.
         on_failure: called with (reason, trace) when the topology must end.
+        folder: the topology's own folder in the checkpoint, where workers note that a bolt hung.
     """
 
-    def __init__(self, coordinator: Coordinator, on_failure: Callable[[str, str], None]) -> None:
+    def __init__(self, coordinator: Coordinator, on_failure: Callable[[str, str], None], folder: Path) -> None:
         self._coordinator = coordinator
         self._on_failure = on_failure
+        self._folder = folder
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Runs the micro-batch; what it raises keeps Spark from committing it."""
@@ -77,9 +81,21 @@ class Sink:
             reason = f"the checkpoint can't be written: {error}"
             self._on_failure(reason, "")
             raise StormError(reason) from error
-        for report in reports:
+        for report in [*self._overcome(), *reports]:
             if isinstance(report, Failure):
                 if self._coordinator.metrics.add_failure(report):
                     log.warning("%s", report.message)
             else:
                 self._coordinator.metrics.add_bolt(report)  # type: ignore[arg-type]
+
+    def _overcome(self) -> list[Failure]:
+        """Returns what hung in this micro-batch, which has come to its end: no later failure has that as its reason."""
+        stalls = read_notes(self._folder)
+        if stalls:
+            clear_notes(self._folder)
+        return [
+            Failure(
+                stall.component, stall.task, f"{stall.sentence}; its worker was ended, and another went on", "", False
+            )
+            for stall in stalls
+        ]
