@@ -153,7 +153,8 @@ class CompiledTopology:
             coordinator.start(store.planned())
             if early:
                 raise _failed(name, *early[0])
-            server = OffsetServer(coordinator.poll if fence is None else _fenced(coordinator.poll, fence, on_failure))
+            poll = coordinator.poll if fence is None else _fenced(coordinator.poll, fence, on_failure)
+            server = OffsetServer(poll, on_failure)
             stack.callback(server.close)
             settings = SourceSettings(start_id, spec.dumps(), str(store.folder), server.path)
             with settings_applied(spark, {"spark.sql.shuffle.partitions": str(partitions)}), told_at_once(name):

@@ -8,6 +8,7 @@ import logging
 import shutil
 import socket
 import threading
+import traceback
 from collections.abc import Callable
 
 from storm_on_spark.runtime.offsets import Offset
@@ -23,10 +24,12 @@ class OffsetServer:
 
     Args:
         poll: the coordinator's `poll`.
+        on_failure: called with (reason, trace) when that raises: Spark would only hear that there is nothing new.
     """
 
-    def __init__(self, poll: Callable[[Offset], Offset]) -> None:
+    def __init__(self, poll: Callable[[Offset], Offset], on_failure: Callable[[str, str], None]) -> None:
         self._poll = poll
+        self._on_failure = on_failure
         self._folder = socket_folder()
         self.path = str(self._folder / "offsets")
         self._listener = socket.socket(socket.AF_UNIX)
@@ -56,8 +59,10 @@ class OffsetServer:
                     line.flush()
         except OSError:
             return  # the source's process is gone; so is its query
-        except Exception:
-            log.exception("an offset could not be given")
+        except Exception as error:
+            log.exception("the next micro-batch can't be planned")
+            reason = f"the next micro-batch can't be planned: {type(error).__name__}: {error}"
+            self._on_failure(reason, traceback.format_exc())
 
     def close(self) -> None:
         """Stops answering and removes the socket; returns when all threads have ended."""
