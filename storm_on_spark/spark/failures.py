@@ -18,6 +18,8 @@ _WRAPPED = "py4j.protocol.Py4JJavaError:"
 """So ends the traceback of a Python callback that got the error from Java; the reason follows."""
 _CAUSE = re.compile(r"^Caused by: (.+)$", re.MULTILINE)
 _CONDITION = re.compile(r"(\[[A-Z][A-Z_.]+\] .+)$", re.MULTILINE)
+_SOURCE_RUNNER = re.compile(r"\bPythonStreamingSourceRunner\.(?!init\b)\w+\(")
+"""A frame of what talks to the process in which Spark asks a Python source for offsets. Spark starts it only once."""
 _PACKAGE = re.compile(r"^(?:\w+\.)+(?=\w+(?::|$))")
 
 
@@ -37,6 +39,12 @@ def reason_of(trace: str) -> str:
         return _short(python[-1].partition(" SQLSTATE: ")[0])
     causes = _CAUSE.findall(trace)
     innermost = causes[-1] if causes else (trace.strip().splitlines() or ["unknown"])[0]
+    if _SOURCE_RUNNER.search(trace):
+        return (
+            f"the process in which Spark asks for new input ended unexpectedly ({_short(innermost)}); look for "
+            "what ended it, such as a lack of memory, and start the topology again: with a checkpoint it goes on where "
+            "it was"
+        )
     conditions = _CONDITION.findall(trace)
     if conditions and "[" not in innermost:
         return f"{_short(innermost)} ({_short(conditions[-1].partition(' SQLSTATE: ')[0])})"

@@ -28,6 +28,13 @@ Caused by: java.io.IOException: Stream is corrupted
 \tat net.jpountz.lz4.LZ4BlockInputStream.refill(LZ4BlockInputStream.java:1)
 """
 
+_SOURCE = """\
+java.io.IOException: Broken pipe
+\tat java.base/sun.nio.ch.UnixDomainSockets.write0(Native Method)
+\tat java.base/java.io.DataOutputStream.flush(DataOutputStream.java:128)
+\tat org.apache.spark.sql.execution.python.streaming.PythonStreamingSourceRunner.latestOffset(Python.scala:1)
+"""
+
 _DISK = """\
 org.apache.spark.SparkException: Writing job aborted
 Caused by: org.apache.spark.SparkException: it failed
@@ -65,6 +72,12 @@ Caused by: org.apache.hadoop.fs.ChecksumException: Checksum error: file:/data/st
             "([CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred during loading state.)",
         ),
         (_DISK, "IOException: No space left on device"),
+        (
+            _SOURCE,
+            "the process in which Spark asks for new input ended unexpectedly (IOException: Broken pipe); look for "
+            "what ended it, such as a lack of memory, and start the topology again: with a checkpoint it goes on "
+            "where it was",
+        ),
         ("java.lang.IllegalStateException: boom", "IllegalStateException: boom"),
         ("", "unknown"),
     ],
