@@ -24,6 +24,7 @@ from storm_on_spark.api.errors import CheckpointError, ComponentError, TupleErro
 from storm_on_spark.api.hooks import EmitInfo, SpoutAckInfo, SpoutFailInfo
 from storm_on_spark.api.streams import DEFAULT_STREAM
 from storm_on_spark.runtime import acker, chunk, pickling
+from storm_on_spark.runtime.done import DoneMessages
 from storm_on_spark.runtime.ids import EdgeIds, U64Array, root_base
 from storm_on_spark.runtime.latency import LatencyHistogram
 from storm_on_spark.runtime.output import UNANCHORED, TaskOutput, contributions
@@ -126,8 +127,10 @@ class SpoutTask:
         self.latencies = LatencyHistogram()
         #: Number of the next message with an id; 0 is never given.
         self._next = 1
-        #: The ids of pending messages before this number are in the snapshot, those from there on in the log.
+        #: The ids of pending messages before this number are in the snapshot and here, those from there on in the log.
         self._floor = 1
+        self._old: dict[int, Any] = {}
+        self._done = DoneMessages(1)
         #: The first message that a restart needs from the log, as of the last cut.
         self._needed = 1
         #: Ids of the messages emitted since the last cut, and the number of the first.
@@ -303,14 +306,8 @@ class SpoutTask:
         That is the ids of old messages, and for those in the log which of them, from the first on, are done: a bit
         each, for they may be many.
         """
-        old = {number: self.pending[number][0] for number in takewhile(lambda n: n < self._floor, self.pending)}
-        in_log = np.fromiter(islice(self.pending, len(old), None), np.int64)
-        if not len(in_log):
-            return self._next, (old, self._next, b"")
-        low = int(in_log[0])
-        done = np.ones(self._next - low, np.uint8)
-        done[in_log - low] = 0
-        return low, (old, low, np.packbits(done).tobytes() if done.any() else b"")
+        low = self._done.advance(self._next)
+        return low, (dict(self._old), low, self._done.done(self._next))
 
     def _recover(self, last: Cut) -> bytes:
         """Takes numbers and pending messages from the log, and returns the instance's state."""
@@ -327,13 +324,12 @@ class SpoutTask:
         state, self._next, self.settled_batch, (old, low, bits) = saved
         self._fresh_first = self._next
         self._floor = self._needed = low
+        self._old, self._done = old, DoneMessages(low, bits)
         now = self._now()
         self.pending = {number: (message_id, now) for number, message_id in old.items()}
-        done = np.unpackbits(np.frombuffer(bits, np.uint8))
         for cut, _, body in read_entries(folder, self._position_of(low), self.log.end, lambda t: t == MESSAGE_IDS):
             for number, message_id in enumerate(pickling.loads(body), cut.first):
-                index = number - low
-                if index >= 0 and not (index < len(done) and done[index]):
+                if self._done.pending(number):
                     self.pending[number] = (message_id, now)
         return state
 
@@ -351,9 +347,11 @@ class SpoutTask:
         if position < unconsumed:
             # Only messages that have been pending for long hold the log back.
             floor = next(iter_cuts(self.log.folder, unconsumed, None)).first
-            stragglers = sum(1 for _ in takewhile(lambda number: number < floor, self.pending))
-            if stragglers <= _STRAGGLERS and floor > self._floor:
+            numbers = list(islice(takewhile(lambda number: number < floor, self.pending), _STRAGGLERS + 1))
+            if len(numbers) <= _STRAGGLERS and floor > self._floor:
                 self._floor = floor
+                self._old = {number: self.pending[number][0] for number in numbers}
+                self._done.skip(floor)
                 self._settled_dirty = True
         self.log.trim(min(consumed, position))
 
@@ -383,7 +381,8 @@ class SpoutTask:
         base = root_base(self.task)
         now = self._called = self._now()  # `fail` may emit the message again
         latencies: list[float] = []
-        for number, code in zip((roots - np.uint64(base)).tolist(), codes.tolist(), strict=True):
+        numbers = (roots - np.uint64(base)).astype(np.int64)
+        for number, code in zip(numbers.tolist(), codes.tolist(), strict=True):
             entry = self.pending.pop(number, None)
             if entry is None:
                 continue
@@ -393,6 +392,9 @@ class SpoutTask:
                 self._ack(message_id, 1e3 * (now - emitted))
             else:
                 self._fail(message_id, 1e3 * (now - emitted), code)
+        self._done.finish(numbers)
+        for number in self._old.keys() - self.pending.keys() if self._old else ():
+            del self._old[number]
         if latencies:
             self.latencies.add(1e3 * np.array(latencies))
 
