@@ -83,7 +83,9 @@ class _TaskLoop:
         #: Cuts that Spark has not committed: (end position, tuples).
         self._uncommitted = deque((cut.end, cut.tuples) for cut in iter_cuts(task.log.folder, consumed, None))
         self._waiting_tuples = sum(tuples for _, tuples in self._uncommitted)
+        #: What a tuple takes in the log, known once tuples were pickled; and so how many a cut may hold.
         self._tuple_bytes = float(_GUESSED_TUPLE_BYTES)
+        self._cut_tuples = _cut_tuples(_GUESSED_TUPLE_BYTES)
         self._consumed = consumed
         #: Whether a micro-batch could start with the next cut; and whether the coordinator waits for an answer.
         self._wanted = self._asked = False
@@ -107,15 +109,8 @@ class _TaskLoop:
         waiting = self._waiting_tuples + task.fresh
         if waiting >= self._max_tuples:
             return True
-        return waiting > 0 and task.log.end - self._consumed + self._fresh_bytes() >= self._max_bytes
-
-    def _fresh_bytes(self) -> float:
-        """Returns about how many bytes the next cut will take; what a tuple takes is known once it is pickled."""
-        return self.task.fresh * self._tuple_bytes
-
-    def _full(self) -> bool:
-        """Whether as much waits for a cut as one may hold."""
-        return self.task.fresh >= _CHUNK_TUPLES or self._fresh_bytes() >= _CUT_BYTES
+        fresh_bytes = task.fresh * self._tuple_bytes
+        return waiting > 0 and task.log.end - self._consumed + fresh_bytes >= self._max_bytes
 
     def burst(self, active: bool) -> bool:
         """Calls `next_tuple` a few times; returns whether anything was emitted."""
@@ -127,7 +122,7 @@ class _TaskLoop:
             if self.blocked() or not self.task.next_tuple():
                 break
             emitted = True
-            if self._full() or time.monotonic() > until:
+            if self.task.fresh >= self._cut_tuples or time.monotonic() > until:
                 self._going_on = True
                 break
         else:
@@ -158,7 +153,7 @@ class _TaskLoop:
             rested = now - self._last_cut >= _CUT_SHARE * self._cut_cost
             due = now - self._dirty_at >= _CUT_SECONDS and rested
             gathering = self._wanted and self._going_on and now - self._wanted_at < _GATHER_SECONDS
-            if self._full() or ((due or (self._wanted and task.fresh)) and not gathering):
+            if task.fresh >= self._cut_tuples or ((due or (self._wanted and task.fresh)) and not gathering):
                 self._cut(now)
         if self._asked and not task.fresh:
             self._asked = False
@@ -175,6 +170,7 @@ class _TaskLoop:
         cut = task.cut()
         if tuples:
             self._tuple_bytes = task.cut_bytes / tuples
+            self._cut_tuples = _cut_tuples(self._tuple_bytes)
         self._saved_batch = task.settled_batch
         self._uncommitted.append((cut.end, tuples))
         self._waiting_tuples += tuples
@@ -204,6 +200,11 @@ class _TaskLoop:
                 errors,
             )
         )
+
+
+def _cut_tuples(tuple_bytes: float) -> int:
+    """Returns how many tuples of a size a cut may hold."""
+    return max(1, min(_CHUNK_TUPLES, int(_CUT_BYTES / max(1.0, tuple_bytes))))
 
 
 class _Executor(threading.Thread):
