@@ -5,7 +5,11 @@ ensemble of three ZooKeeper servers.
 
     daemon.py     a Nimbus or a supervisor in a process of its own, and how it dies
     driver.py     a driver that only writes to its checkpoint, in place of Spark
-    cluster.py    a cluster as the harness sees it: start, kill, look
+    mute.py       a driver that never starts
+    job.py        a topology for Spark, and its real driver
+    writes.py     who writes to a checkpoint
+    process.py    a daemon as the harness sees it: start, kill, wait
+    cluster.py    a cluster as the harness sees it
     reads.py      somebody who asks every Nimbus all the time
     scenarios/    the faults, and the table of them
     history.py    what happened in ZooKeeper, from its transaction logs

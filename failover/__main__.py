@@ -16,8 +16,8 @@ from pathlib import Path
 from rich.console import Console
 
 from failover import report
-from failover.cluster import ROOT
 from failover.harness import Result, passed, play, together
+from failover.process import ROOT
 from failover.scenarios import SCENARIOS
 from storm_on_spark.cluster.zookeeper.server import ZooKeeperEnsemble
 

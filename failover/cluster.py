@@ -5,155 +5,32 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import queue
 import signal
-import subprocess
-import sys
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 from kazoo.protocol.states import ZnodeStat
 from kazoo.retry import KazooRetry
 
-from failover.driver import writes
 from failover.figures import SESSION_SECS
+from failover.process import END_SECS, POLL_SECS, ROOT, WAIT_SECS, Daemon, wait_for
+from failover.writes import writes
 from storm_on_spark.cluster.client.nimbus_client import NimbusClient
 from storm_on_spark.cluster.code.bundle import pack
 from storm_on_spark.cluster.zookeeper.server import ZooKeeperEnsemble
+from storm_on_spark.testing.zookeeper import TcpProxy
 
-ROOT: Final = Path(__file__).parent.parent
-WRITING_DRIVER: Final = "failover.driver"
+DRIVER: Final = "failover.driver"
 _MARK: Final = "FAILOVER_RUN"
-_WAIT_SECS: Final = 30.0
 _HARNESS_SECS: Final = 10.0
 """Session timeout of the harness itself."""
-_POLL_SECS: Final = 0.01
-_END_SECS: Final = 15.0
 
 NOTHING: Final[Mapping[str, Any]] = {}
-
-T = TypeVar("T")
-
-
-class ScenarioError(Exception):
-    """A scenario went another way than the fault explains."""
-
-
-def wait_for(condition: Callable[[], T], what: str, timeout: float = _WAIT_SECS) -> T:
-    """Returns the first true value of a condition.
-
-    Raises:
-        ScenarioError: there is none in time.
-    """
-    deadline = time.monotonic() + timeout
-    while not (found := condition()):
-        if time.monotonic() > deadline:
-            raise ScenarioError(f"not within {timeout:g} s: {what}")
-        time.sleep(_POLL_SECS)
-    return found
-
-
-class Daemon:
-    """A Nimbus or a supervisor.
-
-    Args:
-        command: what `failover.daemon` is given.
-        folder: for its files.
-        environment: of its process.
-    """
-
-    def __init__(self, command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> None:
-        self.folder = folder
-        self.log = folder / "log"
-        self.stopped = False
-        with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "failover.daemon", *command],
-                cwd=ROOT,
-                env=dict(environment),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                start_new_session=True,
-            )
-        self.pid = self._process.pid
-        self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
-        self._name = ""
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        with self._process.stdout as stdout:
-            self._lines.put(stdout.readline().decode().strip())
-
-    @property
-    def name(self) -> str:
-        """A Nimbus' address, a supervisor's id; waits until it is up."""
-        if not self._name:
-            with contextlib.suppress(queue.Empty):
-                self._name = self._lines.get(timeout=_WAIT_SECS)
-            if not self._name:
-                raise ScenarioError(f"{self.log} has why it did not start")
-        return self._name
-
-    @property
-    def answers(self) -> bool:
-        """Whether it is up, and neither dead nor stopped."""
-        return bool(self._name) and not self.stopped and self._process.poll() is None
-
-    @property
-    def exit_code(self) -> int | None:
-        """How it ended; None while it runs."""
-        return self._process.poll()
-
-    @property
-    def said(self) -> str:
-        """Its log."""
-        return self.log.read_text("utf-8", "replace")
-
-    def kill(self) -> float:
-        """Kills it by SIGKILL; returns when, in seconds since the epoch."""
-        self.stopped = True
-        at = time.time()
-        self._process.kill()
-        self._process.wait()
-        return at
-
-    def pause(self) -> None:
-        """Stops it by SIGSTOP."""
-        self.stopped = True
-        self._process.send_signal(signal.SIGSTOP)
-
-    def resume(self) -> None:
-        """Has it go on."""
-        self._process.send_signal(signal.SIGCONT)
-        self.stopped = False
-
-    def end(self, number: int = signal.SIGTERM) -> None:
-        """Asks it to end."""
-        self.stopped = True
-        if self._process.poll() is None:
-            self._process.send_signal(signal.SIGCONT)
-            self._process.send_signal(number)
-
-    def join(self) -> bool:
-        """Waits for the end; returns whether it came by itself."""
-        try:
-            self._process.wait(_END_SECS)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-            return False
-        finally:
-            self._reader.join()
-        return True
 
 
 @dataclass
@@ -185,14 +62,18 @@ class Cluster:
         self.folder.mkdir(parents=True)
         self.nimbuses: list[Daemon] = []
         self.supervisors: list[Daemon] = []
+        self.proxies: dict[str, list[TcpProxy]] = {}
+        """Nimbus -> what lies between it and each ZooKeeper server, where something does."""
+        self.watched: dict[str, Callable[[], object]] = {}
+        """Id of a topology that is to run through all faults -> waits until it has got on."""
         self.cleanup = contextlib.ExitStack()
         self._mark = f"{os.getpid()}-{time.monotonic_ns()}"
         self._clients: list[NimbusClient] = []
         self._packed = 0
         self.zk = KazooClient(self.ensemble.connect_string, timeout=_HARNESS_SECS)
         # Without a quorum there is no answer for a while, and then maybe another session.
-        self._retry = KazooRetry(max_tries=-1, delay=0.1, max_delay=0.5, deadline=2 * _WAIT_SECS)
-        self.zk.start(_WAIT_SECS)
+        self._retry = KazooRetry(max_tries=-1, delay=0.1, max_delay=0.5, deadline=2 * WAIT_SECS)
+        self.zk.start(WAIT_SECS)
 
     # --- processes ---------------------------------------------------------------
 
@@ -209,25 +90,41 @@ class Cluster:
             "storm.local.hostname": "localhost",
             # Far longer than any scenario: what comes sooner comes by watches.
             "nimbus.code.sync.freq.secs": 300,
+            # A machine that does other work too is no reason to give a driver up.
+            "nimbus.task.launch.secs": 600,
+            "supervisor.worker.start.timeout.secs": 600,
             "supervisor.slots.ports": [6700, 6701],
             "supervisor.heartbeat.frequency.secs": 1,
             **more,
         }
 
-    def nimbus(self, name: str, conf: Mapping[str, Any] = NOTHING, at: str = "", fault: str = "kill") -> Daemon:
+    def nimbus(self, name: str, conf: Mapping[str, Any] = NOTHING, *, proxied: bool = False) -> Daemon:
         """Starts a Nimbus; the same name again has the same folder.
 
         Args:
             name: of its folder.
             conf: in addition.
-            at: a step of a submission at which it kills or stops itself.
-            fault: `kill` or `stop`.
+            proxied: whether it reaches ZooKeeper by `proxies` only, which can be cut.
         """
-        daemon = self._start("nimbus", name, [at, fault] if at else [], conf)
+        if proxied:
+            if name not in self.proxies:
+                servers = self.ensemble.servers
+                self.proxies[name] = [self.cleanup.enter_context(TcpProxy(s.connect_string)) for s in servers]
+            conf = {**conf, "storm.zookeeper.servers": [proxy.address for proxy in self.proxies[name]]}
+        daemon = self._start("nimbus", name, [], conf)
         self.nimbuses.append(daemon)
         return daemon
 
-    def supervisor(self, name: str, conf: Mapping[str, Any] = NOTHING, driver: str = WRITING_DRIVER) -> Daemon:
+    def again(self, dead: Daemon) -> Daemon:
+        """Starts a daemon that is dead once more, as it was started before, and waits until it takes part."""
+        daemons = self.nimbuses if dead in self.nimbuses else self.supervisors
+        daemons.remove(dead)
+        daemons.append(started := self._begin(dead.folder.name))
+        folder = "nimbuses" if daemons is self.nimbuses else "supervisors"
+        wait_for(lambda: started.name in self.names(folder), f"{dead.folder.name} takes part again")
+        return started
+
+    def supervisor(self, name: str, conf: Mapping[str, Any] = NOTHING, driver: str = DRIVER) -> Daemon:
         """Starts a supervisor; the same name again is the same supervisor."""
         daemon = self._start("supervisor", name, [driver], conf)
         self.supervisors.append(daemon)
@@ -236,20 +133,25 @@ class Cluster:
     def _start(self, kind: str, name: str, more: list[str], conf: Mapping[str, Any]) -> Daemon:
         folder = self.folder / name
         folder.mkdir(exist_ok=True)
-        file = folder / "conf.json"
-        file.write_text(json.dumps(self.conf(name, conf)), "utf-8")
-        environment = {**os.environ, _MARK: f"{self._mark}.{name}", "PYTHONPATH": str(ROOT)}
-        return Daemon([kind, str(file), *more], folder, environment)
+        (folder / "conf.json").write_text(json.dumps(self.conf(name, conf)), "utf-8")
+        (folder / "command.json").write_text(json.dumps([kind, *more]), "utf-8")
+        return self._begin(name)
 
-    def kill_host(self, name: str) -> float:
+    def _begin(self, name: str) -> Daemon:
+        """Starts a daemon with the configuration that is in its folder."""
+        folder = self.folder / name
+        kind, *more = json.loads((folder / "command.json").read_text("utf-8"))
+        environment = {**os.environ, _MARK: f"{self._mark}.{name}", "PYTHONPATH": str(ROOT)}
+        return Daemon([kind, str(folder / "conf.json"), *more], folder, environment)
+
+    def kill_host(self, supervisor: Daemon) -> float:
         """Kills a supervisor and everything that it started, as when its machine dies; returns when."""
-        daemon = next(daemon for daemon in reversed(self.supervisors) if daemon.folder.name == name)
-        at = daemon.kill()
+        name, at = supervisor.folder.name, supervisor.kill()
         while pids := [pid for pid, _ in self.processes(name)]:
             for pid in pids:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-            time.sleep(_POLL_SECS)
+            time.sleep(POLL_SECS)
         return at
 
     def processes(self, name: str | None = None) -> list[tuple[int, str]]:
@@ -312,20 +214,41 @@ class Cluster:
         return self.folder / "checkpoints" / name
 
     def writers(self, name: str) -> list[int]:
-        """Returns the processes that wrote to a topology's checkpoint, in order."""
+        """Returns the drivers that wrote to a topology's checkpoint, in order."""
         return list(dict.fromkeys(pid for pid, _ in writes(self.checkpoint(name))))
 
-    def wait_until_writing(self, name: str, but: int | None = None, timeout: float = _WAIT_SECS) -> int:
+    def wait_until_writing(self, name: str, but: int | None = None, timeout: float = WAIT_SECS) -> int:
         """Waits until a driver (another one than `but`) writes to a topology's checkpoint now; returns its pid."""
         since = time.monotonic_ns()
 
         def writer() -> int | None:
-            new = [pid for pid, at in writes(self.checkpoint(name))[-5:] if at > since and pid != but]
+            new = [pid for pid, at in writes(self.checkpoint(name), 5) if at > since and pid != but]
             return new[-1] if new else None
 
         found = wait_for(writer, f"a driver of {name} works", timeout)
         assert found is not None
         return found
+
+    # --- what must run through all faults ------------------------------------------
+
+    def watch(self, topology_id: str, progresses: Callable[[], object] | None = None) -> None:
+        """Has a topology count as one that no fault may disturb; by default, what its driver writes shows that."""
+        name = self.acknowledged[topology_id]
+        self.watched[topology_id] = progresses or (lambda: self.wait_until_writing(name))
+
+    def expect_progress(self) -> None:
+        """Waits until each watched topology has got on."""
+        for progresses in self.watched.values():
+            progresses()
+
+    def expect_untouched(self) -> None:
+        """Notes a problem if a watched topology was assigned again, or its driver is not the first one."""
+        for topology_id in self.watched:
+            stat = self.stat(f"{self.root}/assignments/{topology_id}")
+            self.expect(stat is not None and stat.version == 0, f"{topology_id} was assigned again")
+            name = self.acknowledged[topology_id]
+            self.wait_until_writing(name)
+            self.expect(len(self.writers(name)) == 1, f"{topology_id} was run by {self.writers(name)}")
 
     # --- ZooKeeper -----------------------------------------------------------------
 
@@ -349,7 +272,7 @@ class Cluster:
         """Returns what ZooKeeper keeps of a node beside its data; None if there is none."""
         return self._retry(self.zk.exists, path)
 
-    def leader(self, but: Daemon | None = None, epoch: int = 0, timeout: float = _WAIT_SECS) -> Daemon:
+    def leader(self, but: Daemon | None = None, epoch: int = 0, timeout: float = WAIT_SECS) -> Daemon:
         """Waits for a leader (another than `but`, later than `epoch`) and returns it."""
         for nimbus in self.nimbuses:
             if nimbus.exit_code is None and not nimbus.stopped:
@@ -408,12 +331,12 @@ class Cluster:
             for daemon in daemons:
                 daemon.end(number)
             for daemon in daemons:
-                self.expect(daemon.join(), f"{daemon.folder.name} did not end within {_END_SECS:.0f} s")
+                self.expect(daemon.join(), f"{daemon.folder.name} did not end within {END_SECS:.0f} s")
         self.cleanup.close()
 
     def check_nothing_left(self) -> None:
         """Notes processes, and znodes that should have gone with a session."""
-        deadline = time.monotonic() + _END_SECS
+        deadline = time.monotonic() + END_SECS
         folders = ("leader-lock", "nimbuses", "supervisors", "owners")
         while time.monotonic() < deadline:
             nodes = [f"{folder}/{name}" for folder in folders for name in self.names(folder)]

@@ -1,15 +1,16 @@
 """A Nimbus or a supervisor in a process of its own.
 
-    python -m failover.daemon nimbus CONF.json [STEP kill|stop]
+    python -m failover.daemon nimbus CONF.json
     python -m failover.daemon supervisor CONF.json DRIVER_MODULE
 
 Each prints one line when it is up: a Nimbus its address, a supervisor its id. SIGTERM ends it; a supervisor leaves its
-drivers running then, and ends them, too, on SIGUSR1. A Nimbus that is given a step of a submission kills or stops
-itself there: faults from outside never hit a step that lasts a millisecond.
+drivers running then, and ends them, too, on SIGUSR1. A Nimbus that finds a step of a submission in the file `armed`
+beside its configuration kills or stops itself there: faults from outside never hit a step that lasts a millisecond.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -19,6 +20,8 @@ import threading
 from pathlib import Path
 
 FAULTS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
+ARMED = "armed"
+"""File with a step and a fault."""
 
 
 def main(kind: str, conf_file: str, *more: str) -> int:
@@ -28,19 +31,22 @@ def main(kind: str, conf_file: str, *more: str) -> int:
     signal.signal(signal.SIGTERM, lambda number, frame: ended.set())
     conf = json.loads(Path(conf_file).read_text("utf-8"))
     if kind == "nimbus":
-        _nimbus(conf, ended, *more)
+        _nimbus(conf, ended, Path(conf_file).with_name(ARMED))
     else:
         _supervisor(conf, ended, *more)
     return 0
 
 
-def _nimbus(conf: dict[str, object], ended: threading.Event, fatal: str = "", fault: str = "kill") -> None:
+def _nimbus(conf: dict[str, object], ended: threading.Event, armed: Path) -> None:
     from storm_on_spark.cluster.nimbus.daemon import Nimbus
 
     def on_step(step: str, topology_id: str) -> None:
         logging.getLogger("failover").info("step %s of %s", step, topology_id)
-        if step == fatal:
-            os.kill(os.getpid(), FAULTS[fault])
+        with contextlib.suppress(FileNotFoundError):
+            fatal, fault = armed.read_text("utf-8").split()
+            if step == fatal:
+                armed.unlink()
+                os.kill(os.getpid(), FAULTS[fault])
 
     with Nimbus(conf, port=0, on_step=on_step) as nimbus:
         _say(nimbus.address)

@@ -1,24 +1,23 @@
-"""A driver that does nothing but write to its checkpoint: `python -m failover.driver`, as a supervisor starts it.
+"""The driver of the scenarios' topologies: `python -m failover.driver`, as a supervisor starts it.
 
-It takes part in the cluster as a real one does, and every tenth of a second appends a record to `writes` in the
-checkpoint: who wrote, and when. Two drivers on one checkpoint show there.
+For most of them it does nothing but write to its checkpoint: it takes part in the cluster as a real one does, and every
+tenth of a second appends a record to `writes` in the checkpoint: who wrote, and when. Two drivers on one checkpoint
+show there. The topology of `job` gets a real driver, whose spouts and bolts append such records.
 """
 
 from __future__ import annotations
 
-import os
-import struct
-import time
 from pathlib import Path
 from typing import Any
 
+from failover.writes import Writer
 from storm_on_spark.cluster.driver.begin import begin
+from storm_on_spark.cluster.driver.main import Driver
 from storm_on_spark.spark.owner import OwnerFence
 from storm_on_spark.testing.simulated_driver import SimulatedDriver, SimulatedQuery
 
-RECORD = struct.Struct("<qq")
-"""Process id, and monotonic ns."""
-FILE = "writes"
+REAL = "failover.ledger"
+"""A topology with this in its configuration is one for Spark."""
 
 
 class WritingQuery(SimulatedQuery):
@@ -35,13 +34,13 @@ class WritingQuery(SimulatedQuery):
     def __init__(self, name: str, conf: dict[str, Any], active: bool, checkpoint: Path, fence: OwnerFence) -> None:
         super().__init__(name, conf, active)
         self._fence = fence
-        self._file = os.open(checkpoint / FILE, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._writer = Writer(checkpoint)
 
     @property
     def isActive(self) -> bool:  # noqa: N802 # as in Spark
         """Whether it has not ended."""
         if self._active and not self._stopped and self._fence.lost() is None:
-            os.write(self._file, RECORD.pack(os.getpid(), time.monotonic_ns()))
+            self._writer.write()
         return super().isActive
 
 
@@ -53,12 +52,6 @@ class WritingDriver(SimulatedDriver):
         return WritingQuery(self._spec.name, self._spec.conf, self._active(), checkpoint, fence)
 
 
-def writes(checkpoint: Path) -> list[tuple[int, int]]:
-    """Returns who wrote to a checkpoint, and when, in the order in which it was written."""
-    path = checkpoint / FILE
-    content = path.read_bytes() if path.exists() else b""
-    return [(pid, at) for pid, at in RECORD.iter_unpack(content[: len(content) // RECORD.size * RECORD.size])]
-
-
 if __name__ == "__main__":
-    WritingDriver(*begin()).run()
+    folder, spec, process = begin()
+    (Driver if REAL in spec.conf else WritingDriver)(folder, spec, process).run()

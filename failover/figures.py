@@ -26,13 +26,14 @@ class Figure:
 
 FIGURES: Final = {
     "leader": Figure("new leader after SIGKILL of the leader", SESSION_SECS + 1),
+    "spark-leader": Figure("the same, while a topology runs on Spark beside it"),
     "replica": Figure("submission until a second Nimbus has the code", 3.0),
     "read": Figure("a read of any live Nimbus, during failovers"),
     "host": Figure("topology runs again after its host died, drivers without Spark", SESSION_SECS + 15),
     "spark-host": Figure(
         "topology on Spark acks again after its host died, a spare driver stands by", SESSION_SECS + 15
     ),
-    "spark-host-cold": Figure("the same without a spare driver"),
+    "spark-host-cold": Figure("the same without a spare driver", SESSION_SECS + 15),
     "spark-driver": Figure("topology on Spark acks again after its driver died, without a spare driver"),
     "scale": Figure("200 topologies assigned to 50 supervisors by a new leader", 10.0),
 }

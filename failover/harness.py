@@ -14,11 +14,12 @@ import httpx
 from kazoo.exceptions import KazooException
 
 from failover import history
-from failover.cluster import Cluster, ScenarioError
-from failover.driver import writes
+from failover.cluster import Cluster
 from failover.figures import FIGURES
 from failover.oracles import check_writers, examine
+from failover.process import ScenarioError, Skipped
 from failover.scenarios import Scenario
+from failover.writes import writes
 from storm_on_spark.api.errors import StormError
 from storm_on_spark.cluster.zookeeper.server import ZooKeeperEnsemble
 
@@ -39,6 +40,8 @@ class Result:
     """Acknowledged to a client."""
     problems: list[str] = field(default_factory=list)
     """What must not be; empty when the scenario passed."""
+    skipped: str = ""
+    """Why it was not played; empty if it was."""
     seconds: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
@@ -56,6 +59,7 @@ def together(results: Iterable[Result]) -> list[Result]:
         first = found[result.scenario]
         for name, secs in result.times.items():
             first.times.setdefault(name, []).extend(secs)
+        first.skipped = first.skipped and result.skipped
         for name in ("injections", "rows", "problems"):
             getattr(first, name).extend(getattr(result, name))
         for name in ("leaderships", "fenced_writes", "refused_writes", "topologies", "seconds"):
@@ -83,6 +87,8 @@ def play(scenario: Scenario, ensemble: ZooKeeperEnsemble, times: int, folder: Pa
         try:
             scenario.play(cluster, times)
             cluster.settle()
+        except Skipped as reason:
+            result.skipped = str(reason)
         except (ScenarioError, StormError, KazooException, httpx.HTTPError, OSError) as error:
             result.problems.append(f"{type(error).__name__}: {error}")
         cluster.close()
@@ -96,7 +102,7 @@ def play(scenario: Scenario, ensemble: ZooKeeperEnsemble, times: int, folder: Pa
         result.problems += [
             f"{FIGURES[name].title}: {each:.1f} s" for each in secs if limit and each > limit * patience
         ]
-    if not result.injections and scenario.faulty:
+    if not result.injections and scenario.faulty and not result.skipped:
         result.problems.append("no fault was injected")
     result.seconds = time.monotonic() - started
     if not result.problems:

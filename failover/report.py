@@ -108,7 +108,7 @@ def _faults(results: Sequence[Result]) -> list[list[str]]:
             f"{result.fenced_writes:,}",
             str(result.refused_writes),
             str(result.topologies),
-            "FAILED" if result.problems else "passed",
+            "FAILED" if result.problems else f"skipped: {result.skipped}" if result.skipped else "passed",
         ]
         for result in results
     ]

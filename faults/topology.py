@@ -263,17 +263,19 @@ class Sink(BaseBasicBolt):
         ledger.note(self._folder, ledger.SINK, *tup)
 
 
-def build(load: Load, folder: Path) -> Topology:
+def build(load: Load, folder: Path, messages: Messages | None = None, sink: Sink | None = None) -> Topology:
     """Returns the topology.
 
     Args:
         load: how much it processes.
         folder: where its ledger is.
+        messages: the spout, where it is to do more.
+        sink: the last bolt, likewise.
     """
     builder = TopologyBuilder()
-    builder.set_spout("messages", Messages(load, str(folder)), 2)
+    builder.set_spout("messages", messages or Messages(load, str(folder)), 2)
     builder.set_bolt("fan", Fan(), 2).shuffle_grouping("messages")
     builder.set_bolt("count", Count(load), 2).fields_grouping("fan", Fields("key"), stream="counts")
     builder.set_bolt("join", Join(), 2).fields_grouping("fan", Fields("pair"), stream="pairs")
-    builder.set_bolt("sink", Sink(str(folder)), 2).fields_grouping("join", Fields("number"))
+    builder.set_bolt("sink", sink or Sink(str(folder)), 2).fields_grouping("join", Fields("number"))
     return builder.create_topology()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from failover.scenarios import drivers, ensemble, leaders, real, scale, short, submissions
+from failover.scenarios import drivers, ensemble, leaders, real, scale, short, storage, submissions
 from failover.scenarios.scenario import Scenario
 
 SCENARIOS = (
@@ -13,18 +13,21 @@ SCENARIOS = (
     Scenario("partition", "the leader cut off from ZooKeeper", leaders.partition),
     Scenario("expiry", "session expiry of the leader", leaders.expired),
     Scenario("submission", "SIGKILL of the leader at each step of a submission", submissions.at_every_step),
-    Scenario("storage", "storage of code fails", submissions.storage),
+    Scenario("storage", "storage of code on the Nimbuses' disks fails", submissions.storage),
+    Scenario("delta", "code in a Delta table that is gone for a while; SIGKILL of leaders", storage.delta),
+    Scenario("hdfs", "code in an HDFS that hangs for a while; SIGKILL of leaders", storage.hdfs),
     Scenario("zookeeper", "SIGKILL of one of three ZooKeeper servers, replaced by an empty one", ensemble.one),
     Scenario("quorum", "SIGKILL of two of three ZooKeeper servers", ensemble.two),
     Scenario("supervisor", "SIGKILL of a supervisor", drivers.supervisor),
     Scenario("host", "SIGKILL of a supervisor and its drivers", drivers.host),
     Scenario("driver", "SIGKILL of a driver; SIGSTOP of one beyond its session", drivers.driver),
+    Scenario("mute", "drivers that never start on a supervisor that lives", drivers.mute),
     Scenario("upgrade", "stop and start of every daemon in turn", leaders.upgrade),
     Scenario("scale", "none; many topologies", scale.grow, faulty=False),
     Scenario(
         "spark",
-        "SIGKILL of leader, driver, one and two ZooKeeper servers, supervisor, host: a topology on Spark",
-        real.faults,
+        "leader, ZooKeeper, storage, supervisor, driver and host fail in turn under a topology on Spark",
+        real.in_turn,
         spark=True,
     ),
     Scenario("spark-host", "SIGKILL of a supervisor and its drivers on Spark", real.hosts, spark=True),

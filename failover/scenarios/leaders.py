@@ -9,55 +9,65 @@ from pathlib import Path
 import httpx
 
 from failover import history
-from failover.cluster import Cluster, Daemon, wait_for
+from failover.cluster import Cluster
 from failover.figures import SESSION_SECS
 from failover.oracles import examine
+from failover.process import Daemon, wait_for
 from failover.reads import Reads
 from storm_on_spark.api.errors import StormError
-from storm_on_spark.testing.zookeeper import TcpProxy
+
+PATIENT = {"storm.zookeeper.retry.interval": 3000}
+"""Of a Nimbus that is to sleep in the middle of a write: it tries again with the session that it gets then."""
 
 
-def running(cluster: Cluster, nimbuses: str = "abc", topologies: int = 2) -> list[str]:
-    """Starts Nimbuses, a supervisor and topologies that fill it; returns the topologies' ids."""
+def running(
+    cluster: Cluster, nimbuses: str = "abc", topologies: int = 2, slots: int = 2, *, proxied: bool = False
+) -> None:
+    """Starts Nimbuses, the first of which leads, a supervisor, and topologies that no fault may disturb.
+
+    Args:
+        cluster: in which.
+        nimbuses: their names; none if they run already.
+        topologies: how many.
+        slots: of the supervisor.
+        proxied: whether the Nimbuses can be cut off.
+    """
     for name in nimbuses:
-        cluster.nimbus(name)
-    cluster.supervisor("s1")
+        cluster.nimbus(name, PATIENT if name == "a" else {}, proxied=proxied)
+        if name == nimbuses[0]:
+            cluster.leader()
+    cluster.supervisor("s1", {"supervisor.slots.ports": list(range(6700, 6700 + slots))})
     cluster.leader()
+    everybody = [nimbus.name for nimbus in cluster.nimbuses]
+    wait_for(lambda: set(everybody) <= set(cluster.names("nimbuses")), "all Nimbuses take part")
     client = cluster.client()
-    ids = [cluster.submit(client, f"steady-{number}") for number in range(topologies)]
     for number in range(topologies):
-        cluster.wait_until_writing(f"steady-{number}")
-    return ids
-
-
-def expect_untouched(cluster: Cluster, ids: list[str]) -> None:
-    """Notes a problem if a topology was assigned again, or its driver is another one."""
-    for topology_id in ids:
-        stat = cluster.stat(f"{cluster.root}/assignments/{topology_id}")
-        cluster.expect(stat is not None and stat.version == 0, f"{topology_id} was assigned again")
-        name = cluster.acknowledged[topology_id]
-        cluster.wait_until_writing(name)
-        cluster.expect(len(cluster.writers(name)) == 1, f"{topology_id} was run by {cluster.writers(name)}")
+        cluster.watch(cluster.submit(client, f"steady-{number}"))
+    cluster.expect_progress()
 
 
 def killed(cluster: Cluster, times: int) -> None:
     """SIGKILL of the leader, again and again; in between a topology is submitted; everybody is asked all the time."""
-    ids = running(cluster)
+    running(cluster)
     with Reads(lambda: [nimbus.name for nimbus in cluster.nimbuses if nimbus.answers]) as reads:
         for number in range(times):
-            leader, epoch = cluster.leader(), cluster.epoch()
-            at = leader.kill()
-            successor = cluster.leader(epoch=epoch)
-            cluster.measured("leader", time.time() - at)
-            cluster.injected("SIGKILL of the leader", f"exit code {leader.exit_code}, {successor.name} leads")
-            cluster.nimbuses.remove(leader)
-            cluster.nimbus(leader.folder.name)
-            wait_for(lambda: len(cluster.names("nimbuses")) == 3, "three Nimbuses")
+            kill_leader(cluster, "leader")
             _submit_and_measure(cluster, f"passing-{number}")
-    expect_untouched(cluster, ids)
+    cluster.expect_untouched()
     for read in reads.unanswered:
         cluster.expect(False, f"a read of {read.address} was not answered within {read.secs:.2f} s")
     cluster.times["read"] = [read.secs for read in reads.done]
+
+
+def kill_leader(cluster: Cluster, figure: str) -> None:
+    """SIGKILL of the leader; measures how long it takes until there is another."""
+    leader, epoch = cluster.leader(), cluster.epoch()
+    at = leader.kill()
+    successor = cluster.leader(epoch=epoch)
+    cluster.measured(figure, time.time() - at)
+    cluster.expect_progress()
+    cluster.injected("SIGKILL of the leader", f"exit code {leader.exit_code}, {successor.name} leads")
+    cluster.again(leader)
 
 
 def _submit_and_measure(cluster: Cluster, name: str) -> None:
@@ -73,13 +83,17 @@ def _submit_and_measure(cluster: Cluster, name: str) -> None:
 
 
 def stopped(cluster: Cluster, times: int) -> None:
+    """The leader sleeps for longer than its session, and wakes up."""
+    running(cluster, topologies=1, slots=3)
+    stop_leader(cluster)
+    cluster.expect_untouched()
+
+
+def stop_leader(cluster: Cluster) -> None:
     """SIGSTOP of the leader in the middle of a submission, beyond its session; then it wakes up, fence in hand."""
-    sleeper = cluster.nimbus("a", {"storm.zookeeper.retry.interval": 3000}, at="uploaded", fault="stop")
-    cluster.leader()
-    others = [cluster.nimbus(name) for name in "bc"]
-    cluster.supervisor("s1")
-    wait_for(lambda: len(cluster.names("nimbuses")) == 3, "three Nimbuses")
-    epoch = cluster.epoch()
+    sleeper, epoch = cluster.leader(), cluster.epoch()
+    others = [nimbus for nimbus in cluster.nimbuses if nimbus is not sleeper]
+    sleeper.arm("uploaded", "stop")
     asked = cluster.client(sleeper, *others)
     failures: list[BaseException] = []
 
@@ -94,7 +108,8 @@ def stopped(cluster: Cluster, times: int) -> None:
     wait_for(lambda: _state(sleeper) == "T", "the leader has stopped")
     sleeper.stopped = True
     successor = cluster.leader(but=sleeper, epoch=epoch)
-    awake = cluster.submit(cluster.client(*others), "awake")
+    cluster.submit(cluster.client(*others), "awake")
+    cluster.expect_progress()
     cluster.expect(not failures and client.is_alive(), "the client was told something of its submission")
     woken = time.time()
     sleeper.resume()
@@ -103,15 +118,18 @@ def stopped(cluster: Cluster, times: int) -> None:
         findings = examine(history.read(server.data_dir for server in cluster.ensemble.servers), cluster.root)
         return any(refusal.time >= woken for refusal in findings.refusals)
 
-    wait_for(refused, "a write of the one that slept is refused by ZooKeeper")
+    wait_for(refused, "a write of the one that slept is refused by ZooKeeper", pause=0.1)
     proof = f"{successor.name} leads; ZooKeeper refused what the other wrote under its old fence when it woke up"
     cluster.injected(f"SIGSTOP of the leader for longer than its session ({SESSION_SECS:.0f} s), then SIGCONT", proof)
     client.join()
     cluster.expect(not failures, f"the client could not submit to the new leader: {failures}")
-    wait_for(lambda: len(cluster.names("nimbuses")) == 3, "it takes part again")
+    wait_for(lambda: sleeper.name in cluster.names("nimbuses"), "it takes part again")
     cluster.expect(cluster.leader() is successor, "leadership moved again")
-    cluster.wait_until_writing("sleepy")
-    expect_untouched(cluster, [awake])
+    for name in ("awake", "sleepy"):
+        cluster.wait_until_writing(name)
+        cluster.expect(len(cluster.writers(name)) == 1, f"{name} was run by {cluster.writers(name)}")
+    for topology_id in set(cluster.acknowledged) - set(cluster.watched):
+        cluster.kill_topology(cluster.client(), topology_id)
 
 
 def _state(daemon: Daemon) -> str:
@@ -137,11 +155,12 @@ def gate(cluster: Cluster, times: int) -> None:
         let_fetch(nimbus, *names)
     client = cluster.client()
     ids = [cluster.submit(client, f"t{number}") for number in range(1, 5)]
+    for topology_id in ids:
+        cluster.watch(topology_id)
     spread = [sorted([a.name, other.name]) for other in (c, c, b, b)]
     found = [cluster.names("code", topology_id) for topology_id in ids]
     cluster.expect(found == spread, f"copies are {found}, not {spread}")
-    for number in range(1, 5):
-        cluster.wait_until_writing(f"t{number}")
+    cluster.expect_progress()
     epoch = cluster.epoch()
     a.kill()
     for nimbus in (b, c):
@@ -156,7 +175,7 @@ def gate(cluster: Cluster, times: int) -> None:
     leader = cluster.leader(epoch=epoch)
     here = sorted(path.name for path in (leader.folder / "local/nimbus/code").iterdir() if path.name[0] != ".")
     cluster.expect(here == sorted(ids), f"the leader has the code of {here}")
-    expect_untouched(cluster, ids)
+    cluster.expect_untouched()
 
 
 def lost_code(cluster: Cluster, times: int) -> None:
@@ -194,16 +213,14 @@ def lost_code(cluster: Cluster, times: int) -> None:
 
 def upgrade(cluster: Cluster, times: int) -> None:
     """Every daemon is stopped and started again in turn, as for a new release; topologies run on."""
-    ids = running(cluster)
+    running(cluster)
     cluster.supervisor("s2")
     with Reads(lambda: [nimbus.name for nimbus in cluster.nimbuses if nimbus.answers]) as reads:
         for daemon in list(cluster.nimbuses):
             daemon.end()
             cluster.expect(daemon.join(), f"{daemon.folder.name} did not end")
-            cluster.nimbuses.remove(daemon)
             cluster.leader()
-            cluster.nimbus(daemon.folder.name)
-            wait_for(lambda: len(cluster.names("nimbuses")) == 3, "three Nimbuses")
+            cluster.again(daemon)
         for daemon in list(cluster.supervisors):
             assert daemon.name
             daemon.end()
@@ -214,17 +231,20 @@ def upgrade(cluster: Cluster, times: int) -> None:
             wait_for(lambda again=again: again.name in cluster.names("supervisors"), "it is back")  # type: ignore[misc]
     cluster.injected("stop and start of every daemon", f"{len(reads.done)} reads were answered meanwhile")
     cluster.expect(not reads.unanswered, f"{len(reads.unanswered)} reads were not answered")
-    expect_untouched(cluster, ids)
+    cluster.expect_untouched()
 
 
 def partition(cluster: Cluster, times: int) -> None:
-    """One Nimbus, the leader, is cut off from all ZooKeeper servers; nothing is closed, as when a cable is pulled."""
-    proxies = [cluster.cleanup.enter_context(TcpProxy(s.connect_string)) for s in cluster.ensemble.servers]
-    behind = {"storm.zookeeper.servers": [proxy.address for proxy in proxies]}
-    cut = cluster.nimbus("a", behind)
-    cluster.leader()
-    ids = running(cluster, "bc")
-    epoch = cluster.epoch()
+    """The leader is cut off from all ZooKeeper servers."""
+    running(cluster, proxied=True)
+    cut_off_leader(cluster)
+    cluster.expect_untouched()
+
+
+def cut_off_leader(cluster: Cluster) -> None:
+    """Cuts the leader off from all ZooKeeper servers; nothing is closed, as when a cable is pulled."""
+    cut, epoch = cluster.leader(), cluster.epoch()
+    proxies = cluster.proxies[cut.folder.name]
     at = time.time()
     for proxy in proxies:
         proxy.cut()
@@ -233,15 +253,16 @@ def partition(cluster: Cluster, times: int) -> None:
     seen = _leads(cut)
     cluster.expect(not seen, f"{cut.name}, cut off, still says that it leads")
     cluster.expect(cluster.client(cut).cluster()["stale"], "it does not say that what it knows is old")
+    cluster.expect_progress()
     proof = f"{successor.name} leads after {took:.1f} s; the other refuses to lead and answers reads as stale"
     cluster.injected("a Nimbus, the leader, cut off from ZooKeeper", proof)
     for proxy in proxies:
         proxy.mend()
     wait_for(lambda: not cluster.client(cut).cluster()["stale"], "it is up to date again")
     cluster.expect(cluster.leader() is successor, "leadership moved when it came back")
-    expect_untouched(cluster, ids)
     # What it fetched or not meanwhile: it can be the next leader.
-    wait_for(lambda: all(cut.name in cluster.names("code", topology_id) for topology_id in ids), "it has the code")
+    for topology_id in cluster.watched:
+        wait_for(lambda: cut.name in cluster.names("code", topology_id), "it has the code")  # noqa: B023
 
 
 def _leads(nimbus: Daemon) -> bool:
@@ -251,24 +272,27 @@ def _leads(nimbus: Daemon) -> bool:
 
 
 def expired(cluster: Cluster, times: int) -> None:
-    """ZooKeeper gives up the leader's session while the leader runs on, and knows nothing of it."""
-    proxies = {}
-    for name in "abc":
-        proxies[name] = [cluster.cleanup.enter_context(TcpProxy(s.connect_string)) for s in cluster.ensemble.servers]
-        cluster.nimbus(name, {"storm.zookeeper.servers": [proxy.address for proxy in proxies[name]]})
-    ids = running(cluster, "")
+    """ZooKeeper gives up the leader's session, again and again."""
+    running(cluster, proxied=True)
     for _ in range(min(times, 3)):
-        leader, epoch = cluster.leader(), cluster.epoch()
-        queued = f"{cluster.root}/leader-lock/{cluster.names('leader-lock')[0]}"
-        stat = cluster.stat(queued)
-        assert stat is not None
-        for proxy in proxies[leader.folder.name]:
-            proxy.cut()
-        wait_for(lambda: cluster.stat(queued) is None, "its session has expired")  # noqa: B023
-        for proxy in proxies[leader.folder.name]:
-            proxy.mend()
-        cluster.leader(epoch=epoch)
-        cluster.injected("session expiry of the leader", f"session {stat.ephemeralOwner:x} is gone, its process is not")
-        wait_for(lambda: len(cluster.names("nimbuses")) == 3, "it takes part again, with a new session")
-        cluster.expect(leader.exit_code is None, "it died of it")
-    expect_untouched(cluster, ids)
+        expire_leader(cluster)
+    cluster.expect_untouched()
+
+
+def expire_leader(cluster: Cluster) -> None:
+    """Has ZooKeeper give up the leader's session while the leader runs on, and knows nothing of it."""
+    leader, epoch = cluster.leader(), cluster.epoch()
+    queued = f"{cluster.root}/leader-lock/{cluster.names('leader-lock')[0]}"
+    stat = cluster.stat(queued)
+    assert stat is not None
+    for proxy in cluster.proxies[leader.folder.name]:
+        proxy.cut()
+    wait_for(lambda: cluster.stat(queued) is None, "its session has expired")
+    for proxy in cluster.proxies[leader.folder.name]:
+        proxy.mend()
+    cluster.leader(epoch=epoch)
+    cluster.expect_progress()
+    cluster.injected("session expiry of the leader", f"session {stat.ephemeralOwner:x} is gone, its process is not")
+    everybody = {nimbus.name for nimbus in cluster.nimbuses}
+    wait_for(lambda: everybody <= set(cluster.names("nimbuses")), "it takes part again, with a new session")
+    cluster.expect(leader.exit_code is None, "it died of it")

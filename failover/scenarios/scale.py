@@ -6,8 +6,9 @@ import time
 from typing import Any, Final
 
 from failover import history
-from failover.cluster import Cluster, wait_for
+from failover.cluster import Cluster
 from failover.oracles import examine
+from failover.process import wait_for
 from storm_on_spark.cluster.code.checksums import artifacts_of
 from storm_on_spark.cluster.code.distributor import Peers, make_distributor
 from storm_on_spark.cluster.paths import ASSIGNMENTS, CODE, OWNERS, STORMS, SUPERVISORS

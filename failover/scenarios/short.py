@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import time
-
-from failover.cluster import Cluster, wait_for
-from failover.scenarios.leaders import expect_untouched, stopped
+from failover.cluster import Cluster
+from failover.process import wait_for
+from failover.scenarios.leaders import kill_leader, running, stop_leader
 
 
 def story(cluster: Cluster, times: int) -> None:
     """A leader sleeps in the middle of a submission and wakes up, the next one is killed, then a ZooKeeper server."""
-    stopped(cluster, times)
-    ids = sorted(cluster.acknowledged)
-    leader, epoch = cluster.leader(), cluster.epoch()
-    at = leader.kill()
-    successor = cluster.leader(epoch=epoch)
-    cluster.measured("leader", time.time() - at)
-    cluster.injected("SIGKILL of the leader", f"exit code {leader.exit_code}, {successor.name} leads")
+    running(cluster, topologies=1, slots=3)
+    stop_leader(cluster)
+    kill_leader(cluster, "leader")
     server = cluster.ensemble.leader
     assert server is not None
     server.kill()
@@ -24,4 +19,4 @@ def story(cluster: Cluster, times: int) -> None:
     topology_id = cluster.submit(cluster.client(), "meanwhile")
     cluster.injected("SIGKILL of the leading ZooKeeper server", f"{topology_id} was taken in")
     server.start()
-    expect_untouched(cluster, ids)
+    cluster.expect_untouched()

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import time
-from typing import Final, get_args
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, get_args
 
-from failover.cluster import Cluster, wait_for
+from failover.cluster import NOTHING, Cluster
+from failover.process import Daemon, wait_for
+from failover.scenarios.leaders import running
 from storm_on_spark.api.errors import StormError
 from storm_on_spark.cluster.nimbus.submission import Step
 
@@ -15,74 +20,103 @@ STEPS: Final = get_args(Step)
 
 
 def at_every_step(cluster: Cluster, times: int) -> None:
-    """The leader kills itself at each step in turn; the client knows nothing of it and goes on."""
-    cluster.supervisor("s1", {"supervisor.slots.ports": [6700]})
-    for name in "bc":
+    """The leader dies at each step in turn."""
+    for name in "abc":
         # What a dead leader left on its disk goes after this period.
         cluster.nimbus(name, {"nimbus.code.sync.freq.secs": 2})
-    others = list(cluster.nimbuses)
+    running(cluster, "", 1)
     for step in STEPS:
-        # So that the next one of the queue is the one that is to die.
-        fatal = cluster.nimbus(f"dies-{step}", {"nimbus.code.sync.freq.secs": 2}, at=step)
-        wait_for(lambda: fatal.name in cluster.names("nimbuses"), "it is up")  # noqa: B023
-        for other in others:
-            other.kill()
-            cluster.nimbuses.remove(other)
-        leader = cluster.leader()
-        cluster.expect(leader is fatal, f"{leader.name} leads")
-        others = [cluster.nimbus(name, {"nimbus.code.sync.freq.secs": 2}) for name in "bc"]
-        wait_for(lambda: len(cluster.names("nimbuses")) == 3, "three Nimbuses")
-        client = cluster.client(fatal, *others)
-        name = f"submitted-{step}"
-        topology_id = cluster.submit(client, name)
-        wait_for(lambda: fatal.exit_code is not None, f"the leader dies when it has {step}")  # noqa: B023
-        cluster.expect(fatal.exit_code == -signal.SIGKILL, f"it ended with {fatal.exit_code}")
-        cluster.expect(f"step {step} of" in fatal.said, f"it did not come to {step}")
-        cluster.injected(f'SIGKILL of the leader at step "{step}"', f"exit code {fatal.exit_code}, {topology_id} is in")
-        wait_for(lambda: not cluster.names("submissions"), "nothing is half done")
-        same = [each for each in cluster.names("storms") if each.startswith(name)]
-        cluster.expect(same == [topology_id], f"there are {same}")
-        cluster.wait_until_writing(name)
-        cluster.kill_topology(cluster.client(*others), topology_id)
-    for other in others:
-        folder = other.folder / "local" / "nimbus" / "code"
-        wait_for(lambda: not [path for path in folder.iterdir() if path.name[0] != "."], f"nothing is in {folder}")  # noqa: B023
+        kill_leader_at(cluster, step)
+    cluster.expect_untouched()
+    for nimbus in cluster.nimbuses:
+        folder = nimbus.folder / "local" / "nimbus" / "code"
+        wanted = set(cluster.watched)
+        wait_for(
+            lambda: {path.name for path in folder.iterdir() if path.name[0] != "."} == wanted,  # noqa: B023
+            f"nothing else than {wanted} is in {folder}",
+        )
+
+
+def kill_leader_at(cluster: Cluster, step: str, conf: Mapping[str, Any] = NOTHING) -> None:
+    """Has the leader kill itself at a step of a submission; the client knows nothing of it and goes on."""
+    leader = cluster.leader()
+    leader.arm(step, "kill")
+    name = f"submitted-{step}"
+    topology_id = cluster.submit(cluster.client(), name, conf)
+    wait_for(lambda: leader.exit_code is not None, f"the leader dies when it has {step}")
+    cluster.expect(leader.exit_code == -signal.SIGKILL, f"it ended with {leader.exit_code}")
+    cluster.expect(f"step {step} of" in leader.said, f"it did not come to {step}")
+    cluster.injected(f'SIGKILL of the leader at step "{step}"', f"exit code {leader.exit_code}, {topology_id} is in")
+    cluster.again(leader)
+    wait_for(lambda: not cluster.names("submissions"), "nothing is half done")
+    same = [each for each in cluster.names("storms") if each.startswith(name)]
+    cluster.expect(same == [topology_id], f"there are {same}")
+    cluster.wait_until_writing(name)
+    cluster.expect_progress()
+    cluster.kill_topology(cluster.client(), topology_id)
 
 
 def storage(cluster: Cluster, times: int) -> None:
-    """The leader can't keep code, then another Nimbus can't: where code belongs there is a file instead of a folder."""
-    names = {name: cluster.nimbus(name) for name in "abc"}
-    cluster.supervisor("s1")
-    leader = cluster.leader()
-    client = cluster.client(retries=2)
-    code = leader.folder / "local" / "nimbus" / "code"
-    away = code.with_name("code-away")
-    code.rename(away)
-    code.write_text("no folder")
+    """The leader can't keep code, then another Nimbus can't."""
+    running(cluster, topologies=1)
+    fail_storage_of_leader(cluster)
+    fail_storage_of_follower(cluster)
+    cluster.expect_untouched()
+
+
+def _folder_of(nimbus: Daemon) -> Path:
+    return nimbus.folder / "local" / "nimbus" / "code"
+
+
+@contextlib.contextmanager
+def broken(folder: Path) -> Iterator[None]:
+    """Has a file where a folder belongs, until the end of the context."""
+    away = folder.with_name(f"{folder.name}-away")
+    folder.rename(away)
+    folder.write_text("no folder")
     try:
-        cluster.submit(client, "unkept")
+        yield
+    finally:
+        folder.unlink()
+        away.rename(folder)
+
+
+def fail_storage_of_leader(cluster: Cluster) -> None:
+    """Where the leader keeps code there is a file instead of a folder: the client is told."""
+    leader = cluster.leader()
+    with broken(_folder_of(leader)):
+        expect_refusal(cluster, "the leader's storage of code fails")
+    wait_for(lambda: not cluster.names("submissions"), "what was begun is cleaned up")
+
+
+def expect_refusal(cluster: Cluster, fault: str) -> None:
+    """Submits a topology that can't be taken in, and expects the leader to say so and to live on."""
+    leader = cluster.leader()
+    try:
+        cluster.submit(cluster.client(retries=2), "unkept")
         cluster.expect(False, "a topology whose code can't be kept was taken in")
     except StormError as error:
-        cluster.injected("the leader's storage of code fails", f"the client was told: {error}"[:200])
-    cluster.expect(not cluster.names("storms"), "there is a topology")
+        cluster.injected(fault, f"the client was told: {error}"[:300])
+    cluster.expect(set(cluster.names("storms")) == set(cluster.acknowledged), "there is a topology")
     cluster.expect(leader.exit_code is None, "the leader died of it")
-    code.unlink()
-    away.rename(code)
-    wait_for(lambda: not cluster.names("submissions"), "what was begun is cleaned up")
-    follower = next(nimbus for nimbus in names.values() if nimbus is not leader)
-    code = follower.folder / "local" / "nimbus" / "code"
-    away = code.with_name("code-away")
-    code.rename(away)
-    code.write_text("no folder")
-    began = time.time()
-    wait = {"topology.min.replication.count": 3, "topology.max.replication.wait.time.sec": 2}
-    topology_id = cluster.submit(cluster.client(leader), "two-of-three", wait)
-    took = time.time() - began
-    cluster.expect(took >= 2, f"it was in after {took:.1f} s, with fewer copies than it asked for")
-    copies = cluster.names("code", topology_id)
-    cluster.expect(follower.name not in copies, "a copy is announced that there is not")
-    cluster.injected("another Nimbus' storage fails", f"taken in with {len(copies)} of 3 copies after {took:.1f} s")
-    code.unlink()
-    away.rename(code)
-    wait_for(lambda: len(cluster.names("code", topology_id)) == 3, "the third copy", 60)
+    cluster.expect_progress()
+
+
+def fail_storage_of_follower(cluster: Cluster) -> None:
+    """The same with another Nimbus: a submission has one copy less."""
+    leader = cluster.leader()
+    follower = next(nimbus for nimbus in cluster.nimbuses if nimbus is not leader)
+    with broken(_folder_of(follower)):
+        began = time.time()
+        wait = {"topology.min.replication.count": 3, "topology.max.replication.wait.time.sec": 2}
+        topology_id = cluster.submit(cluster.client(leader), "two-of-three", wait)
+        took = time.time() - began
+        cluster.expect(took >= 2, f"it was in after {took:.1f} s, with fewer copies than it asked for")
+        copies = cluster.names("code", topology_id)
+        cluster.expect(follower.name not in copies, "a copy is announced that there is not")
+        proof = f"taken in with {len(copies)} of 3 copies after {took:.1f} s"
+        cluster.injected("another Nimbus' storage fails", proof)
+        cluster.expect_progress()
+    wait_for(lambda: len(cluster.names("code", topology_id)) == 3, "the third copy")
     cluster.wait_until_writing("two-of-three")
+    cluster.kill_topology(cluster.client(), topology_id)
