@@ -89,7 +89,7 @@ class _Examiner:
         #: Those of the nodes that are in the queue for leadership.
         self._locks: set[str] = set()
         self._sessions: set[int] = set()
-        """Those that had a node here: a refused transaction does not say what it was about."""
+        """Those that had a node here, at any time: a refused transaction does not say what it was about."""
         self.found = Findings()
 
     def step(self, transaction: Transaction) -> None:
@@ -97,7 +97,7 @@ class _Examiner:
             # A leader's write begins with two checks. -101: there is no such node, as the lock node of who slept;
             # -103: it has another version.
             first = [operation.error for operation in transaction.operations[:2]]
-            if len(transaction.operations) > 2 and {-101, -103} & set(first) and transaction.session in self._sessions:
+            if len(transaction.operations) > 2 and {-101, -103} & set(first):
                 self.found.refusals.append(Refusal(transaction.time, transaction.session))
             return
         ours = [operation for operation in transaction.operations if self._parts(operation.path) is not None]
@@ -114,6 +114,7 @@ class _Examiner:
             self._apply(operation, transaction)
 
     def finish(self) -> Findings:
+        self.found.refusals = [refusal for refusal in self.found.refusals if refusal.session in self._sessions]
         half = self.found.half
         for path, node in self._nodes.items():
             parts = self._parts(path)

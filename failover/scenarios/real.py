@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -60,7 +61,11 @@ class Running:
             "topology.max.spout.pending": _PENDING,
             "topology.checkpoint.dir": str(cluster.checkpoint(_NAME)),
         }
-        pack(str(ROOT / "failover" / "job.py"), out, conf=conf)
+        # Elsewhere, it is not a part of this package, all of which would have to go along.
+        source = cluster.folder / "sources" / "load.py"
+        source.parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / "failover" / "job.py", source)
+        pack(str(source), out, conf=conf)
         self.topology_id = cluster.submit(cluster.client(), _NAME, conf, out)
         cluster.watch(self.topology_id, self.progresses)
         self.progresses()

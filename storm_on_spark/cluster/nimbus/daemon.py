@@ -155,7 +155,7 @@ class Nimbus:
         stack.callback(os.close, _locked(own))
 
         session = stack.enter_context(ZooKeeperSession(ZooKeeperSettings.from_conf(conf)))
-        session.ensure_folders()
+        _ensure_folders(session)
         self._state = state = ClusterState(session)
         self._view = view = stack.enter_context(ClusterView(session, self._now))
         distributor = make_distributor(conf, Peers(self.address, self._holders, authentication.headers))
@@ -256,6 +256,19 @@ class Nimbus:
             self._sweep = False
             self._leader.sweep(fence, self._view.snapshot(), self.conf[Config.NIMBUS_INBOX_JAR_EXPIRATION_SECS])
         return due
+
+
+def _ensure_folders(session: ZooKeeperSession) -> None:
+    """Makes the nodes that are always there; a connection that breaks just then is no reason not to start."""
+    for left in reversed(range(session.settings.retry_times + 1)):
+        try:
+            session.ensure_folders()
+            return
+        except UnavailableError as error:
+            if not left:
+                raise
+            logger.warning("%s", error)
+        session.wait_connected(session.settings.retry_interval)
 
 
 def _locked(folder: Path) -> int:

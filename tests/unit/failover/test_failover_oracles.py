@@ -110,6 +110,13 @@ def test_a_refused_write_is_counted(history: History) -> None:
     assert (found.problems, [refusal.session for refusal in found.refusals]) == ([], [A])
 
 
+def test_a_refused_write_is_counted_though_it_comes_before_the_first_node_of_its_session(history: History) -> None:
+    for session in (B, 30):
+        history.run(session, Operation("error", error=-101), *[Operation("error", error=-2)] * 2)
+    history.run(B, Operation("create", f"{ROOT}/nimbuses/b:1", ephemeral=True))
+    assert [refusal.session for refusal in history.examined().refusals] == [B], "the other is somebody else's"
+
+
 def test_a_driver_that_owns_without_looking_at_its_assignment(history: History) -> None:
     history.write(A, LOCK, 1, assignment())
     check = Operation("check", f"{ROOT}/assignments/t-1-1", version=0)
