@@ -36,6 +36,8 @@ NIMBUSES: Final = 2
 SUPERVISORS: Final = 2
 _SLOTS: Final = 4
 """Of each supervisor."""
+_SPARE_CORES: Final = 4
+_SPARE_BYTES: Final = 15 << 30
 _FIRST_SLOT: Final = 6700
 _READY_SECS: Final = 60.0
 _POLL_SECS: Final = 0.1
@@ -153,6 +155,7 @@ class DevCluster:
             "nimbus.seeds": list(self.seeds),
             "nimbus.auth.token.file": str(self.token_file),
             "nimbus.supervisor.timeout.secs": 10,
+            "supervisor.spare.drivers": spares(os.cpu_count() or 1, _memory()),
             **self.conf,
         }
         for number, port in enumerate(ports, 1):
@@ -306,6 +309,27 @@ class DevCluster:
                 process.kill()
                 process.wait()
         self.zookeeper.close()
+
+
+def spares(cores: int, memory: int) -> int:
+    """Returns how many spare drivers each supervisor keeps, where the configuration does not say.
+
+    One lets a topology start in seconds. It costs half a minute of a core, and a gigabyte: too much for a machine that
+    would be short of them, as the topology itself would have to wait.
+
+    Args:
+        cores: of the machine.
+        memory: of the machine, in bytes.
+
+    Example:
+        >>> spares(2, 64 << 30), spares(8, 8 << 30), spares(8, 16 << 30)
+        (0, 0, 1)
+    """
+    return int(cores >= _SPARE_CORES and memory >= _SPARE_BYTES)
+
+
+def _memory() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def _environment(**more: str) -> dict[str, str]:

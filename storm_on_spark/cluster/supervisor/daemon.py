@@ -228,8 +228,10 @@ class Supervisor:
         return base, code.manifest
 
     def run(self, work: Callable[[], Any]) -> Future[Any]:
-        """Does something that may take long on another thread."""
-        return self._pool.submit(work)
+        """Does something that may take long on another thread; who waits for it is told at once when it is done."""
+        future = self._pool.submit(work)
+        future.add_done_callback(lambda done: self._wake.set())
+        return future
 
     def spare(self, conf: Mapping[str, Any], slot: Path) -> DriverProcess | None:
         """Gives a slot to a spare driver, if there is one for such a topology."""

@@ -47,7 +47,8 @@ class Dev:
     def start(self) -> dict[str, Any]:
         """Starts it and returns what it says when it is ready."""
         self.process = subprocess.Popen(
-            [*COMMAND, "dev", "--json", *self.arguments],
+            # The same on machines that are large enough for spare drivers.
+            [*COMMAND, "dev", "--json", "-c", "supervisor.spare.drivers=0", *self.arguments],
             env=self.environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
