@@ -9,10 +9,10 @@ import subprocess
 import time
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
 from typing import Final
 
 from storm_on_spark.api.errors import SetupError
+from storm_on_spark.cluster.service import Service
 from storm_on_spark.cluster.zookeeper.java import die_with_parent
 from storm_on_spark.spark.jars import Jar, JarSet, fetch
 from storm_on_spark.spark.java import find_java
@@ -37,7 +37,7 @@ class HdfsMissingError(SetupError):
     """There is no Java, or the jars can't be fetched: whoever wants HDFS has to do without."""
 
 
-class HdfsServer:
+class HdfsServer(Service):
     """HDFS on this host, on a free port.
 
     Args:
@@ -98,15 +98,6 @@ class HdfsServer:
             self._process.kill()
             self._process.wait()
             self._process = None
-
-    def __enter__(self) -> HdfsServer:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _signal(self, number: int) -> None:
         assert self._process is not None, "start() comes first"

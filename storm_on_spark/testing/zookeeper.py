@@ -11,11 +11,11 @@ import socket
 import struct
 import threading
 import time
-from types import TracebackType
 from typing import Any, Final
 
 from kazoo.protocol.serialization import CloseInstance, Connect
 
+from storm_on_spark.cluster.service import Closing
 from storm_on_spark.cluster.zookeeper.session import ZooKeeperSession
 
 _HOST: Final = "127.0.0.1"
@@ -34,7 +34,7 @@ class _Pipe:
         self.ended = False
 
 
-class TcpProxy:
+class TcpProxy(Closing):
     """A proxy between clients and a server, whose line can be cut and slowed down.
 
     A cut line stays open and carries nothing, as when a cable is pulled: neither side is told. What was sent meanwhile
@@ -91,14 +91,6 @@ class TcpProxy:
         self._poke()
         self._thread.join()
         self._wake.close()
-
-    def __enter__(self) -> TcpProxy:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _poke(self) -> None:
         self._wake.send(b"\0")

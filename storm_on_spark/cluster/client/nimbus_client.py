@@ -10,7 +10,6 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Literal
 from urllib.parse import quote, urlsplit
 
@@ -35,6 +34,7 @@ from storm_on_spark.cluster.errors import (
 from storm_on_spark.cluster.nimbus.submission import SubmissionState, SubmitRequest
 from storm_on_spark.cluster.rest.auth import read_token
 from storm_on_spark.cluster.rest.schemas import LOG_SIZE, LOG_START
+from storm_on_spark.cluster.service import Closing
 
 Json = dict[str, Any]
 Progress = Callable[["SubmitProgress"], object]
@@ -86,7 +86,7 @@ class LogPart(msgspec.Struct, frozen=True, kw_only=True):
     """Of the whole log at that moment."""
 
 
-class NimbusClient:
+class NimbusClient(Closing):
     """A client of a cluster. It follows the leader, and tries again while leadership changes.
 
     Args:
@@ -138,14 +138,6 @@ class NimbusClient:
     def close(self) -> None:
         """Closes the connections."""
         self._http.close()
-
-    def __enter__(self) -> NimbusClient:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     # Reading: any Nimbus.
 

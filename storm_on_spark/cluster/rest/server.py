@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
-from types import TracebackType
 from typing import Final
 
 import uvicorn
 from starlette.types import ASGIApp
 
 from storm_on_spark.api.errors import SetupError
+from storm_on_spark.cluster.service import Service
 
 _START_SECS: Final = 10.0
 _STOP_SECS: Final = 3
@@ -41,7 +41,7 @@ def listen(host: str, port: int) -> socket.socket:
     return found
 
 
-class RestServer:
+class RestServer(Service):
     """Serves an application.
 
     Args:
@@ -85,15 +85,6 @@ class RestServer:
         if self._thread.is_alive():
             self._thread.join()
         self._listener.close()
-
-    def __enter__(self) -> RestServer:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _run(self) -> None:
         self._ready.set()

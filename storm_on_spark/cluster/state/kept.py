@@ -6,10 +6,10 @@ import logging
 import queue
 import threading
 import time
-from types import TracebackType
 from typing import Final
 
 from storm_on_spark.cluster.errors import ClusterError
+from storm_on_spark.cluster.service import Closing
 from storm_on_spark.cluster.state.changes import Value
 from storm_on_spark.cluster.state.state import ClusterState
 from storm_on_spark.cluster.zookeeper.session import SessionState
@@ -21,7 +21,7 @@ _RETRY_SECS: Final = 1.0
 Parts = tuple[str, ...]
 
 
-class KeptNodes:
+class KeptNodes(Closing):
     """Keeps ephemeral nodes alive: what is registered stays so until it is dropped, over expired sessions too.
 
     A thread of its own does it. Closing drops all of them, as far as there is a connection.
@@ -68,14 +68,6 @@ class KeptNodes:
             self._wanted.clear()
         self._wake.put(False)
         self._thread.join()
-
-    def __enter__(self) -> KeptNodes:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _on_state(self, state: SessionState) -> None:
         if state == "CONNECTED":

@@ -12,7 +12,6 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Collection
-from types import TracebackType
 from typing import Any, Final
 
 from kazoo.exceptions import KazooException, NoNodeError
@@ -20,6 +19,7 @@ from kazoo.protocol.states import EventType
 
 from storm_on_spark.cluster.errors import UnavailableError
 from storm_on_spark.cluster.paths import CODE, LEADER_INFO
+from storm_on_spark.cluster.service import Service
 from storm_on_spark.cluster.state.contents import WATCHED, Contents, Node, Parts
 from storm_on_spark.cluster.state.snapshot import ClusterSnapshot
 from storm_on_spark.cluster.zookeeper.session import SessionState, ZooKeeperSession
@@ -47,7 +47,7 @@ class _Dirty:
         return bool(self.everything or self.children or self.nodes)
 
 
-class ClusterView:
+class ClusterView(Service):
     """A copy of what is in ZooKeeper, kept up to date by watches.
 
     Args:
@@ -138,15 +138,6 @@ class ClusterView:
             self._items.put(lambda dirty: setattr(dirty, "stop", True))
             self._thread.join()
             self._thread = None
-
-    def __enter__(self) -> ClusterView:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def on_change(self, callback: OnChange) -> Callable[[], None]:
         """Has `callback` called with the names of folders that have changed, after `snapshot()` shows it.

@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final
 
 from starlette.applications import Starlette
@@ -31,6 +30,7 @@ from storm_on_spark.cluster.rest.guard import Guard
 from storm_on_spark.cluster.rest.messages import refusal
 from storm_on_spark.cluster.rest.schemas import LOG_SIZE, LOG_START
 from storm_on_spark.cluster.rest.server import RestServer, listen
+from storm_on_spark.cluster.service import Service
 
 MOST_BYTES: Final = 1 << 20
 """Of one answer."""
@@ -65,7 +65,7 @@ def read_part(folder: Path, file: str, start: int, length: int) -> tuple[bytes, 
         raise NotAliveError(f"there is no log {file[:220]}") from error
 
 
-class LogServer:
+class LogServer(Service):
     """Shows the logs in a folder.
 
     Args:
@@ -104,15 +104,6 @@ class LogServer:
     def close(self) -> None:
         """Ends it."""
         self._server.close()
-
-    def __enter__(self) -> LogServer:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     async def _log(self, request: Request) -> Response:
         query = request.query_params

@@ -16,10 +16,10 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Final
 
 from storm_on_spark.api.errors import SetupError
+from storm_on_spark.cluster.service import Service
 from storm_on_spark.cluster.zookeeper.java import die_with_parent, server_command
 
 HOST: Final = "127.0.0.1"
@@ -31,7 +31,7 @@ _START_ATTEMPTS: Final = 3
 """A port that was free may be taken before the server binds it."""
 
 
-class ZooKeeperServer:
+class ZooKeeperServer(Service):
     """One ZooKeeper server, in a process of its own.
 
     Args:
@@ -148,19 +148,6 @@ class ZooKeeperServer:
         if self._temporary:
             shutil.rmtree(self.data_dir, ignore_errors=True)
 
-    def __enter__(self) -> ZooKeeperServer:
-        try:
-            self.start()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def _spawn(self) -> None:
         if self.pid is not None:
             raise SetupError(f"the ZooKeeper server on port {self.port} runs already")
@@ -242,7 +229,7 @@ class ZooKeeperServer:
         return " | ".join(words[-5:]) or "it said nothing"
 
 
-class ZooKeeperEnsemble:
+class ZooKeeperEnsemble(Service):
     """Several ZooKeeper servers that form a quorum.
 
     Args:
@@ -315,19 +302,6 @@ class ZooKeeperEnsemble:
             server.close()
         if self._temporary:
             shutil.rmtree(self.data_dir, ignore_errors=True)
-
-    def __enter__(self) -> ZooKeeperEnsemble:
-        try:
-            self.start()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def four_letters(port: int, word: str, timeout: float = 1) -> str:

@@ -22,7 +22,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from types import TracebackType
 from typing import Any, Final, Literal, cast
 
 from kazoo.exceptions import KazooException, NodeExistsError
@@ -32,6 +31,7 @@ from kazoo.security import ACL, make_digest_acl
 
 from storm_on_spark.cluster.errors import UnavailableError
 from storm_on_spark.cluster.paths import COUNTER, FOLDERS, LEADER_INFO, Paths
+from storm_on_spark.cluster.service import Service
 from storm_on_spark.cluster.zookeeper.client import Client
 from storm_on_spark.cluster.zookeeper.lease import Lease
 from storm_on_spark.cluster.zookeeper.settings import ZooKeeperSettings
@@ -49,7 +49,7 @@ _SILENCE: Final = 1 / 3
 doesn't answer either, and then another."""
 
 
-class ZooKeeperSession:
+class ZooKeeperSession(Service):
     """A client of ZooKeeper with the paths of one cluster.
 
     Args:
@@ -155,15 +155,6 @@ class ZooKeeperSession:
             if threading.current_thread() is not self._thread:
                 self._thread.join()
             self._thread = None
-
-    def __enter__(self) -> ZooKeeperSession:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def add_listener(self, listener: Listener) -> Callable[[], None]:
         """Has `listener` called with every new state, on a thread that it may block for a moment.

@@ -1,0 +1,45 @@
+"""What is closed, or started and closed, by a `with` statement."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from types import TracebackType
+from typing import TypeVar
+
+C = TypeVar("C", bound="Closing")
+
+
+class Closing(ABC):
+    """Something that is closed at the end of a `with` statement."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Ends it; a second time does nothing."""
+
+    def __enter__(self: C) -> C:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+S = TypeVar("S", bound="Service")
+
+
+class Service(Closing):
+    """Something that a `with` statement starts, too."""
+
+    @abstractmethod
+    def start(self) -> None:
+        """Starts it."""
+
+    def __enter__(self: S) -> S:
+        try:
+            self.start()
+        except BaseException:
+            # What it had begun by then, also when Ctrl-C came in between.
+            self.close()
+            raise
+        return self
