@@ -48,6 +48,7 @@ class Case:
         options: further ones, in the terms of the contender.
         profile: of this project's contender, for `topology.profile`.
         quick: whether `make bench-quick` has it.
+        side: whether no target needs it: every second round does without.
         group: `growth` is for how cost grows; it is run only when it is asked for.
     """
 
@@ -58,6 +59,7 @@ class Case:
     options: Mapping[str, Any] = field(default_factory=dict)
     profile: str = "throughput"
     quick: bool = False
+    side: bool = False
     group: Group = "main"
 
 
@@ -103,8 +105,8 @@ def _word_counts() -> list[Case]:
         Case(STORM_50, "storm", words, (FULL, at(1000)), {"ackers": 1, "pending": 50}),
         Case(LATENCY, "ours", words, (*LATENCIES, IDLE), profile="latency", quick=True),
         Case(NATIVE_LATENCY, "native", "built-in functions", (at(1000),), quick=True),
-        Case(COLUMNAR_LATENCY, "ours", columns, (at(1000),), profile="latency"),
-        Case(NATIVE_UDF_LATENCY, "native", "Python UDF", (at(1000),)),
+        Case(COLUMNAR_LATENCY, "ours", columns, (at(1000),), profile="latency", side=True),
+        Case(NATIVE_UDF_LATENCY, "native", "Python UDF", (at(1000),), side=True),
     ]
 
 
@@ -116,6 +118,7 @@ def _others() -> list[Case]:
             "keys in KeyValueState" if in_state else "keys",
             (FULL, HOT) if count != 10_000 else (FULL,),
             {"keys": count},
+            side=count == 10_000,
         )
         for in_state in (False, True)
         for count in (10, 10_000, MILLION)
@@ -123,10 +126,10 @@ def _others() -> list[Case]:
     return [
         Case(CHAIN, "ours", "chain", (FULL,)),
         Case(CHAIN_STORM, "storm", "chain", (FULL,), {"ackers": 1, "pending": 5000}),
-        Case(CHAIN_FUSED, "ours", "chain", (FULL,), {"fused": True}),
-        Case(FAN_OUT, "ours", "fan-out", (FULL,)),
-        Case(JOIN, "ours", "join", (FULL,)),
-        Case(ROLLING, "ours", "rolling top words", (FULL,)),
+        Case(CHAIN_FUSED, "ours", "chain", (FULL,), {"fused": True}, side=True),
+        Case(FAN_OUT, "ours", "fan-out", (FULL,), side=True),
+        Case(JOIN, "ours", "join", (FULL,), side=True),
+        Case(ROLLING, "ours", "rolling top words", (FULL,), side=True),
         *keys,
         *(Case(pending_case(count), "ours", "pending", (FULL,), {"held": count}) for count in (0, MILLION)),
         Case(COMMAND, "command", "storm-spark run", (), quick=True),

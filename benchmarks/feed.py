@@ -134,9 +134,9 @@ class Sentences(Feed):
 
     field = "sentence"
 
-    def value(self, number: int) -> str:
+    def send(self, number: int) -> None:
         items = self.texts.items
-        return items[number % len(items)]
+        self.collector.emit([items[number % len(items)]], number if self.acked else None)
 
 
 class Words(Feed):

@@ -52,9 +52,9 @@ class Pace:
     """
 
     rounds: int = 3
-    seconds: float = 8.0
-    warm_up: float = 8.0
-    settle: float = 3.0
+    seconds: float = 7.0
+    warm_up: float = 7.0
+    settle: float = 2.5
 
 
 QUICK = Pace(rounds=1, seconds=4.0, warm_up=5.0, settle=2.0)
@@ -76,7 +76,7 @@ def play(cases: Sequence[Case], pace: Pace, tell: Callable[[str], None]) -> dict
         for number in range(pace.rounds):
             for case in list(cases)[:: -1 if number % 2 else 1]:
                 outcome = outcomes[case.name]
-                if outcome.skipped is None:
+                if outcome.skipped is None and not (case.side and number % 2):
                     began = time.monotonic()
                     run = _run(case, pace, source, folder / "run", outcome.problems)
                     outcome.runs.append(run)

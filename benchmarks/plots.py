@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -11,6 +11,7 @@ _WIDTH, _LABELS, _ROW, _BAR, _TOP = 760, 260, 26, 16, 44
 _END = 130
 """Right of the bars, for the figures."""
 _COLORS = {"ours": "#2f6f9f", "native": "#c98a2b", "storm": "#8a8a8a", "command": "#2f6f9f"}
+_PALETTE = ("#4e79a7", "#a0cbe8", "#59a14f", "#f28e2b", "#e15759", "#b07aa1", "#9c755f", "#edc948", "#bab0ac")
 
 
 @dataclass(frozen=True)
@@ -53,15 +54,7 @@ def bars(title: str, unit: str, rows: Sequence[Bar], *, logarithmic: bool = Fals
 
     height = _TOP + _ROW * len(rows) + 8
     scale = ", logarithmic scale" if logarithmic else ""
-    lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}" '
-        f'viewBox="0 0 {_WIDTH} {height}" font-family="sans-serif" font-size="13" role="img">',
-        f"<title>{escape(title)}</title>",
-        # Readable on dark pages too.
-        f'<rect width="{_WIDTH}" height="{height}" fill="#ffffff"/>',
-        f'<text x="8" y="24" font-size="15" font-weight="bold" fill="#222222">{escape(title)}'
-        f'<tspan font-size="12" font-weight="normal" fill="#666666">  {escape(unit + scale)}</tspan></text>',
-    ]
+    lines = _begin(title, unit + scale, height)
     for number, row in enumerate(rows):
         top = _TOP + _ROW * number
         middle, end = top + _BAR / 2, position(row.value)
@@ -75,6 +68,43 @@ def bars(title: str, unit: str, rows: Sequence[Bar], *, logarithmic: bool = Fals
             f'<text x="{high + 6:.1f}" y="{middle + 4.5:.1f}" fill="#222222">{_figure(row.value)}</text>',
         ]
     return "\n".join([*lines, "</svg>"]) + "\n"
+
+
+def stacked(title: str, unit: str, parts: Mapping[str, float]) -> str:
+    """Returns one bar of parts, with a legend below, as an SVG document.
+
+    Args:
+        title: above it.
+        unit: behind each figure.
+        parts: by name, from left to right; values are not below 0.
+    """
+    total = sum(parts.values())
+    height = _TOP + 40 + 22 * len(parts) + 8
+    lines = _begin(title, f"{total:.0f} {unit}", height)
+    left = 8.0
+    for number, (name, value) in enumerate(parts.items()):
+        color, top = _PALETTE[number % len(_PALETTE)], _TOP + 50 + 22 * number
+        width = (_WIDTH - 16) * value / total
+        lines += [
+            f'<rect x="{left:.1f}" y="{_TOP}" width="{width:.1f}" height="28" fill="{color}"/>',
+            f'<rect x="8" y="{top - 10}" width="12" height="12" fill="{color}"/>',
+            f'<text x="28" y="{top}" fill="#222222">{escape(name)}: {value:.1f} {escape(unit)}, '
+            f"{100 * value / total:.0f} %</text>",
+        ]
+        left += width
+    return "\n".join([*lines, "</svg>"]) + "\n"
+
+
+def _begin(title: str, remark: str, height: int) -> list[str]:
+    return [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}" '
+        f'viewBox="0 0 {_WIDTH} {height}" font-family="sans-serif" font-size="13" role="img">',
+        f"<title>{escape(title)}</title>",
+        # Readable on dark pages too.
+        f'<rect width="{_WIDTH}" height="{height}" fill="#ffffff"/>',
+        f'<text x="8" y="24" font-size="15" font-weight="bold" fill="#222222">{escape(title)}'
+        f'<tspan font-size="12" font-weight="normal" fill="#666666">  {escape(remark)}</tspan></text>',
+    ]
 
 
 def _figure(value: float) -> str:

@@ -14,9 +14,10 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import cases
+from benchmarks.breakdown import ORDER
 from benchmarks.cases import CASES, FULL, IDLE
 from benchmarks.harness import Outcome, Pace
-from benchmarks.plots import Bar, bars
+from benchmarks.plots import Bar, bars, stacked
 from benchmarks.targets import Verdict, shown
 
 BEGIN, END = "<!-- benchmarks: begin -->", "<!-- benchmarks: end -->"
@@ -25,6 +26,7 @@ _TARGETS = ("what", "target", "measured", "spread", "")
 _SPEED = ("case", "per second", "least", "most", "ratio", "CPU s per million", "checkpoint MB per million")
 _LATENCY = ("case", "rate", "p50 ms", "p95 ms", "p99 ms", "CPU cores")
 _USE = ("case", "first ack s", "driver MB", "JVM MB", "Python MB")
+_BATCH = ("part", "ms")
 _NOTES = (
     "Medians over the rounds; least and most are the rounds' extremes. A figure counts what the spout emits and hears "
     "the ack of: sentences, or values; rows for PySpark. The ratio is to the per-tuple word count with acks. CPU is "
@@ -137,6 +139,7 @@ def _tables(
         ("Throughput", _SPEED, _speeds(outcomes)),
         ("Latency at fixed rates", _LATENCY, _latencies(outcomes)),
         ("Start and memory", _USE, _uses(outcomes)),
+        ("Parts of a micro-batch at 1,000/s", _BATCH, [[name, f"{ms:.1f}"] for name, ms in _parts(outcomes).items()]),
     ]
     return [table for table in tables if table[2]]
 
@@ -259,7 +262,23 @@ def _plots(outcomes: Mapping[str, Outcome]) -> list[tuple[str, str, str]]:
                 rows.append(Bar(label, median, min(values), max(values), CASES[case].contender))
         if rows:
             plots.append((name, title, bars(title, unit, rows, logarithmic=True)))
+    parts = _parts(outcomes)
+    if parts:
+        title = "Where the time of one micro-batch goes"
+        plots.append(("micro-batch", title, stacked(title, "ms", parts)))
     return plots
+
+
+def _parts(outcomes: Mapping[str, Outcome]) -> dict[str, float]:
+    """Returns the parts of a micro-batch of the word count at 1,000 sentences a second, in ms."""
+    runs = outcomes[cases.LATENCY].runs if cases.LATENCY in outcomes else []
+    found = [run["phases"].get(cases.at(1000).name, {}).get("batch_parts_ms") for run in runs if run is not None]
+    all_parts = [parts for parts in found if parts]
+    return {
+        title: statistics.median(parts.get(title, 0.0) for parts in all_parts)
+        for title in ORDER
+        if all_parts and any(title in parts for parts in all_parts)
+    }
 
 
 def _cores() -> int:

@@ -16,13 +16,13 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import progress
 from benchmarks.data import sentences_file
 from benchmarks.feed import Control
 from benchmarks.measures import ProcessTree, sizes
@@ -80,11 +80,11 @@ def ratios(samples: Sequence[Sample]) -> dict[str, float]:
 def main() -> int:
     """Runs the soak; returns the exit code."""
     options = _options()
-    progress = Console(stderr=True, highlight=False)
+    screen = Console(stderr=True, highlight=False)
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     folder = Path(tempfile.mkdtemp(prefix="soak-"))
     try:
-        samples = _run(options.minutes, options.rate, folder, progress)
+        samples = _run(options.minutes, options.rate, folder, screen)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     found = ratios(samples)
@@ -102,7 +102,7 @@ def main() -> int:
     return 0 if all(found[name] <= limit for _, name, limit in SOAK_LIMITS) else 1
 
 
-def _run(minutes: float, rate: float, folder: Path, progress: Console) -> list[Sample]:
+def _run(minutes: float, rate: float, folder: Path, screen: Console) -> list[Sample]:
     from benchmarks.topologies import WORKLOADS
     from storm_on_spark import Config, compile_topology
     from storm_on_spark.spark.session import local_session, stop_session
@@ -117,14 +117,14 @@ def _run(minutes: float, rate: float, folder: Path, progress: Console) -> list[S
         try:
             if not query.wait_until(lambda: query.status_info().acked > 0, _START_SECS):
                 raise TimeoutError(f"nothing was acked within {_START_SECS:.0f} s: {query.status_info().error}")
-            return _watch(query, minutes, checkpoint, progress)
+            return _watch(query, minutes, checkpoint, screen)
         finally:
             query.stop()
     finally:
         stop_session(spark)
 
 
-def _watch(query: Any, minutes: float, checkpoint: Path, progress: Console) -> list[Sample]:
+def _watch(query: Any, minutes: float, checkpoint: Path, screen: Console) -> list[Sample]:
     tree = ProcessTree()
     started, every = time.monotonic(), 60 * minutes / _SAMPLES
     every = max(every, min(_CALM_SECS, 60 * minutes / 8))
@@ -135,11 +135,7 @@ def _watch(query: Any, minutes: float, checkpoint: Path, progress: Console) -> l
         info = query.status_info()
         if info.error or info.failed:
             raise RuntimeError(f"the topology failed, or {info.failed} of its tuples did: {info.error}")
-        batches = [
-            batch["durationMs"]["triggerExecution"]
-            for batch in query.recentProgress
-            if batch["numInputRows"] and _seconds(batch["timestamp"]) >= seen
-        ]
+        batches = [report["durationMs"]["triggerExecution"] for report in progress.recent(query, seen)]
         if not batches:
             raise RuntimeError(f"no micro-batch ended within {every:.0f} s")
         files, parts = sizes(checkpoint), tree.memory_mb()
@@ -153,16 +149,12 @@ def _watch(query: Any, minutes: float, checkpoint: Path, progress: Console) -> l
             checkpoint_files=len(files),
         )
         samples.append(sample)
-        progress.print(
+        screen.print(
             f"{sample.minutes:.1f} min: {sample.acked:,} acked, {sample.memory_mb:,.0f} MB {sample.parts_mb}, "
             f"batch {sample.batch_ms:.0f} ms, checkpoint {sample.checkpoint_mb:.1f} MB in {len(files):,} files",
             markup=False,
         )
     return samples
-
-
-def _seconds(timestamp: str) -> float:
-    return datetime.fromisoformat(timestamp.replace("Z", "+00:00")).timestamp()
 
 
 def _show(samples: Sequence[Sample], found: dict[str, float], console: Console) -> None:

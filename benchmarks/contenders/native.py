@@ -8,11 +8,11 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from datetime import datetime
 from typing import Any
 
 import numpy as np
 
+from benchmarks import progress
 from benchmarks.cases import Case
 from benchmarks.contenders import Figures, Setup, figures
 from benchmarks.data import read_sentences
@@ -103,16 +103,11 @@ def _split_built_in(column: Any) -> Any:
     return F.split(column, " ")
 
 
-def _since(query: Any, began: float) -> list[Any]:
-    """Returns the reports on micro-batches with rows since a moment."""
-    batches = [batch for batch in query.recentProgress if batch["numInputRows"] and _start(batch) >= began]
+def _since(query: Any, began: float) -> list[dict[str, Any]]:
+    batches = progress.recent(query, began)
     if not batches:
         raise RuntimeError(f"no micro-batch was measured: {query.exception()}")
     return batches
-
-
-def _start(batch: Any) -> float:
-    return datetime.fromisoformat(batch["timestamp"].replace("Z", "+00:00")).timestamp()
 
 
 class _Feeder:
@@ -170,9 +165,9 @@ class _Feeder:
         self._server.close()
 
 
-def _latencies(batch: Any, feeder: _Feeder) -> Any:
+def _latencies(batch: dict[str, Any], feeder: _Feeder) -> Any:
     """Returns the ms from each row's creation to the end of its micro-batch."""
     [source] = batch["sources"]
-    first, last = (int(source[name] or -1) for name in ("startOffset", "endOffset"))
-    end = _start(batch) + batch["durationMs"]["triggerExecution"] / 1000
-    return np.array([1000 * (end - feeder.written_at(line)) for line in range(first + 1, last + 1)])
+    # Offsets of the socket source are the numbers of the last lines.
+    first, last = (-1 if source[name] is None else int(source[name]) for name in ("startOffset", "endOffset"))
+    return np.array([1000 * (progress.end(batch) - feeder.written_at(line)) for line in range(first + 1, last + 1)])

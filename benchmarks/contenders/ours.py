@@ -5,10 +5,10 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from benchmarks import breakdown, progress
 from benchmarks.cases import Case, Phase
 from benchmarks.contenders import Figures, Setup, figures
 from benchmarks.data import WORDS_PER_SENTENCE
@@ -23,6 +23,8 @@ from storm_on_spark.spark.state import read_pending_roots
 _START_SECS = 120.0
 _FILL_SECS = 180.0
 _CHANGE_SECS = 30.0
+_BACKLOG, _DRAIN_SECS = 100, 15.0
+"""When what is left of the phase before counts as done, and how long that may take."""
 
 
 def run(case: Case, setup: Setup) -> Figures:
@@ -37,7 +39,7 @@ def run(case: Case, setup: Setup) -> Figures:
 def run_on(spark: Any, case: Case, setup: Setup) -> Figures:
     """Runs a topology on a session and measures it."""
     checkpoint = setup.folder / "checkpoint"
-    measurement = _Measurement(case, setup, checkpoint)
+    measurement = _Measurement(spark, case, setup, checkpoint)
     conf = {
         Config.TOPOLOGY_ACKER_EXECUTORS: 1 if case.options.get("acked", True) else 0,
         # What is pending is to stay so.
@@ -59,6 +61,7 @@ class _Measurement:
     """One topology, as it is measured.
 
     Args:
+        spark: the session that it runs on.
         case: what runs.
         setup: how long.
         checkpoint: the topology's checkpoint.
@@ -66,7 +69,8 @@ class _Measurement:
 
     query: Any
 
-    def __init__(self, case: Case, setup: Setup, checkpoint: Path) -> None:
+    def __init__(self, spark: Any, case: Case, setup: Setup, checkpoint: Path) -> None:
+        self._spark = spark
         self._case = case
         self._setup = setup
         self._checkpoint = checkpoint
@@ -82,10 +86,15 @@ class _Measurement:
         """Goes through the phases of the running topology."""
         self._until(lambda: self._done() > 0, _START_SECS, "acks anything")
         result: Figures = {"first_ack_secs": time.monotonic() - self._setup.started}
+        if self._case.options.get("held"):
+            del result["first_ack_secs"]  # it waited for all that is held
         self._fill()
         phases = {}
         for number, phase in enumerate(self._case.phases):
             self._begin(phase)
+            if number and phase.rate is not None:
+                most = _BACKLOG + 2 * phase.rate
+                self.query.wait_until(lambda most=most: self.query.status_info().pending <= most, _DRAIN_SECS)
             self._tree.wait(self._setup.settle if number else self._setup.warm_up)
             phases[phase.name] = self._measure(phase)
         return result | {"phases": phases, "memory_mb": self._tree.peak_memory_mb()}
@@ -104,7 +113,11 @@ class _Measurement:
         cpu, files = self._tree.cpu_seconds(), sizes(self._checkpoint)
         latencies, executed = metrics.latencies.counts.copy(), self._executed()
         began = time.time()
-        self._tree.wait(self._setup.seconds)
+        if phase.rate == 0:
+            # Looking at the memory of others takes more than an idle topology does.
+            time.sleep(self._setup.seconds)
+        else:
+            self._tree.wait(self._setup.seconds)
         last, ended = self._at_a_change(phase)
         span = LatencyHistogram()
         span.counts = metrics.latencies.counts - latencies
@@ -125,15 +138,12 @@ class _Measurement:
 
     def _batches(self, began: float) -> Figures:
         """Returns how long the micro-batches since a moment took, by the parts that Spark tells."""
-        found = [
-            progress["durationMs"]
-            for progress in self.query.recentProgress
-            if progress["numInputRows"] and _seconds(progress["timestamp"]) >= began
-        ]
+        found = [report["durationMs"] for report in progress.recent(self.query, began)]
         if not found:
-            return {"batch_ms": None, "batches": 0}
-        parts = {name: statistics.median(each.get(name, 0) for each in found) for name in found[-1]}
-        return {"batch_ms": parts.pop("triggerExecution"), "batch_parts_ms": parts, "batches": len(found)}
+            return {"batch_ms": None, "batch_parts_ms": None, "batches": 0}
+        parts = breakdown.parts(found, breakdown.stages_of(self._spark, self.query.runId))
+        median = statistics.median(each["triggerExecution"] for each in found)
+        return {"batch_ms": median, "batch_parts_ms": parts, "batches": len(found)}
 
     def _done(self) -> int:
         """Returns how many roots are done."""
@@ -149,22 +159,16 @@ class _Measurement:
     def _at_a_change(self, phase: Phase) -> tuple[int, float]:
         value = self._done()
         deadline = time.monotonic() + _CHANGE_SECS
-        while phase.rate != 0 and (now := self._done()) == value:
+        while phase.rate != 0 and self._done() == value:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"nothing was acked for {_CHANGE_SECS:.0f} s")
             time.sleep(0.005)
-            value = min(value, now)
         return self._done(), time.monotonic()
 
     def _until(self, condition: Callable[[], bool], seconds: float, what: str) -> None:
         if not self.query.wait_until(condition, seconds):
             reason = self.query.status_info().error or f"{seconds:.0f} s are over"
             raise TimeoutError(f"the topology ended before it {what}: {reason}")
-
-
-def _seconds(timestamp: str) -> float:
-    """Returns Spark's time of a progress report in seconds since the epoch."""
-    return datetime.fromisoformat(timestamp.replace("Z", "+00:00")).timestamp()
 
 
 def _pending_state(spark: Any, checkpoint: Path) -> Figures:

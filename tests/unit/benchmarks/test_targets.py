@@ -11,9 +11,10 @@ import pytest
 from rich.console import Console
 
 from benchmarks import cases, report
+from benchmarks.breakdown import parts
 from benchmarks.cases import CASES, FULL, at
 from benchmarks.harness import Outcome, Pace
-from benchmarks.plots import Bar, bars
+from benchmarks.plots import Bar, bars, stacked
 from benchmarks.targets import TARGETS, judge
 
 PACE = Pace(rounds=3)
@@ -140,3 +141,20 @@ def test_a_plot_is_a_drawing_that_fits(logarithmic: bool) -> None:
     assert ends[1] < ends[0] < width
     texts = ["".join(text.itertext()) for text in drawing.findall(f"{space}text")]
     assert {"a & b", "<c>", "1,000,000", "12"} <= set(texts)
+
+
+def test_a_bar_of_parts_is_as_wide_as_they_are() -> None:
+    drawing = ElementTree.fromstring(stacked("A batch", "ms", {"a": 30.0, "b": 60.0}))
+    bars_of_it = [bar for bar in drawing.findall("{http://www.w3.org/2000/svg}rect") if bar.attrib["height"] == "28"]
+    first, second = (float(bar.attrib["width"]) for bar in bars_of_it)
+    assert second == pytest.approx(2 * first, rel=0.01)
+
+
+def test_the_parts_of_a_micro_batch_add_up() -> None:
+    batch = {"latestOffset": 5, "walCommit": 2, "queryPlanning": 10, "addBatch": 80, "commitBatch": 3}
+    batch["triggerExecution"] = 104
+    found = parts([batch, batch], [[20.0, 30.0, 10.0], [22.0, 30.0, 10.0]])
+    assert sum(found.values()) == batch["triggerExecution"]
+    assert found["source stage"] == 21.0
+    assert found["job and sink beside the stages"] == 19.0
+    assert found["the rest"] == 4.0

@@ -1,0 +1,75 @@
+"""Where the time of a micro-batch goes: the parts that Spark reports, with its job taken apart into stages."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+_PARTS = {
+    "latestOffset": "asking the source for news",
+    "getBatch": "asking the source for news",
+    "walCommit": "writing the offset log",
+    "queryPlanning": "planning",
+    "commitOffsets": "writing the commit log",
+    "commitBatch": "writing the commit log",
+}
+"""Spark's names of phases, and ours. `addBatch` is the job and the sink; what no phase has is the rest."""
+
+ORDER = (
+    "asking the source for news",
+    "writing the offset log",
+    "planning",
+    "source stage",
+    "stateful stages",
+    "acker stage",
+    "job and sink beside the stages",
+    "writing the commit log",
+    "the rest",
+)
+
+
+def parts(batches: Sequence[Mapping[str, float]], stages: Sequence[Sequence[float]]) -> dict[str, float]:
+    """Returns the medians of the parts of a micro-batch in ms, in the order in which they come.
+
+    Args:
+        batches: `durationMs` of each batch.
+        stages: of each batch, though not necessarily the same ones, how long its stages took in ms.
+    """
+
+    def median(names: Sequence[str]) -> float:
+        return statistics.median(sum(batch.get(name, 0.0) for name in names) for batch in batches)
+
+    found = {title: median([name for name, its in _PARTS.items() if its == title]) for title in {*_PARTS.values()}}
+    if stages:
+        found["source stage"] = statistics.median(each[0] for each in stages)
+        found["stateful stages"] = statistics.median(sum(each[1:-1]) for each in stages)
+        found["acker stage"] = statistics.median(each[-1] if len(each) > 1 else 0.0 for each in stages)
+    inside = sum(found.get(title, 0.0) for title in ("source stage", "stateful stages", "acker stage"))
+    found["job and sink beside the stages"] = max(0.0, median(["addBatch"]) - inside)
+    known = statistics.median(sum(batch.get(name, 0.0) for name in ("addBatch", *_PARTS)) for batch in batches)
+    found["the rest"] = max(0.0, median(["triggerExecution"]) - known)
+    return {title: round(found[title], 1) for title in ORDER if found.get(title)}
+
+
+def stages_of(spark: Any, run_id: Any, most: int = 50) -> list[list[float]]:
+    """Returns of the last jobs of a query how long their stages took in ms, in order.
+
+    Args:
+        spark: the session.
+        run_id: of the query; Spark gives its jobs that group.
+        most: how many jobs.
+    """
+    tracker = spark.sparkContext.statusTracker()
+    store = spark.sparkContext._jsc.sc().statusStore()  # noqa: SLF001 # the only place that knows times
+    found = []
+    for job in sorted(tracker.getJobIdsForGroup(str(run_id)))[-most:]:
+        info = tracker.getJobInfo(job)
+        if info is None or info.status != "SUCCEEDED":
+            continue
+        stages = [store.lastStageAttempt(stage) for stage in sorted(info.stageIds)]
+        times = [(stage.submissionTime(), stage.completionTime()) for stage in stages]
+        if all(began.isDefined() and ended.isDefined() for began, ended in times):
+            found.append([float(ended.get().getTime() - began.get().getTime()) for began, ended in times])
+    # All but those of a batch without tuples, which has the same stages but nothing in them.
+    return [each for each in found if len(each) == max(map(len, found))]
