@@ -78,7 +78,7 @@ def play(cases: Sequence[Case], pace: Pace, tell: Callable[[str], None]) -> dict
                 outcome = outcomes[case.name]
                 if outcome.skipped is None and not (case.side and number % 2):
                     began = time.monotonic()
-                    run = _run(case, pace, source, folder / "run", outcome.problems)
+                    run = _run(case, pace, source, Path(tempfile.mkdtemp(dir=folder)), outcome.problems)
                     outcome.runs.append(run)
                     took = time.monotonic() - began
                     tell(f"round {number + 1} of {pace.rounds}: {case.name}: {_said(run, outcome)} ({took:.0f} s)")
@@ -106,7 +106,6 @@ def _prepare(outcomes: dict[str, Outcome], tell: Callable[[str], None]) -> None:
 
 
 def _run(case: Case, pace: Pace, source: Path, folder: Path, problems: list[str]) -> dict[str, Any] | None:
-    folder.mkdir()
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join((str(_ROOT), str(_ROOT / "jobs"))),

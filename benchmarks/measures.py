@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import time
@@ -67,6 +68,12 @@ class ProcessTree:
         for process in self._processes()[1:]:
             found["jvm" if _is_java(process) else "python"] += _proportional_mb(process.pid)
         return {kind: round(mb, 1) for kind, mb in found.items()}
+
+    def kill(self) -> None:
+        """Kills all that is left of it."""
+        for process in self._processes():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
 
     def _processes(self) -> list[psutil.Process]:
         try:

@@ -25,6 +25,8 @@ _TEXTS = 1000
 _ALL_OF_THE_JIT = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=4"}
 """Generated code that counts rows by the million wants the optimizing compiler, which `local_session` switches off."""
 _FEED_SECS = 0.002
+_BATCH_SECS = 120.0
+"""So long a micro-batch may take; the first one has to compile a lot."""
 
 
 def run(case: Case, setup: Setup) -> Figures:
@@ -51,6 +53,7 @@ def _full_speed(spark: Any, case: Case, setup: Setup) -> Figures:
     lines = rows.select(F.element_at(texts, (F.col("value") % _TEXTS + 1).cast("int")).alias("value"))
     with _counting(lines, case.workload) as query:
         tree = ProcessTree()
+        _since(query, 0)
         tree.wait(setup.warm_up)
         began, cpu, started = time.time(), tree.cpu_seconds(), time.monotonic()
         tree.wait(setup.seconds)
@@ -71,6 +74,7 @@ def _at_rate(spark: Any, case: Case, setup: Setup) -> Figures:
         with _counting(source.load(), case.workload) as query:
             tree = ProcessTree()
             feeder.wait()
+            _since(query, 0)
             tree.wait(setup.warm_up)
             began, cpu, started = time.time(), tree.cpu_seconds(), time.monotonic()
             tree.wait(setup.seconds)
@@ -103,10 +107,13 @@ def _split_built_in(column: Any) -> Any:
     return F.split(column, " ")
 
 
-def _since(query: Any, began: float) -> list[dict[str, Any]]:
-    batches = progress.recent(query, began)
-    if not batches:
-        raise RuntimeError(f"no micro-batch was measured: {query.exception()}")
+def _since(query: Any, began: float, timeout: float = _BATCH_SECS) -> list[dict[str, Any]]:
+    """Returns the reports on micro-batches with rows that started after a moment; waits until there is one."""
+    deadline = time.monotonic() + timeout
+    while not (batches := progress.recent(query, began)):
+        if time.monotonic() > deadline or not query.isActive:
+            raise TimeoutError(f"no micro-batch ended within {timeout:.0f} s: {query.exception()}")
+        time.sleep(0.1)
     return batches
 
 

@@ -10,7 +10,6 @@ import hashlib
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -129,15 +128,13 @@ def run(case: Case, setup: Setup) -> Figures:
 
 @contextlib.contextmanager
 def _running(command: list[str]) -> Iterator[subprocess.Popen[str]]:
-    """Starts a process in a group of its own; at the end nothing of that is left."""
-    process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, start_new_session=True
-    )
+    """Starts a process; at the end nothing of it and its children is left."""
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    tree = ProcessTree(process.pid)
     try:
         yield process
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        tree.kill()
         process.wait()
 
 
