@@ -22,7 +22,7 @@ from storm_on_spark.spark.state import read_pending_roots
 
 _START_SECS = 120.0
 _FILL_SECS = 180.0
-_CHANGE_SECS = 30.0
+_CHANGE_SECS = 60.0
 _BACKLOG, _DRAIN_SECS = 100, 15.0
 """When what is left of the phase before counts as done, and how long that may take."""
 
