@@ -63,6 +63,8 @@ QUICK = Pace(rounds=1, seconds=4.0, warm_up=5.0, settle=2.0)
 def play(cases: Sequence[Case], pace: Pace, tell: Callable[[str], None]) -> dict[str, Outcome]:
     """Runs all cases in each round, forwards in one and backwards in the next, and returns what came of them.
 
+    Ctrl-C breaks it off; what was measured until then is returned.
+
     Args:
         cases: what to run.
         pace: how often and how long.
@@ -82,6 +84,8 @@ def play(cases: Sequence[Case], pace: Pace, tell: Callable[[str], None]) -> dict
                     outcome.runs.append(run)
                     took = time.monotonic() - began
                     tell(f"round {number + 1} of {pace.rounds}: {case.name}: {_said(run, outcome)} ({took:.0f} s)")
+    except KeyboardInterrupt:
+        tell("broken off; what there is counts")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return outcomes

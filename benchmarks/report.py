@@ -119,7 +119,7 @@ def markdown(
     lines += [line for note in _NOTES for line in (note, "")]
     wrong = _wrong(outcomes)
     if wrong:
-        lines += ["What is missing:", "", *(f"- {sentence}" for sentence in wrong), ""]
+        lines += ["What is missing:", "", *(f"- {' '.join(sentence.split())[:300]}" for sentence in wrong), ""]
     return "\n".join(lines) + "\n"
 
 

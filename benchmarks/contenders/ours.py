@@ -22,6 +22,8 @@ from storm_on_spark.spark.state import read_pending_roots
 
 _START_SECS = 120.0
 _FILL_SECS = 180.0
+_SLOWEST = 10_000
+"""Tuples a second that any machine goes through."""
 _CHANGE_SECS = 60.0
 _BACKLOG, _DRAIN_SECS = 100, 15.0
 """When what is left of the phase before counts as done, and how long that may take."""
@@ -84,7 +86,9 @@ class _Measurement:
 
     def play(self) -> Figures:
         """Goes through the phases of the running topology."""
-        self._until(lambda: self._done() > 0, _START_SECS, "acks anything")
+        # What is to stay pending comes before the first tuple that is acked.
+        patience = _START_SECS + self._case.options.get("held", 0) / _SLOWEST
+        self._until(lambda: self._done() > 0, patience, "acks anything")
         result: Figures = {"first_ack_secs": time.monotonic() - self._setup.started}
         if self._case.options.get("held"):
             del result["first_ack_secs"]  # it waited for all that is held
