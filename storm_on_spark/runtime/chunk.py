@@ -5,12 +5,14 @@ each tuple costs about ten times as much. The layout, little endian:
 
     header   version u8, kind u8, flags u16, target i32, source i32, sequence i64, size u32, stream u32, extra u32
     payload  by kind:
-      TUPLES  roots size*u64, edges size*u64 (both only with ANCHORED), then the pickled columns: a list of values
-              each, or bytes for texts (see `_packed`)
-              with RAGGED the roots are `extra` bytes of pickle: per tuple an int or a tuple of ints
+      TUPLES  roots and edges (both only with ANCHORED), then the pickled columns: a list of values each, or bytes for
+              texts (see `_packed`)
+              roots are packed ids (see `packing`); with RAGGED `extra` bytes of pickle: per tuple an int or a tuple of
+              ints
+              edges are size*u64; with DRAWN the u64 that they start from (see `EdgeRange`)
       ARROW   roots and edges as above, then an Arrow IPC stream of one record batch
-      ACKS    roots size*u64, xors size*u64, marks size*u8: one fold of a task's work (see `acker`)
-      OUTCOME roots size*u64, codes size*u8: what became of root tuples (see `acker`)
+      ACKS    roots (packed ids), xors size*u64, packed marks: one fold of a task's work (see `acker`)
+      OUTCOME roots (packed ids), codes (packed marks): what became of root tuples (see `acker`)
       CLOCK   nothing; `sequence` is the batch's clock in ms, `size` is 1 when the task's tick is due
       REPORT  pickled records for the sink: metrics and errors
 
@@ -30,7 +32,8 @@ from numpy.typing import NDArray
 
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.runtime import pickling
-from storm_on_spark.runtime.ids import U64Array
+from storm_on_spark.runtime.ids import EdgeRange, U64Array
+from storm_on_spark.runtime.packing import pack_ids, pack_marks, unpack_ids, unpack_marks
 from storm_on_spark.runtime.rows import Columns
 
 VERSION = 2
@@ -55,8 +58,11 @@ RAGGED = 2
 """Flag: some tuple has several roots."""
 CARRIED = 4
 """Flag: travels over a back edge; every stage passes it on to the sink, which keeps it for the next micro-batch."""
+DRAWN = 8
+"""Flag: the edges were drawn together and travel as where they start."""
 
 _FLAGS_OFFSET = 2
+_START = struct.Struct("<Q")
 
 
 class Header(NamedTuple):
@@ -76,6 +82,9 @@ class Header(NamedTuple):
 Roots = U64Array | list[Any] | None
 """Per tuple its root: an array (0 = unanchored), a list of ints and tuples of ints, or None for all unanchored."""
 
+Edges = U64Array | EdgeRange
+"""Per tuple its edge id."""
+
 
 def read_header(body: bytes | memoryview) -> Header:
     """Returns the header of a chunk.
@@ -94,7 +103,7 @@ def read_header(body: bytes | memoryview) -> Header:
 def encode_tuples(
     values: Sequence[Sequence[Any]],
     roots: Roots,
-    edges: U64Array | None,
+    edges: Edges | None,
     *,
     target: int,
     source: int,
@@ -110,7 +119,7 @@ def encode_tuples(
 def encode_arrow(
     batch: pa.RecordBatch,
     roots: Roots,
-    edges: U64Array | None,
+    edges: Edges | None,
     *,
     target: int,
     source: int,
@@ -131,7 +140,7 @@ def _join(
     payload: bytes,
     count: int,
     roots: Roots,
-    edges: U64Array | None,
+    edges: Edges | None,
     target: int,
     source: int,
     sequence: int,
@@ -143,11 +152,15 @@ def _join(
         flags |= ANCHORED
         if isinstance(roots, list):
             flags |= RAGGED
-            packed = pickling.dumps(roots)
-            extra = len(packed)
-            anchors = packed + edges.tobytes()
+            anchors = pickling.dumps(roots)
+            extra = len(anchors)
         else:
-            anchors = roots.tobytes() + edges.tobytes()
+            anchors = pack_ids(roots)
+        if isinstance(edges, EdgeRange):
+            flags |= DRAWN
+            anchors += _START.pack(edges.start)
+        else:
+            anchors += edges.tobytes()
     header = _HEADER.pack(VERSION, kind, flags, target, source, sequence, count, stream, extra)
     return b"".join((header, anchors, payload))
 
@@ -169,8 +182,8 @@ def read_anchors(header: Header, body: bytes | memoryview) -> Anchors:
     view = memoryview(body)[HEADER_BYTES:]
     if not header.flags & ANCHORED:
         return Anchors(None, None, view)
-    width = 8 * header.size
-    needed = width + (header.extra if header.flags & RAGGED else width)
+    width = _START.size if header.flags & DRAWN else 8 * header.size
+    needed = width + (header.extra if header.flags & RAGGED else 0)
     if len(view) < needed:
         raise CheckpointError(f"a chunk of {header.size} anchored tuples has {len(view)} bytes, not {needed} or more")
     roots: Roots
@@ -178,9 +191,14 @@ def read_anchors(header: Header, body: bytes | memoryview) -> Anchors:
         roots = pickling.loads(view[: header.extra])
         view = view[header.extra :]
     else:
-        roots = np.frombuffer(view[:width], dtype=np.uint64)
-        view = view[width:]
-    return Anchors(roots, np.frombuffer(view[:width], dtype=np.uint64), view[width:])
+        roots, view = unpack_ids(view, header.size)
+    if len(view) < width:
+        raise CheckpointError(f"a chunk of {header.size} anchored tuples is cut short in its edges")
+    if header.flags & DRAWN:
+        edges = EdgeRange(_START.unpack_from(view)[0], header.size).ids()
+    else:
+        edges = np.frombuffer(view[:width], dtype=np.uint64)
+    return Anchors(roots, edges, view[width:])
 
 
 def read_rows(header: Header, payload: memoryview) -> Columns:
@@ -219,38 +237,38 @@ def encode_acks(
 ) -> bytes:
     """Returns an ACKS chunk; `clock` is the time in ms at which the roots in it were emitted, if any was."""
     header = _HEADER.pack(VERSION, Kind.ACKS, 0, target, source, clock, len(roots), 0, 0)
-    return b"".join((header, roots.tobytes(), xors.tobytes(), marks.tobytes()))
+    return b"".join((header, pack_ids(roots), xors.tobytes(), pack_marks(marks)))
 
 
 def read_acks(header: Header, body: bytes | memoryview) -> tuple[U64Array, U64Array, NDArray[np.uint8]]:
     """Returns (roots, xors, marks) of an ACKS chunk."""
-    view, n = _columns(header, body, 17), header.size
-    return (
-        np.frombuffer(view[: 8 * n], dtype=np.uint64),
-        np.frombuffer(view[8 * n : 16 * n], dtype=np.uint64),
-        np.frombuffer(view[16 * n : 17 * n], dtype=np.uint8),
-    )
+    count = header.size
+    roots, view = unpack_ids(memoryview(body)[HEADER_BYTES:], count)
+    if len(view) < 8 * count:
+        raise CheckpointError(f"a chunk with {count} roots is cut short: {len(view)} bytes are left for their XORs")
+    xors = np.frombuffer(view[: 8 * count], dtype=np.uint64)
+    marks, rest = unpack_marks(view[8 * count :], count)
+    _check_end(header, rest)
+    return roots, xors, marks
 
 
-def _columns(header: Header, body: bytes | memoryview, width: int) -> memoryview:
-    view = memoryview(body)[HEADER_BYTES:]
-    if len(view) != width * header.size:
-        raise CheckpointError(
-            f"a chunk with {header.size} roots has {len(view)} bytes of them, not {width * header.size}"
-        )
-    return view
+def _check_end(header: Header, rest: memoryview) -> None:
+    if len(rest):
+        raise CheckpointError(f"a chunk with {header.size} roots has {len(rest)} bytes too many")
 
 
 def encode_outcome(roots: U64Array, codes: NDArray[np.uint8], *, source: int) -> bytes:
     """Returns an OUTCOME chunk of an acker task."""
     header = _HEADER.pack(VERSION, Kind.OUTCOME, 0, -1, source, 0, len(roots), 0, 0)
-    return b"".join((header, roots.tobytes(), codes.tobytes()))
+    return b"".join((header, pack_ids(roots), pack_marks(codes)))
 
 
 def read_outcome(header: Header, body: bytes | memoryview) -> tuple[U64Array, NDArray[np.uint8]]:
     """Returns (roots, codes) of an OUTCOME chunk."""
-    view, n = _columns(header, body, 9), header.size
-    return np.frombuffer(view[: 8 * n], dtype=np.uint64), np.frombuffer(view[8 * n : 9 * n], dtype=np.uint8)
+    roots, view = unpack_ids(memoryview(body)[HEADER_BYTES:], header.size)
+    codes, rest = unpack_marks(view, header.size)
+    _check_end(header, rest)
+    return roots, codes
 
 
 def encode_clock(clock: int, tick: bool, *, target: int) -> bytes:

@@ -21,7 +21,7 @@ from storm_on_spark.api.grouping import DirectGrouping
 from storm_on_spark.plan.model import Delivery
 from storm_on_spark.runtime.batch_routing import split_batch
 from storm_on_spark.runtime.hashing import mix64
-from storm_on_spark.runtime.ids import EdgeIds, U64Array
+from storm_on_spark.runtime.ids import EdgeIds, EdgeRange, U64Array
 from storm_on_spark.runtime.routing import Router, Slot
 from storm_on_spark.runtime.rows import Columns
 from storm_on_spark.runtime.wiring import StreamInfo, Subscription, Wiring
@@ -73,13 +73,14 @@ class Outbox:
 class Sealed:
     """A box that travels: values with their roots and edges. `values` may be a record batch."""
 
-    __slots__ = ("box", "edges", "roots", "values")
+    __slots__ = ("box", "edges", "roots", "span", "values")
 
-    def __init__(self, box: Outbox, values: Any, roots: U64Array | list[Any] | None, edges: U64Array | None):
+    def __init__(self, box: Outbox, values: Any, roots: U64Array | list[Any] | None, span: EdgeRange | None):
         self.box = box
         self.values = values
         self.roots = roots
-        self.edges = edges
+        self.span = span
+        self.edges = None if span is None else span.ids()
 
 
 Emit = Callable[[Sequence[Any], Anchor], list[int]]

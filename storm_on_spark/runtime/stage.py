@@ -330,7 +330,7 @@ def encode_sealed(sealed: Sealed, component: str, task: int, sequence: int) -> b
         return encode(
             sealed.values,
             sealed.roots,
-            sealed.edges,
+            sealed.span,
             target=box.target,
             source=task,
             sequence=sequence,

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.runtime import chunk
 from storm_on_spark.runtime.chunk import Kind
+from storm_on_spark.runtime.ids import EdgeIds
+from storm_on_spark.runtime.packing import pack_ids, pack_marks, unpack_ids, unpack_marks
 
 U64 = st.integers(0, 2**64 - 1)
 values = st.recursive(
@@ -24,11 +26,22 @@ values = st.recursive(
 )
 
 
+ROOTS_1000 = np.repeat(np.arange(100, dtype=np.uint64), 10)
+
+
 @st.composite
 def tables(draw: st.DrawFn) -> list[tuple[Any, ...]]:
     """Tuples of one stream."""
     width, size = draw(st.integers(0, 3)), draw(st.integers(1, 6))
     return [tuple(draw(values) for _ in range(width)) for _ in range(size)]
+
+
+@st.composite
+def ids(draw: st.DrawFn, size: int) -> Any:
+    """Ids as they come, ascending or not."""
+    most = draw(st.sampled_from([0, 1, 200, 60_000, 2**31, 2**64 - 1]))
+    steps = draw(st.lists(st.integers(0, most), min_size=size, max_size=size))
+    return np.cumsum(np.array(steps, np.uint64), dtype=np.uint64) + np.uint64(draw(st.integers(0, 2**62)))
 
 
 def anchors_for(draw: Any, size: int) -> tuple[Any, Any]:
@@ -37,7 +50,7 @@ def anchors_for(draw: Any, size: int) -> tuple[Any, Any]:
         return None, None
     edges = np.array(draw(st.lists(U64, min_size=size, max_size=size)), np.uint64)
     if kind == "plain":
-        return np.array(draw(st.lists(U64, min_size=size, max_size=size)), np.uint64), edges
+        return draw(ids(size)), edges
     root = U64 | st.lists(U64, min_size=2, max_size=3).map(tuple)
     return draw(st.lists(root, min_size=size, max_size=size)), edges
 
@@ -111,6 +124,41 @@ def test_columns_of_texts_round_trip(texts: list[Any]) -> None:
     assert [type(row[0]) for row in found] == [type(text) for text in texts]
 
 
+def test_edges_that_were_drawn_together_travel_as_their_start() -> None:
+    edges = EdgeIds("topology", 1, 7).take(1000)
+    body = chunk.encode_tuples([("a",)] * 1000, ROOTS_1000, edges, target=1, source=2, sequence=3, stream=4)
+    _, _, roots, found = read(body)
+    assert (roots, found) == (ROOTS_1000.tolist(), edges.ids().tolist())
+    assert len(body) < 3200, "two bytes a text and its separator, one a root"
+
+
+@given(st.integers(0, 40).flatmap(ids))
+def test_ids_round_trip(values: Any) -> None:
+    packed = pack_ids(values)
+    found, rest = unpack_ids(memoryview(packed + b"rest"), len(values))
+    assert (found.tolist(), bytes(rest)) == (values.tolist(), b"rest")
+    for length in range(len(packed)):
+        with pytest.raises(CheckpointError, match="cut short"):
+            unpack_ids(memoryview(packed)[:length], len(values))
+
+
+@given(st.lists(st.integers(0, 255)) | st.integers(0, 9).map(lambda n: [3] * n))
+def test_marks_round_trip(values: list[int]) -> None:
+    packed = pack_marks(np.array(values, np.uint8))
+    found, rest = unpack_marks(memoryview(packed + b"rest"), len(values))
+    assert (found.tolist(), bytes(rest)) == (values, b"rest")
+    for length in range(len(packed)):
+        with pytest.raises(CheckpointError, match="cut short"):
+            unpack_marks(memoryview(packed)[:length], len(values))
+
+
+def test_packed_arrays_of_an_unknown_kind_are_refused() -> None:
+    with pytest.raises(CheckpointError, match="ids in a chunk are 3 bytes wide; known are 0, 1, 2, 4, 8"):
+        unpack_ids(memoryview(b"\x03" + bytes(20)), 2)
+    with pytest.raises(CheckpointError, match="marks in a chunk are of kind 9; known are 0 and 1"):
+        unpack_marks(memoryview(b"\x09" + bytes(20)), 2)
+
+
 columns = [
     pa.array([1, None, 3]),
     pa.array(["a", "ü", None]),
@@ -145,7 +193,7 @@ def test_acks_and_outcomes_round_trip(entries: list[tuple[int, int, int]], clock
     header = chunk.read_header(body)
     assert (header.kind, header.target, header.source, header.sequence) == (Kind.ACKS, 7, 3, clock)
     assert [part.tolist() for part in chunk.read_acks(header, body)] == [p.tolist() for p in (roots, xors, marks)]
-    assert len(body) == chunk.HEADER_BYTES + 17 * len(entries)
+    assert len(body) <= chunk.HEADER_BYTES + 17 * len(entries) + 10
     body = chunk.encode_outcome(roots, marks, source=3)
     header = chunk.read_header(body)
     assert (header.kind, header.source) == (Kind.OUTCOME, 3)
