@@ -65,6 +65,16 @@ def session_members(session: int, leader_started: str | None = None) -> list[int
     return sorted(found)
 
 
+def is_on_a_command_line(path: Path) -> bool:
+    """Returns whether the arguments of a living process name `path`, or something in it; no where that can't be seen."""
+    named = os.fsencode(path)
+    for entry in _PROC.glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):  # it has ended, or is somebody else's
+            if named in entry.read_bytes():
+                return True
+    return False
+
+
 def kill_session(session: int, leader_started: str | None = None) -> list[int]:
     """Kills the processes of a session by SIGKILL, the leader first; returns which there were.
 

@@ -8,7 +8,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from storm_on_spark.runtime.processes import started_at
+from storm_on_spark.runtime.processes import is_on_a_command_line, started_at
 
 _NAME = "storm-on-spark"
 _SHORT_TEMPORARY = "/tmp"  # noqa: S108 # every path below it is short enough for a socket
@@ -51,8 +51,9 @@ def remove_scratch_of_the_dead() -> None:
     for root in {Path(tempfile.gettempdir()), Path(_SHORT_TEMPORARY)}:
         for left in root.glob(f"{_NAME}-*"):
             owner = re.fullmatch(rf"{_NAME}-(\d+)-\w+", left.name)
-            # A process that has ended and that nobody has asked for yet is gone, too.
-            if owner and started_at(int(owner[1])) is None:
+            # A process that has ended and that nobody has asked for yet is gone, too. Its JVM may be about to start: it
+            # ends by itself when it sees that nobody is there, but not if it finds nothing where it is to write first.
+            if owner and started_at(int(owner[1])) is None and not is_on_a_command_line(left):
                 shutil.rmtree(left, ignore_errors=True)
 
 

@@ -115,6 +115,24 @@ def test_scratch_of_a_process_that_has_ended_unasked_for_is_removed(
         assert not old.exists()
 
 
+def test_scratch_that_a_jvm_is_about_to_start_in_stays_until_that_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    old = tmp_path / f"storm-on-spark-{ended.pid}-abc"
+    old.mkdir()
+    command = [sys.executable, "-c", "import sys; print('up', flush=True); sys.stdin.read()", f"-Dlog={old}/log4j2.xml"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"up\n"
+        session_scratch()
+        assert old.exists()
+    session_scratch()
+    assert not old.exists()
+
+
 def test_sockets_of_a_process_that_is_gone_are_removed_where_its_temporary_folder_was_too_long_for_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
