@@ -66,7 +66,7 @@ def session_members(session: int, leader_started: str | None = None) -> list[int
 
 
 def is_on_a_command_line(path: Path) -> bool:
-    """Returns whether the arguments of a living process name `path`, or something in it; no where that can't be seen."""
+    """Returns whether the arguments of a living process name `path` or something in it; no where none can be seen."""
     named = os.fsencode(path)
     for entry in _PROC.glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):  # it has ended, or is somebody else's
