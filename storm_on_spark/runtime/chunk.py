@@ -62,6 +62,7 @@ DRAWN = 8
 """Flag: the edges were drawn together and travel as where they start."""
 
 _FLAGS_OFFSET = 2
+_TARGET_OFFSET = 4
 _START = struct.Struct("<Q")
 
 
@@ -286,6 +287,11 @@ def read_report(body: bytes | memoryview) -> list[Any]:
     """Returns the records of a REPORT chunk."""
     records: list[Any] = pickling.loads(memoryview(body)[HEADER_BYTES:])
     return records
+
+
+def with_target(body: bytes, target: int) -> bytes:
+    """Returns the chunk for another task."""
+    return body[:_TARGET_OFFSET] + target.to_bytes(4, "little", signed=True) + body[_TARGET_OFFSET + 4 :]
 
 
 def without_flag(body: bytes, flag: int) -> bytes:

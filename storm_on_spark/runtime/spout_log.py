@@ -10,9 +10,11 @@ spout at that moment, so that log and spout can never disagree.
     index    entries * (target i32, length u32, crc u32)
     bodies   the chunks, one after the other
 
-`target` is the task that a chunk is for, or SNAPSHOT or MESSAGE_IDS. `snapshot` is the position of the record that
-holds the snapshot, since an unchanged one isn't written again; it never lies in an earlier segment. `first` is the
-number of the first message with an id, `clock` the topology's time in ms. All checksums are CRC-32.
+`target` is the task that a chunk is for, or SNAPSHOT or MESSAGE_IDS. What is for acker task n, counted from 0, has the
+target ACKER - n: ackers are numbered behind all components, so their tasks may be others when the log is read after a
+restart. `snapshot` is the position of the record that holds the snapshot, since an unchanged one isn't written again;
+it never lies in an earlier segment. `first` is the number of the first message with an id, `clock` the topology's time
+in ms. All checksums are CRC-32.
 
 A crash can cut the last record short, wherever it was being written; such a rest was never given to Spark and is
 dropped. The header has a checksum of its own, so that a damaged one can't pass for a record that was cut short.
@@ -34,6 +36,7 @@ from storm_on_spark.api.errors import CheckpointError
 VERSION = 1
 SNAPSHOT = -2
 MESSAGE_IDS = -3
+ACKER = -16
 SEGMENT_BYTES = 64 << 20
 
 _MAGIC = b"SLOG"

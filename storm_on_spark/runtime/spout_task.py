@@ -32,6 +32,7 @@ from storm_on_spark.runtime.report import USER_ERRORS
 from storm_on_spark.runtime.snapshot import Snapshots
 from storm_on_spark.runtime.spec import RunSpec
 from storm_on_spark.runtime.spout_log import (
+    ACKER,
     MESSAGE_IDS,
     SEGMENT_BYTES,
     SNAPSHOT,
@@ -296,7 +297,7 @@ class SpoutTask:
         marks[: len(roots)] = acker.INIT
         folded = acker.fold(all_roots, xors, marks)
         return [
-            (task, chunk.encode_acks(*part, target=task, source=self.task, clock=clock))
+            (ACKER - self._ackers.index(task), chunk.encode_acks(*part, target=task, source=self.task, clock=clock))
             for task, part in split_by_acker(self._ackers, *folded)
         ]
 

@@ -70,6 +70,11 @@ class Wiring:
             self._subscriptions.setdefault((edge.source, edge.stream), []).append(
                 Subscription(edge.target, target.tasks, edge.grouping, edge.delivery)
             )
+        self._readers = {
+            (task, self._by_name[edge.source, edge.stream].number)
+            for edge in plan.edges
+            for task in plan.components[edge.target].tasks
+        }
         self.component_of: dict[int, str] = {
             task: component.id for component in plan.components.values() for task in component.tasks
         }
@@ -90,6 +95,10 @@ class Wiring:
     def subscriptions(self, component: str, stream: str) -> list[Subscription]:
         """Returns the consumers of a stream."""
         return self._subscriptions.get((component, stream), [])
+
+    def reads(self, task: int, stream: int) -> bool:
+        """Returns whether `task` subscribes to the stream with that number."""
+        return (task, stream) in self._readers
 
     def conf(self, component: str) -> Mapping[str, object]:
         """Returns the configuration that a component sees: the topology's under its own."""

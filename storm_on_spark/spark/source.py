@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,13 +19,10 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from storm_on_spark.plan.model import StageKind
-from storm_on_spark.runtime import chunk
-from storm_on_spark.runtime.batch_files import BatchFiles
+from storm_on_spark.runtime.batch_input import chunks_between
 from storm_on_spark.runtime.offsets import Offset
-from storm_on_spark.runtime.spout_log import read_entries
 from storm_on_spark.runtime.stage import BatchInfo, Row, execute_stage
-from storm_on_spark.runtime.worker import Worker, worker_for
+from storm_on_spark.runtime.worker import worker_for
 
 SCHEMA = "key int, body binary"
 """Every row between stages: the key of a task, and a chunk."""
@@ -112,7 +109,7 @@ class TopologyReader(DataSourceStreamReader):
         assert isinstance(partition, _Partition)
         worker = worker_for(self._settings.start_id, self._settings.spec)
         start, end = Offset.from_json(partition.start), Offset.from_json(partition.end)
-        bodies = _chunks(worker, Path(self._settings.folder), start, end, partition.index)
+        bodies = chunks_between(worker.wiring, Path(self._settings.folder), start, end, partition.index)
         stage = worker.spec.plan.stages[0]
         yield from to_batches(execute_stage(worker, stage, bodies, batch_info(), None))
 
@@ -164,32 +161,3 @@ def to_batches(rows: Iterator[Row]) -> Iterator[pa.RecordBatch]:
 
 def _record_batch(keys: list[int], bodies: list[bytes]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array(keys, pa.int32()), pa.array(bodies, pa.binary())], schema=ARROW_SCHEMA)
-
-
-def _chunks(worker: Worker, folder: Path, start: Offset, end: Offset, partition: int) -> Iterator[bytes]:
-    """Yields the chunks between two offsets whose target lives on `partition`."""
-    placement: Mapping[int, int] = worker.spec.plan.placement
-    for task, position in sorted(end.logs.items()):
-        begin = start.logs.get(task, 0)
-        if begin < position:
-            log = folder / "spouts" / str(task)
-            for _, _, body in read_entries(log, begin, position, lambda target: placement.get(target) == partition):
-                yield body
-    carried = BatchFiles(folder / "carried")
-    for batch in carried.batches():
-        if start.carried < batch <= end.carried:
-            for body in carried.read(batch):
-                if placement[chunk.read_header(body).target] == partition:
-                    yield chunk.without_flag(body, chunk.CARRIED)
-    yield from _clocks(worker, start.clock, end.clock, partition)
-
-
-def _clocks(worker: Worker, before: int, now: int, partition: int) -> Iterator[bytes]:
-    plan = worker.spec.plan
-    for task, period in worker.wiring.tick_periods().items():
-        if plan.placement[task] == partition and now // period > before // period:
-            yield chunk.encode_clock(now, True, target=task)
-    if plan.stages[-1].kind is StageKind.ACKER:
-        for task in plan.acker_tasks:
-            if plan.placement[task] == partition:
-                yield chunk.encode_clock(now, False, target=task)

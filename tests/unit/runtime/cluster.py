@@ -6,7 +6,6 @@ Real are the coordinator, spouts, log, chunks, stages, acker and snapshots; only
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -16,14 +15,13 @@ from hosts import FakeHost
 from storm_on_spark.plan.model import StageKind
 from storm_on_spark.plan.placement import partition_of
 from storm_on_spark.runtime import chunk
-from storm_on_spark.runtime.batch_files import BatchFiles
+from storm_on_spark.runtime.batch_input import chunks_between
 from storm_on_spark.runtime.chunk import Kind
 from storm_on_spark.runtime.clock import ManualClock
 from storm_on_spark.runtime.coordinator import Coordinator
 from storm_on_spark.runtime.offsets import Offset
 from storm_on_spark.runtime.report import Failure
 from storm_on_spark.runtime.spec import RunSpec
-from storm_on_spark.runtime.spout_log import read_entries
 from storm_on_spark.runtime.stage import BatchInfo, Row, execute_ackers, execute_stage
 from storm_on_spark.runtime.worker import Worker
 
@@ -170,7 +168,7 @@ class Cluster:
         rows: list[Row] = []
         for partition in range(partitions):
             info = BatchInfo(batch, partition)
-            bodies = list(self._source(start, end, partition))
+            bodies = list(chunks_between(self.workers[0].wiring, self.folder, start, end, partition))
             rows += self._attempt(lambda w, b=bodies, i=info: execute_stage(w, plan.stages[0], b, i, None))
         for stage in plan.stages[1:]:
             # An exchange brings rows in any order.
@@ -215,28 +213,6 @@ class Cluster:
 
     deterministic = True
     """Whether all attempts must give the same chunks."""
-
-    def _source(self, start: Offset, end: Offset, partition: int) -> Iterator[bytes]:
-        """What `storm_on_spark.spark.source` reads."""
-        plan = self.spec.plan
-        for task, position in sorted(end.logs.items()):
-            begin = start.logs.get(task, 0)
-            if begin < position:
-                log = self.folder / "spouts" / str(task)
-                for _, _, body in read_entries(log, begin, position, lambda t: plan.placement.get(t) == partition):
-                    yield body
-        carried = BatchFiles(self.folder / "carried")
-        for batch in carried.batches():
-            if start.carried < batch <= end.carried:
-                for body in carried.read(batch):
-                    if plan.placement[chunk.read_header(body).target] == partition:
-                        yield chunk.without_flag(body, chunk.CARRIED)
-        for task, period in self.workers[0].wiring.tick_periods().items():
-            if plan.placement[task] == partition and end.clock // period > start.clock // period:
-                yield chunk.encode_clock(end.clock, True, target=task)
-        for task in plan.acker_tasks:
-            if plan.placement[task] == partition:
-                yield chunk.encode_clock(end.clock, False, target=task)
 
 
 def normal(rows: list[Row]) -> list[Row]:

@@ -17,6 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.runtime import spout_log
 from storm_on_spark.runtime.spout_log import (
+    ACKER,
     MESSAGE_IDS,
     SNAPSHOT,
     Cut,
@@ -335,4 +336,4 @@ def test_any_bytes_give_an_empty_log_or_an_error_of_ours(data: bytes) -> None:
 
 def test_the_names_of_targets_that_are_no_tasks_differ() -> None:
     assert len({SNAPSHOT, MESSAGE_IDS, -1}) == 3
-    assert max(SNAPSHOT, MESSAGE_IDS) < 0
+    assert ACKER < min(SNAPSHOT, MESSAGE_IDS) < max(SNAPSHOT, MESSAGE_IDS) < 0
