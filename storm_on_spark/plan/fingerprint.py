@@ -86,7 +86,10 @@ def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str
         yield f"the checkpoint was written with {before} partitions, which can't become {after}"
     if len(old["acker"]["keys"]) != len(new["acker"]["keys"]):
         before, after = (len(side["acker"]["keys"]) for side in (old, new))
-        yield f"there were {before} acker tasks and now there are {after}; each holds pending tuple trees"
+        yield (
+            f"there were {before} acker tasks and now there are {after}, but each holds pending tuple trees: set "
+            f"topology.acker.executors to {before}"
+        )
     for name, was in old["components"].items():
         if was["stateful"]:
             yield from _stateful_differences(name, was, new["components"].get(name))

@@ -28,7 +28,7 @@ from storm_on_spark.runtime.stall import clear_notes, read_notes
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from storm_on_spark.spark.checkpoint import Checkpoint
+    from storm_on_spark.spark.checkpoint import Checkpoint, Manifest
     from storm_on_spark.spark.owner import OwnerFence
     from storm_on_spark.spark.query import TopologyQuery
 
@@ -137,7 +137,7 @@ class CompiledTopology:
             manifest = store.manifest()
             spark = spark or local_session()
             partitions = manifest.partitions if manifest else self._partitions(spark)
-            plan = with_partitions(self.plan, partitions)
+            plan = with_partitions(self.plan if manifest is None else resumed_plan(self.plan, manifest), partitions)
             manifest = store.claim(name, plan)
             _tidy(store, fence)
             # Also at the end, for an executor may have been killed and not the driver.
@@ -209,6 +209,18 @@ class CompiledTopology:
         with settings_applied(spark, {"spark.sql.shuffle.partitions": str(partitions)}):
             frame = lower(spark, spec, SourceSettings(spec.start_id, spec.dumps(), "", ""))
             return str(frame._jdf.queryExecution().logical().toString())  # noqa: SLF001 # no public way
+
+
+def resumed_plan(plan: PhysicalPlan, manifest: Manifest) -> PhysicalPlan:
+    """Returns a plan with as many acker tasks as at the first start, unless their number is configured.
+
+    By default it depends on `topology.workers`, which may change.
+    """
+    ackers = len(manifest.fingerprint.get("acker", {}).get("keys", ()))
+    configured = plan.conf.get(Config.TOPOLOGY_ACKER_EXECUTORS) is not None
+    if configured or ackers in (0, len(plan.acker_tasks)):
+        return plan
+    return compile_plan(plan.topology, {**plan.conf, Config.TOPOLOGY_ACKER_EXECUTORS: ackers})
 
 
 def _fenced(

@@ -71,10 +71,12 @@ def test_partitions(printed):
 
 def test_number_of_acker_tasks(printed):
     assert compare(printed(), printed(conf={Config.TOPOLOGY_ACKER_EXECUTORS: 2})) == [
-        "there were 1 acker tasks and now there are 2; each holds pending tuple trees"
+        "there were 1 acker tasks and now there are 2, but each holds pending tuple trees: "
+        "set topology.acker.executors to 1"
     ]
     assert compare(printed(), printed(conf={Config.TOPOLOGY_ACKER_EXECUTORS: 0})) == [
-        "there were 1 acker tasks and now there are 0; each holds pending tuple trees",
+        "there were 1 acker tasks and now there are 0, but each holds pending tuple trees: "
+        "set topology.acker.executors to 1",
         "the query had the stateful stages stateful, acker and now has stateful, which mixes up their state",
     ]
 
