@@ -93,7 +93,7 @@ class Snapshots:
         """Puts a snapshot back over the instance.
 
         Raises:
-            CheckpointError: it is of another version.
+            CheckpointError: it is of another version, or the code of today can't read it.
         """
         _live.objects = (self._instance, *self._given)
         try:
@@ -102,6 +102,13 @@ class Snapshots:
                 self._set_state(snapshot.state)
                 return
             state = snapshot.state if self._own_state else {**self._remains(snapshot), **snapshot.state}
+        except CheckpointError:
+            raise
+        except Exception as error:  # a class that was renamed, or whatever `__setstate__` raises
+            raise CheckpointError(
+                f"the code of {self._name} can't read its saved state ({type(error).__name__}: {error}); undo what was "
+                "changed in the code, or start afresh with --reset-checkpoint"
+            ) from error
         finally:
             _live.objects = ()
         for name, value in state.items():

@@ -384,6 +384,36 @@ def test_an_unknown_version_is_refused_with_a_sentence() -> None:
     assert bolt.count == 0
 
 
+@pytest.mark.parametrize("own", [False, True], ids=["a class that is gone", "__setstate__ raises"])
+def test_a_state_that_the_code_can_not_read_any_more_is_refused_with_a_sentence(
+    own: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Holder:
+        """Holds an object of a class that comes to be missing."""
+
+        def __init__(self) -> None:
+            self.thing = Gone()
+
+    class Picky(Holder):
+        """Wants another state today."""
+
+        def __setstate__(self, state: object) -> None:
+            raise KeyError("new")
+
+    snapshots = Snapshots(Picky() if own else Holder(), 'bolt "count" (task 3)')
+    if not own:
+        monkeypatch.delattr(f"{__name__}.Gone")
+    with pytest.raises(
+        CheckpointError, match=r'the code of bolt "count" \(task 3\) can\'t read its saved state \('
+    ) as caught:
+        snapshots.restore(snapshots.prepared)
+    assert ("KeyError: 'new'" if own else "Gone") in str(caught.value)
+
+
+class Gone:
+    """A class of an earlier edition of the code."""
+
+
 def test_two_threads_restore_each_their_own() -> None:
     """Spout executors of one host restore at the same time."""
     found: list[bool] = []
