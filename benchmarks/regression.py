@@ -21,7 +21,7 @@ from storm_on_spark.spark.session import local_session, stop_session
 
 _SECONDS, _WARM_UP = 4.0, 3.0
 
-LIMITS = {"per-tuple over a Python loop": 120.0, "columnar over per-tuple": 0.75}
+LIMITS = {"per-tuple over a Python loop": 60.0, "columnar over per-tuple": 0.75}
 """How often the processor time of the one is that of the other, at most."""
 
 
