@@ -191,7 +191,8 @@ class Supervisor:
             wanted = self._wanted()
             for port, slot in self._slots.items():
                 try:
-                    slot.look(time.monotonic(), self._known, wanted.get(port))
+                    if slot.look(time.monotonic(), self._known, wanted.get(port)):
+                        self._wake.set()
                 except Exception:
                     log.exception("slot %d", port)
             starting = (Phase.WAITING_FOR_CODE, Phase.WAITING_FOR_START)

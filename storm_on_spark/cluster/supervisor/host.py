@@ -120,8 +120,12 @@ class SlotHost:
         what = "runs" if found else "has ended"
         log.info("slot %d: driver %d of %s %s", self.port, file.pid, file.assignment.topology_id, what)
 
-    def look(self, now: float, known: bool, wanted: Wanted | None) -> None:
-        """Looks at the slot and does what is to be done."""
+    def look(self, now: float, known: bool, wanted: Wanted | None) -> bool:
+        """Looks at the slot and does what is to be done.
+
+        Returns:
+            Whether there may be more to do at once: the slot has come to another phase.
+        """
         seen = self._see(now, known, wanted)
         before = self.slot
         self.slot, instructions = step(before, seen, self._timeouts)
@@ -130,6 +134,7 @@ class SlotHost:
             log.info("slot %d: %s -> %s%s", self.port, before.phase.value, self.slot.phase.value, what)
         for instruction in instructions:
             self._do(instruction)
+        return self.slot.phase is not before.phase
 
     def stop(self, hard: bool) -> bool:
         """Ends the driver, whatever it is to run; returns whether nothing is left of it."""
