@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.spark import jars
-from storm_on_spark.spark.dirs import fits_sockets, session_scratch, socket_folder
+from storm_on_spark.spark.dirs import fits_sockets, remove_scratch_of_the_dead, session_scratch, socket_folder
 from storm_on_spark.spark.java import Java, require_java
 from storm_on_spark.spark.logs import LOG4J_CONFIGURATION, OutputPump, new_log_file
 from storm_on_spark.spark.settings import (
@@ -339,6 +339,8 @@ def _end_jvm() -> None:
     for folder in (_scratch, _sockets):
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
+    # When this session began, the JVM of one whose driver was killed may still have been about to end.
+    remove_scratch_of_the_dead()
     _pump = _scratch = _sockets = None
 
 
