@@ -104,7 +104,7 @@ def anchored(values: Sequence[Any], first_root: int = 1) -> Input:
     """One-value tuples, each with a root and an edge of its own."""
     count = len(values)
     roots = np.arange(first_root, first_root + count, dtype=np.uint64)
-    return rows([(v,) for v in values], roots, EdgeIds("input", first_root).take(count))
+    return rows([(v,) for v in values], roots, EdgeIds("input", first_root).take(count).ids())
 
 
 def ids(*seed: Any) -> EdgeIds:

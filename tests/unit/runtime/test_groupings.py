@@ -464,7 +464,7 @@ def test_resolve_and_contributions_against_a_plain_loop(anchors: list[Any], ragg
     )
     assert listed == expected
     if found is not None:
-        edges = EdgeIds("e").take(len(anchors))
+        edges = EdgeIds("e").take(len(anchors)).ids()
         pairs = list(zip(*(part.tolist() for part in contributions(found, edges)), strict=True))
         assert pairs == [(r, e) for rs, e in zip(expected, edges.tolist(), strict=True) for r in rs]
     else:

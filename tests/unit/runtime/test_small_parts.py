@@ -24,20 +24,20 @@ from storm_on_spark.runtime.offsets import Offset
 @given(st.lists(st.integers(0, 20), max_size=6), st.integers(0, 5))
 def test_edge_ids_do_not_depend_on_how_many_are_taken_at_once(parts: list[int], seed: int) -> None:
     one, other = EdgeIds("q", seed), EdgeIds("q", seed)
-    taken = [edge for part in parts for edge in one.take(part).tolist()]
-    assert taken == other.take(sum(parts)).tolist()
+    taken = [edge for part in parts for edge in one.take(part).ids().tolist()]
+    assert taken == other.take(sum(parts)).ids().tolist()
 
 
 def test_edge_ids_of_different_executions_differ() -> None:
     streams = [EdgeIds("q", batch, place, task) for batch in range(20) for place in range(3) for task in range(3)]
-    found = np.concatenate([stream.take(500) for stream in streams])
+    found = np.concatenate([stream.take(500).ids() for stream in streams])
     assert len(np.unique(found)) == len(found)
     assert (found != 0).all()
 
 
 def test_edge_ids_look_random() -> None:
     """The acker knows a tree by an XOR: every bit must be as often set as not, and no few ids may cancel out."""
-    found = EdgeIds("q", 1).take(20_000)
+    found = EdgeIds("q", 1).take(20_000).ids()
     for bit in range(64):
         share = ((found >> np.uint64(bit)) & np.uint64(1)).mean()
         assert abs(share - 0.5) < 0.02
@@ -46,9 +46,9 @@ def test_edge_ids_look_random() -> None:
 
 
 def test_edge_ids_are_the_same_in_every_process() -> None:
-    code = "from storm_on_spark.runtime.ids import EdgeIds; print(EdgeIds('q', 1, 'spout', 2).take(4).tolist())"
+    code = "from storm_on_spark.runtime.ids import EdgeIds; print(EdgeIds('q', 1, 'spout', 2).take(4).ids().tolist())"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert json.loads(done.stdout) == EdgeIds("q", 1, "spout", 2).take(4).tolist()
+    assert json.loads(done.stdout) == EdgeIds("q", 1, "spout", 2).take(4).ids().tolist()
 
 
 @given(st.integers(1, 2**20 - 1), st.integers(1, 2**SEQUENCE_BITS - 1))
