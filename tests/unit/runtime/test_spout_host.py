@@ -131,6 +131,22 @@ def test_a_cut_of_large_tuples_is_bounded_by_bytes(tmp_path: Path, monkeypatch: 
     loop.task.close()
 
 
+def test_what_is_consumed_leaves_the_disk_with_the_next_cut(tmp_path: Path) -> None:
+    limit = 400_000
+    loop, _ = loop_of(tmp_path, {"topology.spout.log.max.bytes": limit}, width=20_000)
+    for batch in range(6):
+        while loop.burst(True):
+            loop.handle(Want())
+            loop.cut_if_due(True)
+        size = sum(path.stat().st_size for path in tmp_path.iterdir())
+        assert size < 1.5 * limit, batch
+        settle(loop, batch, list(range(1, loop.task.spout.next + 1)))
+        loop.handle(Want())
+        loop.cut_if_due(True)
+        loop.handle(Consumed(loop.task.task, loop.task.log.end))
+    loop.task.close()
+
+
 def test_an_inactive_spout_is_not_called(tmp_path: Path) -> None:
     loop, _ = loop_of(tmp_path)
     assert not loop.burst(False)
