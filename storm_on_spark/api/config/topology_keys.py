@@ -47,8 +47,8 @@ HONOURED_KEYS: Final[tuple[ConfigKey, ...]] = (
         N.TOPOLOGY_ACKER_EXECUTORS,
         integer(0),
         None,
-        "Number of acker tasks; unset it is `topology.workers`. With 0 nothing is tracked, and a tuple "
-        "with a message id is acked as soon as it is emitted.",
+        "Number of acker tasks; unset it is `topology.workers` at the first start. With 0 nothing is tracked, and "
+        "a tuple with a message id is acked as soon as it is emitted.",
     ),
     honoured(
         N.TOPOLOGY_MAX_SPOUT_PENDING,

@@ -6,6 +6,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from stormtest import Source, anchored, ids, make_worker, solo
 
@@ -13,6 +14,7 @@ from storm_on_spark.api import BaseRichBolt, BaseStatefulBolt, TopologyBuilder
 from storm_on_spark.api.config import effective_conf
 from storm_on_spark.api.errors import CheckpointError, ComponentError
 from storm_on_spark.api.state import KeyValueState
+from storm_on_spark.runtime.acker import INIT, AckerState, Contribution
 from storm_on_spark.runtime.host_process import RestartPolicy
 from storm_on_spark.runtime.kv_state import JournaledState
 from storm_on_spark.spark.checkpoint import local_directory
@@ -25,6 +27,16 @@ def test_the_defaults_are_those_of_the_page() -> None:
     assert conf["topology.spout.log.max.bytes"] == 256 << 20
     assert conf["topology.max.spout.pending"] is None
     assert conf["topology.fail.fast"] is False
+
+
+def test_a_pending_tree_takes_seventeen_bytes() -> None:
+    sizes = []
+    for count in (1, 1001):
+        state = AckerState()
+        roots = np.arange(1, 1 + count, dtype=np.uint64)
+        state.apply([Contribution(roots, roots * 7, np.full(count, INIT, np.uint8), epoch=0)], epoch=0)
+        sizes.append(len(state.dump(0)))
+    assert sizes[1] - sizes[0] == 17 * 1000
 
 
 def test_the_sixth_death_of_a_spout_host_in_a_row_is_the_last() -> None:
