@@ -179,8 +179,9 @@ class _TaskLoop:
         self._cut_cost = self._last_cut - now
         if tuples:
             self._wanted = self._asked = False
-            # The segment before a new one could not go while it was the last one.
-            task.trim(self._consumed)
+            if cut.position == task.log.base:
+                # The segment before could not go while it was the last one.
+                task.trim(self._consumed)
         self._progress(cut=True, tuples=tuples)
 
     def _progress(self, *, cut: bool, tuples: int) -> None:

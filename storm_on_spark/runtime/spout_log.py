@@ -144,6 +144,11 @@ class SpoutLog:
         """Whether the next record should carry its snapshot even if unchanged, so that a new segment can begin."""
         return self.end - self._base > self._segment_bytes
 
+    @property
+    def base(self) -> int:
+        """The position at which the segment begins that is being written."""
+        return self._base
+
     def trim(self, position: int) -> None:
         """Deletes the segments that end at or before `position`; the one being written stays."""
         segments = list_segments(self.folder)
