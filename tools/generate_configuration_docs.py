@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
 
-from storm_on_spark.api.config import FAMILIES, KEYS, KNOWN_PREFIXES, ConfigKey, Level
+from storm_on_spark.api.config import FAMILIES, KEYS, KNOWN_PREFIXES, PROFILES, ConfigKey, Level
 
 PAGE = Path(__file__).parent.parent / "docs" / "configuration.md"
 
@@ -32,7 +32,7 @@ conf.validate()
 
 Later ones win:
 
-1. the default of the key, as listed below;
+1. the default of the key, as listed below, or what `topology.profile` says instead;
 2. `conf` of the topology's module, or what is passed to `submit_topology` or `compile_topology`;
 3. `--conf FILE.yaml`, in the order of the files; then `-c KEY=VALUE`;
 4. for keys marked *component*: `get_component_configuration()` of the spout or bolt, then what its declarer sets
@@ -66,6 +66,10 @@ def page() -> str:
     honoured = [key for key in KEYS.values() if key.level is Level.HONOURED]
     parts.append("## Keys that work\n")
     parts += ["\n".join(rows(honoured, with_scope=True)), ""]
+    parts.append("## What the profiles set\n")
+    parts.append("`topology.profile` sets these keys where nobody else does; a key that you set counts, whatever the")
+    parts.append("profile is. [Two profiles](performance.md#two-profiles) says when to take which.\n")
+    parts += [*profiles(), ""]
     parts.append("## Keys without effect so far\n")
     parts += sections(Level.PLANNED)
     parts.append("## Keys that have nothing to act on here\n")
@@ -75,6 +79,15 @@ def page() -> str:
     parts += ["| starts with | why |", "|---|---|"]
     parts += [f"| `{prefix}` | {sentence(why)} |" for prefix, why in sorted(FAMILIES.items())]
     return "\n".join(parts) + "\n"
+
+
+def profiles() -> Iterator[str]:
+    """Yields the lines of a table: what each profile sets."""
+    yield "| key | unset | " + " | ".join(f"`{profile}`" for profile in PROFILES) + " |"
+    yield "|---|---|" + "---|" * len(PROFILES)
+    for name in sorted({name for values in PROFILES.values() for name in values}):
+        values = [KEYS[name].default, *(profile.get(name, KEYS[name].default) for profile in PROFILES.values())]
+        yield f"| `{name}` | " + " | ".join("" if value is None else f"`{value}`" for value in values) + " |"
 
 
 def sections(level: Level) -> Iterator[str]:

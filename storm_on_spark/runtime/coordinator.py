@@ -20,7 +20,6 @@ import numpy as np
 from storm_on_spark.api.errors import CheckpointError, ComponentError
 from storm_on_spark.plan.model import PhysicalPlan
 from storm_on_spark.plan.words import listed
-from storm_on_spark.runtime import chunk
 from storm_on_spark.runtime.acker import Outcome
 from storm_on_spark.runtime.batch_files import BatchFiles
 from storm_on_spark.runtime.clock import Clock
@@ -41,6 +40,7 @@ from storm_on_spark.runtime.messages import (
 )
 from storm_on_spark.runtime.metrics import Metrics
 from storm_on_spark.runtime.offsets import Offset
+from storm_on_spark.runtime.outcomes import merged, read_outcome
 from storm_on_spark.runtime.report import Failure
 from storm_on_spark.runtime.spec import RunSpec
 from storm_on_spark.runtime.spout_log import iter_cuts
@@ -50,7 +50,9 @@ from storm_on_spark.runtime.wiring import Wiring
 log = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.2
-"""How long `poll` waits for news before it answers that there are none; so long a stopping query may wait for it."""
+"""How long `poll` waits for news before it answers that there are none."""
+_MOST_POLL_SECONDS = 1.6
+"""The same after some polls in a row without news; who stops Spark's query without `let_go` waits so long."""
 _ANSWER_SECONDS = 0.005
 """How long spouts have to cut when there is something to do already."""
 _OPEN_SECONDS = 120.0
@@ -94,10 +96,16 @@ class Coordinator:
         self._opened = False
         self._carried_head = max(self._carried.batches(), default=-1)
         self._stopped = False
+        self._let_go = False
+        #: Polls without news since the last one with news.
+        self._quiet_polls = 0
         self._completed = threading.Event()
         self.metrics = Metrics(spec.plan)
         conf = spec.plan.conf
         self._batch_tuples: int = int(conf["topology.batch.max.tuples"])  # type: ignore[call-overload]
+        self._interval: float = float(conf["topology.batch.min.interval.ms"]) / 1000  # type: ignore[arg-type]
+        #: When the last micro-batch was planned.
+        self._batch_at = -self._interval
         self._timeout_ms: int = 1000 * int(conf["topology.message.timeout.secs"])  # type: ignore[call-overload]
         self._timeouts = bool(conf["topology.enable.message.timeouts"])
         self._tick_ms = set(self._wiring.tick_periods().values())
@@ -109,14 +117,15 @@ class Coordinator:
     # --- life ---------------------------------------------------------------
 
     def start(self, planned: Offset) -> None:
-        """Starts the spout hosts and waits until every spout is open.
+        """Starts the spout hosts and waits until every spout is open; `launch` and `wait_until_open` in one."""
+        self.launch(planned)
+        self.wait_until_open()
+
+    def launch(self, planned: Offset) -> None:
+        """Starts the spout hosts, which open their spouts while the caller goes on.
 
         Args:
             planned: the last offset that Spark has in its log; the topology's time goes on from there.
-
-        Raises:
-            CheckpointError: the spout logs end before `planned`, or something can't be read.
-            ComponentError: a spout did not open in time.
         """
         self._clock.start(planned.clock)
         self._planned = planned
@@ -143,6 +152,14 @@ class Coordinator:
                 self._tasks[number].host = host
         for host in self._hosts:
             host.start()
+
+    def wait_until_open(self) -> None:
+        """Waits until every spout is open, or the topology has failed.
+
+        Raises:
+            CheckpointError: the spout logs end before what Spark has planned, or something can't be read.
+            ComponentError: a spout did not open in time.
+        """
         with self._changed:
             self._changed.wait_for(
                 lambda: self._stopped or self._refusal or all(task.ready for task in self._tasks.values()),
@@ -166,6 +183,12 @@ class Coordinator:
         for host in self._hosts:
             host.stop()
 
+    def let_go(self) -> None:
+        """Ends a poll that waits, and every further one at once: the query is about to stop."""
+        with self._changed:
+            self._let_go = True
+            self._changed.notify_all()
+
     def set_active(self, active: bool) -> None:
         """Activates or deactivates the spouts."""
         with self._changed:
@@ -173,6 +196,8 @@ class Coordinator:
             for task in self._tasks.values():
                 task.quiet = False
         self._broadcast(SetActive(active))
+        if not active:
+            self._broadcast(Want())  # who waits until all is done needs not wait for the next poll
 
     def _executors(self) -> list[tuple[int, ...]]:
         """Returns the tasks of every spout executor: Storm spreads tasks over executors in order."""
@@ -186,45 +211,58 @@ class Coordinator:
     # --- for the streaming source ---------------------------------------------------------------
 
     def poll(self, start: Offset) -> Offset:
-        """Returns how far the next micro-batch reaches; `start` itself when there is nothing to do.
+        """Returns how far the next micro-batch reaches; `start` itself when there is nothing to do for some time.
 
         Spark asks when the batch that ended at `start` is committed; after a restart not before a batch that was
-        planned but not committed has run again. Waits for news for up to 0.2 s.
+        planned but not committed has run again.
         """
         with self._writing_checkpoint():
             self._commit(start)
-        deadline = time.monotonic() + POLL_SECONDS
+        deadline = time.monotonic() + min(_MOST_POLL_SECONDS, POLL_SECONDS * 2**self._quiet_polls)
         with self._changed:
             for task in self._tasks.values():
                 task.answered = task.idle = False
         self._broadcast(Want())
         with self._changed:
             patience = 0.0
-            while not self._stopped:
+            while not self._stopped and not self._let_go:
                 now = time.monotonic()
                 if self._is_due(start):
+                    self._quiet_polls = 0
                     # Something to do: give every spout a moment to add what it has.
                     patience = patience or min(deadline, now + _ANSWER_SECONDS)
-                    if now >= patience or self._is_full() or all(task.answered for task in self._tasks.values()):
+                    answered = now >= patience or all(task.answered for task in self._tasks.values())
+                    if self._is_full() or (answered and now >= self._batch_at + self._interval):
+                        self._batch_at = now
                         return self._cover(start)
+                    patience = max(patience, self._batch_at + self._interval)
                     self._changed.wait(patience - now)
                 else:
                     self._notice_completion(start)
                     if now >= deadline:
+                        self._quiet_polls = min(self._quiet_polls + 1, 8)
                         return start
-                    # A clock that is driven by hand tells nobody when it moves.
-                    self._changed.wait(min(deadline - now, 0.01 if self._clock.started_at is None else 0.05))
+                    self._changed.wait(min(deadline - now, self._until_time_is_due()))
         return start
 
     def _is_due(self, start: Offset) -> bool:
         if any(task.waiting() for task in self._tasks.values()) or self._carried_head > start.carried:
             return True
         now = self._clock.now_ms()
-        if any(now // period > start.clock // period for period in self._tick_ms):
-            return True
-        if not self._timeouts or not any(task.pending for task in self._tasks.values()):
-            return False
-        return now // self._timeout_ms > start.clock // self._timeout_ms
+        return any(now // period > start.clock // period for period in self._periods())
+
+    def _periods(self) -> set[int]:
+        """Returns the periods in ms whose end is a reason for a micro-batch: ticks, and trees that may time out."""
+        if self._timeouts and any(task.pending for task in self._tasks.values()):
+            return self._tick_ms | {self._timeout_ms}
+        return self._tick_ms
+
+    def _until_time_is_due(self) -> float:
+        """Returns in how many seconds the first of these periods ends."""
+        if self._clock.started_at is None:
+            return 0.01  # a clock that is driven by hand tells nobody when it moves
+        now = self._clock.now_ms()
+        return min((period - now % period for period in self._periods()), default=60_000) / 1000
 
     def _is_full(self) -> bool:
         return sum(task.waiting() for task in self._tasks.values()) >= self._batch_tuples
@@ -303,10 +341,10 @@ class Coordinator:
         self._outcomes.write(batch, outcomes)
         self._delivered.pop(batch, None)
         if outcomes:
-            self._delivered[batch] = [_outcome(body) for body in outcomes]
+            self._delivered[batch] = [read_outcome(body) for body in outcomes]
 
     def _tell(self, batch: int, outcomes: Sequence[Outcome]) -> None:
-        roots, codes = _merged(outcomes)
+        roots, codes = merged(outcomes)
         owners = spout_task_of(roots)
         told = [int(owner) for owner in np.unique(owners) if owner in self._tasks]
         if not told:
@@ -331,7 +369,7 @@ class Coordinator:
             with self._changed:
                 batches = sorted(batch for batch, tasks in self._unsaved.items() if number in tasks)
             for batch in batches:
-                roots, codes = _merged(self._read(batch))
+                roots, codes = merged(self._read(batch))
                 mine = spout_task_of(roots) == number
                 task.host.send(Settle(number, batch, roots[mine], codes[mine]))
             task.host.send(Consumed(number, task.committed))
@@ -351,7 +389,7 @@ class Coordinator:
             task.head, task.ready = message.position, True
 
     def _read(self, batch: int) -> list[Outcome]:
-        return [_outcome(body) for body in self._outcomes.read(batch)]
+        return [read_outcome(body) for body in self._outcomes.read(batch)]
 
     # --- from the hosts ---------------------------------------------------------------
 
@@ -460,15 +498,3 @@ class Coordinator:
     def _broadcast_clock(self) -> None:
         if self._clock.started_at is None:
             self._broadcast(SetClock(self._clock.now_ms()))
-
-
-def _outcome(body: bytes) -> Outcome:
-    return Outcome(*chunk.read_outcome(chunk.read_header(body), body))
-
-
-def _merged(outcomes: Sequence[Outcome]) -> Outcome:
-    """Returns outcomes of several ackers as one, by root."""
-    roots = np.concatenate([outcome.roots for outcome in outcomes])
-    codes = np.concatenate([outcome.codes for outcome in outcomes])
-    order = np.argsort(roots, kind="stable")
-    return Outcome(roots[order], codes[order])

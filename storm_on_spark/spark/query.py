@@ -17,7 +17,7 @@ from storm_on_spark.runtime.coordinator import Coordinator
 from storm_on_spark.spark.failures import reason_of
 from storm_on_spark.spark.owner import OwnerFence
 
-_WATCH_SECONDS: Any = 0.1  # pyspark takes fractions of a second, though its annotation says int
+_WATCH_SECONDS = 0.1
 
 
 class TopologyQuery(StreamingQuery):
@@ -54,10 +54,14 @@ class TopologyQuery(StreamingQuery):
         self._status: TopologyStatus | None = None
         self._lock = threading.Lock()
         self._done = threading.Event()
+        #: Set when Spark's query has ended.
+        self._over = threading.Event()
         self._watcher = threading.Thread(target=self._watch, name=f"topology-{name}", daemon=True)
+        self._ender = threading.Thread(target=self._end_when_due, name=f"topology-{name}-end", daemon=True)
 
     def watch(self) -> None:
         """Begins to watch the query; called once by whoever started it."""
+        self._ender.start()
         self._watcher.start()
 
     # --- Storm's side ---------------------------------------------------------------
@@ -161,31 +165,37 @@ class TopologyQuery(StreamingQuery):
         return self._failure
 
     def _stop_query(self) -> None:
+        self._coordinator.let_go()
         with contextlib.suppress(Exception):
             # A query that fails while it stops has said why; what counts is that it ends.
             super().stop()
 
-    def _watch(self) -> None:
-        while True:
+    def _end_when_due(self) -> None:
+        """Stops the query when there is a reason to."""
+        while not self._over.wait(0):
             if self._coordinator.completed.is_set():
                 with self._lock:
                     if self._failure is None and self._status is None:
                         self._status = "COMPLETED"
-                self._stop_query()
-            elif self._failure is not None:
-                self._stop_query()
             elif self._fence is not None and (reason := self._fence.lost()) is not None:
                 self.fail(reason, "")
-                continue
-            try:
-                if super().awaitTermination(_WATCH_SECONDS):
-                    break
-            except StreamingQueryException as error:
-                self.fail((self._notes() or [_reason(error)])[-1], str(error))
-                break
-            except Exception as error:  # the JVM is gone
-                self.fail(f"Spark is gone: {type(error).__name__}", str(error))
-                break
+            if self._status is not None or self._failure is not None:
+                self._stop_query()
+                self._over.wait(_WATCH_SECONDS)
+            else:
+                self._coordinator.completed.wait(_WATCH_SECONDS)
+
+    def _watch(self) -> None:
+        """Waits for the end of the query, whoever ends it, and cleans up."""
+        try:
+            # Without a limit, as each question keeps two processes busy.
+            super().awaitTermination()
+        except StreamingQueryException as error:
+            self.fail((self._notes() or [_reason(error)])[-1], str(error))
+        except Exception as error:  # the JVM is gone
+            self.fail(f"Spark is gone: {type(error).__name__}", str(error))
+        self._over.set()
+        self._ender.join()
         with self._lock:
             if self._failure is not None:
                 self._status = "FAILED"

@@ -12,12 +12,14 @@ from storm_on_spark.api.config.config import (
     problems_of,
     validate_conf,
 )
+from storm_on_spark.api.config.profiles import PROFILES
 from storm_on_spark.api.config.types import ConfigKey, ConfigType, Level
 
 __all__ = [
     "FAMILIES",
     "KEYS",
     "KNOWN_PREFIXES",
+    "PROFILES",
     "Config",
     "ConfigKey",
     "ConfigType",

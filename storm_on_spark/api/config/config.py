@@ -11,6 +11,7 @@ from storm_on_spark.api._text import kind_of
 from storm_on_spark.api.config.cluster_keys import CLUSTER_KEYS, FAMILIES
 from storm_on_spark.api.config.compat_keys import COMPAT_KEYS
 from storm_on_spark.api.config.names import ConfigNames
+from storm_on_spark.api.config.profiles import PROFILES
 from storm_on_spark.api.config.topology_keys import HONOURED_KEYS, PLANNED_KEYS
 from storm_on_spark.api.config.types import ConfigKey
 from storm_on_spark.api.errors import ConfigError
@@ -166,18 +167,23 @@ def effective_conf(
 ) -> dict[str, Any]:
     """Returns the configuration that a task sees.
 
-    The component's settings lie over the topology's, and those over the defaults of all `topology.` keys, so
-    that each of these keys is there. What is `None` then is the default.
+    The component's settings lie over the topology's, those over what `topology.profile` sets, and that over the
+    defaults of all `topology.` keys, so that each of these keys is there. What is `None` then is the default.
 
     Example:
         >>> conf = effective_conf({"topology.debug": True, "topology.workers": None}, {"my.key": 7})
         >>> conf["topology.debug"], conf["topology.workers"], conf["topology.message.timeout.secs"]
         (True, 1, 30)
+        >>> conf = effective_conf({"topology.profile": "latency", "topology.partitions": 4})
+        >>> conf["topology.partitions"], conf["topology.batch.max.tuples"]
+        (4, 20000)
     """
-    merged = {**_TOPOLOGY_DEFAULTS, **topology_conf, **(component_conf or {})}
+    profile = PROFILES.get(str(topology_conf.get(ConfigNames.TOPOLOGY_PROFILE)), {})
+    defaults = {**_TOPOLOGY_DEFAULTS, **profile}
+    merged = {**defaults, **topology_conf, **(component_conf or {})}
     for name, value in merged.items():
         if value is None and name in KEYS:
-            merged[name] = KEYS[name].default
+            merged[name] = defaults.get(name, KEYS[name].default)
     return merged
 
 

@@ -27,7 +27,6 @@ _TRIDENT = "comes with Trident"
 _MULTILANG = "comes with bolts and spouts in other languages"
 _METRICS = "comes with the metrics API"
 _CLUSTER = "comes with the cluster"
-_TUNING = "comes with the tuning profiles; set the single keys until then"
 
 HONOURED_KEYS: Final[tuple[ConfigKey, ...]] = (
     # Reliability.
@@ -130,6 +129,20 @@ HONOURED_KEYS: Final[tuple[ConfigKey, ...]] = (
         "Most spout tuples in one micro-batch: more is faster, fewer is sooner. Not a key of Storm's.",
     ),
     honoured(
+        N.TOPOLOGY_BATCH_MIN_INTERVAL_MS,
+        integer(0, 60_000),
+        0,
+        "Milliseconds from the start of a micro-batch to that of the next one, at least; one that is full starts at "
+        "once. Fewer micro-batches take less processor time, and their tuples wait longer. Not a key of Storm's.",
+    ),
+    honoured(
+        N.TOPOLOGY_PROFILE,
+        choice("latency", "throughput"),
+        None,
+        "Sets other keys where they aren't set, for small delays or for large amounts; which ones, stands below. "
+        "Unset: in between. Not a key of Storm's.",
+    ),
+    honoured(
         N.TOPOLOGY_SPOUT_LOG_MAX_BYTES,
         integer(1),
         256 * 1024 * 1024,
@@ -177,15 +190,6 @@ HONOURED_KEYS: Final[tuple[ConfigKey, ...]] = (
 )
 
 PLANNED_KEYS: Final[tuple[ConfigKey, ...]] = (
-    # Reliability and tuning.
-    planned(
-        N.TOPOLOGY_PROFILE,
-        choice("latency", "throughput"),
-        None,
-        "Tunes what isn't set otherwise for small delays or for large amounts. Unset: in between. Not a "
-        "key of Storm's.",
-        _TUNING,
-    ),
     # State.
     planned(
         N.TOPOLOGY_STATE_PROVIDER,

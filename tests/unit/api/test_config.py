@@ -15,6 +15,7 @@ from storm_on_spark.api.config import (
     FAMILIES,
     KEYS,
     KNOWN_PREFIXES,
+    PROFILES,
     ConfigKey,
     Level,
     default_of,
@@ -165,6 +166,7 @@ SET_BY_THE_SYSTEM = {"topology.name", "storm.id"}
 
 
 def test_the_level_of_a_key_is_what_the_code_does() -> None:
+    # The profile is read by `effective_conf`, which others call.
     package = Path(storm_on_spark.__file__).parent
     code = "".join(
         path.read_text("utf-8")
@@ -174,7 +176,9 @@ def test_the_level_of_a_key_is_what_the_code_does() -> None:
     constants = {value: name for name, value in vars(ConfigNames).items() if not name.startswith("_")}
     read = {name for name in KEYS if f'"{name}"' in code or re.search(rf"\bConfig\.{constants[name]}\b", code)}
     honoured = {name for name, key in KEYS.items() if key.level is Level.HONOURED}
-    assert sorted(honoured - read - SET_BY_THE_SYSTEM) == [], "says that it works, but nothing reads it"
+    assert sorted(honoured - read - SET_BY_THE_SYSTEM - {Config.TOPOLOGY_PROFILE}) == [], (
+        "says that it works, but nothing reads it"
+    )
     assert sorted(read - honoured) == [], "is read, but says that it has no effect"
 
 
@@ -413,3 +417,16 @@ def test_merging_does_not_touch_what_is_merged(topology, component) -> None:
     before = dict(topology), dict(component)
     effective_conf(topology, component)["my.a"] = object()
     assert (topology, component) == before
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_profile_sets_what_nobody_else_does(profile: str) -> None:
+    values = PROFILES[profile]
+    assert all(problems_of({key: value}) == [] for key, value in values.items())
+    conf = effective_conf({Config.TOPOLOGY_PROFILE: profile})
+    assert {key: conf[key] for key in values} == dict(values)
+    assert effective_conf(conf) == conf
+    for key in values:
+        mine = {Config.TOPOLOGY_PROFILE: profile, key: 7}
+        assert effective_conf(mine)[key] == 7
+        assert effective_conf({**mine, key: None})[key] == values[key], "None means the default"

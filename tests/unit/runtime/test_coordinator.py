@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +72,18 @@ def _hosts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     for host in FakeHost.made:
         host.stop()
+
+
+class AtOnce(ManualClock):
+    """Shows one time, and says that it runs by itself."""
+
+    def __init__(self, now_ms: int) -> None:
+        super().__init__()
+        self.start(now_ms)
+
+    @property
+    def started_at(self) -> float:
+        return 0.0
 
 
 class Run:
@@ -195,6 +209,41 @@ def test_ticks_and_timeouts_start_a_batch(tmp_path: Path) -> None:
     other.deliver(1, [1])
     other.clock.advance(31)
     assert other.coordinator.poll(settled) is settled, "an idle topology runs no batches"
+
+
+def test_a_batch_waits_for_the_interval_unless_it_is_full(tmp_path: Path) -> None:
+    conf = {"topology.batch.min.interval.ms": 60_000, "topology.batch.max.tuples": 10}
+    run = Run(tmp_path, conf=conf).start()
+    first = run.coordinator.poll(Offset())
+    assert run.tuples(Offset(), first) == {run.task: 5}, "the first one does not wait"
+    with ThreadPoolExecutor(1) as pool:
+        second = pool.submit(run.coordinator.poll, first)
+        with pytest.raises(FutureTimeoutError):
+            second.result(0.1)
+        run.coordinator._broadcast(Want())
+        assert run.tuples(first, second.result()) == {run.task: 10}
+
+
+def test_a_poll_that_waits_ends_when_the_query_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coordinator, "POLL_SECONDS", 600.0)
+    monkeypatch.setattr(coordinator, "_MOST_POLL_SECONDS", 600.0)
+    run = Run(tmp_path, limit=1).start()
+    first = run.coordinator.poll(Offset())
+    with ThreadPoolExecutor(1) as pool:
+        second = pool.submit(run.coordinator.poll, first)
+        run.coordinator.let_go()
+        assert second.result() is first
+
+
+def test_an_idle_poll_wakes_when_a_tick_or_a_timeout_is_due(tmp_path: Path) -> None:
+    run = Run(tmp_path, limit=1, conf={"tick": True})
+    run.clock = run.coordinator._clock = AtOnce(12_300)
+    assert run.coordinator._until_time_is_due() == 7.7
+    other = Run(tmp_path / "other", limit=1, conf={"topology.message.timeout.secs": 20})
+    other.coordinator._clock = AtOnce(12_300)
+    assert other.coordinator._until_time_is_due() >= 60, "nothing is pending"
+    other.coordinator._tasks[other.task].pending = 1
+    assert other.coordinator._until_time_is_due() == 7.7
 
 
 def test_carried_tuples_are_read_once_and_then_deleted(tmp_path: Path) -> None:

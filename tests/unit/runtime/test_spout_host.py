@@ -154,6 +154,27 @@ def test_an_inactive_spout_is_not_called(tmp_path: Path) -> None:
     loop.task.close()
 
 
+def test_a_spout_is_held_only_while_no_call_and_no_cut_is_due(tmp_path: Path) -> None:
+    loop, _ = loop_of(tmp_path, {"topology.max.spout.pending": 5})
+    assert (loop.held(active=True), loop.held(active=False)) == (False, True)
+    while loop.burst(True):
+        pass
+    assert loop.blocked()
+    assert not loop.held(active=True), "what it emitted waits to be cut"
+    loop.handle(Want())
+    loop.cut_if_due(True)
+    assert loop.held(active=True)
+    settle(loop, 0, [2])
+    assert not loop.held(active=True)
+    loop.task.close()
+
+
+def test_waits_of_an_idle_spout_grow_to_a_few_milliseconds() -> None:
+    waits = [spout_host._idle_seconds(calls) for calls in range(1, 400)]
+    assert waits == sorted(waits)
+    assert (waits[0], waits[-1]) == (0.001, 0.01)
+
+
 # --- cuts and answers -------------------------------------------------------------------------------------------
 
 
