@@ -24,6 +24,8 @@ setup: $(STAMP) ## make .venv with the locked dependencies
 
 $(STAMP):
 	@sh tools/setup.sh $(VENV) $@
+	@# Optional, as well: without it, each start of Spark takes some seconds longer.
+	@$(PY) -m storm_on_spark.spark.class_archive || true
 
 .PHONY: java
 java:

@@ -148,19 +148,22 @@ class CompiledTopology:
             clear_notes(store.folder)
             coordinator = Coordinator(spec, store.folder, clock or SystemClock(), active, on_failure)
             stack.callback(coordinator.stop)
-            # Spouts emit from here on.
+            # Spouts open, and emit, from here on; Spark prepares the query meanwhile.
             started = time.monotonic()
-            coordinator.start(store.planned())
-            if early:
-                raise _failed(name, *early[0])
+            coordinator.launch(store.planned())
             poll = coordinator.poll if fence is None else _fenced(coordinator.poll, fence, on_failure)
             server = OffsetServer(poll, on_failure)
             stack.callback(server.close)
-            settings = SourceSettings(start_id, spec.dumps(), str(store.folder), server.path)
-            with settings_applied(spark, {"spark.sql.shuffle.partitions": str(partitions)}), told_at_once(name):
+            settings = SourceSettings(start_id, spec.dumps(), str(store.folder), server.path, partitions)
+            wanted = {"spark.sql.shuffle.partitions": str(partitions)}
+            with settings_applied(spark, wanted):
+                frame = lower(spark, spec, settings)
+            coordinator.wait_until_open()
+            if early:
+                raise _failed(name, *early[0])
+            with settings_applied(spark, wanted), told_at_once(name):
                 query = (
-                    lower(spark, spec, settings)
-                    .writeStream.foreachBatch(Sink(coordinator, on_failure, store.folder))
+                    frame.writeStream.foreachBatch(Sink(coordinator, on_failure, store.folder))
                     # No URI: Hadoop takes a path as it is and would not decode a %20.
                     .option("checkpointLocation", f"file:{store.path}")
                     .queryName(name)
@@ -207,7 +210,7 @@ class CompiledTopology:
         partitions = self._partitions(spark)
         spec = make_spec(with_partitions(self.plan, partitions), "explain", "explain", uuid.uuid4().hex, ())
         with settings_applied(spark, {"spark.sql.shuffle.partitions": str(partitions)}):
-            frame = lower(spark, spec, SourceSettings(spec.start_id, spec.dumps(), "", ""))
+            frame = lower(spark, spec, SourceSettings(spec.start_id, spec.dumps(), "", "", partitions))
             return str(frame._jdf.queryExecution().logical().toString())  # noqa: SLF001 # no public way
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import pkgutil
 import re
 import shutil
 import site
@@ -15,11 +16,13 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.spark import jars
+from storm_on_spark.spark.class_archive import find_archive
 from storm_on_spark.spark.dirs import fits_sockets, remove_scratch_of_the_dead, session_scratch, socket_folder
 from storm_on_spark.spark.java import Java, require_java
 from storm_on_spark.spark.logs import LOG4J_CONFIGURATION, OutputPump, new_log_file
@@ -34,6 +37,7 @@ from storm_on_spark.spark.settings import (
 )
 
 if TYPE_CHECKING:
+    from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
 __all__ = [
@@ -46,6 +50,8 @@ __all__ = [
 ]
 
 _LOG_KEY = "spark.stormOnSpark.logFile"
+_MEMORY, _JAVA_OPTIONS = "spark.driver.memory", "spark.driver.extraJavaOptions"
+_CLASS_PATH = "spark.driver.extraClassPath"
 _STOP_SECS = 20.0
 _QUICK_START = "-XX:TieredStopAtLevel=1"
 """The JVM moves opaque chunks and leaves the work to Python: the optimizing compiler costs more than it brings. A
@@ -145,14 +151,18 @@ def _start(master: str, conf: dict[str, str]) -> SparkSession:
         settings.setdefault("spark.python.unix.domain.socket.dir", str(_sockets))
         # Only what the JVM must know before it runs goes on its command line, which other users can read.
         launch = SparkConf(loadDefaults=False)
-        for key in ("spark.driver.memory", "spark.driver.extraJavaOptions", "spark.driver.extraClassPath"):
+        for key in (_MEMORY, _JAVA_OPTIONS, _CLASS_PATH):
             if key in settings:
                 launch.set(key, settings.pop(key))
+        # A local-cluster has executors to start, for which Spark's script prepares more.
+        quick = _quick_submit(java, bare_fs or (), launch) if master.startswith("local[") else None
+        home = _spark_home(scratch, quick) if _on_this_machine(master) else None
+        threading.Thread(target=_import_ahead, name="import-ahead", daemon=True).start()
         reader, writer = os.pipe()
         _pump = OutputPump(os.fdopen(reader, "rb"), log.with_suffix(".out"))
         _pump.start()
         output = {"stdout": writer, "stderr": writer}
-        with _environment(master, java, scratch):
+        with _environment(java, scratch, home):
             try:
                 with _temporary_files_in(scratch):
                     gateway = launch_gateway(launch, output)  # type: ignore[no-untyped-call] # PySpark's
@@ -162,12 +172,38 @@ def _start(master: str, conf: dict[str, str]) -> SparkSession:
             builder = SparkSession.builder.master(master)
             for key, value in settings.items():
                 builder = builder.config(key, value)
-            return builder.getOrCreate()
+            session = builder.getOrCreate()
+            if home is not None:
+                _skip_search_for_sources(session)
+            return session
     except Exception as error:
         # Before the JVM ends: the text of its exceptions is fetched from there.
         reason = _why_not(error, log, _pump)
         _end_jvm()
         raise SetupError(reason) from error
+
+
+def _import_ahead() -> None:
+    """Imports what the start of a topology needs, while the JVM is starting and this process would wait for it."""
+    # What can't be imported says so where it is needed.
+    with contextlib.suppress(Exception):
+        for module in ("compiled", "lowering", "query", "sink"):
+            import_module(f"storm_on_spark.spark.{module}")
+
+
+def _skip_search_for_sources(session: SparkSession) -> None:
+    """Saves the two Python processes that search for installed data sources, where it is plain that there are none.
+
+    Spark's rule is that they are in modules whose names start with `pyspark_`.
+    """
+    if any(module.name.startswith("pyspark_") for module in pkgutil.iter_modules()):
+        return
+    # Not public: without it, Spark searches as ever.
+    with contextlib.suppress(Exception):
+        jvm: Any = session.sparkContext._jvm  # noqa: SLF001
+        manager = getattr(jvm.org.apache.spark.sql.execution.datasources, "DataSourceManager$")
+        found = jvm.PythonUtils.toScalaMap(jvm.java.util.HashMap())
+        getattr(getattr(manager, "MODULE$"), "dataSourceBuilders_$eq")(jvm.scala.Option.apply(found))
 
 
 def _join(master: str | None, conf: dict[str, str]) -> SparkSession:
@@ -193,8 +229,8 @@ def _join(master: str | None, conf: dict[str, str]) -> SparkSession:
 def _settings(master: str, log: Path, scratch: Path, bare_fs: tuple[Path, ...] | None) -> dict[str, str]:
     settings = required_settings(bare_local_fs=bare_fs is not None) | {
         "spark.app.name": "storm-on-spark",
-        "spark.driver.memory": "2g",
-        "spark.driver.extraJavaOptions": f"{STACK_SIZE} {_QUICK_START} {_java_options(log, scratch)}",
+        _MEMORY: "2g",
+        _JAVA_OPTIONS: f"{STACK_SIZE} {_QUICK_START} {_java_options(log, scratch)}",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.structuredLogging.enabled": "false",
@@ -207,7 +243,7 @@ def _settings(master: str, log: Path, scratch: Path, bare_fs: tuple[Path, ...] |
     }
     if bare_fs is not None:
         paths = os.pathsep.join(map(str, bare_fs))
-        settings |= {"spark.driver.extraClassPath": paths, "spark.executor.extraClassPath": paths}
+        settings |= {_CLASS_PATH: paths, "spark.executor.extraClassPath": paths}
     if _on_this_machine(master):
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     if master.startswith("local-cluster"):
@@ -243,21 +279,27 @@ def _java_options(log: Path, scratch: Path) -> str:
 
 
 @contextlib.contextmanager
-def _environment(master: str, java: Java, scratch: Path) -> Iterator[None]:
-    """Sets what Spark reads from the environment while it starts; the JVM and its workers inherit it."""
+def _environment(java: Java, scratch: Path, home: Path | None) -> Iterator[None]:
+    """Sets what Spark reads from the environment while it starts; the JVM and its workers inherit it.
+
+    Args:
+        java: what Spark runs on.
+        scratch: the session's temporary files.
+        home: Spark's folder; None for a Spark on other machines.
+    """
     wanted = {
         "JAVA_HOME": str(java.home),
         "PYSPARK_UDS_MODE": "true",
         "SPARK_LOCAL_DIRS": str(scratch / "local"),
     }
-    if _on_this_machine(master):
+    if home is not None:
         wanted |= {
             "SPARK_LOCAL_IP": "127.0.0.1",
             # Workers here must be this interpreter: another one may lack the packages, or its pickles differ.
             "PYSPARK_PYTHON": sys.executable,
             "PYSPARK_DRIVER_PYTHON": sys.executable,
             # Not that of another Spark which the user may have set up.
-            "SPARK_HOME": str(_spark_home(scratch)),
+            "SPARK_HOME": str(home),
         }
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
@@ -281,7 +323,16 @@ def _temporary_files_in(scratch: Path) -> Iterator[None]:
         tempfile.tempdir = before
 
 
-def _spark_home(scratch: Path) -> Path:
+def _quick_submit(java: Java, bare_fs: tuple[Path, ...], launch: SparkConf) -> str | None:
+    """Returns a script that starts the JVM more quickly than Spark's own, if there is an archive of its classes."""
+    archive = find_archive(java, bare_fs)
+    # A class path of the user's comes before Spark's jars, and an archive is for one path only.
+    if archive is None or launch.get(_CLASS_PATH, "") != os.pathsep.join(map(str, bare_fs)):
+        return None
+    return archive.submit_script(java, launch.get(_MEMORY, ""), launch.get(_JAVA_OPTIONS, ""))
+
+
+def _spark_home(scratch: Path, submit: str | None = None) -> Path:
     """Makes a folder of links to pyspark's, without its `python`, and returns it.
 
     Spark puts the archive of pyspark's modules that lies there before everything else on the path of every Python
@@ -296,6 +347,15 @@ def _spark_home(scratch: Path) -> Path:
     for entry in Path(pyspark.__file__).parent.iterdir():
         if entry.name in ("bin", "sbin", "jars", "conf", "examples", "licenses"):
             (home / entry.name).symlink_to(entry)
+    if submit is not None:
+        links = (home / "bin").resolve()
+        (home / "bin").unlink()
+        (home / "bin").mkdir()
+        for entry in links.iterdir():
+            (home / "bin" / entry.name).symlink_to(entry)
+        (home / "bin" / "spark-submit").unlink()
+        (home / "bin" / "spark-submit").write_text(submit)
+        (home / "bin" / "spark-submit").chmod(0o700)
     return home
 
 

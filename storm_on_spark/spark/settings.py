@@ -77,6 +77,20 @@ RUNTIME_SETTINGS = (
 )
 """Set on the session that starts a query; a running query keeps the values it was started with."""
 
+QUERY_SETTINGS = (
+    Setting(
+        "spark.sql.codegen.wholeStage",
+        "false",
+        "Java code for the plan would be generated and compiled before the first micro-batch, for a few rows in each",
+    ),
+    Setting(
+        "spark.sql.codegen.factoryMode",
+        "NO_CODEGEN",
+        "the same for each projection and ordering",
+    ),
+)
+"""Set while a query is started, where the session has no value of its own: its other work wants the defaults."""
+
 STATIC_SETTINGS = (
     Setting(
         "spark.python.worker.reuse",
@@ -108,7 +122,7 @@ def required_settings(*, bare_local_fs: bool = False) -> dict[str, str]:
 
 @contextlib.contextmanager
 def settings_applied(spark: SparkSession, extra: Mapping[str, str] | None = None) -> Iterator[None]:
-    """Sets `RUNTIME_SETTINGS` and `extra` on `spark` while a query is started, then puts back what was there.
+    """Sets ours and `extra` on `spark` while a query is started, then puts back what was there.
 
     A query copies the session's settings when it starts, so the user's other work on the session is not
     touched.
@@ -118,6 +132,9 @@ def settings_applied(spark: SparkSession, extra: Mapping[str, str] | None = None
         if _conf(spark, BARE_FS_KEY) == BARE_FS_CLASS:
             wanted[FILE_MANAGER_KEY] = FILE_MANAGER_CLASS
         before = {key: spark.conf.get(key, None) for key in wanted}
+        for setting in QUERY_SETTINGS:
+            if spark.conf.get(setting.key, None) is None:
+                before[setting.key], wanted[setting.key] = None, setting.value
         try:
             for key, value in wanted.items():
                 spark.conf.set(key, value)

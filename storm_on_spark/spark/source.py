@@ -3,6 +3,9 @@
 Spark runs the driver's side of a Python data source in a process of its own. That process knows nothing: it asks the
 coordinator over a Unix socket how far the next batch reaches. `read` runs in Python workers, takes the chunks of its
 partition from the logs and executes the bolts that are fused with the spouts.
+
+Before the first micro-batch, Spark starts four processes, one after the other, that import this module and never read.
+So what only workers need, numpy and pyarrow above all, is in `storm_on_spark.spark.stage_io` and imported there.
 """
 
 from __future__ import annotations
@@ -11,26 +14,19 @@ import json
 import socket
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from storm_on_spark.runtime.batch_input import chunks_between
 from storm_on_spark.runtime.offsets import Offset
-from storm_on_spark.runtime.stage import BatchInfo, Row, execute_stage
-from storm_on_spark.runtime.worker import worker_for
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 SCHEMA = "key int, body binary"
 """Every row between stages: the key of a task, and a chunk."""
 
-ARROW_SCHEMA = pa.schema([("key", pa.int32()), ("body", pa.binary())])
-
-_BATCH_ROWS = 256
-_BATCH_BYTES = 32 << 20
 _MAX_ANSWER = 1 << 20
 
 
@@ -44,6 +40,8 @@ class SourceSettings:
     """The topology's own folder in the checkpoint."""
     socket: str
     """Where the coordinator listens."""
+    partitions: int
+    """The plan's."""
 
 
 class _Partition(InputPartition):
@@ -89,9 +87,7 @@ class TopologyReader(DataSourceStreamReader):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Returns one partition for each partition of the plan."""
-        plan = worker_for(self._settings.start_id, self._settings.spec).spec.plan
-        assert plan.partitions is not None
-        return [_Partition(index, start, end) for index in range(plan.partitions)]
+        return [_Partition(index, start, end) for index in range(self._settings.partitions)]
 
     def commit(self, end: dict[str, Any]) -> None:
         """Does nothing: the coordinator learns of commits from the next `latestOffset`."""
@@ -106,12 +102,11 @@ class TopologyReader(DataSourceStreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yields the rows of stage 0."""
+        from storm_on_spark.spark.stage_io import read_source
+
         assert isinstance(partition, _Partition)
-        worker = worker_for(self._settings.start_id, self._settings.spec)
         start, end = Offset.from_json(partition.start), Offset.from_json(partition.end)
-        bodies = chunks_between(worker.wiring, Path(self._settings.folder), start, end, partition.index)
-        stage = worker.spec.plan.stages[0]
-        yield from to_batches(execute_stage(worker, stage, bodies, batch_info(), None))
+        yield from read_source(self._settings, start, end, partition.index)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_settings": self._settings, "_line": None}
@@ -132,32 +127,3 @@ def source_class(name: str, settings: SourceSettings) -> type[DataSource]:
             return TopologyReader(settings)
 
     return TopologySource
-
-
-def batch_info() -> BatchInfo:
-    """Returns which batch and partition the current Spark task executes."""
-    context = TaskContext.get()
-    assert context is not None
-    batch = context.getLocalProperty("streaming.sql.batchId")
-    assert batch is not None, "Spark set no batch id"
-    return BatchInfo(int(batch), context.partitionId())
-
-
-def to_batches(rows: Iterator[Row]) -> Iterator[pa.RecordBatch]:
-    """Yields rows as record batches of a bounded size."""
-    keys: list[int] = []
-    bodies: list[bytes] = []
-    size = 0
-    for key, body in rows:
-        keys.append(key)
-        bodies.append(body)
-        size += len(body)
-        if len(keys) >= _BATCH_ROWS or size >= _BATCH_BYTES:
-            yield _record_batch(keys, bodies)
-            keys, bodies, size = [], [], 0
-    if keys:
-        yield _record_batch(keys, bodies)
-
-
-def _record_batch(keys: list[int], bodies: list[bytes]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array(keys, pa.int32()), pa.array(bodies, pa.binary())], schema=ARROW_SCHEMA)

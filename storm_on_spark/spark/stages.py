@@ -1,18 +1,20 @@
-"""The stages after the source, as Spark runs them: stateless ones in `mapInArrow`, the rest in `transformWithState`."""
+"""The stages after the source, as Spark runs them: stateless ones in `mapInArrow`, the rest in `transformWithState`.
+
+Before the first micro-batch, Spark starts a process for each stateful stage that asks for its state variables and does
+no more. So what only workers need, numpy and pyarrow above all, is imported when they execute.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from storm_on_spark.runtime.stage import execute_ackers, execute_stage
-from storm_on_spark.runtime.worker import worker_for
-from storm_on_spark.spark.source import batch_info, to_batches
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _VALUE = StructType([StructField("value", BinaryType())])
 
@@ -30,6 +32,10 @@ def stateless_stage(
     """Returns the function that `mapInArrow` calls for each partition."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from storm_on_spark.runtime.stage import execute_stage
+        from storm_on_spark.runtime.worker import worker_for
+        from storm_on_spark.spark.stage_io import batch_info, to_batches
+
         worker = worker_for(start_id, spec)
         bodies = (body for batch in batches for body in batch.column(1).to_pylist())
         yield from to_batches(execute_stage(worker, worker.spec.plan.stages[index], bodies, batch_info(), None))
@@ -61,6 +67,10 @@ class StageProcessor(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
         """Executes the chunks of one key."""
+        from storm_on_spark.runtime.stage import execute_ackers, execute_stage
+        from storm_on_spark.runtime.worker import worker_for
+        from storm_on_spark.spark.stage_io import batch_info
+
         worker = worker_for(self._start_id, self._spec)
         plan = worker.spec.plan
         bodies = [bytes(row[1]) for row in rows]

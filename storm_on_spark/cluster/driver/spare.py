@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 import signal
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _POLL_SECS = 0.05
-_WARM_UP_SECS = 120.0
 
 
 def main() -> None:
@@ -35,32 +32,17 @@ def main() -> None:
 
     from storm_on_spark.spark.conf_text import spark_conf
     from storm_on_spark.spark.session import local_session
+    from storm_on_spark.spark.warm_up import warm_up
 
     conf = spark_conf(folder.spare().cluster)
     session = local_session(conf.pop("spark.master", None), conf)
-    _warm_up(session)
+    warm_up(session)
     folder.write(LocalBeat(number=1, step="starting", status="", message="ready"))
     while (slot := folder.taken()) is None:
         if os.getppid() != parent:
             _end()  # the supervisor is gone, and the next one keeps spares of its own
         time.sleep(_POLL_SECS)
     _become_driver(RunFolder(slot), session)
-
-
-def _warm_up(session: SparkSession) -> None:
-    """Runs a small topology, so that everything that a topology needs has been loaded, compiled and started once."""
-    from storm_on_spark.cluster.driver.warm_up import topology
-    from storm_on_spark.spark.compiled import compile_topology
-
-    checkpoint = tempfile.mkdtemp(prefix="warm-up-")
-    try:
-        query = compile_topology(topology()).start(session, name="warm-up", checkpoint=checkpoint)
-        try:
-            query.awaitTermination(_WARM_UP_SECS)
-        finally:
-            query.stop()
-    finally:
-        shutil.rmtree(checkpoint, ignore_errors=True)
 
 
 def _become_driver(slot: RunFolder, session: SparkSession) -> None:

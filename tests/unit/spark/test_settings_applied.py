@@ -50,6 +50,15 @@ def test_what_the_user_set_is_put_back_also_after_an_error() -> None:
     assert spark.conf == before
 
 
+def test_no_java_code_is_generated_for_a_query_unless_the_user_says_so() -> None:
+    theirs = "spark.sql.codegen.wholeStage"
+    spark = session(**{theirs: "true"})
+    with settings_applied(spark):
+        assert spark.conf[theirs] == "true"
+        assert spark.conf["spark.sql.codegen.factoryMode"] == "NO_CODEGEN"
+    assert spark.conf == {theirs: "true"}
+
+
 def test_topologies_that_start_in_several_threads_get_each_its_own_settings() -> None:
     spark = session(**{KEY: "200"})
     together = threading.Barrier(4)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from storm_on_spark.api.builder import TopologyBuilder
 from storm_on_spark.api.collector import BasicOutputCollector, SpoutOutputCollector
@@ -14,7 +15,11 @@ from storm_on_spark.api.fields import Fields
 from storm_on_spark.api.topology import Topology
 from storm_on_spark.api.tuple import Tuple
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 _COUNT = 200
+_PATIENCE_SECS = 120.0
 
 
 class Numbers(BaseRichSpout):
@@ -64,3 +69,19 @@ def topology() -> Topology:
     builder.set_spout("numbers", Numbers()).set_max_spout_pending(_COUNT // 4)
     builder.set_bolt("sum", Sum(), 2).fields_grouping("numbers", Fields("number"))
     return builder.create_topology()
+
+
+def warm_up(session: SparkSession, patience_secs: float = _PATIENCE_SECS) -> bool:
+    """Runs it, so that everything that a topology needs has been loaded, compiled and started once.
+
+    Returns:
+        Whether it came to its end within `patience_secs`.
+    """
+    from storm_on_spark.spark.compiled import compile_topology
+
+    with tempfile.TemporaryDirectory(prefix="warm-up-", ignore_cleanup_errors=True) as checkpoint:
+        query = compile_topology(topology()).start(session, name="warm-up", checkpoint=checkpoint)
+        try:
+            return bool(query.awaitTermination(patience_secs))
+        finally:
+            query.stop()

@@ -1,0 +1,59 @@
+"""What a Python worker of Spark does around a stage: which batch it is in, what comes in, and how rows go out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark import TaskContext
+
+from storm_on_spark.runtime.batch_input import chunks_between
+from storm_on_spark.runtime.offsets import Offset
+from storm_on_spark.runtime.stage import BatchInfo, Row, execute_stage
+from storm_on_spark.runtime.worker import worker_for
+
+if TYPE_CHECKING:
+    from storm_on_spark.spark.source import SourceSettings
+
+ARROW_SCHEMA = pa.schema([("key", pa.int32()), ("body", pa.binary())])
+
+_BATCH_ROWS = 256
+_BATCH_BYTES = 32 << 20
+
+
+def read_source(settings: SourceSettings, start: Offset, end: Offset, partition: int) -> Iterator[pa.RecordBatch]:
+    """Yields the rows of stage 0 for one partition of the micro-batch between two offsets."""
+    worker = worker_for(settings.start_id, settings.spec)
+    bodies = chunks_between(worker.wiring, Path(settings.folder), start, end, partition)
+    yield from to_batches(execute_stage(worker, worker.spec.plan.stages[0], bodies, batch_info(), None))
+
+
+def batch_info() -> BatchInfo:
+    """Returns which batch and partition the current Spark task executes."""
+    context = TaskContext.get()
+    assert context is not None
+    batch = context.getLocalProperty("streaming.sql.batchId")
+    assert batch is not None, "Spark set no batch id"
+    return BatchInfo(int(batch), context.partitionId())
+
+
+def to_batches(rows: Iterator[Row]) -> Iterator[pa.RecordBatch]:
+    """Yields rows as record batches of a bounded size."""
+    keys: list[int] = []
+    bodies: list[bytes] = []
+    size = 0
+    for key, body in rows:
+        keys.append(key)
+        bodies.append(body)
+        size += len(body)
+        if len(keys) >= _BATCH_ROWS or size >= _BATCH_BYTES:
+            yield _record_batch(keys, bodies)
+            keys, bodies, size = [], [], 0
+    if keys:
+        yield _record_batch(keys, bodies)
+
+
+def _record_batch(keys: list[int], bodies: list[bytes]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array(keys, pa.int32()), pa.array(bodies, pa.binary())], schema=ARROW_SCHEMA)

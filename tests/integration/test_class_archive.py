@@ -1,0 +1,65 @@
+"""The archive of Spark's classes with real Javas: it is made, used, and a spoilt one is no reason not to start."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from storm_on_spark.spark.dirs import cache_dir
+
+pytestmark = pytest.mark.slow
+
+_SESSION = """
+from storm_on_spark.spark.session import local_session, stop_session
+spark = local_session("local[1]")
+print(spark.range(3).count())
+print(*spark.sparkContext._jvm.java.lang.management.ManagementFactory.getRuntimeMXBean().getInputArguments())
+stop_session(spark)
+"""
+
+
+def run_python(*arguments: str, cache: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        env={**os.environ, "XDG_CACHE_HOME": str(cache)},
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_an_archive_is_made_once_and_used_and_a_spoilt_one_is_passed_over(tmp_path: Path) -> None:
+    mine = tmp_path / "storm-on-spark"
+    mine.mkdir()
+    if (cache_dir() / "jars").is_dir():
+        (mine / "jars").symlink_to(cache_dir() / "jars")
+    run_python("-m", "storm_on_spark.spark.class_archive", cache=tmp_path)
+    (archive,) = (mine / "classes").glob("*.jsa")
+    made = archive.stat().st_mtime_ns
+    run_python("-m", "storm_on_spark.spark.class_archive", cache=tmp_path)
+    assert archive.stat().st_mtime_ns == made
+
+    count, arguments = run_python("-c", _SESSION, cache=tmp_path).splitlines()
+    assert count == "3"
+    assert f"-XX:SharedArchiveFile={archive}" in arguments
+    plain = run_python("-c", _SESSION, cache=tmp_path / "none").splitlines()[1]
+    assert set(options(arguments)) == set(options(plain)), "Spark's own launcher says the same"
+
+    archive.write_bytes(bytes(archive.stat().st_size))
+    assert run_python("-c", _SESSION, cache=tmp_path).splitlines()[0] == "3"
+
+
+def options(arguments: str) -> list[str]:
+    """What is the same in every session."""
+    return [
+        word
+        for word in arguments.split()
+        if not word.startswith(("-XX:SharedArchiveFile=", '"-D', "-Dstorm", "-Djava.io"))
+    ]
