@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import signal
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from processes import kill_group, killed, members, script, wait_for
 from pyspark.sql import SparkSession
-from topologies import puppets, survivors
+from topologies import changed, puppets, survivors
+from topologies.changed import small
 from topologies.notes import read_notes
-from topologies.parts import Numbers, Tally
 
-from storm_on_spark import LocalCluster, TopologyBuilder
+from storm_on_spark import LocalCluster
 from storm_on_spark.api.errors import CheckpointError, StormError, TopologyFailedError
 from storm_on_spark.runtime import coordinator
 from storm_on_spark.runtime.host_process import RestartPolicy
@@ -23,6 +25,7 @@ from storm_on_spark.spark.state import read_bolt_state, read_pending_roots
 from storm_on_spark.testing import (
     ManualClock,
     crashes,
+    descendants,
     kill_spout_host,
     run_topology,
     running_topology,
@@ -144,7 +147,35 @@ def test_a_spout_host_that_dies_while_it_opens_ends_the_start(nothing_left_behin
     assert "of spout numbers ended unexpectedly (killed by SIGKILL) while it was opened" in str(caught.value)
 
 
-def test_a_stopped_topology_goes_on_with_what_it_held_and_with_its_timeouts(
+def test_a_topology_whose_source_process_was_killed_says_so_and_goes_on_when_it_is_started_again(
+    nothing_left_behind, spark_session, tmp_path
+):
+    orders = puppets.Orders(tmp_path)
+    conf = {
+        "test.notes": str(tmp_path),
+        "topology.checkpoint.dir": str(tmp_path / "checkpoint"),
+        "topology.message.timeout.secs": 1000,
+    }
+    folder = tmp_path / "captured"
+    with running_topology(puppets.puppets(), conf=conf, spark=spark_session, capture=[], directory=folder) as running:
+        orders.give("hold one")
+        orders.round_trip(running)
+        (source,) = [
+            p.pid for p in descendants() if "pyspark.sql.streaming.python_streaming_source_runner" in p.command
+        ]
+        os.kill(source, signal.SIGKILL)
+        with pytest.raises(TopologyFailedError) as caught:
+            orders.round_trip(running)
+    assert "the process in which Spark asks for new input ended unexpectedly" in caught.value.reason
+    assert "start the topology again" in caught.value.reason
+    with running_topology(puppets.puppets(), conf=conf, spark=spark_session, capture=[], directory=folder) as running:
+        orders.give("ack one", "end")
+        captured = running.await_completion()
+    assert Counter(captured.acked()) == Counter(["hold one", "ping 1", "ping 2", "ack one"])
+    assert captured.failed() == []
+
+
+def test_a_stopped_topology_goes_on_with_what_it_held_and_with_its_timeouts_also_if_these_are_changed(
     nothing_left_behind, spark_session, tmp_path
 ):
     orders = puppets.Orders(tmp_path)
@@ -165,6 +196,7 @@ def test_a_stopped_topology_goes_on_with_what_it_held_and_with_its_timeouts(
         )
 
     clock = ManualClock()
+    clock.advance(20 * T)
     with start(clock) as running:
         clock.advance(3)
         orders.give("hold one", "hold other", "hold late")
@@ -179,22 +211,26 @@ def test_a_stopped_topology_goes_on_with_what_it_held_and_with_its_timeouts(
         file.write(log.read_bytes()[:40])
 
     clock = ManualClock()
+    conf["topology.message.timeout.secs"] = 3 * T
     with start(clock) as running:
-        assert clock.now_ms() == 1000 * T - 500
-        orders.give("ack one")
+        assert clock.now_ms() == 21_000 * T - 500
+        orders.give("ack one", "hold new")
         captured = orders.round_trip(running)
         assert "hold one" in captured.acked()
+        # Old and new ones go by the new timeout: all were emitted between 18 and 21 T.
+        clock.advance(3 * T)
+        captured = orders.round_trip(running)
         assert captured.failed() == []
         # Counts follow the outcomes a moment later.
-        running.wait_until(lambda captured: captured.info.pending == 2)
-        clock.advance(T + 0.5)
-        captured = running.wait_until(lambda captured: captured.failed())
-        assert sorted(captured.failed()) == ["hold late", "hold other"]
+        running.wait_until(lambda captured: captured.info.pending == 3)
+        clock.advance(0.5)
+        captured = running.wait_until(lambda captured: len(captured.failed()) == 3)
+        assert sorted(captured.failed()) == ["hold late", "hold new", "hold other"]
         orders.give("end")
         captured = running.await_completion()
     acks = Counter(captured.acked())
     assert set(acks.values()) == {1}
-    assert len(captured.failed()) == 2
+    assert len(captured.failed()) == 3
 
     # A run that has ended has nothing to do when it is started again.
     with start(ManualClock()) as running:
@@ -202,11 +238,36 @@ def test_a_stopped_topology_goes_on_with_what_it_held_and_with_its_timeouts(
     assert (again.info.emitted, again.acks, again.fails) == (0, captured.acks, captured.fails)
 
 
-def small(tasks: int = 2, *, fields: str = "n"):
-    builder = TopologyBuilder()
-    builder.set_spout("numbers", Numbers(50, burst=10))
-    builder.set_bolt("tally", Tally(), tasks).shuffle_grouping("numbers")
-    return builder.create_topology()
+def test_failing_fast_commits_nothing_of_that_micro_batch_and_mended_code_goes_on_with_the_old_state(
+    local_cluster: LocalCluster, spark_session, tmp_path
+):
+    checkpoint = tmp_path / "checkpoint"
+    conf: dict[str, object] = {
+        "topology.checkpoint.dir": str(checkpoint),
+        "test.notes": str(tmp_path),
+        "topology.message.timeout.secs": 1000,
+    }
+    local_cluster.submit_topology("changed", {**conf, "test.count": 8, "topology.fail.fast": True}, changed.careless())
+    with pytest.raises(TopologyFailedError, match="ValueError: 5 is too much"):
+        local_cluster.await_completion("changed", 60)
+
+    def seen() -> list[int]:
+        return sorted(
+            n for state in read_bolt_state(spark_session, checkpoint, "tally").values() for n in state["seen"]
+        )
+
+    assert seen() == list(range(changed.TOO_MUCH))
+
+    # Code, executors, configuration, groupings and stateless bolts may change.
+    conf |= {"test.count": 60, "topology.message.timeout.secs": 300, "topology.workers": 2}
+    local_cluster.submit_topology("changed", conf, changed.mended())
+    assert local_cluster.await_completion("changed", 60)
+    assert seen() == list(range(60))
+    states = read_bolt_state(spark_session, checkpoint, "tally")
+    # What is new in the code is as prepared, and what was kept of the old configuration is kept.
+    assert {(state["new"], state["old"], state["count"]) for state in states.values()} == {("new", "old", 8)}
+    received = [record[-1] for record in read_notes(tmp_path, "received")]
+    assert sorted(received) == [(n,) for n in range(changed.TOO_MUCH + 1, 60)]
 
 
 def test_checkpoints_that_do_not_fit_are_refused(local_cluster: LocalCluster, spark_session, tmp_path):
@@ -215,18 +276,24 @@ def test_checkpoints_that_do_not_fit_are_refused(local_cluster: LocalCluster, sp
     local_cluster.submit_topology("small", conf, small())
     assert local_cluster.await_completion("small", 60)
 
-    def refusal(name: str, topology, where: Path = checkpoint) -> str:
-        with pytest.raises(CheckpointError) as caught:
-            local_cluster.submit_topology(name, {**conf, "topology.checkpoint.dir": str(where)}, topology)
+    def refusal(name: str, topology, where: Path = checkpoint, **more: object) -> str:
+        with pytest.raises(StormError) as caught:
+            local_cluster.submit_topology(name, {**conf, "topology.checkpoint.dir": str(where), **more}, topology)
         message = str(caught.value)
         assert "\n" not in message
-        assert str(where) in message
+        assert str(where) in message or "the checkpoint's offsets" in message
         return message
 
     assert "belongs to topology 'small', not to 'other'" in refusal("other", small())
     changed = refusal("small", small(tasks=3))
     assert 'bolt "tally" had tasks 2, 3 and now has tasks 2, 3, 4; the number of tasks is fixed' in changed
     assert "--reset-checkpoint" in changed
+    gone = refusal("small", small(bolt="tally2"))
+    assert 'bolt "tally" is gone, but the checkpoint holds its state' in gone
+    assert 'bolt "tally" has become stateless' in refusal("small", small(stateless=True))
+    assert 'spout "numbers" had a stream "default" with the fields' in refusal("small", small(fields="number"))
+    more_ackers = refusal("small", small(), **{"topology.acker.executors": 2})
+    assert "there were 1 acker tasks and now there are 2" in more_ackers
 
     foreign = tmp_path / "foreign"
     foreign.mkdir()
@@ -243,6 +310,19 @@ def test_checkpoints_that_do_not_fit_are_refused(local_cluster: LocalCluster, sp
     manifest.write_text(text[: len(text) // 2])
     assert "can't be read" in refusal("small", small())
     manifest.write_text(text)
+    (log,) = (checkpoint / "storm" / "spouts").glob("*/*.log")
+    data = log.read_bytes()
+    log.write_bytes(data[:4] + b"\x63\x00" + data[6:])
+    assert "spout log" in (refused := refusal("small", small()))
+    assert "has format version 99 at position 0; this release reads" in refused
+    log.write_bytes(data)
+    offsets = max(
+        (path for path in (checkpoint / "offsets").iterdir() if path.name.isdigit()), key=lambda p: int(p.name)
+    )
+    text = offsets.read_text()
+    offsets.write_text(text.replace('"version":1,', '"version":99,').replace('"version": 1,', '"version": 99,'))
+    assert "offsets have format version 99; this release reads 1" in refusal("small", small())
+    offsets.write_text(text)
 
     orders = puppets.Orders(tmp_path)
     used = tmp_path / "used"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from pathlib import Path
 
@@ -199,21 +200,28 @@ def test_max_spout_pending_holds_for_every_task(complete, tmp_path):
     assert sorted(most.values()) == [7, 7]
 
 
-def test_replay_sees_every_message_through_whatever_the_number_of_fails(complete, tmp_path):
-    info = complete(reliable.replayed(), timeout=90)
+def test_replay_sees_every_message_through_however_often_it_fails_at_random(complete, tmp_path):
+    seed = random.randrange(1 << 30)
+    info = complete(reliable.replayed(), {"test.seed": seed}, timeout=90)
 
-    fails = sum(number % 4 for number in range(reliable.REPLAYED))
+    times = {number: reliable.fails_of(seed, number) for number in range(reliable.REPLAYED)}
+    fails = sum(times.values())
+    assert set(times.values()) == {0, 1, 2, 3}, seed
     assert (info.acked, info.failed, info.pending) == (reliable.REPLAYED, fails, 0)
     assert info.emitted == reliable.REPLAYED + fails
     received = [Received(*record).values for record in read_notes(tmp_path, "received")]
     assert sorted(n for n, through in received if through) == list(range(reliable.REPLAYED))
-    assert Counter(n for n, through in received if not through) == Counter(
-        {n: n % 4 for n in range(reliable.REPLAYED) if n % 4}
+    assert Counter(n for n, through in received if not through) == +Counter(times), seed
+
+
+def test_a_tuple_that_raises_fails_alone_and_leaves_no_trace_in_state_or_output_and_reports_are_throttled(
+    spark_session, complete, tmp_path
+):
+    most = 3
+    info = complete(
+        reliable.poisoned(),
+        {"topology.max.error.report.per.interval": most, "topology.error.throttle.interval.secs": 3600},
     )
-
-
-def test_a_tuple_that_raises_fails_alone_and_leaves_no_trace_in_state_or_output(spark_session, complete, tmp_path):
-    info = complete(reliable.poisoned())
 
     numbers = range(reliable.POISONED)
     fates = {n: reliable.fate(n) for n in numbers}
@@ -232,6 +240,7 @@ def test_a_tuple_that_raises_fails_alone_and_leaves_no_trace_in_state_or_output(
     errors = {error.message for error in info.components["basic"].errors}
     assert any("ValueError" in message and "is poison" in message for message in errors)
     assert not any("is failed" in message for message in errors)
+    assert Counter(error.task for error in info.components["basic"].errors).most_common(1)[0][1] == most
     assert info.components["basic"].failed == info.failed
     assert info.components["rich"].failed == len(raised)
 

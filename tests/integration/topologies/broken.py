@@ -355,6 +355,10 @@ BOLT_BROKEN = {
         'component "bolt" (task 1) failed in execute: the tuples of stream "default" from "numbers" '
         "don't fit in Arrow columns, which a BatchBolt needs: *",
     ),
+    "fail of the spout": Broken(
+        lambda: line(RaisingSpout("fail"), RaisingBolt("fail")),
+        'component "numbers" (task 2) failed in fail: ValueError: not in fail',
+    ),
     "ack of the spout": Broken(
         lambda: line(RaisingSpout("ack")),
         'component "numbers" (task 2) failed in ack: ValueError: not in ack',

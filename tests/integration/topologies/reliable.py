@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 from topologies.notes import note
 from topologies.parts import Numbers, Witness
 
@@ -109,17 +111,22 @@ def limited() -> Topology:
 REPLAYED = 400
 
 
+def fails_of(seed: int, number: int) -> int:
+    """How often a number fails: up to 3 times, at random."""
+    return random.Random(f"{seed}/{number}").randrange(4)
+
+
 class FailFirst(BaseRichBolt):
-    """Fails every number as often as its last digit modulo 4 says, then lets it through."""
+    """Fails every number as often as chance says, then lets it through."""
 
     def prepare(self, conf, context, collector):
-        self.collector = collector
+        self.conf, self.collector = conf, collector
         self.fails: dict[int, int] = {}
 
     def execute(self, tup):
         number = tup["n"]
         failed = self.fails.get(number, 0)
-        if failed < number % 4:
+        if failed < fails_of(self.conf["test.seed"], number):
             self.fails[number] = failed + 1
             # What was emitted before the fail is processed all the same, as in Storm.
             self.collector.emit([number, False], tup)
