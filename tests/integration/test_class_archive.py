@@ -11,7 +11,8 @@ import pytest
 
 from storm_on_spark.spark.dirs import cache_dir
 
-pytestmark = pytest.mark.slow
+# Making an archive takes half a minute, and many times that on a machine that is busy.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
 _SESSION = """
 from storm_on_spark.spark.session import local_session, stop_session
@@ -28,7 +29,7 @@ def run_python(*arguments: str, cache: Path) -> str:
         env={**os.environ, "XDG_CACHE_HOME": str(cache)},
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=1200,
         check=False,
     )
     assert done.returncode == 0, done.stderr
