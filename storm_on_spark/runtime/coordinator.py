@@ -92,8 +92,6 @@ class Coordinator:
         self._delivered: dict[int, list[Outcome]] = {}
         #: Batch -> tasks that may still need to be told of its outcome after a crash.
         self._unsaved: dict[int, set[int]] = {}
-        #: Whether all spouts were open once; from then on a host that dies is started again.
-        self._opened = False
         self._carried_head = max(self._carried.batches(), default=-1)
         self._stopped = False
         self._let_go = False
@@ -173,7 +171,6 @@ class Coordinator:
                 if not task.ready:
                     component = self._wiring.component_of[number]
                     raise ComponentError(component, number, "open", f"it did not return within {_OPEN_SECONDS:.0f} s")
-            self._opened = True
 
     def stop(self) -> None:
         """Ends the spout hosts; returns when they are gone."""
@@ -424,21 +421,22 @@ class Coordinator:
             self._outcomes.delete(batch)
 
     def _on_ready(self, message: Ready) -> None:
-        number = message.task
-        known = self._tasks[number].head if self._opened else self._planned.logs.get(number, 0)
+        number, opened = message.task, self._tasks[message.task].opened
+        known = self._tasks[number].head if opened else self._planned.logs.get(number, 0)
         try:
             if message.position < known:
                 raise CheckpointError(
                     f"the log of spout task {number} ends at position {message.position}, but it was written up to "
                     f"position {known}: part of the checkpoint is missing"
                 )
-            if self._opened:
+            if opened:
                 self._catch_up(message)
             else:
                 self._tasks[number].tuples_end = known
+                self._tasks[number].opened = True
                 self._take_over(message, known)
         except CheckpointError as error:
-            if self._opened:
+            if opened:
                 self._give_up(str(error))
             self._refusal = error
 
@@ -463,7 +461,8 @@ class Coordinator:
                 state = self._tasks[task]
                 state.ready = state.idle = state.quiet = state.exhausted = False
         policy = self._policies[host]
-        pause = policy.next_pause(host.ran_secs) if self._opened else None
+        opened = all(self._tasks[task].opened for task in host.tasks)
+        pause = policy.next_pause(host.ran_secs) if opened else None
         reason = f"the process {host.pid} of spout {spouts} ended unexpectedly ({status})"
         if pause is None:
             times = f", after {policy.restarts} restarts in a row" if policy.restarts else " while it was opened"

@@ -13,6 +13,8 @@ class SpoutProgress:
     """How far a spout task has come."""
 
     host: HostProcess | None = None
+    opened: bool = False
+    """Whether it was open once; from then on, it is started again if its process dies."""
     ready: bool = False
     #: End of the log as far as cuts are known.
     head: int = 0

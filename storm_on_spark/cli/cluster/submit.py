@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from storm_on_spark.api.errors import TopologyFailedError
+from storm_on_spark.api.errors import NotAliveError, TopologyFailedError
 from storm_on_spark.cli import options
 from storm_on_spark.cli.cluster.asking import Given, asked, cluster_options
 from storm_on_spark.cli.cluster.stages import Stage, stage_of
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from storm_on_spark.cluster.code.bundle import Packed
 
 _LOOK_SECS: Final = 0.3
+_UNSEEN_SECS: Final = 30.0
+"""How long after its submission a topology may be unknown to a Nimbus that answers."""
 
 
 @click.command("submit", short_help="Give a topology to a cluster.")
@@ -135,8 +137,16 @@ class _Submission:
         with self._request.client() as client:
             told: set[str] = set()
             active_since: float | None = None
+            unseen_until = time.monotonic() + _UNSEEN_SECS
             while True:
-                page, now = client.topology(self.topology_id), time.monotonic()
+                try:
+                    page, now = client.topology(self.topology_id), time.monotonic()
+                except NotAliveError:
+                    # Any Nimbus answers a read, and one that does not lead may not have heard of the topology yet.
+                    if self._stage is not None or time.monotonic() > unseen_until:
+                        raise
+                    time.sleep(_LOOK_SECS)
+                    continue
                 if active_since is None and page["driverStatus"] == "ACTIVE":
                     active_since = now
                 self._stage = stage_of(page, 0.0 if active_since is None else now - active_since)

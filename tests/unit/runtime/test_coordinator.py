@@ -402,6 +402,30 @@ def test_a_host_that_died_is_told_what_it_missed_and_its_cuts_count(tmp_path: Pa
     assert run.failures == []
 
 
+def test_a_host_that_dies_when_its_spouts_are_open_is_started_again_also_before_the_query_is(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    run.coordinator.launch(Offset())
+    host = FakeHost.made[0]
+    host.loops[run.task].task.next_tuple()
+    host.loops[run.task].task.cut()  # ... and dies before it can say so
+    assert host.kill() == 0.0
+    host.start()
+    run.coordinator.wait_until_open()
+    end = run.coordinator.poll(Offset())
+    assert sum(run.tuples(Offset(), end).values()) == host.loops[run.task].task.spout.next
+    assert run.failures == []
+
+
+def test_a_host_that_dies_before_its_spouts_are_open_ends_the_start(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    run.coordinator.launch(Offset())
+    for task in FakeHost.made[0].tasks:
+        run.coordinator._tasks[task].opened = False  # as long as it has not said that it is
+    assert FakeHost.made[0].kill() is None
+    assert "ended unexpectedly" in run.failures[0]
+    assert "while it was opened" in run.failures[0]
+
+
 def test_a_host_that_keeps_dying_ends_the_topology(tmp_path: Path) -> None:
     run = Run(tmp_path).start()
     host = FakeHost.made[0]
