@@ -19,6 +19,7 @@ from benchmarks.cases import CASES, FULL, IDLE
 from benchmarks.harness import Outcome, Pace
 from benchmarks.plots import Bar, bars, stacked
 from benchmarks.targets import Verdict, shown
+from faults.pages import put_between
 
 BEGIN, END = "<!-- benchmarks: begin -->", "<!-- benchmarks: end -->"
 
@@ -88,18 +89,12 @@ def write_docs(outcomes: Mapping[str, Outcome], verdicts: Sequence[Verdict], pac
     Raises:
         ValueError: the page has no markers.
     """
-    text = page.read_text("utf-8")
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"{page} needs the lines {BEGIN} and {END}, with the tables to go between them")
-    folder = page.with_suffix("")
+    folder, plots = page.with_suffix(""), list(_plots(outcomes))
+    images = [f"![{title}]({folder.name}/{name}.svg)" for name, title, _ in plots]
+    put_between(page, BEGIN, END, markdown(outcomes, verdicts, pace, images))
     folder.mkdir(exist_ok=True)
-    images = []
-    for name, title, drawing in _plots(outcomes):
+    for name, _, drawing in plots:
         (folder / f"{name}.svg").write_text(drawing, "utf-8")
-        images.append(f"![{title}]({folder.name}/{name}.svg)")
-    page.write_text(f"{before}{BEGIN}\n{markdown(outcomes, verdicts, pace, images)}{END}{after}", "utf-8")
 
 
 def markdown(

@@ -14,6 +14,7 @@ from rich.table import Table
 from failover.figures import FIGURES, SESSION_SECS, median
 from failover.harness import Result, passed
 from failover.scenarios import SCENARIOS
+from faults.pages import put_between
 
 BEGIN, END = "<!-- failover: begin -->", "<!-- failover: end -->"
 
@@ -65,12 +66,7 @@ def write_docs(results: Sequence[Result], page: Path) -> None:
     Raises:
         ValueError: the page has no markers.
     """
-    text = page.read_text("utf-8")
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"{page} needs the lines {BEGIN} and {END}, with the tables to go between them")
-    page.write_text(f"{before}{BEGIN}\n{markdown(results)}{END}{after}", "utf-8")
+    put_between(page, BEGIN, END, markdown(results))
 
 
 def markdown(results: Sequence[Result]) -> str:

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from faults.harness import Result
+from faults.pages import put_between
 from faults.topology import Load
 
 BEGIN, END = "<!-- faults: begin -->", "<!-- faults: end -->"
@@ -76,12 +77,7 @@ def write_docs(results: Sequence[Result], load: Load, page: Path) -> None:
     Raises:
         ValueError: the page has no markers.
     """
-    text = page.read_text("utf-8")
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"{page} needs the lines {BEGIN} and {END}, with the table to go between them")
-    page.write_text(f"{before}{BEGIN}\n{markdown(results, load)}{END}{after}", "utf-8")
+    put_between(page, BEGIN, END, markdown(results, load))
 
 
 def markdown(results: Sequence[Result], load: Load) -> str:
