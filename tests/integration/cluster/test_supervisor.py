@@ -114,8 +114,9 @@ def test_statuses_reach_the_driver_and_an_assignment_that_goes_ends_it(
     assert cluster.info(ID)["status"] == "KILLED"
     wait_until(lambda: supervisor._slots[6700].slot.phase is Phase.EMPTY, "an empty slot", 5)
     slot = cluster.folder / "s1" / "supervisor" / "slots" / "6700"
-    assert not (slot / "code").exists()
-    assert not (slot / "driver.json").exists()
+    # A slot says that it is empty, and then cleans up.
+    wait_until(lambda: not (slot / "code").exists(), "the end of the code", 5)
+    wait_until(lambda: not (slot / "driver.json").exists(), "the end of the driver's file", 5)
     assert not (cluster.folder / "checkpoints" / ID / "storm" / "owner.json").exists(), "not given back"
 
 
