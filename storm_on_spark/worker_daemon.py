@@ -1,7 +1,12 @@
-"""Spark's daemon for Python workers, with one addition: what user code prints is marked.
+"""Spark's daemon for Python workers, with two additions: what user code prints is marked, and garbage is left longer.
 
 The JVM merges all that its workers print into its own standard error. A mark at the start of each line lets
 `storm_on_spark.spark.logs.OutputPump` show a bolt's `print` on the terminal and nothing else.
+
+After each task Spark's daemon lets Python look through all objects for garbage. That takes 30 ms with the modules that
+a worker has imported, the next task waits for it, and a micro-batch has a task for each stage and partition: it was
+half of a small one's processor time. Here all objects are looked through now and then.
+
 Chosen by `spark.python.daemon.module`. Workers are forks of the daemon, so nothing that starts threads
 may be imported here: not pyarrow, not pandas. That is why this module is not in `storm_on_spark.spark`.
 """
@@ -9,10 +14,12 @@ may be imported here: not pyarrow, not pandas. That is why this module is not in
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import os
 import socket
 import sys
+import time
 from collections.abc import Iterator
 from typing import TextIO
 
@@ -70,6 +77,36 @@ def _marked(stream: TextIO) -> TextIO:
     return io.TextIOWrapper(buffer, encoding="utf-8", errors="replace", line_buffering=True)
 
 
+class Garbage:
+    """Decides what the collection of garbage that Spark's daemon does after a task looks through.
+
+    Args:
+        every: seconds between two collections that look through all objects.
+        growth: one is also due as soon as there are so many times the memory blocks that the last one left.
+    """
+
+    def __init__(self, every: float = 30.0, growth: float = 1.5) -> None:
+        self._every = every
+        self._growth = growth
+        self._due_at = 0.0
+        self._most = 0
+        self._whole = False
+
+    def after_task(self) -> None:
+        """Hides from the collection that follows what is not to be looked through."""
+        now = time.monotonic()
+        if self._whole:
+            # The one before this task looked through everything.
+            self._most = int(self._growth * sys.getallocatedblocks())
+        self._whole = now >= self._due_at or sys.getallocatedblocks() > self._most
+        if self._whole:
+            self._due_at = now + self._every
+            gc.unfreeze()
+        else:
+            gc.collect(1)  # what the task itself has left behind, as far as it is young
+            gc.freeze()
+
+
 def main() -> None:
     """Runs Spark's daemon; within its workers, what happens during a task is marked.
 
@@ -79,10 +116,13 @@ def main() -> None:
     from pyspark import daemon
 
     work = daemon.worker
+    garbage = Garbage()
 
     def worker(sock: socket.socket, authenticated: bool) -> int:
         with marked_output():
-            return work(sock, authenticated)
+            code = work(sock, authenticated)
+        garbage.after_task()
+        return code
 
     daemon.worker = worker
     daemon.manager()
