@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,6 +49,15 @@ class Ledger:
         self.reset: list[int] = []
         self.errors: list[str] = [] if errors is None else errors
 
+    def close(self, refusal: Refusal) -> None:
+        """Ends the execution: from here on only errors can be reported.
+
+        Also by those who have kept the ledger. That is why it becomes another class instead of looking at each access
+        whether it is closed.
+        """
+        self.__dict__ = {"errors": [], "refusal": refusal}
+        self.__class__ = _ClosedLedger
+
     def mark(self) -> tuple[int, ...]:
         """Returns how much there is now, for `truncate`."""
         return tuple(len(part) for part in self._lists())
@@ -61,15 +71,11 @@ class Ledger:
         return self.acked, self.acked_held, self.failed, self.failed_held, self.reset, self.errors
 
 
-class _NoLedger(Ledger):
-    """Stands for the ledger between two executions: only errors can be reported then."""
-
-    def __init__(self, refusal: Refusal) -> None:
-        self.errors = []
-        self._refusal = refusal
+class _ClosedLedger(Ledger):
+    refusal: Refusal
 
     def __getattr__(self, name: str) -> Any:
-        raise self._refusal()
+        raise self.refusal()
 
 
 class _NoEmits(dict[str, Emit]):
@@ -100,7 +106,7 @@ class _Collector:
     def close_ledger(self) -> None:
         """Ends an execution. What a thread of the bolt does from here on would be lost, or be put to other tuples."""
         self._emits = _NoEmits(self._late)
-        self.ledger = _NoLedger(self._late)
+        self.ledger.close(self._late)
 
     def _late(self) -> TupleError:
         return TupleError(
@@ -190,6 +196,36 @@ class RichCollector(_Collector, OutputCollector):
 
 class BasicCollector(_Collector, BasicOutputCollector):
     """For `BaseBasicBolt`: the anchor is the tuple being executed."""
+
+    def open_ledger(self) -> Ledger:
+        ledger = super().open_ledger()
+        texts = None if self.hooks else self._output.texts(DEFAULT_STREAM)
+        if texts is not None:
+            self.emit = self._quick_emit(texts, ledger)  # type: ignore[method-assign]
+        return ledger
+
+    def close_ledger(self) -> None:
+        self.__dict__.pop("emit", None)
+        super().close_ledger()
+
+    def _quick_emit(self, texts: Mapping[str, tuple[Any, ...]], ledger: Ledger) -> Callable[..., list[int]]:
+        """Returns `emit` for what most bolts do most: one text, which it is grouped by. It takes two thirds as long."""
+        otherwise = partial(BasicCollector.emit, self)
+
+        def emit(values: Sequence[Any], stream: str = DEFAULT_STREAM) -> list[int]:
+            try:
+                (value,) = values
+            except (TypeError, ValueError):
+                return otherwise(values, stream)
+            if value.__class__ is not str or values.__class__ is str or stream is not DEFAULT_STREAM:
+                return otherwise(values, stream)
+            anchor = ledger.current
+            put, tie, task, value = texts[value]
+            put(value)
+            tie(anchor)
+            return [task]
+
+        return emit
 
     def emit(self, values: Sequence[Any], stream: str = DEFAULT_STREAM) -> list[int]:
         tasks = self._emits[stream](values, self.ledger.current)

@@ -7,7 +7,7 @@ drawn for all tuples at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -24,6 +24,7 @@ from storm_on_spark.runtime.hashing import mix64
 from storm_on_spark.runtime.ids import EdgeIds, EdgeRange, U64Array
 from storm_on_spark.runtime.routing import Router, Slot
 from storm_on_spark.runtime.rows import Columns
+from storm_on_spark.runtime.texts import TextNumbers
 from storm_on_spark.runtime.wiring import StreamInfo, Subscription, Wiring
 
 UNANCHORED = -1
@@ -36,12 +37,14 @@ Anchor = int | tuple[int, ...]
 class Outbox:
     """The tuples of one stream from one task to one target task, in emit order."""
 
-    __slots__ = ("anchors", "bare", "batches", "delivery", "slot", "stream", "target", "values")
+    __slots__ = ("anchors", "bare", "batches", "delivery", "numbers", "slot", "stream", "target", "values")
 
-    def __init__(self, stream: StreamInfo, target: int, delivery: Delivery) -> None:
+    def __init__(self, stream: StreamInfo, target: int, delivery: Delivery, numbers: Sequence[TextNumbers]) -> None:
         self.stream = stream
         self.target = target
         self.delivery = delivery
+        #: Of the texts in each field; all boxes of a stream share them.
+        self.numbers = numbers
         #: Whether `values` has the values themselves, not rows of them, for there is one field.
         self.bare = len(stream.fields) == 1
         #: Both lists live as long as the box, so that their `append` can be looked up once.
@@ -99,8 +102,9 @@ class _StreamOutput:
         self.boxes: list[Outbox] = []
         self.by_task: dict[int, Outbox] = {}
         self.routers: list[Router] = []
+        numbers = [TextNumbers() for _ in info.fields]
         for subscription in subscriptions:
-            boxes = [Outbox(info, task, subscription.delivery) for task in subscription.tasks]
+            boxes = [Outbox(info, task, subscription.delivery, numbers) for task in subscription.tasks]
             self.boxes += boxes
             self.by_task.update((box.target, box) for box in boxes)
             if not isinstance(subscription.grouping, DirectGrouping):
@@ -182,6 +186,11 @@ class TaskOutput:
             elif len(rows):
                 box.batches.append((batch.take(pa.array(rows)), anchors[rows]))
         self.emitted[stream] = self.emitted.get(stream, 0) + batch.num_rows
+
+    def texts(self, stream: str) -> Mapping[str, tuple[Any, ...]] | None:
+        """Returns `Router.texts` of a stream where a tuple goes into one box and nowhere else."""
+        out = self._streams.get(stream)
+        return out.routers[0].texts if out is not None and _counted_by_box(out) else None
 
     def check(self, stream: str, values: Sequence[Any], *, direct: bool) -> None:
         """Checks an emit without making it; which tasks there are does not matter.
@@ -291,6 +300,30 @@ def _make_emit(output: TaskOutput, out: _StreamOutput) -> Emit:
 
     if arity == 1 and _counted_by_box(out):
         pick, pick_value = out.routers[0].pick, out.routers[0].pick_value
+        texts = out.routers[0].texts
+
+        if texts is not None:
+
+            def emit_text(values: Sequence[Any], anchor: Anchor) -> list[int]:
+                try:
+                    (value,) = values
+                except (TypeError, ValueError):
+                    raise output.refusal(stream, values, direct=False) from None
+                if value.__class__ is str:
+                    if values.__class__ is str:
+                        raise output.refusal(stream, values, direct=False)
+                    # One object for equal texts: two million others would be kept until the micro-batch ends.
+                    put, tie, task, value = texts[value]
+                else:
+                    try:
+                        ((put, tie, task),) = pick_value(value)
+                    except TypeError:
+                        ((put, tie, task),) = pick((value,))  # which says what is wrong with the value
+                put(value)
+                tie(anchor)
+                return [task]
+
+            return emit_text
 
         def emit_value(values: Sequence[Any], anchor: Anchor) -> list[int]:
             try:

@@ -42,6 +42,8 @@ Slots = tuple[Slot, ...]
 Picker = Callable[[Values], Slots]
 
 _CACHE_LIMIT = 1 << 16
+_LONGEST_KEY = 256
+"""A longer text is worked out anew each time, so that the cache's memory is bounded."""
 
 
 class Router:
@@ -68,6 +70,8 @@ class Router:
         self.reset: Callable[[int], None] | None = None
         #: Whether each tuple goes to exactly one task.
         self.single = not isinstance(grouping, (AllGrouping, CustomGrouping))
+        #: Where tuples of one value are grouped by it: by text its slot, and the text as one object.
+        self.texts: dict[str, tuple[Any, ...]] | None = None
         #: Picks for a tuple of this one value; may raise TypeError where `pick` raises TupleError.
         self.pick_value: Callable[[Any], Slots] = lambda value: self.pick((value,))
         self.pick: Picker = _PICKERS[type(grouping)](self)
@@ -116,10 +120,11 @@ def _in_turn(router: Router) -> Picker:
         nonlocal turn
         turn = islice(cycle(slots), (seed + sum(box.count() for box in router.boxes)) % len(slots), None)
 
-    def pick(values: Values) -> Slots:
+    def pick(values: Any) -> Slots:
         return next(turn)
 
     router.reset = reset
+    router.pick_value = pick
     return pick
 
 
@@ -137,7 +142,8 @@ class _Known(dict[Any, Slots]):
         chosen = router.slots[router.hash_of((key,) if self.single else key) % len(router.slots)]
         if len(self) >= _CACHE_LIMIT:
             self.clear()
-        self[key] = chosen
+        if not isinstance(key, (str, bytes)) or len(key) <= _LONGEST_KEY:
+            self[key] = chosen
         return chosen
 
     def pick(self, key: Any) -> Slots:
@@ -152,6 +158,22 @@ class _Known(dict[Any, Slots]):
             return self.__missing__(key)  # which says what is wrong with a key that has no hash
 
 
+class _Texts(dict[str, tuple[Any, ...]]):
+    """Slots by text, each with the text itself, so that equal ones can be the same object."""
+
+    def __init__(self, known: _Known) -> None:
+        super().__init__()
+        self._known = known
+
+    def __missing__(self, text: str) -> tuple[Any, ...]:
+        (slot,) = self._known[text]
+        if len(self) >= _CACHE_LIMIT:
+            self.clear()
+        if len(text) <= _LONGEST_KEY:
+            self[text] = (*slot, text)
+        return (*slot, text)
+
+
 def _by_fields(router: Router) -> Picker:
     known, positions = _Known(router), router.positions()
     pick = known.pick
@@ -160,6 +182,7 @@ def _by_fields(router: Router) -> Picker:
     (only,) = positions
     if len(router.info.fields) == 1:
         router.pick_value = known.__getitem__
+        router.texts = _Texts(known)
     return lambda values: pick(values[only])
 
 

@@ -43,6 +43,8 @@ from storm_on_spark.runtime.worker import Worker
 
 _BURST = 64
 """Calls of `next_tuple` between two looks at the inbox."""
+_BURST_SECONDS = 0.002
+"""The same, in seconds."""
 _CHUNK_TUPLES = 16384
 """A cut is due when this many tuples wait for one."""
 _CUT_BYTES = 16 << 20
@@ -107,15 +109,20 @@ class _TaskLoop:
 
     def blocked(self) -> bool:
         """Whether back pressure or `topology.max.spout.pending` forbids to call `next_tuple`."""
+        return self._room() <= 0
+
+    def _room(self) -> float:
+        """Returns how many tuples may come before `next_tuple` is forbidden."""
         task = self.task
-        if self._max_pending is not None and len(task.pending) >= self._max_pending:
-            return True
-        # Without a tuple that waits no batch is coming that would make room.
         waiting = self._waiting_tuples + task.fresh
-        if waiting >= self._max_tuples:
-            return True
-        fresh_bytes = task.fresh * self._tuple_bytes
-        return waiting > 0 and task.log.end - self._consumed + fresh_bytes >= self._max_bytes
+        room: float = self._max_tuples - waiting
+        if self._max_pending is not None:
+            room = min(room, self._max_pending - len(task.pending))
+        if waiting > 0:
+            # Without a tuple that waits no batch is coming that would make room.
+            free = self._max_bytes - (task.log.end - self._consumed)
+            room = min(room, free / self._tuple_bytes - task.fresh)
+        return room
 
     def held(self, active: bool) -> bool:
         """Whether nothing can happen until a message comes."""
@@ -126,12 +133,22 @@ class _TaskLoop:
         emitted = self._going_on = False
         if not active:
             return False
-        until = time.monotonic() + 0.002
+        task = self.task
+        now = task.now()
+        until = now + _BURST_SECONDS
+        enough: float = task.fresh
         for _ in range(_BURST):
-            if self.blocked() or not self.task.next_tuple():
+            if task.fresh >= enough:
+                # Asked again only when so many have come: acks, which make room, come between two bursts.
+                room = self._room()
+                if room <= 0:
+                    break
+                enough = task.fresh + (room if task.fresh else 1)
+            if not task.next_tuple(now):
                 break
             emitted = True
-            if self.task.fresh >= self._cut_tuples or time.monotonic() > until:
+            now = task.now()
+            if task.fresh >= self._cut_tuples or now > until:
                 self._going_on = True
                 break
         else:
@@ -178,7 +195,7 @@ class _TaskLoop:
         task, tuples = self.task, self.task.fresh
         cut = task.cut()
         if tuples:
-            self._tuple_bytes = task.cut_bytes / tuples
+            self._tuple_bytes = max(1.0, task.cut_bytes / tuples)
             self._cut_tuples = _cut_tuples(self._tuple_bytes)
         self._saved_batch = task.settled_batch
         self._uncommitted.append((cut.end, tuples))

@@ -71,6 +71,8 @@ class SpoutStats:
 class _Collector(SpoutOutputCollector):
     def __init__(self, task: SpoutTask) -> None:
         self._task = task
+        # In place of the method, which would be one more call for each tuple.
+        self.emit = task.emit  # type: ignore[method-assign]
 
     def emit(self, values: Sequence[Any], message_id: Any = None, stream: str = DEFAULT_STREAM) -> list[int]:
         return self._task.emit(values, message_id, stream)
@@ -117,7 +119,7 @@ class SpoutTask:
         self._storm_id = spec.storm_id
         self._ackers = spec.plan.acker_tasks
         self._clock = clock
-        self._now = now
+        self.now = now
         self._hooks = context.hooks
         self._output = TaskOutput(wiring, context)
         self._emits = self._output.emits
@@ -137,7 +139,8 @@ class SpoutTask:
         #: Ids of the messages emitted since the last cut, and the number of the first.
         self._fresh: list[Any] = []
         self._fresh_first = 1
-        self._fresh_tuples = 0
+        #: How many tuples the next cut will hold.
+        self.fresh = 0
         self._called = 0.0
         #: Last batch whose outcome is in the instance's state.
         self.settled_batch = -1
@@ -163,20 +166,28 @@ class SpoutTask:
 
     # --- emitting ---------------------------------------------------------------
 
-    def emit(self, values: Sequence[Any], message_id: Any, stream: str) -> list[int]:
+    def emit(self, values: Sequence[Any], message_id: Any = None, stream: str = DEFAULT_STREAM) -> list[int]:
         """Emits one tuple; see `SpoutOutputCollector.emit`."""
-        tasks = self._emits[stream](values, self._anchor(message_id))
-        self._fresh_tuples += 1
-        if message_id is not None:
-            self._track(message_id)
-        for hook in self._hooks:
-            hook.emit(EmitInfo(values, stream, self.task, tasks))
+        if message_id is not None and self._ackers:
+            # As `_anchor` and `_track`, for the common case.
+            tasks = self._emits[stream](values, len(self._fresh))
+            self._fresh.append(message_id)
+            self.pending[self._next] = (message_id, self._called)
+            self._next += 1
+        else:
+            tasks = self._emits[stream](values, UNANCHORED)
+            if message_id is not None:
+                self._emit_acks.append(message_id)
+        self.fresh += 1
+        if self._hooks:
+            for hook in self._hooks:
+                hook.emit(EmitInfo(values, stream, self.task, tasks))
         return tasks
 
     def emit_direct(self, task: int, values: Sequence[Any], message_id: Any, stream: str) -> None:
         """Emits one tuple to one task; see `SpoutOutputCollector.emit_direct`."""
         self._output.emit_direct(task, stream, values, self._anchor(message_id))
-        self._fresh_tuples += 1
+        self.fresh += 1
         if message_id is not None:
             self._track(message_id)
         for hook in self._hooks:
@@ -193,16 +204,21 @@ class SpoutTask:
         else:
             self._emit_acks.append(message_id)
 
-    def next_tuple(self) -> bool:
-        """Calls the spout once; returns whether it emitted."""
-        before = self._fresh_tuples
-        self._called = self._now()
+    def next_tuple(self, now: float | None = None) -> bool:
+        """Calls the spout once; returns whether it emitted.
+
+        Args:
+            now: what `now` says, from who has just asked it.
+        """
+        before = self.fresh
+        self._called = self.now() if now is None else now
         try:
             self.spout.next_tuple()
         except USER_ERRORS as error:
             raise self._wrap("next_tuple", error) from error
-        self._ack_emitted()
-        return self._fresh_tuples != before
+        if self._emit_acks:
+            self._ack_emitted()
+        return self.fresh != before
 
     def _ack_emitted(self) -> None:
         # Without ackers a message is done once it is out, but not before the spout has noted that it sent it.
@@ -212,14 +228,9 @@ class SpoutTask:
                 self._ack(message_id, None)
 
     @property
-    def fresh(self) -> int:
-        """How many tuples the next cut will hold."""
-        return self._fresh_tuples
-
-    @property
     def dirty(self) -> bool:
         """Whether a cut would say anything new."""
-        return bool(self._fresh_tuples or self._settled_dirty)
+        return bool(self.fresh or self._settled_dirty)
 
     # --- the log ---------------------------------------------------------------
 
@@ -248,7 +259,7 @@ class SpoutTask:
         if count:
             entries += self._init_entries(roots[:-1], inits, clock)
             entries.append((MESSAGE_IDS, self._pickled_ids()))
-        if self._fresh_tuples:
+        if self.fresh:
             self.cut_bytes = sum(len(body) for _, body in entries)
         low, pending = self._pending()
         state = self._guard("snapshot", self._snapshots.take)
@@ -256,7 +267,7 @@ class SpoutTask:
         new = snapshot != self._snapshot or self.log.wants_snapshot or self.log.last is None
         cut = self.log.append(
             entries,
-            tuples=self._fresh_tuples,
+            tuples=self.fresh,
             messages=count,
             first=first,
             clock=clock,
@@ -264,7 +275,7 @@ class SpoutTask:
         )
         self._snapshot = snapshot
         self._needed = low
-        self.stats.emitted += self._fresh_tuples
+        self.stats.emitted += self.fresh
         by_stream = self.stats.by_stream
         assert by_stream is not None
         for stream, emitted in counts.items():
@@ -272,7 +283,7 @@ class SpoutTask:
         self._output.emitted = {}
         self._fresh = []
         self._fresh_first = self._next
-        self._fresh_tuples = 0
+        self.fresh = 0
         self._settled_dirty = False
         return cut
 
@@ -326,7 +337,7 @@ class SpoutTask:
         self._fresh_first = self._next
         self._floor = self._needed = low
         self._old, self._done = old, DoneMessages(low, bits)
-        now = self._now()
+        now = self.now()
         self.pending = {number: (message_id, now) for number, message_id in old.items()}
         for cut, _, body in read_entries(folder, self._position_of(low), self.log.end, lambda t: t == MESSAGE_IDS):
             for number, message_id in enumerate(pickling.loads(body), cut.first):
@@ -380,35 +391,37 @@ class SpoutTask:
         self.settled_batch = max(batch, self.settled_batch)
         self._settled_dirty = True
         base = root_base(self.task)
-        now = self._called = self._now()  # `fail` may emit the message again
+        now = self._called = self.now()  # `fail` may emit the message again
         latencies: list[float] = []
         numbers = (roots - np.uint64(base)).astype(np.int64)
+        take, ack = self.pending.pop, self._ack
         for number, code in zip(numbers.tolist(), codes.tolist(), strict=True):
-            entry = self.pending.pop(number, None)
+            entry = take(number, None)
             if entry is None:
                 continue
             message_id, emitted = entry
             if code == acker.ACKED:
                 latencies.append(now - emitted)
-                self._ack(message_id, 1e3 * (now - emitted))
+                ack(message_id, now - emitted)
             else:
-                self._fail(message_id, 1e3 * (now - emitted), code)
+                self._fail(message_id, now - emitted, code)
         self._done.finish(numbers)
         for number in self._old.keys() - self.pending.keys() if self._old else ():
             del self._old[number]
         if latencies:
             self.latencies.add(1e3 * np.array(latencies))
 
-    def _ack(self, message_id: Any, latency_ms: float | None) -> None:
+    def _ack(self, message_id: Any, seconds: float | None) -> None:
         self.stats.acked += 1
         try:
             self.spout.ack(message_id)
         except USER_ERRORS as error:
             raise self._wrap("ack", error) from error
-        for hook in self._hooks:
-            hook.spout_ack(SpoutAckInfo(message_id, self.task, latency_ms))
+        if self._hooks:
+            for hook in self._hooks:
+                hook.spout_ack(SpoutAckInfo(message_id, self.task, None if seconds is None else 1e3 * seconds))
 
-    def _fail(self, message_id: Any, latency_ms: float, code: int) -> None:
+    def _fail(self, message_id: Any, seconds: float, code: int) -> None:
         self.stats.failed += 1
         self.stats.timed_out += code == acker.TIMED_OUT
         try:
@@ -416,7 +429,7 @@ class SpoutTask:
         except USER_ERRORS as error:
             raise self._wrap("fail", error) from error
         for hook in self._hooks:
-            hook.spout_fail(SpoutFailInfo(message_id, self.task, latency_ms))
+            hook.spout_fail(SpoutFailInfo(message_id, self.task, 1e3 * seconds))
 
     # --- life ---------------------------------------------------------------
 

@@ -325,18 +325,11 @@ def encode_sealed(sealed: Sealed, component: str, task: int, sequence: int) -> b
     """
     box = sealed.box
     flags = chunk.CARRIED if box.delivery is Delivery.CARRIED else 0
-    encode = chunk.encode_arrow if isinstance(sealed.values, pa.RecordBatch) else chunk.encode_tuples
+    head = {"target": box.target, "source": task, "sequence": sequence, "stream": box.stream.number, "flags": flags}
     try:
-        return encode(
-            sealed.values,
-            sealed.roots,
-            sealed.span,
-            target=box.target,
-            source=task,
-            sequence=sequence,
-            stream=box.stream.number,
-            flags=flags,
-        )
+        if isinstance(sealed.values, pa.RecordBatch):
+            return chunk.encode_arrow(sealed.values, sealed.roots, sealed.span, **head)
+        return chunk.encode_tuples(sealed.values, sealed.roots, sealed.span, **head, numbers=box.numbers)
     except Exception as error:  # whatever the values' own methods raise
         for values in () if isinstance(sealed.values, pa.RecordBatch) else sealed.values:
             for field, value in zip(box.stream.fields, values, strict=True):

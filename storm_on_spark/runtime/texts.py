@@ -1,0 +1,121 @@
+"""Columns of texts as few bytes, written and read fast.
+
+Most values that topologies send are texts, and pickle takes 0.2 µs for each that it has not seen. Joined to one text
+they take 0.03 µs to write and 0.05 µs to read. Where they repeat, as the words of a language do, each is sent once and
+its number as often as it occurs: as fast to write, four times as fast to read, a fourth of the bytes, and the reader
+gets one object for equal texts, whose hash is known.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from storm_on_spark.api.errors import CheckpointError
+
+_BETWEEN = "\0"
+_LEAST = 256
+"""A shorter column is not worth a look at whether texts repeat."""
+_MOST = 1 << 16
+"""Different texts that are numbered, and that a `uint16` can tell apart."""
+_LONGEST = 256
+"""Characters of a text that is numbered; it is kept in memory."""
+_MOST_REST = 64
+
+Numbers = NDArray[np.uint16]
+Packed = list[Any] | bytes | tuple[bytes, int, bytes]
+"""A column as it is pickled: its values, or joined texts, or the texts that occur with the width and bytes of their
+numbers."""
+
+
+class TextNumbers(dict[str, int]):
+    """Numbers for the texts of one column, given as they occur.
+
+    A column whose texts hardly repeat is given up for a while, each time for longer.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._texts: list[str] = []
+        self._rest = self._next_rest = 0
+
+    def __missing__(self, text: str) -> int:
+        number = len(self._texts)
+        if number == _MOST or len(text) > _LONGEST or _BETWEEN in text:
+            raise OverflowError
+        self._texts.append(text)
+        self[text] = number
+        return number
+
+    def pack(self, column: list[str]) -> tuple[bytes, int, bytes] | None:
+        """Returns a column as its different texts and their numbers, or None where that does not pay."""
+        if self._rest:
+            self._rest -= 1
+            return None
+        try:
+            numbers = np.fromiter(map(self.__getitem__, column), np.uint16, len(column))
+        except OverflowError:
+            self._give_up()
+            return None
+        used = np.flatnonzero(np.bincount(numbers, minlength=len(self._texts)))
+        if 2 * len(used) > len(column):
+            self._give_up()
+            return None
+        self._next_rest = 0
+        own = np.empty(len(self._texts), np.uint8 if len(used) <= 1 << 8 else np.uint16)
+        own[used] = np.arange(len(used))
+        texts = self._texts
+        joined = _BETWEEN.join([texts[number] for number in used.tolist()])
+        return joined.encode("utf-8", "surrogatepass"), own.itemsize, own[numbers].tobytes()
+
+    def _give_up(self) -> None:
+        self._next_rest = min(max(1, 2 * self._next_rest), _MOST_REST)
+        self._rest = self._next_rest
+        if len(self._texts) == _MOST:
+            self.clear()
+            self._texts.clear()
+
+
+def pack_column(column: list[Any], numbers: TextNumbers | None = None) -> Packed:
+    r"""Returns a column of texts as bytes, any other as it is.
+
+    Args:
+        column: the values.
+        numbers: of the texts that this column has had before.
+
+    Example:
+        >>> pack_column(["storm", "spark"]), pack_column([1, "spark"])
+        (b'storm\x00spark', [1, 'spark'])
+        >>> texts, width, each = pack_column(["storm", "spark"] * 500, TextNumbers())
+        >>> texts, width, len(each), unpack_column((texts, width, each), 1000)[:3]
+        (b'storm\x00spark', 1, 1000, ['storm', 'spark', 'storm'])
+    """
+    if set(map(type, column)) != {str}:
+        return column
+    if numbers is not None and len(column) >= _LEAST and (packed := numbers.pack(column)) is not None:
+        return packed
+    joined = _BETWEEN.join(column)
+    if joined.count(_BETWEEN) != len(column) - 1:
+        return column
+    return joined.encode("utf-8", "surrogatepass")
+
+
+def unpack_column(packed: Packed, size: int) -> list[Any]:
+    """Returns the values of a column.
+
+    Raises:
+        CheckpointError: it is damaged.
+    """
+    if isinstance(packed, list):
+        return packed
+    if isinstance(packed, bytes):
+        return packed.decode("utf-8", "surrogatepass").split(_BETWEEN)
+    joined, width, each = packed
+    texts = np.array(joined.decode("utf-8", "surrogatepass").split(_BETWEEN), dtype=object)
+    numbers = np.frombuffer(each, np.uint8 if width == 1 else np.uint16)
+    if len(numbers) != size or (size and int(numbers.max()) >= len(texts)):
+        raise CheckpointError(f"a chunk of {size} tuples has {len(numbers)} numbers of {len(texts)} texts")
+    values: list[Any] = texts[numbers].tolist()
+    return values
