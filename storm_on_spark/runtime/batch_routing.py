@@ -57,8 +57,9 @@ def _in_turn(router: Router, batch: pa.RecordBatch) -> Iterator[Share]:
 
 
 def _by_field(router: Router, batch: pa.RecordBatch) -> Iterable[Share]:
-    # Each distinct value is hashed once; the rest is arithmetic on dictionary codes.
-    position = router.positions()[0]
+    # Each distinct value is looked up once; the rest is arithmetic on dictionary codes.
+    position, known = router.positions()[0], router.known
+    assert known is not None
     column = batch.column(position)
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()  # nulls may be among its indices or among its values
@@ -66,10 +67,14 @@ def _by_field(router: Router, batch: pa.RecordBatch) -> Iterable[Share]:
         encoded = column.dictionary_encode(null_encoding="encode")
     except pa.ArrowNotImplementedError:
         return _by_row(router, batch)  # lists and the like: whether they can be grouped by is for the hash to say
-    owner = np.empty(len(encoded.dictionary), dtype=np.int64)
-    for code, value in enumerate(encoded.dictionary.to_pylist()):
-        owner[code] = router.hash_of([value]) % len(router.boxes)
-    targets = owner[encoded.indices.to_numpy(zero_copy_only=False)]
+    index_of = {box.target: index for index, box in enumerate(router.boxes)}
+    values = encoded.dictionary.to_pylist()
+    try:
+        chosen = list(map(known.__getitem__, values))
+    except TypeError:
+        chosen = list(map(known.pick, values))  # which says what is wrong with a value
+    owner = [index_of[task] for ((_, _, task),) in chosen]
+    targets = np.array(owner, np.int64)[encoded.indices.to_numpy(zero_copy_only=False)]
     order = np.argsort(targets, kind="stable")
     bounds = np.searchsorted(targets[order], np.arange(len(router.boxes) + 1))
     return [(box, order[bounds[index] : bounds[index + 1]]) for index, box in enumerate(router.boxes)]

@@ -21,7 +21,7 @@ each tuple costs about ten times as much. The layout, little endian:
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from itertools import zip_longest
 from typing import Any, NamedTuple
@@ -35,7 +35,7 @@ from storm_on_spark.runtime import pickling
 from storm_on_spark.runtime.ids import EdgeRange, U64Array
 from storm_on_spark.runtime.packing import pack_ids, pack_marks, unpack_ids, unpack_marks
 from storm_on_spark.runtime.rows import Columns
-from storm_on_spark.runtime.texts import TextNumbers, pack_column, unpack_column
+from storm_on_spark.runtime.texts import TextNumbers, pack_column, unpack_column, unpack_to_arrow
 
 VERSION = 3
 _HEADER = struct.Struct("<BBHiiqIII")
@@ -212,6 +212,16 @@ def read_rows(header: Header, payload: memoryview) -> Columns:
     """Returns the values of a TUPLES chunk."""
     packed = pickling.loads(payload)
     return Columns([unpack_column(column, header.size) for column in packed], header.size)
+
+
+def read_rows_as_batch(header: Header, payload: memoryview, names: Iterable[str]) -> pa.RecordBatch:
+    """Returns the values of a TUPLES chunk as a record batch.
+
+    Raises:
+        pyarrow.ArrowInvalid: the values of a column have no common Arrow type.
+    """
+    columns = [unpack_to_arrow(column, header.size) for column in pickling.loads(payload)]
+    return pa.RecordBatch.from_arrays(columns, names=list(names))
 
 
 def read_batch(payload: memoryview) -> pa.RecordBatch:

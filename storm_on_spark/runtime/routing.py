@@ -70,6 +70,8 @@ class Router:
         self.reset: Callable[[int], None] | None = None
         #: Whether each tuple goes to exactly one task.
         self.single = not isinstance(grouping, (AllGrouping, CustomGrouping))
+        #: What a fields grouping has looked up.
+        self.known: _Known | None = None
         #: Where tuples of one value are grouped by it: by text its slot, and the text as one object.
         self.texts: dict[str, tuple[Any, ...]] | None = None
         #: Picks for a tuple of this one value; may raise TypeError where `pick` raises TupleError.
@@ -176,6 +178,7 @@ class _Texts(dict[str, tuple[Any, ...]]):
 
 def _by_fields(router: Router) -> Picker:
     known, positions = _Known(router), router.positions()
+    router.known = known
     pick = known.pick
     if len(positions) > 1:
         return lambda values: pick(tuple([values[position] for position in positions]))

@@ -6,6 +6,7 @@ state. A chunk that is meant for a later stage, or for the sink, passes through 
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -135,9 +136,6 @@ class _StageRun:
     def _decode(self, header: Header, body: bytes) -> Input:
         stream = self.wiring.streams[header.stream]
         anchors = chunk.read_anchors(header, body)
-        values = (
-            chunk.read_batch(anchors.payload) if header.kind == Kind.ARROW else chunk.read_rows(header, anchors.payload)
-        )
         delivery = TupleDelivery(
             stream.component,
             stream.stream,
@@ -146,26 +144,31 @@ class _StageRun:
             anchors.roots,  # type: ignore[arg-type]
             anchors.edges,  # type: ignore[arg-type]
         )
-        return self._as_consumed(header.target, stream, delivery, values, header.size)
+        columnar = self.wiring.component(header.target).kind is ComponentKind.BATCH_BOLT
+        values: object
+        if header.kind == Kind.ARROW:
+            batch = chunk.read_batch(anchors.payload)
+            values = batch if columnar else to_rows(batch)
+        elif columnar:
+            with self._fitting(header.target, stream):
+                values = chunk.read_rows_as_batch(header, anchors.payload, stream.fields)
+        else:
+            values = chunk.read_rows(header, anchors.payload)
+        return Input(delivery, values, header.size)
 
-    def _as_consumed(self, task: int, stream: StreamInfo, delivery: TupleDelivery, values: object, rows: int) -> Input:
-        """Converts between tuples and batches where producer and consumer differ."""
-        consumer = self.wiring.component(task)
-        if consumer.kind is ComponentKind.BATCH_BOLT:
-            if not isinstance(values, pa.RecordBatch):
-                try:
-                    values = to_batch(list(stream.fields), values)  # type: ignore[arg-type]
-                except pa.ArrowException as error:
-                    raise ComponentError(
-                        consumer.id,
-                        task,
-                        "execute",
-                        f'the tuples of stream "{stream.stream}" from "{stream.component}" don\'t fit in Arrow '
-                        f"columns, which a BatchBolt needs: {error}",
-                    ) from error
-        elif isinstance(values, pa.RecordBatch):
-            values = to_rows(values)
-        return Input(delivery, values, rows)
+    @contextlib.contextmanager
+    def _fitting(self, task: int, stream: StreamInfo) -> Iterator[None]:
+        """Says of tuples that have no place in a record batch whose they are."""
+        try:
+            yield
+        except pa.ArrowException as error:
+            raise ComponentError(
+                self.wiring.component(task).id,
+                task,
+                "execute",
+                f'the tuples of stream "{stream.stream}" from "{stream.component}" don\'t fit in Arrow '
+                f"columns, which a BatchBolt needs: {error}",
+            ) from error
 
     def execute(self) -> Iterator[Row]:
         """Executes the components in order; yields what leaves the stage."""
@@ -211,10 +214,15 @@ class _StageRun:
             self.reports.append(Failure(component.id, task, text, "", False))
 
     def _local(self, task: int, sealed: Sealed) -> Input:
-        stream = sealed.box.stream
+        stream, target, values = sealed.box.stream, sealed.box.target, sealed.values
         delivery = TupleDelivery(stream.component, stream.stream, task, stream.fields, sealed.roots, sealed.edges)  # type: ignore[arg-type]
-        rows = sealed.values.num_rows if isinstance(sealed.values, pa.RecordBatch) else len(sealed.values)
-        return self._as_consumed(sealed.box.target, stream, delivery, sealed.values, rows)
+        if self.wiring.component(target).kind is not ComponentKind.BATCH_BOLT:
+            rows = to_rows(values) if isinstance(values, pa.RecordBatch) else values
+            return Input(delivery, rows, len(rows))
+        if not isinstance(values, pa.RecordBatch):
+            with self._fitting(target, stream):
+                values = to_batch(list(stream.fields), values)
+        return Input(delivery, values, values.num_rows)
 
     # An instance is out of the cache while it executes: after an exception it is of no version, and its output is
     # half done.

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from storm_on_spark.api.errors import CheckpointError
@@ -112,10 +113,44 @@ def unpack_column(packed: Packed, size: int) -> list[Any]:
         return packed
     if isinstance(packed, bytes):
         return packed.decode("utf-8", "surrogatepass").split(_BETWEEN)
-    joined, width, each = packed
-    texts = np.array(joined.decode("utf-8", "surrogatepass").split(_BETWEEN), dtype=object)
-    numbers = np.frombuffer(each, np.uint8 if width == 1 else np.uint16)
-    if len(numbers) != size or (size and int(numbers.max()) >= len(texts)):
-        raise CheckpointError(f"a chunk of {size} tuples has {len(numbers)} numbers of {len(texts)} texts")
-    values: list[Any] = texts[numbers].tolist()
+    texts = np.array(packed[0].decode("utf-8", "surrogatepass").split(_BETWEEN), dtype=object)
+    values: list[Any] = texts[_numbers(packed, len(texts), size)].tolist()
     return values
+
+
+def unpack_to_arrow(packed: Packed, size: int) -> pa.Array:
+    """Returns the values of a column as an Arrow array; of texts without an object for each.
+
+    Raises:
+        pyarrow.ArrowInvalid: they have no common Arrow type.
+        CheckpointError: the column is damaged.
+    """
+    if isinstance(packed, list):
+        return pa.array(packed)
+    joined = packed if isinstance(packed, bytes) else packed[0]
+    try:
+        joined.decode("utf-8")
+    except UnicodeDecodeError:  # half of a pair of surrogates
+        return pa.array(unpack_column(packed, size))
+    texts = _arrow_texts(joined)
+    if isinstance(packed, bytes):
+        return texts
+    return texts.take(pa.array(_numbers(packed, len(texts), size)))
+
+
+def _arrow_texts(joined: bytes) -> pa.StringArray:
+    ends = np.flatnonzero(np.frombuffer(joined, np.uint8) == 0)
+    offsets = np.empty(len(ends) + 2, np.int32)
+    offsets[0] = 0
+    offsets[1:-1] = ends - np.arange(len(ends))
+    offsets[-1] = len(joined) - len(ends)
+    data = joined.replace(_BETWEEN.encode(), b"")
+    return pa.StringArray.from_buffers(len(ends) + 1, pa.py_buffer(offsets), pa.py_buffer(data))
+
+
+def _numbers(packed: tuple[bytes, int, bytes], texts: int, size: int) -> NDArray[Any]:
+    _, width, each = packed
+    numbers = np.frombuffer(each, np.uint8 if width == 1 else np.uint16)
+    if len(numbers) != size or (size and int(numbers.max()) >= texts):
+        raise CheckpointError(f"a chunk of {size} tuples has {len(numbers)} numbers of {texts} texts")
+    return numbers
