@@ -136,17 +136,30 @@ class _Known(dict[Any, Slots]):
     def __init__(self, router: Router) -> None:
         super().__init__()
         self._router = router
+        self._slots = router.slots
         self.single = len(router.positions()) == 1
 
     def __missing__(self, key: Any) -> Slots:
-        router = self._router
-        # Task index = hash mod number of tasks, over task ids in ascending order, as in Storm's TupleUtils.
-        chosen = router.slots[router.hash_of((key,) if self.single else key) % len(router.slots)]
-        if len(self) >= _CACHE_LIMIT:
-            self.clear()
+        chosen = self.choose(key)
         if not isinstance(key, (str, bytes)) or len(key) <= _LONGEST_KEY:
-            self[key] = chosen
+            _keep(self, key, chosen)
         return chosen
+
+    def choose(self, key: Any) -> Slots:
+        """Works out the slots for a key.
+
+        Raises:
+            TupleError: it can't be grouped by.
+        """
+        # Task index = hash mod number of tasks, over task ids in ascending order, as in Storm's TupleUtils.
+        if not self.single:
+            hashed = self._router.hash_of(key)
+        else:
+            try:
+                hashed = stable_hash(key)
+            except TypeError:
+                hashed = self._router.hash_of((key,))  # which says of which field the key is
+        return self._slots[hashed % len(self._slots)]
 
     def pick(self, key: Any) -> Slots:
         """Returns the slots for a key.
@@ -157,7 +170,7 @@ class _Known(dict[Any, Slots]):
         try:
             return self[key]
         except TypeError:
-            return self.__missing__(key)  # which says what is wrong with a key that has no hash
+            return self.choose(key)  # which says what is wrong with a key that has no hash
 
 
 class _Texts(dict[str, tuple[Any, ...]]):
@@ -168,12 +181,17 @@ class _Texts(dict[str, tuple[Any, ...]]):
         self._known = known
 
     def __missing__(self, text: str) -> tuple[Any, ...]:
-        (slot,) = self._known[text]
-        if len(self) >= _CACHE_LIMIT:
-            self.clear()
+        (slot,) = self._known.choose(text)
+        known = (*slot, text)
         if len(text) <= _LONGEST_KEY:
-            self[text] = (*slot, text)
-        return (*slot, text)
+            _keep(self, text, known)
+        return known
+
+
+def _keep(cache: dict[Any, Any], key: Any, value: Any) -> None:
+    if len(cache) >= _CACHE_LIMIT:
+        cache.clear()
+    cache[key] = value
 
 
 def _by_fields(router: Router) -> Picker:

@@ -72,7 +72,7 @@ class Sink:
                 raise StormError(f"a chunk for task {header.target} reached the sink (kind {header.kind})")
         # Spark looks up the caller of each RDD unless the thread says who it is, and `collect` takes back what it says:
         # a tenth of a small micro-batch's time on this thread.
-        frame.sparkSession.sparkContext._jsc.setCallSite("micro-batch")
+        frame.sparkSession.sparkContext._jsc.setCallSite("micro-batch")  # noqa: SLF001 # no public door
         for report in reports:
             if isinstance(report, Failure) and report.fatal:
                 self._coordinator.metrics.add_failure(report)
