@@ -174,6 +174,18 @@ class BoltTask:
         self._snapshots.restore(snapshot)
         self.snapshot = snapshot
 
+    def catch_up(self, snapshot: bytes, entries: Iterable[bytes]) -> None:
+        """Brings the instance from an earlier state of its task to that of the state store, where others have gone on.
+
+        Args:
+            snapshot: the present one.
+            entries: what has been added to the key-value state since.
+        """
+        if self.state is not None:
+            self.state.add(entries)
+        if snapshot != self.snapshot:
+            self.restore(snapshot)
+
     def roll_back(self, snapshot: bytes, entries: Iterable[bytes]) -> None:
         """Sets the instance to what the state store holds, because it executed something that did not count.
 

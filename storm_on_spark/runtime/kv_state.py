@@ -19,7 +19,7 @@ from storm_on_spark.runtime.texts import pack_column, unpack_column
 
 _BASE, _CHANGES = b"\x02B", b"\x02C"
 """First bytes of an entry: format version 2, and what it is."""
-_PART_KEYS = 20_000
+_PART_KEYS = 50_000
 """Keys in one entry of the base."""
 _LEAST_BYTES = 1 << 20
 """Changes are not compacted before they weigh this much."""
@@ -155,6 +155,14 @@ class JournaledState(KeyValueState):
         self._values.clear()
         self._journal.clear()
         self._base_bytes = self._changes_bytes = 0
+        self.add(entries)
+
+    def add(self, entries: Iterable[bytes]) -> None:
+        """Does what later entries say.
+
+        Raises:
+            CheckpointError: an entry has another format version.
+        """
         for entry in entries:
             kind = entry[:2]
             if kind == _BASE:

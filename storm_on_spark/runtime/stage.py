@@ -7,9 +7,9 @@ state. A chunk that is meant for a later stage, or for the sink, passes through 
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from typing import Protocol
 
@@ -26,9 +26,9 @@ from storm_on_spark.runtime import acker, chunk, pickling
 from storm_on_spark.runtime.bolt_task import Execution, Fold, Input, to_batch, to_rows
 from storm_on_spark.runtime.chunk import Header, Kind
 from storm_on_spark.runtime.ids import EdgeIds, U64Array
-from storm_on_spark.runtime.kv_state import JournaledState
 from storm_on_spark.runtime.output import Sealed
 from storm_on_spark.runtime.report import Failure, TaskMetrics
+from storm_on_spark.runtime.state_version import StateVersions
 from storm_on_spark.runtime.wiring import StreamInfo, Wiring
 from storm_on_spark.runtime.worker import CachedTask, Worker
 
@@ -53,14 +53,14 @@ class StateAccess(Protocol):
     def clear(self, name: str) -> None:
         """Removes the value."""
 
-    def entries(self) -> Iterable[bytes]:
-        """Returns the list of entries: key-value state."""
+    def entry(self, index: int) -> bytes | None:
+        """Returns an entry of key-value state, or None."""
 
-    def append(self, entry: bytes) -> None:
-        """Adds an entry to the list."""
+    def put_entry(self, index: int, entry: bytes) -> None:
+        """Sets an entry."""
 
-    def replace(self, entries: list[bytes]) -> None:
-        """Puts another list in place of the list of entries."""
+    def remove_entry(self, index: int) -> None:
+        """Removes an entry."""
 
 
 @dataclass(frozen=True)
@@ -236,55 +236,68 @@ class _StageRun:
     def _execute_stateful(self, task: int, inputs: list[Input], ids: EdgeIds) -> Execution:
         """Executes a task whose instance is a cache over the state store.
 
-        State variable `version` names the snapshot in `snapshot` by random bytes: a number would not do, since a
-        failed attempt and its repetition would give different states the same number.
+        State variable `version` says which state the other two hold: `snapshot`, and the entries of key-value state.
         """
         assert self.state is not None
-        version = self.state.get("version")
-        cached = self._instance_at(task, version)
+        versions = StateVersions.load(self.state.get("version"))
+        cached = self._instance_at(task, versions)
         bolt = cached.bolt
         before = bolt.snapshot
-        execution = bolt.execute(inputs, ids, self.info.batch, self.state.entries)
+        whole = partial(self._entries, 0, versions.newest.entries)
+        execution = bolt.execute(inputs, ids, self.info.batch, whole)
         assert bolt.snapshot is not None
-        changed = version is None or bolt.snapshot != before
+        changed = not versions or bolt.snapshot != before
         if changed:
             self.state.put("snapshot", bolt.snapshot)
-        if bolt.state is not None:
-            changed |= self._write_changes(bolt.state)
+        generation, entries = versions.newest[1:]
+        if bolt.state is not None and (entry := bolt.state.take_changes()) is not None:
+            changed = True
+            if bolt.state.wants_compaction:
+                generation, entries = generation + 1, self._write_anew(bolt.state.compact(), entries)
+            else:
+                self.state.put_entry(entries, entry)
+                entries += 1
         if changed:
-            cached.version = os.urandom(8)
-            self.state.put("version", cached.version)
+            versions = versions.next(generation, entries)
+            cached.version = versions.newest.id
+            self.state.put("version", versions.dump())
         self.worker.tasks[task] = cached
         return execution
 
-    def _write_changes(self, values: JournaledState) -> bool:
-        """Writes what changed in a key-value state; returns whether anything did."""
+    def _write_anew(self, entries: list[bytes], before: int) -> int:
         assert self.state is not None
-        entry = values.take_changes()
-        if entry is None:
-            return False
-        if values.wants_compaction:
-            self.state.replace(values.compact())
-        else:
-            self.state.append(entry)
-        return True
+        for index, entry in enumerate(entries):
+            self.state.put_entry(index, entry)
+        for index in range(len(entries), before):
+            self.state.remove_entry(index)
+        return len(entries)
 
-    def _instance_at(self, task: int, version: bytes | None) -> CachedTask:
+    def _entries(self, first: int, end: int) -> Iterator[bytes]:
+        assert self.state is not None
+        for index in range(first, end):
+            entry = self.state.entry(index)
+            assert entry is not None, f"entry {index} of {end} is missing"
+            yield entry
+
+    def _instance_at(self, task: int, versions: StateVersions) -> CachedTask:
         cached = self.worker.tasks.pop(task, None)
-        if cached is not None and cached.version == version:
+        newest = versions.newest
+        if cached is not None and versions and cached.version == newest.id:
             return cached
-        if version is None:
+        if not versions:
             # Nothing of this task has been committed yet.
             return CachedTask(self.worker.prepare(task), None)
         assert self.state is not None
         snapshot = self.state.get("snapshot")
         assert snapshot is not None, "a version without a snapshot"
         if cached is None:
-            cached = CachedTask(self.worker.prepare(task, self.state.entries()), version)
+            cached = CachedTask(self.worker.prepare(task, self._entries(0, newest.entries)), newest.id)
             cached.bolt.restore(snapshot)
+        elif (held := versions.held(cached.version)) is not None:
+            cached.bolt.catch_up(snapshot, self._entries(held.entries, newest.entries))
         else:
-            cached.bolt.roll_back(snapshot, self.state.entries())
-            cached.version = version
+            cached.bolt.roll_back(snapshot, self._entries(0, newest.entries))
+        cached.version = newest.id
         return cached
 
     def _fold_rows(self) -> Iterator[Row]:

@@ -11,17 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
-from pyspark.sql.types import BinaryType, StructField, StructType
+from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_INDEX = StructType([StructField("index", LongType())])
 _VALUE = StructType([StructField("value", BinaryType())])
 
 BOLT_STATE = ("version", "snapshot")
 """Value states of a stage with stateful bolts."""
 BOLT_ENTRIES = "entries"
-"""List state of a stage with stateful bolts: key-value state. Always declared, for a checkpoint fixes what there is."""
+"""Map state of a stage with stateful bolts: the entries of key-value state by number, since a worker that knows most of
+them reads only the last. Always declared, for a checkpoint fixes what there is."""
 ACKER_STATE = ("pending",)
 """Value states of the acker stage."""
 
@@ -62,7 +64,7 @@ class StageProcessor(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Declares the state variables."""
         values = {name: handle.getValueState(name, _VALUE) for name in self._variables}
-        entries = None if self._variables == ACKER_STATE else handle.getListState(BOLT_ENTRIES, _VALUE)
+        entries = None if self._variables == ACKER_STATE else handle.getMapState(BOLT_ENTRIES, _INDEX, _VALUE)
         self._state = _State(values, entries)
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
@@ -88,7 +90,7 @@ class StageProcessor(StatefulProcessor):
 
 
 class _State:
-    """`StateAccess` over Spark's value states; each call is a round trip to the JVM."""
+    """`StateAccess` over Spark's state variables; each call is a round trip to the JVM."""
 
     def __init__(self, variables: dict[str, Any], entries: Any) -> None:
         self._variables = variables
@@ -104,16 +106,12 @@ class _State:
     def clear(self, name: str) -> None:
         self._variables[name].clear()
 
-    def entries(self) -> Iterator[bytes]:
-        # A generator: who has no key-value state never iterates, and asks the JVM nothing.
-        for row in self._entries.get():
-            yield bytes(row[0])
+    def entry(self, index: int) -> bytes | None:
+        value = self._entries.getValue((index,))
+        return None if value is None else bytes(value[0])
 
-    def append(self, entry: bytes) -> None:
-        self._entries.appendValue((entry,))
+    def put_entry(self, index: int, entry: bytes) -> None:
+        self._entries.updateValue((index,), (entry,))
 
-    def replace(self, entries: list[bytes]) -> None:
-        if entries:
-            self._entries.put([(entry,) for entry in entries])
-        else:
-            self._entries.clear()
+    def remove_entry(self, index: int) -> None:
+        self._entries.removeKey((index,))

@@ -44,14 +44,17 @@ class Variables:
     def clear(self, name: str) -> None:
         self.values.pop(name, None)
 
-    def entries(self) -> list[bytes]:
-        return list(self.values.get("entries", []))
+    def entry(self, index: int) -> bytes | None:
+        return self._entries().get(index)
 
-    def append(self, entry: bytes) -> None:
-        self.values["entries"] = [*self.entries(), entry]
+    def put_entry(self, index: int, entry: bytes) -> None:
+        self.values["entries"] = {**self._entries(), index: entry}
 
-    def replace(self, entries: list[bytes]) -> None:
-        self.values["entries"] = list(entries)
+    def remove_entry(self, index: int) -> None:
+        self.values["entries"] = {number: entry for number, entry in self._entries().items() if number != index}
+
+    def _entries(self) -> dict[int, bytes]:
+        return dict(self.values.get("entries", {}))
 
 
 class DriverKilled(Exception):

@@ -107,7 +107,7 @@ def test_compaction_writes_at_most_twice_what_changed(monkeypatch: pytest.Monkey
 
 def test_an_unknown_version_is_refused() -> None:
     with pytest.raises(CheckpointError, match="version 2"):
-        JournaledState().load([b"\x02Cwhatever"])
+        JournaledState().load([b"\x01Cwhatever"])
 
 
 @given(st.dictionaries(KEYS, VALUES))

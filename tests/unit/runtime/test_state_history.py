@@ -154,6 +154,16 @@ class Histories(RuleBasedStateMachine):
         self.versions.append((variables.values, [*batches, values]))
         self.emitted = emitted
 
+    @rule(
+        turns=st.lists(
+            st.tuples(st.integers(0, 2), st.lists(st.integers(0, 30), min_size=1, max_size=3)), min_size=3, max_size=12
+        )
+    )
+    def in_turn(self, turns: list[tuple[int, list[int]]]) -> None:
+        """Batches that are committed at once, by one worker or another: each falls behind and catches up."""
+        for worker, values in turns:
+            self.batch(values, worker, [])
+
     @rule(back=st.integers(0, 3))
     def roll_back(self, back: int) -> None:
         """The state store goes back to an earlier version."""
@@ -192,7 +202,7 @@ class Histories(RuleBasedStateMachine):
             attributes["last"] = attributes["last"].values
         attributes.pop("late", None)
         values = JournaledState()
-        values.load(state.get("entries", []))
+        values.load(entry for _, entry in sorted(state.get("entries", {}).items()))
         return attributes, dict(values.items())
 
 

@@ -1,0 +1,75 @@
+"""Which state a task has: what is written beside it, so that a cached instance can tell how far behind it is.
+
+Python workers of Spark hop between partitions, so an instance in a worker's memory is often a few micro-batches old. A
+plain number would not tell of which state: a failed attempt and its repetition would give different states the same
+one. So each version is named by random bytes, and the record has the last few, newest first. Whoever holds one of them
+needs only the entries of key-value state that came since.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from typing import NamedTuple
+
+from storm_on_spark.api.errors import CheckpointError
+
+_VERSION = struct.Struct("<8sII")
+_KEPT = 8
+
+
+class StateVersion(NamedTuple):
+    """A state that was committed, or is about to be.
+
+    Args:
+        id: its name, 8 random bytes.
+        generation: how often the key-value state has been written anew.
+        entries: how many entries of key-value state there are in this generation.
+    """
+
+    id: bytes
+    generation: int
+    entries: int
+
+
+class StateVersions(tuple[StateVersion, ...]):
+    """The last versions of a state, newest first; none before the first commit.
+
+    Example:
+        >>> versions = StateVersions().next(0, 1).next(0, 2)
+        >>> StateVersions.load(versions.dump()) == versions, versions.newest.entries, versions.held(versions[1].id)[2]
+        (True, 2, 1)
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def load(cls, record: bytes | None) -> StateVersions:
+        """Returns the versions in a record, or none.
+
+        Raises:
+            CheckpointError: it is no such record.
+        """
+        if record is None:
+            return cls()
+        if not record or len(record) % _VERSION.size:
+            raise CheckpointError(f"a record of state versions has {len(record)} bytes, not {_VERSION.size} for each")
+        return cls(StateVersion._make(each) for each in _VERSION.iter_unpack(record))
+
+    def dump(self) -> bytes:
+        """Returns the record."""
+        return b"".join(_VERSION.pack(*each) for each in self)
+
+    @property
+    def newest(self) -> StateVersion:
+        """The present state; an empty one before the first commit."""
+        return self[0] if self else StateVersion(b"", 0, 0)
+
+    def held(self, version: bytes | None) -> StateVersion | None:
+        """Returns the version that an instance holds, if what it lacks since can be read by itself."""
+        found = next((each for each in self if each.id == version), None)
+        return found if found is not None and found.generation == self.newest.generation else None
+
+    def next(self, generation: int, entries: int) -> StateVersions:
+        """Returns the versions with a new one."""
+        return StateVersions((StateVersion(os.urandom(8), generation, entries), *self[: _KEPT - 1]))
