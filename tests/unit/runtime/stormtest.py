@@ -60,15 +60,22 @@ def solo(
     readers: int = 1,
     conf: Mapping[str, Any] | None = None,
     stateless: bool = False,
+    by: str | None = None,
 ) -> BoltTask:
-    """A prepared task of a bolt that reads one stream, with `readers` tasks that read all its streams by shuffle."""
+    """A prepared task of a bolt that reads one stream, with `readers` tasks that read all its streams.
+
+    By shuffle, or by the field `by`.
+    """
     builder = TopologyBuilder()
     builder.set_spout("source", Source(default=fields))
     builder.set_bolt("bolt", bolt).global_grouping("source")
     topology = builder.create_topology()
     reader = builder.set_bolt("reader", Nothing(), readers)
     for stream, spec in topology["bolt"].streams.items():
-        (reader.direct_grouping if spec.direct else reader.shuffle_grouping)("bolt", stream=stream)
+        if by is not None and not spec.direct:
+            reader.fields_grouping("bolt", Fields(by), stream)
+        else:
+            (reader.direct_grouping if spec.direct else reader.shuffle_grouping)("bolt", stream=stream)
     if not topology["bolt"].streams:
         reader.global_grouping("source")
     worker = make_worker(builder, conf)

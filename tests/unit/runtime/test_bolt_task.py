@@ -567,3 +567,130 @@ def test_the_same_seed_and_inputs_give_the_same_chunks_in_any_worker(batches: li
         other.restore(before)
         assert chunks_of(other, values, batch) == first
         assert other.instance.held[0].message_id == one.instance.held[0].message_id
+
+
+# --- the short ways of the hot path ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("base", [BaseRichBolt, BaseBasicBolt])
+def test_tuples_that_a_bolt_keeps_stay_as_they_are(base: type) -> None:
+    class Keep(base):  # type: ignore[valid-type,misc]
+        def prepare(self, *given):
+            self.held, self.last = [], None
+
+        def execute(self, tup, *collector):
+            if tup[0] % 3 == 0:
+                self.held.append(tup)
+            elif tup[0] % 3 == 1:
+                self.last = {"tuple": tup, "then": self.last}
+            # Others are let go, and the runtime may use them again.
+
+    task = solo(Keep())
+    values = list(range(100))
+    task.execute([anchored(values[:40]), anchored(values[40:], 1000)], ids(), 1)
+    held, last = task.instance.held, task.instance.last
+    assert [tup.values for tup in held] == [[value] for value in values if value % 3 == 0]
+    assert len(set(map(id, held))) == len(held)
+    assert [tuple(tup.message_id) for tup in held[13:15]] == [(40,), (1002,)]
+    linked = []
+    while last:
+        linked.append(last["tuple"][0])
+        last = last["then"]
+    assert linked == [value for value in reversed(values) if value % 3 == 1]
+
+
+def test_a_tuple_that_is_used_again_can_be_acked_again() -> None:
+    class Acks(Bolt):
+        def run(self, tup):
+            self.collector.ack(tup)
+
+    assert run(Acks, anchored([1, 2, 3])).acked == 3
+
+
+class Word(str):
+    """A text of a type of its own."""
+
+
+def test_values_by_which_a_stream_is_grouped_arrive_with_their_types() -> None:
+    values = ["a", Word("a"), "b", 1, True, 1.0, b"a", None, ("a",), np.str_("b"), "a", Word("c"), "c"]
+
+    class Say(BaseBasicBolt):
+        def execute(self, tup, collector):
+            for value in values:
+                assert len(collector.emit([value])) == 1
+                collector.emit((value,), "default")
+
+        def declare_output_fields(self, declarer):
+            declarer.declare(Fields("value"))
+
+    task = solo(Say(), readers=3, by="value")
+    execution = task.execute([anchored([1], 10)], ids(), 1)
+    found = [(type(value), value) for (value,) in emitted(execution.sealed)]
+    assert sorted(map(repr, found)) == sorted(repr((type(value), value)) for value in values for _ in range(2))
+    assert execution.emitted == {"default": 2 * len(values)}
+    homes: dict[object, set[int]] = {}
+    for sealed in execution.sealed:
+        for (value,) in sealed.values:
+            homes.setdefault(value, set()).add(sealed.box.target)
+    assert all(len(tasks) == 1 for tasks in homes.values()), "equal values go to one task, whatever their type"
+
+
+@pytest.mark.parametrize("values", ["a", "ab", [], ["a", "b"], 7, None, [["a"]]])
+def test_what_does_not_fit_a_stream_of_one_text_is_refused(values: Any) -> None:
+    class Say(BaseBasicBolt):
+        def execute(self, tup, collector):
+            collector.emit(values)
+
+        def declare_output_fields(self, declarer):
+            declarer.declare(Fields("value"))
+
+    execution = solo(Say(), by="value").execute([anchored([1], 10)], ids(), 1)
+    assert execution.failed == 1
+    assert emitted(execution.sealed) == []
+
+
+def test_an_emit_that_a_basic_bolt_has_kept_is_refused_between_executions() -> None:
+    class Keep(BaseBasicBolt):
+        def prepare(self, conf, context):
+            self.emits = []
+
+        def execute(self, tup, collector):
+            self.emits.append(collector.emit)
+            collector.emit(["now"])
+
+        def declare_output_fields(self, declarer):
+            declarer.declare(Fields("value"))
+
+    task = solo(Keep(), by="value", stateless=True)
+    assert emitted(task.execute([anchored([1, 2])], ids(1), 1).sealed) == [("now",), ("now",)]
+    for emit in [*task.instance.emits, task._collector.emit]:
+        with pytest.raises(TupleError, match=_LATE):
+            emit(["late"])
+    assert emitted(task.execute([anchored([3])], ids(2), 2).sealed) == [("now",)]
+
+
+def test_hooks_hear_of_emits_that_could_take_the_short_way() -> None:
+    class Hook(BaseTaskHook):
+        def __init__(self):
+            self.heard = []
+
+        def emit(self, info):
+            self.heard.append((list(info.values), info.stream))
+
+        def bolt_execute(self, info):
+            self.heard.append(info.tuple.values)
+
+    class Say(BaseBasicBolt):
+        def prepare(self, conf, context):
+            self.hook = Hook()
+            context.add_task_hook(self.hook)
+
+        def execute(self, tup, collector):
+            collector.emit(["word"])
+
+        def declare_output_fields(self, declarer):
+            declarer.declare(Fields("value"))
+
+    task = solo(Say(), by="value", stateless=True)
+    task.execute([anchored([1])], ids(), 1)
+    assert task.instance.hook.heard == [(["word"], "default"), [1]]
