@@ -9,7 +9,8 @@ each tuple costs about ten times as much. The layout, little endian:
               roots are packed ids (see `packing`); with RAGGED `extra` bytes of pickle: per tuple an int or a tuple of
               ints
               edges are size*u64; with DRAWN the u64 that they start from (see `EdgeRange`)
-      ARROW   roots and edges as above, then an Arrow IPC stream of one record batch
+      ARROW   roots and edges as above, then an Arrow IPC stream of one record batch, with repeated texts as
+              numbers (see `texts`)
       ACKS    roots (packed ids), xors size*u64, packed marks: one fold of a task's work (see `acker`)
       OUTCOME roots (packed ids), codes (packed marks): what became of root tuples (see `acker`)
       CLOCK   nothing; `sequence` is the batch's clock in ms, `size` is 1 when the task's tick is due
@@ -35,7 +36,14 @@ from storm_on_spark.runtime import pickling
 from storm_on_spark.runtime.ids import EdgeRange, U64Array
 from storm_on_spark.runtime.packing import pack_ids, pack_marks, unpack_ids, unpack_marks
 from storm_on_spark.runtime.rows import Columns
-from storm_on_spark.runtime.texts import TextNumbers, pack_column, unpack_column, unpack_to_arrow
+from storm_on_spark.runtime.texts import (
+    TextNumbers,
+    number_texts,
+    pack_column,
+    spell_texts,
+    unpack_column,
+    unpack_to_arrow,
+)
 
 VERSION = 3
 _HEADER = struct.Struct("<BBHiiqIII")
@@ -135,7 +143,7 @@ def encode_arrow(
     flags: int = 0,
 ) -> bytes:
     """Returns an ARROW chunk of the rows of `batch`."""
-    sink = pa.BufferOutputStream()
+    batch, sink = number_texts(batch), pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
     payload = sink.getvalue().to_pybytes()
@@ -227,7 +235,7 @@ def read_rows_as_batch(header: Header, payload: memoryview, names: Iterable[str]
 def read_batch(payload: memoryview) -> pa.RecordBatch:
     """Returns the record batch of an ARROW chunk."""
     with pa.ipc.open_stream(pa.py_buffer(payload)) as reader:
-        return reader.read_next_batch()
+        return spell_texts(reader.read_next_batch())
 
 
 def encode_acks(
