@@ -22,6 +22,7 @@ from storm_on_spark.plan.model import PhysicalPlan
 from storm_on_spark.plan.words import listed
 from storm_on_spark.runtime.acker import Outcome
 from storm_on_spark.runtime.batch_files import BatchFiles
+from storm_on_spark.runtime.batch_size import BatchSize
 from storm_on_spark.runtime.clock import Clock
 from storm_on_spark.runtime.host_process import HostProcess, RestartPolicy, spread_executors
 from storm_on_spark.runtime.ids import spout_task_of
@@ -100,7 +101,7 @@ class Coordinator:
         self._completed = threading.Event()
         self.metrics = Metrics(spec.plan)
         conf = spec.plan.conf
-        self._batch_tuples: int = int(conf["topology.batch.max.tuples"])  # type: ignore[call-overload]
+        self._size = BatchSize(int(conf["topology.batch.max.tuples"]), float(conf["topology.batch.max.secs"]))  # type: ignore[call-overload,arg-type]
         self._interval: float = float(conf["topology.batch.min.interval.ms"]) / 1000  # type: ignore[arg-type]
         #: When the last micro-batch was planned.
         self._batch_at = -self._interval
@@ -213,13 +214,14 @@ class Coordinator:
         Spark asks when the batch that ended at `start` is committed; after a restart not before a batch that was
         planned but not committed has run again.
         """
+        self._size.ended()
         with self._writing_checkpoint():
             self._commit(start)
         deadline = time.monotonic() + min(_MOST_POLL_SECONDS, POLL_SECONDS * 2**self._quiet_polls)
         with self._changed:
             for task in self._tasks.values():
                 task.answered = task.idle = False
-        self._broadcast(Want())
+        self._broadcast(Want(self._size.for_each(len(self._tasks))))
         with self._changed:
             patience = 0.0
             while not self._stopped and not self._let_go:
@@ -262,17 +264,19 @@ class Coordinator:
         return min((period - now % period for period in self._periods()), default=60_000) / 1000
 
     def _is_full(self) -> bool:
-        return sum(task.waiting() for task in self._tasks.values()) >= self._batch_tuples
+        return sum(task.waiting() for task in self._tasks.values()) >= self._size.limit
 
     def _cover(self, start: Offset) -> Offset:
         logs = dict(start.logs)
-        share = max(1, self._batch_tuples // max(1, sum(task.waiting() > 0 for task in self._tasks.values())))
+        share, total = self._size.share(sum(task.waiting() > 0 for task in self._tasks.values())), 0
         for number, task in self._tasks.items():
             taken = 0
             while task.cuts and (taken == 0 or taken + task.cuts[0][1] <= share):
                 end, tuples = task.cuts.popleft()
                 taken += tuples
                 logs[number] = end
+            total += taken
+        self._size.began(total)
         return Offset(logs, max(start.clock, self._clock.now_ms()), max(start.carried, self._carried_head))
 
     def _commit(self, offset: Offset) -> None:
@@ -288,15 +292,15 @@ class Coordinator:
         for batch in self._carried.batches():
             if batch <= offset.carried:
                 self._carried.delete(batch)
-        self._broadcast_clock()
+        if self._clock.started_at is None:
+            self._broadcast(SetClock(self._clock.now_ms()))
 
     def _notice_completion(self, start: Offset) -> None:
         """Finds out whether a finite topology is done: called with all that was planned committed."""
-        done = all(
+        if self.active and all(
             task.idle and task.exhausted and not task.pending and task.tuples_end <= start.logs.get(number, 0)
             for number, task in self._tasks.items()
-        )
-        if done and self.active:
+        ):
             self._completed.set()
 
     @property
@@ -493,7 +497,3 @@ class Coordinator:
     def _broadcast(self, message: Message) -> None:
         for host in self._hosts:
             host.send(message)
-
-    def _broadcast_clock(self) -> None:
-        if self._clock.started_at is None:
-            self._broadcast(SetClock(self._clock.now_ms()))

@@ -40,6 +40,9 @@ class SetClock(NamedTuple):
 class Want(NamedTuple):
     """A micro-batch could start now: cut at the next chance."""
 
+    share: int | None = None
+    """Tuples that it may take of each task; None for as many as before."""
+
 
 class Consumed(NamedTuple):
     """Spark has committed everything up to `position` of a task's log."""

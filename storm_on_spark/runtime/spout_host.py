@@ -21,6 +21,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from storm_on_spark.api.errors import ComponentError, StormError
+from storm_on_spark.runtime.batch_size import FIRST_TUPLES
 from storm_on_spark.runtime.latency import LatencyHistogram
 from storm_on_spark.runtime.messages import (
     Consumed,
@@ -86,7 +87,8 @@ class _TaskLoop:
         limit = conf.get("topology.max.spout.pending")
         self._max_pending = int(limit) if limit is not None else None  # type: ignore[call-overload]
         self._max_bytes: int = int(conf["topology.spout.log.max.bytes"])  # type: ignore[call-overload]
-        self._max_tuples: int = 2 * int(conf["topology.batch.max.tuples"])  # type: ignore[call-overload]
+        #: How many tuples of the task a micro-batch may hold.
+        self._share = min(FIRST_TUPLES, int(conf["topology.batch.max.tuples"]))  # type: ignore[call-overload]
         #: Cuts that Spark has not committed: (end position, tuples).
         self._uncommitted = deque((cut.end, cut.tuples) for cut in iter_cuts(task.log.folder, consumed, None))
         self._waiting_tuples = sum(tuples for _, tuples in self._uncommitted)
@@ -115,7 +117,7 @@ class _TaskLoop:
         """Returns how many tuples may come before `next_tuple` is forbidden."""
         task = self.task
         waiting = self._waiting_tuples + task.fresh
-        room: float = self._max_tuples - waiting
+        room: float = 2 * self._share - waiting
         if self._max_pending is not None:
             room = min(room, self._max_pending - len(task.pending))
         if waiting > 0:
@@ -123,6 +125,10 @@ class _TaskLoop:
             free = self._max_bytes - (task.log.end - self._consumed)
             room = min(room, free / self._tuple_bytes - task.fresh)
         return room
+
+    def _enough(self) -> int:
+        """Returns how many tuples make a cut: no more than the next micro-batch may hold."""
+        return min(self._cut_tuples, self._share)
 
     def held(self, active: bool) -> bool:
         """Whether nothing can happen until a message comes."""
@@ -148,7 +154,7 @@ class _TaskLoop:
                 break
             emitted = True
             now = task.now()
-            if task.fresh >= self._cut_tuples or now > until:
+            if task.fresh >= self._enough() or now > until:
                 self._going_on = True
                 break
         else:
@@ -165,6 +171,7 @@ class _TaskLoop:
                 self._waiting_tuples -= self._uncommitted.popleft()[1]
             self.task.trim(message.position)
         elif isinstance(message, Want):
+            self._share = message.share or self._share
             self._wanted = self._asked = True
             self._wanted_at = time.monotonic()
         elif isinstance(message, SetActive):
@@ -179,7 +186,7 @@ class _TaskLoop:
             rested = now - self._last_cut >= _CUT_SHARE * self._cut_cost
             due = now - self._dirty_at >= _CUT_SECONDS and rested
             gathering = self._wanted and self._going_on and now - self._wanted_at < _GATHER_SECONDS
-            if task.fresh >= self._cut_tuples or ((due or (self._wanted and task.fresh)) and not gathering):
+            if task.fresh >= self._enough() or ((due or (self._wanted and task.fresh)) and not gathering):
                 self._cut(now)
         if self._asked and not task.fresh:
             self._asked = False

@@ -129,6 +129,7 @@ class ConfigNames:
     TOPOLOGY_BACKPRESSURE_WAIT_STRATEGY: Final = "topology.backpressure.wait.strategy"
     TOPOLOGY_BATCH_FLUSH_INTERVAL_MILLIS: Final = "topology.batch.flush.interval.millis"
     TOPOLOGY_BATCH_MAX_TUPLES: Final = "topology.batch.max.tuples"
+    TOPOLOGY_BATCH_MAX_SECS: Final = "topology.batch.max.secs"
     TOPOLOGY_BATCH_MIN_INTERVAL_MS: Final = "topology.batch.min.interval.ms"
     TOPOLOGY_BLOBSTORE_MAP: Final = "topology.blobstore.map"
     TOPOLOGY_BOLTS_LATE_TUPLE_STREAM: Final = "topology.bolts.late.tuple.stream"

@@ -129,6 +129,13 @@ HONOURED_KEYS: Final[tuple[ConfigKey, ...]] = (
         "Most spout tuples in one micro-batch: more is faster, fewer is sooner. Not a key of Storm's.",
     ),
     honoured(
+        N.TOPOLOGY_BATCH_MAX_SECS,
+        number(0.1, 3600),
+        5,
+        "Seconds that a micro-batch should take at most: where tuples take long, the next ones hold fewer of them. "
+        "Not a key of Storm's.",
+    ),
+    honoured(
         N.TOPOLOGY_BATCH_MIN_INTERVAL_MS,
         integer(0, 60_000),
         0,

@@ -85,12 +85,24 @@ def test_tuples_that_wait_are_limited_until_batches_are_committed(tmp_path: Path
     while loop.burst(True):
         loop.cut_if_due(True)
     assert loop.task.spout.next == 100
-    loop.handle(Want())
-    loop.cut_if_due(True)
-    cut = sent[-1]
-    assert isinstance(cut, Progress)
-    loop.handle(Consumed(loop.task.task, cut.position))
+    cuts = [message for message in sent if isinstance(message, Progress) and message.cut]
+    assert [cut.tuples for cut in cuts] == [50, 50], "a cut fits in a micro-batch"
+    loop.handle(Consumed(loop.task.task, cuts[-1].position))
     assert not loop.blocked()
+    loop.task.close()
+
+
+def test_a_spout_gets_ready_what_the_next_micro_batches_hold_and_no_more(tmp_path: Path) -> None:
+    loop, sent = loop_of(tmp_path)
+    loop.handle(Want(20))
+    while loop.burst(True):
+        loop.cut_if_due(True)
+    assert loop.task.spout.next == 40
+    assert [m.tuples for m in sent if isinstance(m, Progress) and m.cut] == [20, 20]
+    loop.handle(Want(100))
+    while loop.burst(True):
+        loop.cut_if_due(True)
+    assert loop.task.spout.next == 200
     loop.task.close()
 
 
