@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 from cluster import Cluster, DriverKilled
-from hosts import FakeHost
 from stormtest import make_worker
 
 from storm_on_spark.api import BaseBasicBolt, BaseRichSpout, Fields, TopologyBuilder
 from storm_on_spark.plan.fingerprint import compare, fingerprint
-from storm_on_spark.runtime import coordinator, spout_host
 from storm_on_spark.runtime.snapshot import read_snapshot
 from storm_on_spark.runtime.spec import RunSpec
 from storm_on_spark.runtime.worker import Worker
+
+pytestmark = pytest.mark.usefixtures("hosts_in_this_process")
 
 LIMIT = 40
 
@@ -109,19 +109,6 @@ def another_in_its_place() -> TopologyBuilder:
     builder = base()
     builder.set_bolt("texts", Stateless("text"), 2).shuffle_grouping("numbers", "text")
     return builder
-
-
-@pytest.fixture(autouse=True)
-def _hosts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(coordinator, "HostProcess", FakeHost)
-    monkeypatch.setattr(coordinator, "POLL_SECONDS", 0.0)
-    monkeypatch.setattr(spout_host, "_CUT_SECONDS", 0.0)
-    monkeypatch.setattr(spout_host, "_CUT_SHARE", 0)
-    monkeypatch.setattr(spout_host, "_REPORT_SECONDS", 0.0)
-    monkeypatch.setattr(FakeHost, "made", [])
-    yield
-    for host in FakeHost.made:
-        host.stop()
 
 
 def spec_of(builder: TopologyBuilder) -> RunSpec:

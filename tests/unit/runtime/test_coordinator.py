@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from pathlib import Path
@@ -16,7 +16,7 @@ from stormtest import Nothing, make_worker
 
 from storm_on_spark.api import BaseRichSpout, Fields, TopologyBuilder
 from storm_on_spark.api.errors import CheckpointError
-from storm_on_spark.runtime import chunk, coordinator, spout_host
+from storm_on_spark.runtime import chunk, coordinator
 from storm_on_spark.runtime.acker import ACKED, FAILED
 from storm_on_spark.runtime.batch_files import BatchFiles
 from storm_on_spark.runtime.clock import ManualClock
@@ -26,6 +26,8 @@ from storm_on_spark.runtime.ids import root_base
 from storm_on_spark.runtime.messages import Want
 from storm_on_spark.runtime.offsets import Offset
 from storm_on_spark.runtime.spout_log import iter_cuts
+
+pytestmark = pytest.mark.usefixtures("hosts_in_this_process")
 
 
 class Counting(BaseRichSpout):
@@ -58,20 +60,6 @@ class Counting(BaseRichSpout):
 
     def declare_output_fields(self, declarer):
         declarer.declare(Fields("number"))
-
-
-@pytest.fixture(autouse=True)
-def _hosts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(coordinator, "HostProcess", FakeHost)
-    monkeypatch.setattr(coordinator, "POLL_SECONDS", 0.0)
-    monkeypatch.setattr(spout_host, "_CUT_SECONDS", 0.0)
-    monkeypatch.setattr(spout_host, "_CUT_SHARE", 0)
-    monkeypatch.setattr(spout_host, "_REPORT_SECONDS", 0.0)
-    monkeypatch.setattr(FakeHost, "made", [])
-    monkeypatch.setattr(FakeHost, "calls", 5)
-    yield
-    for host in FakeHost.made:
-        host.stop()
 
 
 class AtOnce(ManualClock):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -18,11 +17,13 @@ from stormtest import make_worker
 from storm_on_spark.api import BaseBasicBolt, BaseRichBolt, BaseRichSpout, BatchBolt, Fields, TopologyBuilder
 from storm_on_spark.api.component import BaseTickTupleAwareRichBolt
 from storm_on_spark.plan.model import Delivery, StageKind
-from storm_on_spark.runtime import coordinator, pickling, spout_host
+from storm_on_spark.runtime import pickling
 from storm_on_spark.runtime.acker import ACKED
 from storm_on_spark.runtime.ids import SEQUENCE_BITS, root_base
 from storm_on_spark.runtime.snapshot import read_snapshot
 from storm_on_spark.runtime.spout_log import MESSAGE_IDS, read_entries
+
+pytestmark = pytest.mark.usefixtures("hosts_in_this_process")
 
 POISON = 8
 """Numbers with this remainder by 11 can't be executed."""
@@ -222,19 +223,6 @@ def build(limit: int, flaky: float = 0.0) -> TopologyBuilder:
     builder.set_bolt("back", Back(), 2).shuffle_grouping("loop")
     builder.set_bolt("end", End()).global_grouping("pairs").global_grouping("columns")
     return builder
-
-
-@pytest.fixture(autouse=True)
-def _hosts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(coordinator, "HostProcess", FakeHost)
-    monkeypatch.setattr(coordinator, "POLL_SECONDS", 0.0)
-    monkeypatch.setattr(spout_host, "_CUT_SECONDS", 0.0)
-    monkeypatch.setattr(spout_host, "_CUT_SHARE", 0)
-    monkeypatch.setattr(spout_host, "_REPORT_SECONDS", 0.0)
-    monkeypatch.setattr(FakeHost, "made", [])
-    yield
-    for host in FakeHost.made:
-        host.stop()
 
 
 class Simulation:
