@@ -88,7 +88,7 @@ class _TaskLoop:
         self._max_pending = int(limit) if limit is not None else None  # type: ignore[call-overload]
         self._max_bytes: int = int(conf["topology.spout.log.max.bytes"])  # type: ignore[call-overload]
         #: How many tuples of the task a micro-batch may hold.
-        self._share = min(FIRST_TUPLES, int(conf["topology.batch.max.tuples"]))  # type: ignore[call-overload]
+        self._share: int = min(FIRST_TUPLES, int(conf["topology.batch.max.tuples"]))  # type: ignore[call-overload]
         #: Cuts that Spark has not committed: (end position, tuples).
         self._uncommitted = deque((cut.end, cut.tuples) for cut in iter_cuts(task.log.folder, consumed, None))
         self._waiting_tuples = sum(tuples for _, tuples in self._uncommitted)
