@@ -213,12 +213,14 @@ class BasicCollector(_Collector, BasicOutputCollector):
         otherwise = partial(BasicCollector.emit, self)
 
         def emit(values: Sequence[Any], stream: str = DEFAULT_STREAM) -> list[int]:
+            if stream is not DEFAULT_STREAM:
+                return otherwise(values, stream)
             try:
                 (value,) = values
             except (TypeError, ValueError):
-                return otherwise(values, stream)
-            if value.__class__ is not str or values.__class__ is str or stream is not DEFAULT_STREAM:
-                return otherwise(values, stream)
+                return otherwise(values)
+            if value.__class__ is not str or values.__class__ is str:
+                return otherwise(values if values.__class__ is str else (value,))  # an iterator gives its value once
             anchor = ledger.current
             put, tie, task, value = texts[value]
             put(value)

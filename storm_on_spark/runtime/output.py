@@ -302,29 +302,6 @@ def _make_emit(output: TaskOutput, out: _StreamOutput) -> Emit:
         pick, pick_value = out.routers[0].pick, out.routers[0].pick_value
         texts = out.routers[0].texts
 
-        if texts is not None:
-
-            def emit_text(values: Sequence[Any], anchor: Anchor) -> list[int]:
-                try:
-                    (value,) = values
-                except (TypeError, ValueError):
-                    raise output.refusal(stream, values, direct=False) from None
-                if value.__class__ is str:
-                    if values.__class__ is str:
-                        raise output.refusal(stream, values, direct=False)
-                    # One object for equal texts: two million others would be kept until the micro-batch ends.
-                    put, tie, task, value = texts[value]
-                else:
-                    try:
-                        ((put, tie, task),) = pick_value(value)
-                    except TypeError:
-                        ((put, tie, task),) = pick((value,))  # which says what is wrong with the value
-                put(value)
-                tie(anchor)
-                return [task]
-
-            return emit_text
-
         def emit_value(values: Sequence[Any], anchor: Anchor) -> list[int]:
             try:
                 (value,) = values
@@ -340,7 +317,23 @@ def _make_emit(output: TaskOutput, out: _StreamOutput) -> Emit:
             tie(anchor)
             return [task]
 
-        return emit_value
+        if texts is None:
+            return emit_value
+
+        def emit_text(values: Sequence[Any], anchor: Anchor) -> list[int]:
+            try:
+                (value,) = values
+            except (TypeError, ValueError):
+                return emit_value(values, anchor)  # which says what is wrong with them
+            if value.__class__ is not str or values.__class__ is str:
+                return emit_value(values if values.__class__ is str else (value,), anchor)
+            # One object for equal texts: two million others would be kept until the micro-batch ends.
+            put, tie, task, value = texts[value]
+            put(value)
+            tie(anchor)
+            return [task]
+
+        return emit_text
 
     def emit(values: Sequence[Any], anchor: Anchor) -> list[int]:
         row = tuple(values)

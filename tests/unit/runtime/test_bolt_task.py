@@ -618,7 +618,8 @@ def test_values_by_which_a_stream_is_grouped_arrive_with_their_types() -> None:
         def execute(self, tup, collector):
             for value in values:
                 assert len(collector.emit([value])) == 1
-                collector.emit((value,), "default")
+                collector.emit(iter([value]), "default")
+                collector.emit(iter([value]))
 
         def declare_output_fields(self, declarer):
             declarer.declare(Fields("value"))
@@ -626,8 +627,8 @@ def test_values_by_which_a_stream_is_grouped_arrive_with_their_types() -> None:
     task = solo(Say(), readers=3, by="value")
     execution = task.execute([anchored([1], 10)], ids(), 1)
     found = [(type(value), value) for (value,) in emitted(execution.sealed)]
-    assert sorted(map(repr, found)) == sorted(repr((type(value), value)) for value in values for _ in range(2))
-    assert execution.emitted == {"default": 2 * len(values)}
+    assert sorted(map(repr, found)) == sorted(repr((type(value), value)) for value in values for _ in range(3))
+    assert execution.emitted == {"default": 3 * len(values)}
     homes: dict[object, set[int]] = {}
     for sealed in execution.sealed:
         for (value,) in sealed.values:
