@@ -21,12 +21,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from storm_on_spark.api.errors import CheckpointError
+from storm_on_spark.runtime.fold import Fold, U8Array, fold
 from storm_on_spark.runtime.ids import U64Array
-
-U8Array = NDArray[np.uint8]
 
 INIT = 1
 """Mark: the spout emitted this root."""
@@ -66,21 +64,6 @@ class Outcome(NamedTuple):
     codes: U8Array
 
 
-def fold(roots: U64Array, xors: U64Array, marks: U8Array) -> tuple[U64Array, U64Array, U8Array]:
-    """Returns the distinct roots, sorted, each with the XOR of its xors and the OR of its marks."""
-    if len(roots) == 0:
-        return roots, xors, marks
-    # 'stable' is a merge sort: fast on the sorted runs that every contribution is.
-    order = np.argsort(roots, kind="stable")
-    roots = roots[order]
-    starts = np.flatnonzero(np.concatenate(([True], roots[1:] != roots[:-1])))
-    return (
-        roots[starts],
-        np.bitwise_xor.reduceat(xors[order], starts),
-        np.bitwise_or.reduceat(marks[order], starts),
-    )
-
-
 @dataclass
 class AckerState:
     """The pending roots of one acker task.
@@ -117,14 +100,13 @@ class AckerState:
         """Adds one micro-batch's contributions at time `epoch` and returns what ended."""
         passed = max(0, epoch - self.epoch)
         self.epoch = max(epoch, self.epoch)
-        roots, xors, marks = [self.roots], [self.xors], [self._aged(passed)]
+        parts = [Fold(self.roots, self.xors, self._aged(passed))]
         for part in contributions:
             # An INIT may come after acks of its tree, but these are never older: the OR of the ages is its age.
             late = min(max(0, self.epoch - part.epoch), _EXPIRED_AGE) << _AGE_SHIFT
-            roots.append(part.roots)
-            xors.append(part.xors)
-            marks.append(part.marks | (part.marks & INIT) * np.uint8(late) if late else part.marks)
-        all_roots, all_xors, all_marks = fold(np.concatenate(roots), np.concatenate(xors), np.concatenate(marks))
+            marks = part.marks | (part.marks & INIT) * np.uint8(late) if late else part.marks
+            parts.append(Fold(part.roots, part.xors, marks))
+        all_roots, all_xors, all_marks = fold(parts)
         reset = (all_marks & RESET) != 0
         if reset.any():
             all_marks = np.where(reset, all_marks & np.uint8(INIT | FAIL), all_marks)

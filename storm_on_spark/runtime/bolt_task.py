@@ -27,8 +27,9 @@ from storm_on_spark.api.hooks import BoltExecuteInfo
 from storm_on_spark.api.state import BaseStatefulBolt
 from storm_on_spark.api.topology import ComponentKind
 from storm_on_spark.api.tuple import Delivery, Tuple
-from storm_on_spark.runtime.acker import FAIL, RESET, U8Array
+from storm_on_spark.runtime.acker import FAIL, RESET
 from storm_on_spark.runtime.collectors import BasicCollector, BatchCollector, Held, Ledger, RichCollector
+from storm_on_spark.runtime.fold import Fold
 from storm_on_spark.runtime.hashing import mix64
 from storm_on_spark.runtime.ids import EdgeIds, U64Array
 from storm_on_spark.runtime.kv_state import JournaledState
@@ -55,14 +56,6 @@ class Input(NamedTuple):
     delivery: Delivery
     rows: Any
     size: int
-
-
-class Fold(NamedTuple):
-    """What happened to roots: as in `acker.Contribution`, for INIT-less marks."""
-
-    roots: U64Array
-    xors: U64Array
-    marks: U8Array
 
 
 @dataclass

@@ -62,10 +62,14 @@ class DoneMessages:
         done = self._done[: end - self.low]
         return np.packbits(done).tobytes() if done.any() else b""
 
-    def pending(self, number: int) -> bool:
-        """Returns whether message `number` is not done."""
-        index = number - self.low
-        return index >= 0 and not (index < len(self._done) and self._done[index])
+    def pending(self, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Returns for each of some messages, in ascending order, whether it is not done."""
+        if len(numbers) == 0:
+            return np.empty(0, np.bool_)
+        indices = numbers - self.low
+        self._reach(int(indices[-1]) + 1)
+        before = int(np.searchsorted(indices, 0))
+        return np.concatenate([np.zeros(before, np.bool_), self._done[indices[before:]] == 0])
 
     def _reach(self, count: int) -> None:
         if count > len(self._done):

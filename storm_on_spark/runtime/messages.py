@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from storm_on_spark.runtime.acker import U8Array
+from storm_on_spark.runtime.fold import U8Array
 from storm_on_spark.runtime.ids import U64Array
 from storm_on_spark.runtime.latency import LatencyHistogram
 from storm_on_spark.runtime.spout_task import SpoutStats

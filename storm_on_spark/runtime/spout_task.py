@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice, takewhile
+from operator import length_hint
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from storm_on_spark.api.collector import SpoutOutputCollector
 from storm_on_spark.api.context import TopologyContext
@@ -24,10 +25,11 @@ from storm_on_spark.api.errors import CheckpointError, ComponentError, TupleErro
 from storm_on_spark.api.hooks import EmitInfo, SpoutAckInfo, SpoutFailInfo
 from storm_on_spark.api.streams import DEFAULT_STREAM
 from storm_on_spark.runtime import acker, chunk, pickling
-from storm_on_spark.runtime.done import DoneMessages
+from storm_on_spark.runtime.fold import Fold, U8Array, fold
 from storm_on_spark.runtime.ids import EdgeIds, U64Array, root_base
 from storm_on_spark.runtime.latency import LatencyHistogram
 from storm_on_spark.runtime.output import UNANCHORED, TaskOutput, contributions
+from storm_on_spark.runtime.pending import Ended, PendingMessages
 from storm_on_spark.runtime.report import USER_ERRORS
 from storm_on_spark.runtime.snapshot import Snapshots
 from storm_on_spark.runtime.spec import RunSpec
@@ -86,7 +88,7 @@ class _Collector(SpoutOutputCollector):
         self._task.errors.append(f"{type(error).__name__}: {error}")
 
     def pending_count(self) -> int:
-        return len(self._task.pending)
+        return self._task.pending_count()
 
 
 class SpoutTask:
@@ -123,22 +125,17 @@ class SpoutTask:
         self._hooks = context.hooks
         self._output = TaskOutput(wiring, context)
         self._emits = self._output.emits
-        #: Message number -> (message id, time of emit), for what is neither acked nor failed, in emit order.
-        self.pending: dict[int, tuple[Any, float]] = {}
+        #: What is neither acked nor failed.
+        self.pending = PendingMessages()
+        #: The ids of messages that have ended and wait for `ack` or `fail`.
+        self._answering: Iterator[Any] = iter(())
         self.errors: list[str] = []
         self.stats = SpoutStats(by_stream={})
         self.latencies = LatencyHistogram()
-        #: Number of the next message with an id; 0 is never given.
-        self._next = 1
-        #: The ids of pending messages before this number are in the snapshot and here, those from there on in the log.
-        self._floor = 1
-        self._old: dict[int, Any] = {}
-        self._done = DoneMessages(1)
         #: The first message that a restart needs from the log, as of the last cut.
         self._needed = 1
-        #: Ids of the messages emitted since the last cut, and the number of the first.
-        self._fresh: list[Any] = []
-        self._fresh_first = 1
+        #: The number of the first message that is in no cut.
+        self._uncut = 1
         #: How many tuples the next cut will hold.
         self.fresh = 0
         self._called = 0.0
@@ -170,10 +167,10 @@ class SpoutTask:
         """Emits one tuple; see `SpoutOutputCollector.emit`."""
         if message_id is not None and self._ackers:
             # As `_anchor` and `_track`, for the common case.
-            tasks = self._emits[stream](values, len(self._fresh))
-            self._fresh.append(message_id)
-            self.pending[self._next] = (message_id, self._called)
-            self._next += 1
+            pending = self.pending
+            tasks = self._emits[stream](values, len(pending.ids))
+            pending.ids.append(message_id)
+            pending.times.append(self._called)
         else:
             tasks = self._emits[stream](values, UNANCHORED)
             if message_id is not None:
@@ -194,13 +191,12 @@ class SpoutTask:
             hook.emit(EmitInfo(values, stream, self.task, [task]))
 
     def _anchor(self, message_id: Any) -> int:
-        return len(self._fresh) if message_id is not None and self._ackers else UNANCHORED
+        return len(self.pending.ids) if message_id is not None and self._ackers else UNANCHORED
 
     def _track(self, message_id: Any) -> None:
         if self._ackers:
-            self._fresh.append(message_id)
-            self.pending[self._next] = (message_id, self._called)
-            self._next += 1
+            self.pending.ids.append(message_id)
+            self.pending.times.append(self._called)
         else:
             self._emit_acks.append(message_id)
 
@@ -242,7 +238,7 @@ class SpoutTask:
             TupleError: a value can't be pickled.
             ComponentError: the spout's state can't be pickled.
         """
-        first, count = self._fresh_first, len(self._fresh)
+        first, count = self._uncut, self.pending.following - self._uncut
         base = root_base(self.task)
         roots = np.arange(base + first, base + first + count + 1, dtype=np.uint64)
         roots[count] = 0
@@ -258,12 +254,12 @@ class SpoutTask:
                 inits.append(contributions(sealed.roots, sealed.edges))
         if count:
             entries += self._init_entries(roots[:-1], inits, clock)
-            entries.append((MESSAGE_IDS, self._pickled_ids()))
+            entries.append((MESSAGE_IDS, self._close_span()))
         if self.fresh:
             self.cut_bytes = sum(len(body) for _, body in entries)
-        low, pending = self._pending()
+        pending = self.pending.saved()
         state = self._guard("snapshot", self._snapshots.take)
-        snapshot = pickling.dumps((_SNAPSHOT_VERSION, state, self._next, self.settled_batch, pending))
+        snapshot = pickling.dumps((_SNAPSHOT_VERSION, state, self.pending.following, self.settled_batch, pending))
         new = snapshot != self._snapshot or self.log.wants_snapshot or self.log.last is None
         cut = self.log.append(
             entries,
@@ -274,24 +270,25 @@ class SpoutTask:
             snapshot=snapshot if new else None,
         )
         self._snapshot = snapshot
-        self._needed = low
+        self._needed = pending[1]
         self.stats.emitted += self.fresh
         by_stream = self.stats.by_stream
         assert by_stream is not None
         for stream, emitted in counts.items():
             by_stream[stream] = by_stream.get(stream, 0) + emitted
         self._output.emitted = {}
-        self._fresh = []
-        self._fresh_first = self._next
+        self._uncut = self.pending.following
         self.fresh = 0
         self._settled_dirty = False
         return cut
 
-    def _pickled_ids(self) -> bytes:
+    def _close_span(self) -> bytes:
+        """Ends the span of the messages since the last cut, and returns their ids, pickled."""
+        ids = self.pending.ids
         try:
-            return pickling.dumps(self._fresh)
+            pickled = pickling.dumps(ids)
         except Exception as error:  # whatever the ids' own methods raise
-            for message_id in self._fresh:
+            for message_id in ids:
                 try:
                     pickling.dumps(message_id)
                 except Exception as reason:
@@ -300,26 +297,17 @@ class SpoutTask:
                         f"{reason} (given {message_id!r:.100})"
                     ) from error
             raise
+        self.pending.close_span()
+        return pickled
 
     def _init_entries(self, roots: U64Array, inits: list[tuple[U64Array, U64Array]], clock: int) -> list[Entry]:
-        all_roots = np.concatenate([roots, *(part for part, _ in inits)])
-        xors = np.concatenate([np.zeros(len(roots), np.uint64), *(part for _, part in inits)])
-        marks = np.zeros(len(all_roots), np.uint8)
-        marks[: len(roots)] = acker.INIT
-        folded = acker.fold(all_roots, xors, marks)
+        parts = [Fold(roots, np.zeros(len(roots), np.uint64), np.full(len(roots), acker.INIT, np.uint8))]
+        parts += [Fold(*init, np.zeros(len(init[0]), np.uint8)) for init in inits]
+        folded = fold(parts)
         return [
             (ACKER - self._ackers.index(task), chunk.encode_acks(*part, target=task, source=self.task, clock=clock))
             for task, part in split_by_acker(self._ackers, *folded)
         ]
-
-    def _pending(self) -> tuple[int, tuple[Any, ...]]:
-        """Returns the first pending message whose id is in the log, and what a snapshot says of what is pending.
-
-        That is the ids of old messages, and for those in the log which of them, from the first on, are done: a bit
-        each, for they may be many.
-        """
-        low = self._done.advance(self._next)
-        return low, (dict(self._old), low, self._done.done(self._next))
 
     def _recover(self, last: Cut) -> bytes:
         """Takes numbers and pending messages from the log, and returns the instance's state."""
@@ -333,16 +321,12 @@ class SpoutTask:
                 f"this release reads {_SNAPSHOT_VERSION}"
             )
         state: bytes
-        state, self._next, self.settled_batch, (old, low, bits) = saved
-        self._fresh_first = self._next
-        self._floor = self._needed = low
-        self._old, self._done = old, DoneMessages(low, bits)
+        state, following, self.settled_batch, (old, low, bits) = saved
+        self._uncut, self._needed = following, low
         now = self.now()
-        self.pending = {number: (message_id, now) for number, message_id in old.items()}
+        self.pending = PendingMessages(low, bits, old, now, following)
         for cut, _, body in read_entries(folder, self._position_of(low), self.log.end, lambda t: t == MESSAGE_IDS):
-            for number, message_id in enumerate(pickling.loads(body), cut.first):
-                if self._done.pending(number):
-                    self.pending[number] = (message_id, now)
+            self.pending.add_logged(cut.first, pickling.loads(body), now)
         return state
 
     def trim(self, consumed: int) -> None:
@@ -359,11 +343,7 @@ class SpoutTask:
         if position < unconsumed:
             # Only messages that have been pending for long hold the log back.
             floor = next(iter_cuts(self.log.folder, unconsumed, None)).first
-            numbers = list(islice(takewhile(lambda number: number < floor, self.pending), _STRAGGLERS + 1))
-            if len(numbers) <= _STRAGGLERS and floor > self._floor:
-                self._floor = floor
-                self._old = {number: self.pending[number][0] for number in numbers}
-                self._done.skip(floor)
+            if self.pending.leave_log(floor, _STRAGGLERS):
                 self._settled_dirty = True
         self.log.trim(min(consumed, position))
 
@@ -379,7 +359,7 @@ class SpoutTask:
 
     # --- outcomes ---------------------------------------------------------------
 
-    def settle(self, batch: int, roots: U64Array, codes: acker.U8Array) -> None:
+    def settle(self, batch: int, roots: U64Array, codes: U8Array) -> None:
         """Calls `ack` and `fail` for what ended in `batch`.
 
         Spark may run a batch again after a crash, and outcomes are told again: a message that is no longer pending
@@ -390,26 +370,38 @@ class SpoutTask:
         """
         self.settled_batch = max(batch, self.settled_batch)
         self._settled_dirty = True
-        base = root_base(self.task)
         now = self._called = self.now()  # `fail` may emit the message again
-        latencies: list[float] = []
-        numbers = (roots - np.uint64(base)).astype(np.int64)
-        take, ack = self.pending.pop, self._ack
-        for number, code in zip(numbers.tolist(), codes.tolist(), strict=True):
-            entry = take(number, None)
-            if entry is None:
-                continue
-            message_id, emitted = entry
-            if code == acker.ACKED:
-                latencies.append(now - emitted)
-                ack(message_id, now - emitted)
-            else:
-                self._fail(message_id, now - emitted, code)
-        self._done.finish(numbers)
-        for number in self._old.keys() - self.pending.keys() if self._old else ():
-            del self._old[number]
-        if latencies:
-            self.latencies.add(1e3 * np.array(latencies))
+        numbers = (roots - np.uint64(root_base(self.task))).astype(np.int64)
+        if (np.diff(numbers) <= 0).any():
+            numbers, told = np.unique(numbers, return_index=True)
+            codes = codes[told]
+        for ended in self.pending.end(numbers):
+            self._answer(ended, codes[ended.where], now - np.asarray(ended.times))
+
+    def _answer(self, ended: Ended, codes: U8Array, seconds: NDArray[np.float64]) -> None:
+        acked = codes == acker.ACKED
+        self._answering = iter(ended.ids)
+        if self._hooks or not acked.all():
+            for message_id, code, waited in zip(self._answering, codes.tolist(), seconds.tolist(), strict=True):
+                if code == acker.ACKED:
+                    self._ack(message_id, waited)
+                else:
+                    self._fail(message_id, waited, code)
+        else:
+            # As above, for the common case.
+            ack = self.spout.ack
+            try:
+                for message_id in self._answering:
+                    ack(message_id)
+            except USER_ERRORS as error:
+                raise self._wrap("ack", error) from error
+            self.stats.acked += len(ended.ids)
+        if acked.any():
+            self.latencies.add(1e3 * seconds[acked])
+
+    def pending_count(self) -> int:
+        """Returns how many messages are neither acked nor failed, as the spout sees it."""
+        return len(self.pending) + length_hint(self._answering)
 
     def _ack(self, message_id: Any, seconds: float | None) -> None:
         self.stats.acked += 1

@@ -23,8 +23,9 @@ from storm_on_spark.api.topology import ComponentKind
 from storm_on_spark.api.tuple import Delivery as TupleDelivery
 from storm_on_spark.plan.model import Delivery, Stage
 from storm_on_spark.runtime import acker, chunk, pickling
-from storm_on_spark.runtime.bolt_task import Execution, Fold, Input, to_batch, to_rows
+from storm_on_spark.runtime.bolt_task import Execution, Input, to_batch, to_rows
 from storm_on_spark.runtime.chunk import Header, Kind
+from storm_on_spark.runtime.fold import Fold, U8Array, fold
 from storm_on_spark.runtime.ids import EdgeIds, U64Array
 from storm_on_spark.runtime.output import Sealed
 from storm_on_spark.runtime.report import Failure, TaskMetrics
@@ -304,11 +305,7 @@ class _StageRun:
         ackers = self.worker.spec.plan.acker_tasks
         if not self.folds or not ackers:
             return
-        roots, xors, marks = acker.fold(
-            np.concatenate([part.roots for part in self.folds]),
-            np.concatenate([part.xors for part in self.folds]),
-            np.concatenate([part.marks for part in self.folds]),
-        )
+        roots, xors, marks = fold(self.folds)
         # What cancelled out within this execution need not travel.
         news = (xors != 0) | (marks != 0)
         roots, xors, marks = roots[news], xors[news], marks[news]
@@ -324,8 +321,8 @@ class _StageRun:
 
 
 def split_by_acker(
-    ackers: tuple[int, ...], roots: U64Array, xors: U64Array, marks: acker.U8Array
-) -> Iterator[tuple[int, tuple[U64Array, U64Array, acker.U8Array]]]:
+    ackers: tuple[int, ...], roots: U64Array, xors: U64Array, marks: U8Array
+) -> Iterator[tuple[int, tuple[U64Array, U64Array, U8Array]]]:
     """Yields (acker task, its share): root modulo the number of ackers, as Storm's fields grouping on the root."""
     if len(ackers) == 1:
         if len(roots):

@@ -23,7 +23,6 @@ from storm_on_spark.runtime.acker import (
     AckerState,
     Contribution,
     Outcome,
-    fold,
 )
 
 U64 = st.integers(1, 2**64 - 1)
@@ -40,34 +39,6 @@ def told(outcome: Outcome) -> dict[int, int]:
     roots = outcome.roots.tolist()
     assert len(set(roots)) == len(roots)
     return dict(zip(roots, outcome.codes.tolist(), strict=True))
-
-
-# --- fold -----------------------------------------------------------------------------------------------
-
-entries = st.lists(st.tuples(st.integers(1, 6), U64, st.sampled_from([0, INIT, FAIL, RESET])), max_size=40)
-
-
-def folded(parts: list[tuple[int, int, int]]) -> dict[int, tuple[int, int]]:
-    roots, xors, marks = fold(*contribution(*parts)[:3])
-    assert roots.tolist() == sorted(set(roots.tolist()))
-    return {root: (xor, mark) for root, xor, mark in zip(roots.tolist(), xors.tolist(), marks.tolist(), strict=True)}
-
-
-@given(entries)
-def test_fold_is_xor_and_or_by_root(parts: list[tuple[int, int, int]]) -> None:
-    expected: dict[int, tuple[int, int]] = {}
-    for root, xor, mark in parts:
-        known = expected.get(root, (0, 0))
-        expected[root] = (known[0] ^ xor, known[1] | mark)
-    assert folded(parts) == expected
-
-
-@given(entries, st.randoms(use_true_random=False), st.integers(0, 40))
-def test_fold_does_not_depend_on_order_or_split(parts, random, cut) -> None:
-    shuffled = random.sample(parts, len(parts))
-    assert folded(shuffled) == folded(parts)
-    halves = [(r, *v) for half in (parts[:cut], parts[cut:]) for r, v in folded(half).items()]
-    assert folded(halves) == folded(parts)
 
 
 # --- Storm, transcribed -------------------------------------------------------------------------------------

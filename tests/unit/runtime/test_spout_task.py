@@ -74,6 +74,13 @@ def settle(task: SpoutTask, batch: int, numbers: list[int], code: int) -> None:
     task.settle(batch, roots, np.full(len(roots), code, np.uint8))
 
 
+def numbers_of(task: SpoutTask) -> list[int]:
+    """The numbers of the pending messages."""
+    numbers = [number for number, _ in task.pending.items()]
+    assert len(numbers) == len(task.pending)
+    return numbers
+
+
 # --- one cut -----------------------------------------------------------------------------------------------------
 
 
@@ -154,7 +161,7 @@ def test_each_message_is_answered_once(tmp_path: Path) -> None:
     settle(task, 1, [3], FAILED)
     settle(task, 1, [99], FAILED)
     assert (task.spout.acked, task.spout.failed) == ([0, 2], [])
-    assert list(task.pending) == [2]
+    assert numbers_of(task) == [2]
     task.close()
 
 
@@ -230,8 +237,8 @@ def test_a_spout_may_emit_in_open_at_every_start(tmp_path: Path) -> None:
         task = spouts.open()
         task.next_tuple()
         task.cut()
-        numbers.append(list(task.pending))
-        assert [message_id for message_id, _ in task.pending.values()] == [
+        numbers.append(numbers_of(task))
+        assert [message_id for _, message_id in task.pending.items()] == [
             ("id", n) for n in (-1, 0, -1, 1, -1, 2)[: 2 * start + 2]
         ]
         task.close()
@@ -282,11 +289,11 @@ def test_the_log_outlives_messages_that_were_acked_after_the_last_cut(tmp_path: 
     while len(list_segments(tmp_path)) < 3:
         task.next_tuple()
         task.cut()
-    numbers = list(task.pending)
+    numbers = numbers_of(task)
     settle(task, 0, numbers, ACKED)
     task.trim(task.log.end)
     again = spouts.open()
-    assert list(again.pending) == numbers
+    assert numbers_of(again) == numbers
     settle(again, 0, numbers, ACKED)
     assert again.spout.acked == [n for n in range(again.spout.next) if n % 5 != 4]
 
@@ -299,16 +306,16 @@ def test_a_few_old_messages_do_not_keep_the_log(tmp_path: Path, monkeypatch: pyt
     for batch in range(300):
         task.next_tuple()
         task.cut()
-        settle(task, batch, [n for n in task.pending if n not in lost], ACKED)
+        settle(task, batch, [n for n in numbers_of(task) if n not in lost], ACKED)
         task.trim(task.log.end)
     assert len(list_segments(tmp_path)) <= 3
     assert list_segments(tmp_path)[0] > 0
     for _ in range(2):
         task = spouts.open()
-        assert [n for n in task.pending if n in lost] == lost
+        assert [n for n in numbers_of(task) if n in lost] == lost
         task.next_tuple()
         task.cut()
-    settle(task, 300, list(task.pending), ACKED)
+    settle(task, 300, numbers_of(task), ACKED)
     assert sorted(task.spout.acked) == [n for n in range(302) if n % 5 != 4]
 
 
@@ -409,11 +416,9 @@ class KilledAnywhere(RuleBasedStateMachine):
         if not hasattr(self, "task"):
             return
         task, spout = self.task, self.task.spout
-        in_log = {n for n in task.pending if n in self.logged}
+        in_log = {n for n in numbers_of(task) if n in self.logged}
         assert in_log == set(self.logged) - set(self.ended)
-        assert {n: i[1] for n, (i, _) in task.pending.items() if n in self.logged} == {
-            n: self.logged[n] for n in in_log
-        }
+        assert {n: i[1] for n, i in task.pending.items() if n in self.logged} == {n: self.logged[n] for n in in_log}
         acked = Counter(self.logged[n] for n, code in self.ended.items() if code == ACKED)
         failed = Counter(self.logged[n] for n, code in self.ended.items() if code != ACKED)
         assert Counter(spout.acked) == acked
@@ -431,7 +436,7 @@ class KilledAnywhere(RuleBasedStateMachine):
         self.cut()
         self.batch_ends(ACKED, 2.0)
         self.nothing_is_lost()
-        assert not {n for n in self.task.pending if n in self.logged}
+        assert not {n for n in numbers_of(self.task) if n in self.logged}
         self.patch.undo()
         self.task.close()
         self.temporary.cleanup()

@@ -1,0 +1,96 @@
+"""Putting together what happened to roots: one XOR and one set of marks for each.
+
+Roots are numbered as a spout emits them, so those of one micro-batch lie close together, and whoever works through
+tuples in order names them in order. Both at once make it arithmetic on arrays by root number, at a quarter of what
+sorting takes; anything else is sorted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from storm_on_spark.runtime.ids import U64Array
+
+U8Array = NDArray[np.uint8]
+
+_MOST_GAPS = 8
+"""Numbers a root, over which arrays by number are still cheaper than sorting."""
+
+
+class Fold(NamedTuple):
+    """What happened to roots: `xors[i]` and `marks[i]` belong to `roots[i]`."""
+
+    roots: U64Array
+    xors: U64Array
+    marks: U8Array
+
+
+def fold(parts: Sequence[Fold]) -> Fold:
+    """Returns the distinct roots, sorted, each with the XOR of its xors and the OR of its marks.
+
+    Args:
+        parts: in which a root may occur more than once.
+
+    Example:
+        >>> part = Fold(np.array([7, 7, 9], np.uint64), np.array([1, 2, 4], np.uint64), np.array([1, 0, 0], np.uint8))
+        >>> [column.tolist() for column in fold([part, part])]
+        [[7, 9], [0, 0], [1, 0]]
+    """
+    parts = [part for part in parts if len(part.roots)]
+    if not parts:
+        return Fold(np.empty(0, np.uint64), np.empty(0, np.uint64), np.empty(0, np.uint8))
+    if all((part.roots[1:] >= part.roots[:-1]).all() for part in parts):
+        low = min(int(part.roots[0]) for part in parts)
+        size = max(int(part.roots[-1]) for part in parts) - low + 1
+        if size <= _MOST_GAPS * sum(len(part.roots) for part in parts):
+            return _by_number([_once(part) for part in parts], low, size)
+    return _sorted(parts)
+
+
+def _once(part: Fold) -> Fold:
+    """Returns a part whose roots ascend with each of them once."""
+    changes = part.roots[1:] != part.roots[:-1]
+    if changes.all():
+        return part
+    last = np.append(np.flatnonzero(changes), len(part.roots) - 1)
+    # The XOR up to the last entry of a root and up to that of the root before it differ by the root's own.
+    upto = np.bitwise_xor.accumulate(part.xors)[last]
+    xors = upto.copy()
+    xors[1:] ^= upto[:-1]
+    if part.marks.any():
+        marks = np.bitwise_or.reduceat(part.marks, np.concatenate(([0], last[:-1] + 1)))
+    else:
+        marks = part.marks[: len(last)]
+    return Fold(part.roots[last], xors, marks)
+
+
+def _by_number(parts: Sequence[Fold], low: int, size: int) -> Fold:
+    xors, marks, seen = np.zeros(size, np.uint64), np.zeros(size, np.uint8), np.zeros(size, np.bool_)
+    for part in parts:
+        first, last = int(part.roots[0]) - low, int(part.roots[-1]) - low
+        without_gaps = last - first + 1 == len(part.roots)
+        at = slice(first, last + 1) if without_gaps else (part.roots - np.uint64(low)).astype(np.int64)
+        xors[at] ^= part.xors
+        seen[at] = True
+        if part.marks.any():
+            marks[at] |= part.marks
+    found = np.flatnonzero(seen)
+    roots = found.astype(np.uint64) + np.uint64(low)
+    return Fold(roots, xors, marks) if len(found) == size else Fold(roots, xors[found], marks[found])
+
+
+def _sorted(parts: Sequence[Fold]) -> Fold:
+    roots, xors, marks = (np.concatenate(column) for column in zip(*parts, strict=True))
+    # 'stable' is a merge sort: fast on the sorted runs that most parts are.
+    order = np.argsort(roots, kind="stable")
+    roots = roots[order]
+    starts = np.flatnonzero(np.concatenate(([True], roots[1:] != roots[:-1])))
+    return Fold(
+        roots[starts],
+        np.bitwise_xor.reduceat(xors[order], starts),
+        np.bitwise_or.reduceat(marks[order], starts),
+    )
