@@ -11,6 +11,7 @@ from storm_on_spark.api.builder import (
 from storm_on_spark.api.collector import (
     BasicOutputCollector,
     BatchOutputCollector,
+    BatchSpoutOutputCollector,
     OutputCollector,
     SpoutOutputCollector,
 )
@@ -21,6 +22,7 @@ from storm_on_spark.api.component import (
     BaseRichSpout,
     BaseTickTupleAwareRichBolt,
     BatchBolt,
+    BatchSpout,
     IBasicBolt,
     IRichBolt,
     IRichSpout,
@@ -86,6 +88,8 @@ __all__ = [
     "BasicOutputCollector",
     "BatchBolt",
     "BatchOutputCollector",
+    "BatchSpout",
+    "BatchSpoutOutputCollector",
     "BoltAckInfo",
     "BoltDeclarer",
     "BoltExecuteInfo",

@@ -6,7 +6,7 @@ import inspect
 from typing import TYPE_CHECKING, Final
 
 from storm_on_spark.api._text import kind_of
-from storm_on_spark.api.component import BaseBasicBolt, BaseRichBolt, BaseRichSpout, BatchBolt
+from storm_on_spark.api.component import BaseBasicBolt, BaseRichBolt, BaseRichSpout, BatchBolt, BatchSpout
 from storm_on_spark.api.errors import InvalidTopologyError
 from storm_on_spark.api.topology import ComponentKind
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _BASES: Final[dict[ComponentKind, type]] = {
     ComponentKind.SPOUT: BaseRichSpout,
+    ComponentKind.BATCH_SPOUT: BatchSpout,
     ComponentKind.BOLT: BaseRichBolt,
     ComponentKind.BASIC_BOLT: BaseBasicBolt,
     ComponentKind.BATCH_BOLT: BatchBolt,
@@ -32,6 +33,16 @@ _CALLED: Final[dict[ComponentKind, dict[str, tuple[str, ...]]]] = {
         "next_tuple": (),
         "ack": ("message_id",),
         "fail": ("message_id",),
+        "activate": (),
+        "deactivate": (),
+        "close": (),
+        "exhausted": (),
+    },
+    ComponentKind.BATCH_SPOUT: {
+        "open": ("conf", "context", "collector"),
+        "next_batch": (),
+        "ack_batch": ("message_ids",),
+        "fail_batch": ("message_ids",),
         "activate": (),
         "deactivate": (),
         "close": (),
@@ -92,14 +103,14 @@ def _problems(component: object, is_spout: bool) -> Iterator[str]:
     matching = [kind for kind, base in _BASES.items() if isinstance(component, base)]
     bases = [_BASES[kind].__name__ for kind in matching]
     if not matching:
-        wanted = "BaseRichSpout" if is_spout else "BaseRichBolt, BaseBasicBolt or BatchBolt"
+        wanted = "BaseRichSpout or BatchSpout" if is_spout else "BaseRichBolt, BaseBasicBolt or BatchBolt"
         yield f"must be an instance of a subclass of {wanted}, not {kind_of(component)}"
     if len(matching) > 1:
         yield f"{name} inherits from {' and '.join(bases)}; it can be only one of them"
     for kind in matching:
-        if is_spout and kind is not ComponentKind.SPOUT:
+        if is_spout and not kind.is_spout:
             yield f"{name} is a bolt (a {bases[0]}); add it with set_bolt"
-        if not is_spout and kind is ComponentKind.SPOUT:
+        if not is_spout and kind.is_spout:
             yield f"{name} is a spout; add it with set_spout"
         yield from _java_spellings(component)
         for method, arguments in {**_CALLED_ON_ALL, **_CALLED[kind]}.items():

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         BaseRichBolt,
         BaseRichSpout,
         BatchBolt,
+        BatchSpout,
     )
 
 D = TypeVar("D", bound="ComponentConfigurationDeclarer")
@@ -54,7 +55,7 @@ class _Draft:
 
     @property
     def where(self) -> str:
-        return label(self.id, self.kind is ComponentKind.SPOUT)
+        return label(self.id, self.kind.is_spout)
 
     def error(self, problem: str, stream: str | None = None) -> InvalidTopologyError:
         return InvalidTopologyError(f"{self.where}: {problem}", component=self.id, stream=stream)
@@ -245,7 +246,7 @@ class TopologyBuilder:
     def set_spout(
         self,
         id: str,  # noqa: A002
-        spout: BaseRichSpout,
+        spout: BaseRichSpout | BatchSpout,
         parallelism: int = 1,
     ) -> SpoutDeclarer:
         """Adds a spout.

@@ -113,6 +113,39 @@ class SpoutOutputCollector(ABC):
         return self.pending_count()
 
 
+class BatchSpoutOutputCollector(ABC):
+    """What a `BatchSpout` emits through: whole record batches."""
+
+    @abstractmethod
+    def emit(
+        self,
+        batch: pyarrow.RecordBatch,
+        message_ids: pyarrow.Array | numpy.ndarray[Any, Any] | Sequence[Any] | None = None,
+        stream: str = DEFAULT_STREAM,
+    ) -> None:
+        """Emits a batch of tuples, one per row.
+
+        Args:
+            batch: the columns must be the stream's fields, in their order. Its buffers must not change afterwards.
+            message_ids: one for each row: `ack_batch` or `fail_batch` of the spout is called with it once the row's
+                tree is complete, has failed or timed out. Rows whose id is null aren't tracked; without ids, none
+                is.
+            stream: one that `declare_output_fields` declared.
+
+        Raises:
+            TupleError: the columns don't fit the stream, the stream is undeclared or direct, a value can't be
+                grouped, or the ids don't fit the rows.
+        """
+
+    @abstractmethod
+    def report_error(self, error: BaseException) -> None:
+        """Shows `error` in the topology's status; the spout goes on."""
+
+    @abstractmethod
+    def pending_count(self) -> int:
+        """Returns how many of this task's rows with a message id are neither acked nor failed."""
+
+
 class BasicOutputCollector(ABC):
     """What a `BaseBasicBolt` emits through: all is anchored to the input, which is acked afterwards."""
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from storm_on_spark.api.collector import (
         BasicOutputCollector,
         BatchOutputCollector,
+        BatchSpoutOutputCollector,
         OutputCollector,
         SpoutOutputCollector,
     )
@@ -39,7 +40,28 @@ class BaseComponent(ABC):  # noqa: B024  # its subclasses have the abstract meth
         return None
 
 
-class BaseRichSpout(BaseComponent):
+class _Spout(BaseComponent):
+    """What all spouts have in common."""
+
+    def activate(self) -> None:
+        """The topology was activated: it will be asked for tuples from now on."""
+
+    def deactivate(self) -> None:
+        """The topology was deactivated: it won't be asked for tuples until `activate`."""
+
+    def close(self) -> None:
+        """The spout stops. Not called if its process is killed."""
+
+    def exhausted(self) -> bool:
+        """Returns whether the spout will emit nothing new.
+
+        A finite spout returns `True` at its end. A run whose spouts are all exhausted ends once nothing is
+        pending; a tuple that fails until then still gets `fail`, and the spout may emit it again.
+        """
+        return False
+
+
+class BaseRichSpout(_Spout):
     """A source of tuples.
 
     All methods are called by one thread. Attributes that can be pickled are saved with the position in the
@@ -78,22 +100,55 @@ class BaseRichSpout(BaseComponent):
     def fail(self, message_id: Any) -> None:
         """The tree of the tuple that was emitted with `message_id` failed or timed out."""
 
-    def activate(self) -> None:
-        """The topology was activated: `next_tuple` will be called from now on."""
 
-    def deactivate(self) -> None:
-        """The topology was deactivated: `next_tuple` won't be called until `activate`."""
+class BatchSpout(_Spout):
+    """A columnar source: it emits whole Arrow record batches, and hears of its messages many at a time.
 
-    def close(self) -> None:
-        """The spout stops. Not called if its process is killed."""
+    Each row is a tuple with a message id of its own, tracked and timed out as any other. Otherwise as
+    `BaseRichSpout`: all methods are called by one thread, and attributes that can be pickled are saved and restored.
 
-    def exhausted(self) -> bool:
-        """Returns whether the spout will emit nothing new.
+    Example:
+        >>> from storm_on_spark.api import Fields
+        >>> class Numbers(BatchSpout):
+        ...     def open(self, conf, context, collector):
+        ...         self.collector, self.next = collector, 0
+        ...     def next_batch(self):
+        ...         import pyarrow
+        ...         numbers = pyarrow.array(range(self.next, self.next + 1000))
+        ...         self.collector.emit(pyarrow.record_batch([numbers], names=["number"]), message_ids=numbers)
+        ...         self.next += 1000
+        ...     def exhausted(self):
+        ...         return self.next == 1_000_000
+        ...     def declare_output_fields(self, declarer):
+        ...         declarer.declare(Fields("number"))
+    """
 
-        A finite spout returns `True` at its end. A run whose spouts are all exhausted ends once nothing is
-        pending; a tuple that fails until then still gets `fail`, and the spout may emit it again.
+    def open(self, conf: Mapping[str, Any], context: TopologyContext, collector: BatchSpoutOutputCollector) -> None:
+        """Called once in every task, before anything else.
+
+        Args:
+            conf: the topology's configuration merged with the component's.
+            context: who and where this task is.
+            collector: to emit through; keep it.
         """
-        return False
+
+    @abstractmethod
+    def next_batch(self) -> None:
+        """Emits what is there to be emitted, a batch or a few, through the collector. Must not block.
+
+        Some thousand rows a call are enough for full speed. A micro-batch, and what waits for the next one, can be
+        larger than configured by what one call emits.
+        """
+
+    def ack_batch(self, message_ids: pyarrow.Array) -> None:
+        """The trees of the tuples that were emitted with these ids are complete.
+
+        Args:
+            message_ids: in the order in which they were emitted, of the type that they were emitted with.
+        """
+
+    def fail_batch(self, message_ids: pyarrow.Array) -> None:
+        """The trees of the tuples that were emitted with these ids failed or timed out; otherwise as `ack_batch`."""
 
 
 class _Bolt(BaseComponent):

@@ -21,12 +21,19 @@ class ComponentKind(Enum):
 
     SPOUT = "spout"
     """A `BaseRichSpout`."""
+    BATCH_SPOUT = "batch_spout"
+    """A `BatchSpout`: emits Arrow record batches."""
     BOLT = "bolt"
     """A `BaseRichBolt`: acks and anchors by itself."""
     BASIC_BOLT = "basic_bolt"
     """A `BaseBasicBolt`: acked and anchored for it."""
     BATCH_BOLT = "batch_bolt"
     """A `BatchBolt`: gets Arrow record batches."""
+
+    @property
+    def is_spout(self) -> bool:
+        """Whether it is a kind of spout."""
+        return self in (ComponentKind.SPOUT, ComponentKind.BATCH_SPOUT)
 
 
 @dataclass(frozen=True)
@@ -62,7 +69,7 @@ class ComponentSpec:
     @property
     def is_spout(self) -> bool:
         """Whether it is a spout."""
-        return self.kind is ComponentKind.SPOUT
+        return self.kind.is_spout
 
     @property
     def class_name(self) -> str:

@@ -8,7 +8,6 @@ from typing import Any
 
 from storm_on_spark.api.constants import ACKER_COMPONENT
 from storm_on_spark.api.streams import DEFAULT_STREAM
-from storm_on_spark.api.topology import ComponentKind
 from storm_on_spark.plan.model import Delivery, Edge, PhysicalPlan, PlannedComponent, Stage, StageKind
 from storm_on_spark.plan.words import (
     KINDS,
@@ -61,7 +60,7 @@ def _sink(plan: PhysicalPlan, carried: Sequence[Edge]) -> str:
 
 
 def _summary(plan: PhysicalPlan) -> str:
-    spouts = sum(component.kind is ComponentKind.SPOUT for component in plan.components.values())
+    spouts = sum(component.kind.is_spout for component in plan.components.values())
     tasks = sum(len(component.tasks) for component in plan.components.values())
     ackers = len(plan.acker_tasks)
     counts = [
@@ -86,7 +85,7 @@ def _box_lines(stage: Stage, plan: PhysicalPlan) -> tuple[str, list[str]]:
         return title, [f"{ACKER_COMPONENT}  {tasks}  one XOR for every pending tuple tree"]
     rows = []
     for prefix, component in _tree(stage, plan):
-        why = why_there(component, plan) if component.kind is not ComponentKind.SPOUT else ""
+        why = why_there(component, plan) if not component.kind.is_spout else ""
         state = "stateless: declared" if component.reason == "declared" else component.reason
         rows.append((prefix + component.id, KINDS[component.kind], of_tasks(component.tasks), why, state))
     return title, _columns(rows)
@@ -274,7 +273,7 @@ _ARROWS = {Delivery.LOCAL: "-->", Delivery.EXCHANGE: "==>", Delivery.CARRIED: "-
 
 def _node(node: str, component: PlannedComponent) -> str:
     label = f"{_escaped(component.id)}<br/>{KINDS[component.kind]}, {of_tasks(component.tasks)}"
-    if component.kind is ComponentKind.SPOUT:
+    if component.kind.is_spout:
         return f'{node}(["{label}"])'
     return f'{node}["{label}"]' if component.stateless else f'{node}[("{label}")]'
 

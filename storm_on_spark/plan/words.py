@@ -30,6 +30,7 @@ STAGES = {
 
 KINDS = {
     ComponentKind.SPOUT: "spout",
+    ComponentKind.BATCH_SPOUT: "batch spout",
     ComponentKind.BOLT: "bolt",
     ComponentKind.BASIC_BOLT: "basic bolt",
     ComponentKind.BATCH_BOLT: "batch bolt",
@@ -111,7 +112,7 @@ def became(edge: Edge, plan: PhysicalPlan) -> str:
 
 def why_there(component: PlannedComponent, plan: PhysicalPlan) -> str:
     """Returns why a component is in its stage."""
-    if component.kind is ComponentKind.SPOUT:
+    if component.kind.is_spout:
         return "spout"
     if component.fused:
         sources: dict[str, list[str]] = {}
@@ -124,7 +125,7 @@ def why_there(component: PlannedComponent, plan: PhysicalPlan) -> str:
 
 def where_state_lives(component: PlannedComponent) -> str | None:
     """Returns where the state of a component is kept; `None` for one that has none."""
-    if component.kind is ComponentKind.SPOUT:
+    if component.kind.is_spout:
         return "beside the spout log"
     if component.stateless:
         return None

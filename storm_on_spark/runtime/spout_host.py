@@ -22,6 +22,7 @@ from pathlib import Path
 
 from storm_on_spark.api.errors import ComponentError, StormError
 from storm_on_spark.runtime.batch_size import FIRST_TUPLES
+from storm_on_spark.runtime.batch_spout_task import open_spout_task
 from storm_on_spark.runtime.latency import LatencyHistogram
 from storm_on_spark.runtime.messages import (
     Consumed,
@@ -360,7 +361,8 @@ class SpoutHost:
     def open(self, task: int) -> _TaskLoop:
         """Opens a task's spout and log."""
         worker, setup = self._worker, self._setup
-        spout = SpoutTask(worker.spec, worker.wiring, worker.context(task), Path(setup.folder) / str(task), self.clock)
+        folder = Path(setup.folder) / str(task)
+        spout = open_spout_task(worker.spec, worker.wiring, worker.context(task), folder, self.clock)
         loop = _TaskLoop(spout, worker.wiring.conf(spout.component), self.send, setup.consumed[task])
         self.send(Ready(task, spout.log.end))
         return loop

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from storm_on_spark.api.collector import SpoutOutputCollector
@@ -24,7 +25,7 @@ from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.errors import CheckpointError, ComponentError, TupleError
 from storm_on_spark.api.hooks import EmitInfo, SpoutAckInfo, SpoutFailInfo
 from storm_on_spark.api.streams import DEFAULT_STREAM
-from storm_on_spark.runtime import acker, chunk, pickling
+from storm_on_spark.runtime import acker, chunk, message_ids, pickling
 from storm_on_spark.runtime.fold import Fold, U8Array, fold
 from storm_on_spark.runtime.ids import EdgeIds, U64Array, root_base
 from storm_on_spark.runtime.latency import LatencyHistogram
@@ -152,7 +153,7 @@ class SpoutTask:
         self.spout = spec.instance(self.component)
         # Numbers and pending messages first, as `open` may emit; then what `open` makes, and its state over that.
         state = None if self.log.last is None else self._recover(self.log.last)
-        conf, collector = wiring.conf(self.component), _Collector(self)
+        conf, collector = wiring.conf(self.component), self._make_collector()
         self._guard("open", self.spout.open, conf, context, collector)
         self._hooks = context.hooks  # with those that `open` added
         name, given = f'spout "{self.component}" (task {self.task})', (collector, context, conf)
@@ -160,6 +161,9 @@ class SpoutTask:
         if state is not None:
             self._snapshots.restore(state)
         self._ack_emitted()
+
+    def _make_collector(self) -> Any:
+        return _Collector(self)
 
     # --- emitting ---------------------------------------------------------------
 
@@ -324,10 +328,18 @@ class SpoutTask:
         state, following, self.settled_batch, (old, low, bits) = saved
         self._uncut, self._needed = following, low
         now = self.now()
-        self.pending = PendingMessages(low, bits, old, now, following)
+        self.pending = PendingMessages(low, bits, self._old_ids(old), now, following)
         for cut, _, body in read_entries(folder, self._position_of(low), self.log.end, lambda t: t == MESSAGE_IDS):
-            self.pending.add_logged(cut.first, pickling.loads(body), now)
+            self.pending.add_logged(cut.first, self._logged_ids(pickling.loads(body)), now)
         return state
+
+    def _logged_ids(self, ids: Any) -> Any:
+        """Returns the ids of a cut: a list, or as a `BatchSpout` had them if the component was one then."""
+        return message_ids.decode(ids).to_pylist() if isinstance(ids, bytes) else ids
+
+    def _old_ids(self, old: dict[int, Any]) -> dict[int, Any]:
+        """Returns the ids of old messages; those of a `BatchSpout` are Arrow scalars."""
+        return {number: value.as_py() if isinstance(value, pa.Scalar) else value for number, value in old.items()}
 
     def trim(self, consumed: int) -> None:
         """Deletes what no batch and no restart needs.
@@ -376,12 +388,16 @@ class SpoutTask:
             numbers, told = np.unique(numbers, return_index=True)
             codes = codes[told]
         for ended in self.pending.end(numbers):
-            self._answer(ended, codes[ended.where], now - np.asarray(ended.times))
+            part, seconds = codes[ended.where], now - np.asarray(ended.times)
+            self._answer(ended, part, seconds)
+            acked = part == acker.ACKED
+            if acked.any():
+                self.latencies.add(1e3 * seconds[acked])
 
     def _answer(self, ended: Ended, codes: U8Array, seconds: NDArray[np.float64]) -> None:
-        acked = codes == acker.ACKED
+        """Tells the spout."""
         self._answering = iter(ended.ids)
-        if self._hooks or not acked.all():
+        if self._hooks or codes.any():
             for message_id, code, waited in zip(self._answering, codes.tolist(), seconds.tolist(), strict=True):
                 if code == acker.ACKED:
                     self._ack(message_id, waited)
@@ -396,8 +412,6 @@ class SpoutTask:
             except USER_ERRORS as error:
                 raise self._wrap("ack", error) from error
             self.stats.acked += len(ended.ids)
-        if acked.any():
-            self.latencies.add(1e3 * seconds[acked])
 
     def pending_count(self) -> int:
         """Returns how many messages are neither acked nor failed, as the spout sees it."""

@@ -175,7 +175,7 @@ class _StageRun:
         """Executes the components in order; yields what leaves the stage."""
         for component_id in self.stage.components:
             component = self.wiring.plan.components[component_id]
-            if component.kind is ComponentKind.SPOUT:
+            if component.kind.is_spout:
                 continue
             for task in component.tasks:
                 inputs = self.inputs.pop(task, [])

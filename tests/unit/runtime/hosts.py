@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from storm_on_spark.runtime import spout_host
+from storm_on_spark.runtime.batch_spout_task import open_spout_task
 from storm_on_spark.runtime.messages import (
     Consumed,
     Failed,
@@ -20,7 +21,6 @@ from storm_on_spark.runtime.messages import (
     Want,
 )
 from storm_on_spark.runtime.spec import load_spec
-from storm_on_spark.runtime.spout_task import SpoutTask
 from storm_on_spark.runtime.worker import Worker
 
 
@@ -56,7 +56,7 @@ class FakeHost:
         self.clock_ms = setup.clock_ms
         worker = Worker(load_spec(setup.spec))
         for number in self.tasks:
-            task = SpoutTask(
+            task = open_spout_task(
                 worker.spec,
                 worker.wiring,
                 worker.context(number),

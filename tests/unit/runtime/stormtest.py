@@ -16,6 +16,7 @@ from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.tuple import Delivery
 from storm_on_spark.plan.compile import compile_plan
 from storm_on_spark.plan.placement import with_partitions
+from storm_on_spark.runtime.batch_spout_task import open_spout_task
 from storm_on_spark.runtime.bolt_task import BoltTask, Input
 from storm_on_spark.runtime.ids import EdgeIds
 from storm_on_spark.runtime.output import Sealed
@@ -165,7 +166,7 @@ class Spouts:
 
     def open(self) -> SpoutTask:
         """Opens the task as a host does that was just started."""
-        return SpoutTask(
+        return open_spout_task(
             self.worker.spec,
             self.worker.wiring,
             self.worker.context(self.task_id),

@@ -7,6 +7,7 @@ from collections import Counter, deque
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from storm_on_spark.api import BaseRichSpout, Fields
 from storm_on_spark.api.errors import CheckpointError, ComponentError
 from storm_on_spark.runtime import chunk, pickling, spout_task
 from storm_on_spark.runtime.acker import ACKED, FAILED, INIT, TIMED_OUT
+from storm_on_spark.runtime.bolt_task import to_rows
 from storm_on_spark.runtime.chunk import Kind
 from storm_on_spark.runtime.ids import root_base
 from storm_on_spark.runtime.spout_log import MESSAGE_IDS, SNAPSHOT, SpoutLog, iter_cuts, list_segments, read_entries
@@ -337,12 +339,19 @@ class KilledAnywhere(RuleBasedStateMachine):
     The coordinator's part: outcomes are kept until a cut has saved them, and told again after a restart.
     """
 
+    spout: type = Counting
+
+    @staticmethod
+    def number_of(message_id: Any) -> int:
+        """The number that a message id stands for."""
+        return message_id[1]
+
     @initialize(seed=st.integers(0, 2**32))
     def begin(self, seed: int) -> None:
         self.random = Random(seed)
         self.temporary = TemporaryDirectory()
         self.folder = Path(self.temporary.name) / "log"
-        self.spouts = Spouts(Counting(), self.folder, segment_bytes=1)
+        self.spouts = Spouts(self.spout(), self.folder, segment_bytes=1)
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(spout_task, "_STRAGGLERS", 2)
         self.task = self.spouts.open()
@@ -370,9 +379,11 @@ class KilledAnywhere(RuleBasedStateMachine):
         # Several tasks may read the stream, so values are put in order by number of emit within the cut.
         values, numbers = [], []
         for header, body in chunks(self.folder, cut.position, cut.end):
-            if header.kind == Kind.TUPLES:
+            if header.kind != Kind.ACKS:
                 anchors = chunk.read_anchors(header, body)
-                rows = [value for (value,) in chunk.read_rows(header, anchors.payload)]
+                batch = header.kind == Kind.ARROW
+                read = to_rows(chunk.read_batch(anchors.payload)) if batch else chunk.read_rows(header, anchors.payload)
+                rows = [value for (value,) in read]
                 values += rows
                 roots = [0] * len(rows) if anchors.roots is None else anchors.roots.tolist()
                 numbers += [(r - root_base(self.task.task), v) for r, v in zip(roots, rows, strict=True) if r]
@@ -418,7 +429,9 @@ class KilledAnywhere(RuleBasedStateMachine):
         task, spout = self.task, self.task.spout
         in_log = {n for n in numbers_of(task) if n in self.logged}
         assert in_log == set(self.logged) - set(self.ended)
-        assert {n: i[1] for n, i in task.pending.items() if n in self.logged} == {n: self.logged[n] for n in in_log}
+        assert {n: self.number_of(i) for n, i in task.pending.items() if n in self.logged} == {
+            n: self.logged[n] for n in in_log
+        }
         acked = Counter(self.logged[n] for n, code in self.ended.items() if code == ACKED)
         failed = Counter(self.logged[n] for n, code in self.ended.items() if code != ACKED)
         assert Counter(spout.acked) == acked

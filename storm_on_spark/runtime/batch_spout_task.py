@@ -1,0 +1,156 @@
+"""One task of a `BatchSpout`: as any spout's task, but with record batches and arrays of message ids."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from storm_on_spark.api.collector import BatchSpoutOutputCollector
+from storm_on_spark.api.context import TopologyContext
+from storm_on_spark.api.errors import CheckpointError, TupleError
+from storm_on_spark.api.streams import DEFAULT_STREAM
+from storm_on_spark.api.topology import ComponentKind
+from storm_on_spark.runtime import acker, message_ids, pickling
+from storm_on_spark.runtime.fold import U8Array
+from storm_on_spark.runtime.ids import U64Array
+from storm_on_spark.runtime.output import UNANCHORED
+from storm_on_spark.runtime.pending import Ended
+from storm_on_spark.runtime.spec import RunSpec
+from storm_on_spark.runtime.spout_task import SpoutTask
+from storm_on_spark.runtime.wiring import Wiring
+
+
+class _Collector(BatchSpoutOutputCollector):
+    def __init__(self, task: BatchSpoutTask) -> None:
+        self._task = task
+
+    def emit(self, batch: pa.RecordBatch, message_ids: Any = None, stream: str = DEFAULT_STREAM) -> None:
+        self._task.emit_batch(batch, message_ids, stream)
+
+    def report_error(self, error: BaseException) -> None:
+        self._task.errors.append(f"{type(error).__name__}: {error}")
+
+    def pending_count(self) -> int:
+        return self._task.pending_count()
+
+
+class BatchSpoutTask(SpoutTask):
+    """A `BatchSpout`'s task, opened and restored; arguments and errors are those of `SpoutTask`."""
+
+    def _make_collector(self) -> Any:
+        #: Ids of the messages that are in no cut.
+        self._uncut_ids: list[pa.Array] = []
+        #: What ended in the micro-batch that is being settled.
+        self._ended: list[tuple[pa.Array, U8Array]] = []
+        return _Collector(self)
+
+    def emit_batch(self, batch: pa.RecordBatch, ids: Any, stream: str) -> None:
+        """Emits a record batch; see `BatchSpoutOutputCollector.emit`."""
+        if not isinstance(batch, pa.RecordBatch):
+            raise self._refusal(f"emitted a {type(batch).__qualname__}; emit a pyarrow.RecordBatch")
+        anchors = np.full(batch.num_rows, UNANCHORED, np.int64)
+        given = None if ids is None else self._array_of(ids, batch.num_rows)
+        if given is not None and self._ackers:
+            tracked = np.ones(len(given), np.bool_) if given.null_count == 0 else given.is_valid().to_numpy(False)
+            count = int(tracked.sum())
+            anchors[tracked] = np.arange(count) + (self.pending.following - self._uncut)
+        self._output.emit_batch(stream, batch, anchors)
+        self.fresh += batch.num_rows
+        if given is not None and len(given := given.drop_null()):
+            if self._ackers:
+                self._uncut_ids.append(given)
+                self.pending.append(given, np.full(len(given), self._called))
+            else:
+                self._emit_acks.append(given)
+
+    def _array_of(self, ids: Any, rows: int) -> pa.Array:
+        try:
+            given = message_ids.as_array(ids)
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            raise self._refusal(f"emitted message ids that make no Arrow array: {error} (given {ids!r:.100})") from None
+        if len(given) != rows:
+            raise self._refusal(f"emitted {len(given)} message id(s) with a batch of {rows} row(s)")
+        if self._uncut_ids and given.null_count < rows and given.type != self._uncut_ids[0].type:
+            raise self._refusal(
+                f"emitted message ids of type {given.type} after others of type {self._uncut_ids[0].type}; "
+                "give all of them one type"
+            )
+        return given
+
+    def _refusal(self, problem: str) -> TupleError:
+        return TupleError(f'"{self.component}" (task {self.task}) {problem}')
+
+    def next_tuple(self, now: float | None = None) -> bool:
+        """Calls the spout once; returns whether it emitted; see `SpoutTask.next_tuple`."""
+        before = self.fresh
+        self._called = self.now() if now is None else now
+        self._guard("next_batch", self.spout.next_batch)
+        if self._emit_acks:
+            self._ack_emitted()
+        return self.fresh != before
+
+    def _ack_emitted(self) -> None:
+        while self._emit_acks:
+            acks, self._emit_acks = self._emit_acks, []
+            self._tell("ack_batch", acks)
+
+    def _close_span(self) -> bytes:
+        ids = next(message_ids.joined(self._uncut_ids))
+        self.pending.join_spans(self._uncut, ids)
+        self._uncut_ids = []
+        return pickling.dumps(message_ids.encode(ids))
+
+    def _logged_ids(self, ids: Any) -> Any:
+        try:
+            return message_ids.decode(ids) if isinstance(ids, bytes) else message_ids.as_array(ids)
+        except pa.ArrowException as error:
+            raise CheckpointError(
+                f'spout "{self.component}" (task {self.task}) has pending messages whose ids make no Arrow array, '
+                f"from when it was no BatchSpout: {error}; let what was until then end first"
+            ) from error
+
+    def _old_ids(self, old: dict[int, Any]) -> dict[int, Any]:
+        return old
+
+    def settle(self, batch: int, roots: U64Array, codes: U8Array) -> None:
+        """Calls `ack_batch` and `fail_batch` for what ended in `batch`; see `SpoutTask.settle`."""
+        super().settle(batch, roots, codes)
+        ended, self._ended = self._ended, []
+        acked = [ids.filter(pa.array(codes == acker.ACKED)) if codes.any() else ids for ids, codes in ended]
+        failed = [ids.filter(pa.array(codes != acker.ACKED)) for ids, codes in ended if codes.any()]
+        self._tell("ack_batch", acked)
+        self._tell("fail_batch", failed)
+
+    def _answer(self, ended: Ended, codes: U8Array, seconds: NDArray[np.float64]) -> None:
+        if isinstance(ended.ids, pa.Array):
+            self._ended.append((ended.ids, codes))
+        else:
+            self._ended += [(ids, codes) for ids in message_ids.of_values(ended.ids)]
+        failed = int((codes != acker.ACKED).sum())
+        self.stats.failed += failed
+        self.stats.timed_out += int((codes == acker.TIMED_OUT).sum())
+
+    def _tell(self, method: str, arrays: list[pa.Array]) -> None:
+        for ids in message_ids.joined(array for array in arrays if len(array)):
+            if method == "ack_batch":
+                self.stats.acked += len(ids)
+            self._guard(method, getattr(self.spout, method), ids)
+
+
+def open_spout_task(
+    spec: RunSpec,
+    wiring: Wiring,
+    context: TopologyContext,
+    folder: Path,
+    clock: Callable[[], int],
+    now: Callable[[], float] = time.monotonic,
+) -> SpoutTask:
+    """Opens a task of a spout of either kind; arguments and errors are those of `SpoutTask`."""
+    batches = wiring.component(context.this_task_id).kind is ComponentKind.BATCH_SPOUT
+    return (BatchSpoutTask if batches else SpoutTask)(spec, wiring, context, folder, clock, now)
