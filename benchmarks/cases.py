@@ -69,6 +69,7 @@ HOT = Phase("1,000/s on 10 keys", 1000, keys=10)
 LATENCIES = (at(1000), at(10), at(10_000))
 
 PER_TUPLE, COLUMNAR = "per-tuple, acked", "columnar, acked"
+COLUMNAR_BOLTS = "columnar bolts, per-tuple spout"
 PER_TUPLE_NO_ACKERS, COLUMNAR_NO_ACKERS = "per-tuple, no ackers", "columnar, no ackers"
 ONE_CORE = "per-tuple, acked, local[1]"
 STORM, STORM_50, STORM_PYTHON = "Storm, Java bolts", "Storm, Java bolts, pending 50", "Storm, Python bolts"
@@ -105,6 +106,7 @@ def _word_counts() -> list[Case]:
         Case(STORM_50, "storm", words, (FULL, at(1000)), {"ackers": 1, "pending": 50}),
         Case(LATENCY, "ours", words, (*LATENCIES, IDLE), profile="latency", quick=True),
         Case(NATIVE_LATENCY, "native", "built-in functions", (at(1000),), quick=True),
+        Case(COLUMNAR_BOLTS, "ours", "word count, columnar bolts", (FULL,), side=True),
         Case(COLUMNAR_LATENCY, "ours", columns, (at(1000),), profile="latency", side=True),
         Case(NATIVE_UDF_LATENCY, "native", "Python UDF", (at(1000),), side=True),
     ]

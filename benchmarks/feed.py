@@ -8,12 +8,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
 from benchmarks.data import read_sentences
-from storm_on_spark import BaseRichSpout, Fields, OutputFieldsDeclarer
+from storm_on_spark import BaseRichSpout, BatchSpout, Fields, OutputFieldsDeclarer
 
 _LOOK_SECS = 0.05
 _BURST = 1000
 """Tuples between two looks at the clock, at full speed."""
+_ROWS = 8192
+"""The same of record batches, and so the most rows of one."""
 
 
 class Control:
@@ -41,8 +46,9 @@ class Control:
 class _Pace:
     """When the next tuples are due. No state: a snapshot of the spout would otherwise change without a tuple."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, burst: int = _BURST) -> None:
         self._path = path
+        self._burst = burst
         self._seen = 0
         self._next_look = 0.0
         self.rate: float | None = 0.0
@@ -60,7 +66,7 @@ class _Pace:
             self._next_look = now + _LOOK_SECS
             self._look(now)
         if self.rate is None:
-            return _BURST
+            return self._burst
         granted = max(0, int((now - self._since) * self.rate) - self._emitted)
         self._emitted += granted
         return granted
@@ -137,6 +143,50 @@ class Sentences(Feed):
     def send(self, number: int) -> None:
         items = self.texts.items
         self.collector.emit([items[number % len(items)]], number if self.acked else None)
+
+
+class _Columns:
+    """The sentences as an Arrow array, twice, so that any stretch of them is a slice; no state either."""
+
+    def __init__(self, path: str) -> None:
+        once = pa.array(read_sentences(path))
+        self.count = len(once)
+        self.items = pa.concat_arrays([once, once])
+
+    def __reduce__(self) -> str:
+        raise TypeError("made anew by open")
+
+
+class SentenceBatches(BatchSpout):
+    """Emits the same sentences as record batches.
+
+    Args:
+        control: path of a `Control`.
+        source: the file with the sentences.
+        acked: whether tuples have message ids.
+    """
+
+    def __init__(self, control: str, source: str, acked: bool = True) -> None:
+        self.control = control
+        self.source = source
+        self.acked = acked
+        self.emitted = 0
+
+    def open(self, conf: Mapping[str, Any], context: Any, collector: Any) -> None:
+        self.collector = collector
+        self.texts = _Columns(self.source)
+        self.pace = _Pace(self.control, _ROWS)
+
+    def next_batch(self) -> None:
+        first, count = self.emitted, min(self.pace.grant(), _ROWS)
+        if count:
+            self.emitted += count
+            sentences = self.texts.items.slice(first % self.texts.count, count)
+            batch = pa.RecordBatch.from_arrays([sentences], ["sentence"])
+            self.collector.emit(batch, np.arange(first, self.emitted) if self.acked else None)
+
+    def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
+        declarer.declare(Fields("sentence"))
 
 
 class Words(Feed):

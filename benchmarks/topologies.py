@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from benchmarks.feed import Held, Keys, Numbers, Pairs, Sentences, Words
+from benchmarks.feed import Held, Keys, Numbers, Pairs, SentenceBatches, Sentences, Words
 from storm_on_spark import (
     BaseBasicBolt,
     BaseRichBolt,
@@ -145,11 +145,11 @@ Options = Mapping[str, Any]
 """Of a case: `acked`, `keys`, `held`, `tasks`, `levels`, as its workload wants them."""
 
 
-def _word_count(split: type, count: type) -> Callable[..., Topology]:
+def _word_count(split: type, count: type, feed: type = Sentences) -> Callable[..., Topology]:
     def build(control: str, source: str, options: Options) -> Topology:
         tasks = options.get("tasks", 2)
         builder = TopologyBuilder()
-        builder.set_spout("feed", Sentences(control, source, options.get("acked", True)))
+        builder.set_spout("feed", feed(control, source, options.get("acked", True)))
         builder.set_bolt("split", split(), tasks).shuffle_grouping("feed")
         builder.set_bolt("count", count(), tasks).fields_grouping("split", Fields("word"))
         return builder.create_topology()
@@ -222,7 +222,8 @@ def _pending(control: str, source: str, options: Options) -> Topology:
 
 WORKLOADS: dict[str, Callable[[str, str, Options], Topology]] = {
     "word count": _word_count(Split, Count),
-    "word count, columnar": _word_count(SplitBatch, CountBatch),
+    "word count, columnar": _word_count(SplitBatch, CountBatch, SentenceBatches),
+    "word count, columnar bolts": _word_count(SplitBatch, CountBatch),
     "chain": _chain,
     "fan-out": _fan_out,
     "join": _join,

@@ -18,13 +18,18 @@ from storm_on_spark.api.grouping import (
     NoneGrouping,
     ShuffleGrouping,
 )
+from storm_on_spark.plan.model import Delivery
+from storm_on_spark.runtime.arrow_texts import with_numbers
 from storm_on_spark.runtime.routing import Router
 
 if TYPE_CHECKING:
     from storm_on_spark.runtime.output import Outbox
 
-Share = tuple["Outbox", "NDArray[np.int64] | None"]
-"""A box and the positions of the rows that go into it; None for all of them."""
+Share = tuple["Outbox", "NDArray[np.int64] | None", pa.RecordBatch]
+"""A box, the positions of the rows that go into it (None for all of them), and the batch to take them from."""
+
+_FEW_BOXES = 8
+"""Up to so many, looking for the rows of each is cheaper than sorting."""
 
 
 def split_batch(router: Router, batch: pa.RecordBatch) -> Iterable[Share]:
@@ -35,9 +40,9 @@ def split_batch(router: Router, batch: pa.RecordBatch) -> Iterable[Share]:
     """
     grouping, boxes = router.grouping, router.boxes
     if isinstance(grouping, AllGrouping):
-        return [(box, None) for box in boxes]
+        return [(box, None, batch) for box in boxes]
     if isinstance(grouping, GlobalGrouping) or (len(boxes) == 1 and not isinstance(grouping, CustomGrouping)):
-        return [(boxes[0], None)]
+        return [(boxes[0], None, batch)]
     if isinstance(grouping, (ShuffleGrouping, NoneGrouping, LocalOrShuffleGrouping)):
         return _in_turn(router, batch)
     if isinstance(grouping, FieldsGrouping) and len(grouping.fields) == 1:
@@ -53,13 +58,12 @@ def _in_turn(router: Router, batch: pa.RecordBatch) -> Iterator[Share]:
     for _ in range((batch.num_rows - 1) % count):
         router.pick(())
     for shift in range(count):
-        yield boxes[(first + shift) % count], np.arange(shift, batch.num_rows, count)
+        yield boxes[(first + shift) % count], np.arange(shift, batch.num_rows, count), batch
 
 
 def _by_field(router: Router, batch: pa.RecordBatch) -> Iterable[Share]:
     # Each distinct value is looked up once; the rest is arithmetic on dictionary codes.
-    position, known = router.positions()[0], router.known
-    assert known is not None
+    position = router.positions()[0]
     column = batch.column(position)
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()  # nulls may be among its indices or among its values
@@ -67,17 +71,29 @@ def _by_field(router: Router, batch: pa.RecordBatch) -> Iterable[Share]:
         encoded = column.dictionary_encode(null_encoding="encode")
     except pa.ArrowNotImplementedError:
         return _by_row(router, batch)  # lists and the like: whether they can be grouped by is for the hash to say
-    index_of = {box.target: index for index, box in enumerate(router.boxes)}
     values = encoded.dictionary.to_pylist()
+    owners = router.owners
+    assert owners is not None
     try:
-        chosen = list(map(known.__getitem__, values))
+        owner = np.fromiter(map(owners.__getitem__, values), np.uint16, len(values))
     except TypeError:
-        chosen = list(map(known.pick, values))  # which says what is wrong with a value
-    owner = [index_of[task] for ((_, _, task),) in chosen]
-    targets = np.array(owner, np.int64)[encoded.indices.to_numpy(zero_copy_only=False)]
-    order = np.argsort(targets, kind="stable")
-    bounds = np.searchsorted(targets[order], np.arange(len(router.boxes) + 1))
-    return [(box, order[bounds[index] : bounds[index + 1]]) for index, box in enumerate(router.boxes)]
+        owner = np.fromiter(map(owners.choose, values), np.uint16, len(values))  # says what is wrong with a value
+    targets = owner[encoded.indices.to_numpy(zero_copy_only=False)]
+    numbered = with_numbers(batch, position, encoded)
+    return [
+        (box, rows, batch if box.delivery is Delivery.LOCAL else numbered)
+        for box, rows in zip(router.boxes, _rows_of(targets, len(router.boxes)), strict=True)
+    ]
+
+
+def _rows_of(targets: NDArray[np.uint16], count: int) -> Iterator[NDArray[np.int64]]:
+    """Yields for each of so many boxes the rows that go into it."""
+    if count <= _FEW_BOXES:
+        for index in range(count):
+            yield np.flatnonzero(targets == index)
+        return
+    order = np.argsort(targets, kind="stable")  # of 16 bits: a radix sort
+    yield from np.split(order, np.cumsum(np.bincount(targets, minlength=count))[:-1])
 
 
 def _by_row(router: Router, batch: pa.RecordBatch) -> Iterator[Share]:
@@ -88,4 +104,4 @@ def _by_row(router: Router, batch: pa.RecordBatch) -> Iterator[Share]:
         for _, _, task in router.pick(values):
             rows.setdefault(task, []).append(position)
     for task, positions in rows.items():
-        yield by_task[task], np.array(positions, dtype=np.int64)
+        yield by_task[task], np.array(positions, dtype=np.int64), batch

@@ -33,14 +33,13 @@ from numpy.typing import NDArray
 
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.runtime import pickling
+from storm_on_spark.runtime.arrow_texts import number_texts, spell_texts
 from storm_on_spark.runtime.ids import EdgeRange, U64Array
 from storm_on_spark.runtime.packing import pack_ids, pack_marks, unpack_ids, unpack_marks
 from storm_on_spark.runtime.rows import Columns
 from storm_on_spark.runtime.texts import (
     TextNumbers,
-    number_texts,
     pack_column,
-    spell_texts,
     unpack_column,
     unpack_to_arrow,
 )

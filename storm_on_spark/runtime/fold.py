@@ -8,6 +8,7 @@ sorting takes; anything else is sorted.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,8 @@ U8Array = NDArray[np.uint8]
 
 _MOST_GAPS = 8
 """Numbers a root, over which arrays by number are still cheaper than sorting."""
+_MOST_BREAKS = 64
+"""Places in a part where roots don't ascend: one between the tuples of any two senders is usual."""
 
 
 class Fold(NamedTuple):
@@ -43,12 +46,19 @@ def fold(parts: Sequence[Fold]) -> Fold:
     parts = [part for part in parts if len(part.roots)]
     if not parts:
         return Fold(np.empty(0, np.uint64), np.empty(0, np.uint64), np.empty(0, np.uint8))
-    if all((part.roots[1:] >= part.roots[:-1]).all() for part in parts):
-        low = min(int(part.roots[0]) for part in parts)
-        size = max(int(part.roots[-1]) for part in parts) - low + 1
-        if size <= _MOST_GAPS * sum(len(part.roots) for part in parts):
-            return _by_number([_once(part) for part in parts], low, size)
-    return _sorted(parts)
+    low = min(int(part.roots.min()) for part in parts)
+    size = max(int(part.roots.max()) for part in parts) - low + 1
+    if size > _MOST_GAPS * sum(len(part.roots) for part in parts):
+        return _sorted(parts)
+    runs: list[Fold] = []
+    for part in parts:
+        breaks = np.flatnonzero(part.roots[1:] < part.roots[:-1]) + 1
+        if len(breaks) > _MOST_BREAKS:
+            return _sorted(parts)
+        bounds = [0, *breaks.tolist(), len(part.roots)]
+        roots, xors, marks = part
+        runs += [Fold(roots[start:end], xors[start:end], marks[start:end]) for start, end in pairwise(bounds)]
+    return _by_number([_once(run) for run in runs], low, size)
 
 
 def _once(part: Fold) -> Fold:

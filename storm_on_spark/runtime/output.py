@@ -180,11 +180,11 @@ class TaskOutput:
             return
         # Every subscription chooses before any box is touched, for a choice may raise.
         shares = [share for router in out.routers for share in split_batch(router, batch)]
-        for box, rows in shares:
+        for box, rows, source in shares:
             if rows is None:
-                box.batches.append((batch, anchors))
+                box.batches.append((source, anchors))
             elif len(rows):
-                box.batches.append((batch.take(pa.array(rows)), anchors[rows]))
+                box.batches.append((source.take(pa.array(rows)), anchors[rows]))
         self.emitted[stream] = self.emitted.get(stream, 0) + batch.num_rows
 
     def texts(self, stream: str) -> Mapping[str, tuple[Any, ...]] | None:

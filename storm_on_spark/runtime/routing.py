@@ -70,8 +70,8 @@ class Router:
         self.reset: Callable[[int], None] | None = None
         #: Whether each tuple goes to exactly one task.
         self.single = not isinstance(grouping, (AllGrouping, CustomGrouping))
-        #: What a fields grouping has looked up.
-        self.known: _Known | None = None
+        #: What a fields grouping has looked up, as positions of boxes.
+        self.owners: _Owners | None = None
         #: Where tuples of one value are grouped by it: by text its slot, and the text as one object.
         self.texts: dict[str, tuple[Any, ...]] | None = None
         #: Picks for a tuple of this one value; may raise TypeError where `pick` raises TupleError.
@@ -173,6 +173,30 @@ class _Known(dict[Any, Slots]):
             return self.choose(key)  # which says what is wrong with a key that has no hash
 
 
+class _Owners(dict[Any, int]):
+    """Positions of boxes by key."""
+
+    def __init__(self, router: Router, known: _Known) -> None:
+        super().__init__()
+        self._known = known
+        self._position = {box.target: position for position, box in enumerate(router.boxes)}
+
+    def __missing__(self, key: Any) -> int:
+        position = self.choose(key)
+        if not isinstance(key, (str, bytes)) or len(key) <= _LONGEST_KEY:
+            _keep(self, key, position)
+        return position
+
+    def choose(self, key: Any) -> int:
+        """Works out the position for a key.
+
+        Raises:
+            TupleError: it can't be grouped by.
+        """
+        ((_, _, task),) = self._known.choose(key)
+        return self._position[task]
+
+
 class _Texts(dict[str, tuple[Any, ...]]):
     """Slots by text, each with the text itself, so that equal ones can be the same object."""
 
@@ -196,7 +220,7 @@ def _keep(cache: dict[Any, Any], key: Any, value: Any) -> None:
 
 def _by_fields(router: Router) -> Picker:
     known, positions = _Known(router), router.positions()
-    router.known = known
+    router.owners = _Owners(router, known)
     pick = known.pick
     if len(positions) > 1:
         return lambda values: pick(tuple([values[position] for position in positions]))

@@ -25,9 +25,6 @@ _LONGEST = 256
 """Characters of a text that is numbered; it is kept in memory."""
 _MOST_REST = 64
 """Columns that a sender does not look at, at most, after many that did not repeat."""
-_NUMBERED = b"storm.numbered"
-"""In the metadata of an Arrow field: a column of texts is sent as numbers, and was no dictionary before."""
-
 Numbers = NDArray[np.uint16]
 Packed = list[Any] | bytes | tuple[bytes, int, bytes]
 """A column as it is pickled: its values, or joined texts, or the texts that occur with the width and bytes of their
@@ -139,35 +136,6 @@ def unpack_to_arrow(packed: Packed, size: int) -> pa.Array:
     if isinstance(packed, bytes):
         return texts
     return texts.take(pa.array(_numbers(packed, len(texts), size)))
-
-
-def number_texts(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Returns a record batch with its columns of texts that repeat as numbers, for `spell_texts`."""
-    columns, fields = [], []
-    for column, field in zip(batch.columns, batch.schema, strict=True):
-        if len(column) >= _LEAST and (pa.types.is_string(field.type) or pa.types.is_large_string(field.type)):
-            numbered = column.dictionary_encode()
-            texts = len(numbered.dictionary)
-            if 2 * texts <= len(column):
-                width = pa.uint8() if texts <= 1 << 8 else pa.uint16() if texts <= _MOST else pa.int32()
-                column = pa.DictionaryArray.from_arrays(numbered.indices.cast(width), numbered.dictionary)
-                field = field.with_type(column.type).with_metadata({**(field.metadata or {}), _NUMBERED: b""})
-        columns.append(column)
-        fields.append(field)
-    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, batch.schema.metadata))
-
-
-def spell_texts(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Returns the record batch that `number_texts` was given."""
-    columns, fields = [], []
-    for column, field in zip(batch.columns, batch.schema, strict=True):
-        metadata = dict(field.metadata or {})
-        if metadata.pop(_NUMBERED, None) is not None:
-            column = column.dictionary.take(column.indices)
-            field = field.with_type(column.type).with_metadata(metadata)
-        columns.append(column)
-        fields.append(field)
-    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, batch.schema.metadata))
 
 
 def _arrow_texts(joined: bytes) -> pa.StringArray:

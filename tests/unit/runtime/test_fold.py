@@ -55,3 +55,5 @@ def test_what_is_in_order_and_close_together_is_not_sorted(monkeypatch: pytest.M
     one = part_of([(FAR + n // 3, n, n % 3 == 1) for n in range(300)], in_order=False)
     other = part_of([(FAR + 2 * n, n, 0) for n in range(50)], in_order=False)
     assert len(folded([one, other])) == 100
+    both = Fold(*(np.concatenate(columns) for columns in zip(one, other, one, strict=True)))
+    assert folded([both]) == folded([one, other, one])

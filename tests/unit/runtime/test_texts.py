@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storm_on_spark.api.errors import CheckpointError
+from storm_on_spark.runtime.arrow_texts import number_texts, spell_texts
 from storm_on_spark.runtime.texts import (
     TextNumbers,
-    number_texts,
     pack_column,
-    spell_texts,
     unpack_column,
     unpack_to_arrow,
 )
