@@ -43,6 +43,9 @@ class _Collector(BatchSpoutOutputCollector):
 class BatchSpoutTask(SpoutTask):
     """A `BatchSpout`'s task, opened and restored; arguments and errors are those of `SpoutTask`."""
 
+    most_cut_tuples = 1 << 16
+    """Cuts are what a `BatchBolt` gets at once: it takes a fifth less for four times as many rows."""
+
     def _make_collector(self) -> Any:
         #: Ids of the messages that are in no cut.
         self._uncut_ids: list[pa.Array] = []

@@ -47,10 +47,8 @@ _BURST = 64
 """Calls of `next_tuple` between two looks at the inbox."""
 _BURST_SECONDS = 0.002
 """The same, in seconds."""
-_CHUNK_TUPLES = 16384
-"""A cut is due when this many tuples wait for one."""
 _CUT_BYTES = 16 << 20
-"""The same for bytes, by the size of the tuples in the last cut: few tuples may be large."""
+"""A cut is due when so much waits for one, by the size of the tuples in the last cut: few tuples may be large."""
 _GUESSED_TUPLE_BYTES = 64 << 10
 """The size of a tuple as long as there was no cut."""
 _CUT_SECONDS = 0.05
@@ -95,7 +93,7 @@ class _TaskLoop:
         self._waiting_tuples = sum(tuples for _, tuples in self._uncommitted)
         #: What a tuple takes in the log, known once tuples were pickled; and so how many a cut may hold.
         self._tuple_bytes = float(_GUESSED_TUPLE_BYTES)
-        self._cut_tuples = _cut_tuples(_GUESSED_TUPLE_BYTES)
+        self._cut_tuples = self._most_tuples()
         self._consumed = consumed
         #: Whether a micro-batch could start with the next cut; and whether the coordinator waits for an answer.
         self._wanted = self._asked = False
@@ -130,6 +128,10 @@ class _TaskLoop:
     def _enough(self) -> int:
         """Returns how many tuples make a cut: no more than the next micro-batch may hold."""
         return min(self._cut_tuples, self._share)
+
+    def _most_tuples(self) -> int:
+        """Returns how many tuples a cut may hold, by their size."""
+        return max(1, min(self.task.most_cut_tuples, int(_CUT_BYTES / self._tuple_bytes)))
 
     def held(self, active: bool) -> bool:
         """Whether nothing can happen until a message comes."""
@@ -204,7 +206,7 @@ class _TaskLoop:
         cut = task.cut()
         if tuples:
             self._tuple_bytes = max(1.0, task.cut_bytes / tuples)
-            self._cut_tuples = _cut_tuples(self._tuple_bytes)
+            self._cut_tuples = self._most_tuples()
         self._saved_batch = task.settled_batch
         self._uncommitted.append((cut.end, tuples))
         self._waiting_tuples += tuples
@@ -237,11 +239,6 @@ class _TaskLoop:
                 errors,
             )
         )
-
-
-def _cut_tuples(tuple_bytes: float) -> int:
-    """Returns how many tuples of a size a cut may hold."""
-    return max(1, min(_CHUNK_TUPLES, int(_CUT_BYTES / max(1.0, tuple_bytes))))
 
 
 def _idle_seconds(calls: int) -> float:

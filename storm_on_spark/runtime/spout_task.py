@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import length_hint
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -107,6 +107,9 @@ class SpoutTask:
         ComponentError: `open` raised.
         CheckpointError: the log can't be read.
     """
+
+    most_cut_tuples: ClassVar[int] = 1 << 14
+    """A cut is due when this many tuples wait for one."""
 
     def __init__(
         self,
