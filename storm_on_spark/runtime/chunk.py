@@ -8,10 +8,12 @@ each tuple costs about ten times as much. The layout, little endian:
       TUPLES  roots and edges (both only with ANCHORED), then the pickled columns (see `texts`)
               roots are packed ids (see `packing`); with RAGGED `extra` bytes of pickle: per tuple an int or a tuple of
               ints
-              edges are size*u64; with DRAWN the u64 that they start from (see `EdgeRange`)
+              edges are size*u64; with DRAWN the u64 that they start from (see `EdgeRange`), with BY_ROOT that from
+              which they follow for each root (see `RootEdges`)
       ARROW   roots and edges as above, then an Arrow IPC stream of one record batch, with repeated texts as
               numbers (see `texts`)
-      ACKS    roots (packed ids), xors size*u64, packed marks: one fold of a task's work (see `acker`)
+      ACKS    roots (packed ids), xors size*u64 or as edges with BY_ROOT, packed marks: one fold of a task's work
+              (see `acker`)
       OUTCOME roots (packed ids), codes (packed marks): what became of root tuples (see `acker`)
       CLOCK   nothing; `sequence` is the batch's clock in ms, `size` is 1 when the task's tick is due
       REPORT  pickled records for the sink: metrics and errors
@@ -34,7 +36,7 @@ from numpy.typing import NDArray
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.runtime import pickling
 from storm_on_spark.runtime.arrow_texts import number_texts, spell_texts
-from storm_on_spark.runtime.ids import EdgeRange, U64Array
+from storm_on_spark.runtime.ids import EdgeRange, RootEdges, U64Array
 from storm_on_spark.runtime.packing import pack_ids, pack_marks, unpack_ids, unpack_marks
 from storm_on_spark.runtime.rows import Columns
 from storm_on_spark.runtime.texts import (
@@ -44,7 +46,7 @@ from storm_on_spark.runtime.texts import (
     unpack_to_arrow,
 )
 
-VERSION = 3
+VERSION = 4
 _HEADER = struct.Struct("<BBHiiqIII")
 HEADER_BYTES = _HEADER.size
 
@@ -68,6 +70,8 @@ CARRIED = 4
 """Flag: travels over a back edge; every stage passes it on to the sink, which keeps it for the next micro-batch."""
 DRAWN = 8
 """Flag: the edges were drawn together and travel as where they start."""
+BY_ROOT = 16
+"""Flag: the edges follow from the roots, and travel as where they start."""
 
 _FLAGS_OFFSET = 2
 _TARGET_OFFSET = 4
@@ -91,7 +95,7 @@ class Header(NamedTuple):
 Roots = U64Array | list[Any] | None
 """Per tuple its root: an array (0 = unanchored), a list of ints and tuples of ints, or None for all unanchored."""
 
-Edges = U64Array | EdgeRange
+Edges = U64Array | EdgeRange | RootEdges
 """Per tuple its edge id."""
 
 
@@ -170,13 +174,34 @@ def _join(
             extra = len(anchors)
         else:
             anchors = pack_ids(roots)
-        if isinstance(edges, EdgeRange):
-            flags |= DRAWN
-            anchors += _START.pack(edges.start)
-        else:
-            anchors += edges.tobytes()
+        flag, packed = _packed_edges(edges)
+        flags |= flag
+        anchors += packed
     header = _HEADER.pack(VERSION, kind, flags, target, source, sequence, count, stream, extra)
     return b"".join((header, anchors, payload))
+
+
+def _packed_edges(edges: Edges) -> tuple[int, bytes]:
+    if isinstance(edges, EdgeRange):
+        return DRAWN, _START.pack(edges.start)
+    if isinstance(edges, RootEdges):
+        return BY_ROOT, _START.pack(edges.start)
+    return 0, edges.tobytes()
+
+
+def _unpack_edges(header: Header, view: memoryview, roots: Roots) -> U64Array:
+    if header.flags & DRAWN:
+        return EdgeRange(_START.unpack_from(view)[0], header.size).ids()
+    if header.flags & BY_ROOT:
+        if not isinstance(roots, np.ndarray):
+            raise CheckpointError("a chunk has edges that follow from roots, and tuples with several roots")
+        return RootEdges(_START.unpack_from(view)[0]).ids(roots)
+    edges: U64Array = np.frombuffer(view[: 8 * header.size], dtype=np.uint64)
+    return edges
+
+
+def _edges_size(header: Header) -> int:
+    return _START.size if header.flags & (DRAWN | BY_ROOT) else 8 * header.size
 
 
 class Anchors(NamedTuple):
@@ -196,7 +221,7 @@ def read_anchors(header: Header, body: bytes | memoryview) -> Anchors:
     view = memoryview(body)[HEADER_BYTES:]
     if not header.flags & ANCHORED:
         return Anchors(None, None, view)
-    width = _START.size if header.flags & DRAWN else 8 * header.size
+    width = _edges_size(header)
     needed = width + (header.extra if header.flags & RAGGED else 0)
     if len(view) < needed:
         raise CheckpointError(f"a chunk of {header.size} anchored tuples has {len(view)} bytes, not {needed} or more")
@@ -208,11 +233,7 @@ def read_anchors(header: Header, body: bytes | memoryview) -> Anchors:
         roots, view = unpack_ids(view, header.size)
     if len(view) < width:
         raise CheckpointError(f"a chunk of {header.size} anchored tuples is cut short in its edges")
-    if header.flags & DRAWN:
-        edges = EdgeRange(_START.unpack_from(view)[0], header.size).ids()
-    else:
-        edges = np.frombuffer(view[:width], dtype=np.uint64)
-    return Anchors(roots, edges, view[width:])
+    return Anchors(roots, _unpack_edges(header, view, roots), view[width:])
 
 
 def read_rows(header: Header, payload: memoryview) -> Columns:
@@ -238,21 +259,23 @@ def read_batch(payload: memoryview) -> pa.RecordBatch:
 
 
 def encode_acks(
-    roots: U64Array, xors: U64Array, marks: NDArray[np.uint8], *, target: int, source: int, clock: int = 0
+    roots: U64Array, xors: U64Array | RootEdges, marks: NDArray[np.uint8], *, target: int, source: int, clock: int = 0
 ) -> bytes:
     """Returns an ACKS chunk; `clock` is the time in ms at which the roots in it were emitted, if any was."""
-    header = _HEADER.pack(VERSION, Kind.ACKS, 0, target, source, clock, len(roots), 0, 0)
-    return b"".join((header, pack_ids(roots), xors.tobytes(), pack_marks(marks)))
+    flags, packed = _packed_edges(xors)
+    header = _HEADER.pack(VERSION, Kind.ACKS, flags, target, source, clock, len(roots), 0, 0)
+    return b"".join((header, pack_ids(roots), packed, pack_marks(marks)))
 
 
 def read_acks(header: Header, body: bytes | memoryview) -> tuple[U64Array, U64Array, NDArray[np.uint8]]:
     """Returns (roots, xors, marks) of an ACKS chunk."""
     count = header.size
     roots, view = unpack_ids(memoryview(body)[HEADER_BYTES:], count)
-    if len(view) < 8 * count:
+    width = _edges_size(header)
+    if len(view) < width:
         raise CheckpointError(f"a chunk with {count} roots is cut short: {len(view)} bytes are left for their XORs")
-    xors = np.frombuffer(view[: 8 * count], dtype=np.uint64)
-    marks, rest = unpack_marks(view[8 * count :], count)
+    xors = _unpack_edges(header, view, roots)
+    marks, rest = unpack_marks(view[width:], count)
     _check_end(header, rest)
     return roots, xors, marks
 

@@ -21,7 +21,7 @@ from storm_on_spark.api.grouping import DirectGrouping
 from storm_on_spark.plan.model import Delivery
 from storm_on_spark.runtime.batch_routing import split_batch
 from storm_on_spark.runtime.hashing import mix64
-from storm_on_spark.runtime.ids import EdgeIds, EdgeRange, U64Array
+from storm_on_spark.runtime.ids import EdgeIds, EdgeRange, RootEdges, U64Array
 from storm_on_spark.runtime.routing import Router, Slot
 from storm_on_spark.runtime.rows import Columns
 from storm_on_spark.runtime.texts import TextNumbers
@@ -78,12 +78,15 @@ class Sealed:
 
     __slots__ = ("box", "edges", "roots", "span", "values")
 
-    def __init__(self, box: Outbox, values: Any, roots: U64Array | list[Any] | None, span: EdgeRange | None):
+    def __init__(
+        self, box: Outbox, values: Any, roots: U64Array | list[Any] | None, span: EdgeRange | RootEdges | None
+    ):
         self.box = box
         self.values = values
         self.roots = roots
         self.span = span
-        self.edges = None if span is None else span.ids()
+        #: Of edges that follow from roots nobody asks.
+        self.edges = span.ids() if isinstance(span, EdgeRange) else None
 
 
 Emit = Callable[[Sequence[Any], Anchor], list[int]]
@@ -132,6 +135,8 @@ class TaskOutput:
         }
         #: By stream, the function that routes a tuple: (values, anchor) -> tasks.
         self.emits = _Emits(self, {stream: out.emit for stream, out in self._streams.items()})
+        #: Whether each tuple goes to exactly one task, whatever its stream.
+        self.single = all(_counted_by_box(out) for out in self._streams.values())
         self._seed = 0
         self._resets = [r.reset for out in self._streams.values() for r in out.routers if r.reset is not None]
 
@@ -246,23 +251,29 @@ class TaskOutput:
                 counts[stream] = counts.get(stream, 0) + sum(len(box.values) for box in out.boxes)
         return {stream: count for stream, count in counts.items() if count}
 
-    def seal(self, input_roots: U64Array | list[Any], ids: EdgeIds) -> Iterator[Sealed]:
+    def seal(self, input_roots: U64Array | list[Any], ids: EdgeIds | RootEdges) -> Iterator[Sealed]:
         """Yields the boxes that hold something and empties them.
 
         Args:
             input_roots: root of each input tuple (uint64, or a list of ints and tuples), a zero behind the last.
-            ids: where the edge ids come from.
+            ids: where the edge ids come from; `RootEdges` only where no root has two tuples.
         """
+
+        def span(roots: U64Array | list[Any] | None, count: int) -> EdgeRange | RootEdges | None:
+            if roots is None:
+                return None
+            return ids if isinstance(ids, RootEdges) else ids.take(count)
+
         for out in self._streams.values():
             for box in out.boxes:
                 if box.values:
                     values, anchors = box.take()
                     roots = resolve(anchors, input_roots)
-                    yield Sealed(box, values, roots, None if roots is None else ids.take(len(values)))
+                    yield Sealed(box, values, roots, span(roots, len(values)))
                 batches, box.batches = box.batches, []
                 for batch, positions in _joined(batches):
                     roots = resolve(positions, input_roots)
-                    yield Sealed(box, batch, roots, None if roots is None else ids.take(batch.num_rows))
+                    yield Sealed(box, batch, roots, span(roots, batch.num_rows))
 
 
 class _Emits(dict[str, "Emit"]):

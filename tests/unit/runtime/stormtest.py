@@ -152,12 +152,14 @@ class Spouts:
         folder: Path,
         conf: Mapping[str, Any] | None = None,
         segment_bytes: int | None = None,
+        readers: int = 1,
     ) -> None:
         if segment_bytes is not None:
             conf = {**(conf or {}), "topology.spout.log.max.bytes": 4 * segment_bytes}
         builder = TopologyBuilder()
         builder.set_spout("spout", spout)
-        builder.set_bolt("reader", Nothing(), 2).shuffle_grouping("spout")
+        for reader in range(readers):
+            builder.set_bolt(f"reader{reader}", Nothing(), 2).shuffle_grouping("spout")
         self.worker = make_worker(builder, conf)
         self.task_id = self.worker.wiring.plan.components["spout"].tasks[0]
         self.folder = folder

@@ -120,6 +120,31 @@ def test_a_cut_holds_tuples_inits_ids_and_the_snapshot(tmp_path: Path) -> None:
     task.close()
 
 
+@pytest.mark.parametrize("readers", [0, 1, 2])
+def test_inits_are_what_was_sent(tmp_path: Path, readers: int) -> None:
+    """Where each tuple goes to one task, the XORs follow from the roots; otherwise they are in the cut."""
+    task = Spouts(Counting(), tmp_path, readers=readers).open()
+    for _ in range(1000):
+        task.next_tuple()
+    cut = task.cut()
+    sent: Counter = Counter()
+    init: dict[int, int] = {}
+    for header, body in chunks(tmp_path, 0, cut.end):
+        if header.kind == Kind.ACKS:
+            roots, xors, _ = chunk.read_acks(header, body)
+            init = dict(zip(roots.tolist(), xors.tolist(), strict=True))
+            assert (len(body) < 100) == (readers == 1)
+        else:
+            anchors = chunk.read_anchors(header, body)
+            for root, edge in zip(anchors.roots.tolist(), anchors.edges.tolist(), strict=True):
+                sent[root] ^= edge
+    del sent[0]
+    assert (len(init), set(init)) == (800, set(sent) or set(init))
+    assert all(init[root] == sent[root] for root in init)
+    assert len(set(init.values())) == (800 if readers else 1)
+    task.close()
+
+
 def test_ticks_of_the_wall_do_not_matter_but_latency_is_measured(tmp_path: Path) -> None:
     spouts = Spouts(Counting(), tmp_path)
     task = spouts.open()
