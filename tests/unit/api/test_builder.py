@@ -10,6 +10,7 @@ from storm_on_spark.api import (
     BaseRichBolt,
     BaseRichSpout,
     BatchBolt,
+    BatchSpout,
     BoltDeclarer,
     ComponentKind,
     Config,
@@ -64,6 +65,14 @@ class Columns(BatchBolt):
         pass
 
 
+class Numbers(BatchSpout):
+    def next_batch(self):
+        pass
+
+    def declare_output_fields(self, declarer):
+        declarer.declare(Fields("number"))
+
+
 class First(CustomStreamGrouping):
     def choose_tasks(self, task_id, values):
         return [task_id]
@@ -76,15 +85,19 @@ def test_components_become_specs() -> None:
     assert type(builder.set_bolt("split", split, 3).shuffle_grouping("lines")) is BoltDeclarer
     builder.set_bolt("count", count, parallelism=2).fields_grouping("split", Fields("word"))
     builder.set_bolt("columns", columns).shuffle_grouping("lines", "late")
+    assert type(builder.set_spout("numbers", Numbers(), 2)) is SpoutDeclarer
     topology = builder.create_topology()
 
-    assert list(topology) == ["lines", "split", "count", "columns"]
+    assert list(topology) == ["lines", "split", "count", "columns", "numbers"]
     assert {spec.id: (spec.kind, spec.parallelism, spec.num_tasks) for spec in topology.components.values()} == {
         "lines": (ComponentKind.SPOUT, 1, None),
         "split": (ComponentKind.BASIC_BOLT, 3, None),
         "count": (ComponentKind.BOLT, 2, None),
         "columns": (ComponentKind.BATCH_BOLT, 1, None),
+        "numbers": (ComponentKind.BATCH_SPOUT, 2, None),
     }
+    assert [name for name, spec in topology.components.items() if spec.is_spout] == ["lines", "numbers"]
+    assert set(topology.spouts) == {"lines", "numbers"}
     assert topology["lines"].component is spout
     assert dict(topology["lines"].streams) == {
         "default": StreamSpec(Fields("line")),

@@ -13,6 +13,7 @@ from storm_on_spark.api import (
     BaseRichBolt,
     BaseRichSpout,
     BaseTickTupleAwareRichBolt,
+    BatchSpout,
     Config,
     ConfigError,
     CustomStreamGrouping,
@@ -26,6 +27,11 @@ from storm_on_spark.api import (
 
 class Lines(BaseRichSpout):
     def next_tuple(self):
+        pass
+
+
+class Columns(BatchSpout):
+    def next_batch(self):
         pass
 
 
@@ -125,6 +131,9 @@ def test_spouts_and_bolts_are_not_mixed_up() -> None:
     assert problem_of(lambda: builder.set_bolt("count", Lines())) == (  # type: ignore[arg-type]
         'bolt "count": Lines is a spout; add it with set_spout'
     )
+    assert problem_of(lambda: builder.set_bolt("count", Columns())) == (  # type: ignore[arg-type]
+        'bolt "count": Columns is a spout; add it with set_spout'
+    )
     assert problem_of(lambda: builder.set_spout("lines", Count())) == (  # type: ignore[arg-type]
         'spout "lines": Count is a bolt (a BaseBasicBolt); add it with set_bolt'
     )
@@ -136,7 +145,7 @@ def test_other_objects_are_refused() -> None:
         'bolt "count": must be an instance of a subclass of BaseRichBolt, BaseBasicBolt or BatchBolt, not 3 (int)'
     )
     assert problem_of(lambda: builder.set_spout("lines", None)) == (  # type: ignore[arg-type]
-        'spout "lines": must be an instance of a subclass of BaseRichSpout, not None'
+        'spout "lines": must be an instance of a subclass of BaseRichSpout or BatchSpout, not None'
     )
 
 
@@ -155,6 +164,13 @@ def test_one_component_is_one_kind() -> None:
 
     assert problem_of(lambda: TopologyBuilder().set_bolt("count", Both())).endswith(
         "Both inherits from BaseRichBolt and BaseBasicBolt; it can be only one of them"
+    )
+
+    class BothSpouts(Lines, Columns):
+        pass
+
+    assert problem_of(lambda: TopologyBuilder().set_spout("lines", BothSpouts())).endswith(
+        "BothSpouts inherits from BaseRichSpout and BatchSpout; it can be only one of them"
     )
 
 
@@ -253,6 +269,50 @@ def test_methods_of_spouts_are_checked_too() -> None:
     assert problem_of(lambda: TopologyBuilder().set_spout("lines", Eager())).endswith(
         "Eager.open is called with (conf, context, collector), but takes (conf, context)"
     )
+
+
+def yields_batches(self):
+    yield [1]
+
+
+async def waits_for_a_batch(self):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("methods", "problem"),
+    [
+        (
+            {"open": lambda self, conf, context: None},
+            "Mine.open is called with (conf, context, collector), but takes (conf, context)",
+        ),
+        (
+            {"next_batch": lambda self, collector: None},
+            "Mine.next_batch is called with (), but takes (collector)",
+        ),
+        (
+            {"ack_batch": lambda self: None},
+            "Mine.ack_batch is called with (message_ids), but takes ()",
+        ),
+        (
+            {"fail_batch": lambda self, message_ids, codes: None},
+            "Mine.fail_batch is called with (message_ids), but takes (message_ids, codes)",
+        ),
+        ({"exhausted": True}, "Mine.exhausted must be a method, not True (bool)"),
+        (
+            {"next_batch": yields_batches},
+            "Mine.next_batch is a generator (it has a yield), so its body would never run; "
+            "emit through the collector instead",
+        ),
+        (
+            {"next_batch": waits_for_a_batch},
+            "Mine.next_batch is async, and nothing would await it; make it a plain method",
+        ),
+    ],
+)
+def test_methods_of_batch_spouts_are_checked_too(methods: dict[str, object], problem: str) -> None:
+    spout: BatchSpout = type("Mine", (Columns,), methods)()
+    assert problem_of(lambda: TopologyBuilder().set_spout("lines", spout)) == f'spout "lines": {problem}'
 
 
 # --- groupings ----------------------------------------------------------------------------------------------

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 
-from storm_on_spark.api import BaseBasicBolt, BaseRichSpout, TopologyBuilder
+from storm_on_spark.api import BaseBasicBolt, BaseRichSpout, BatchSpout, TopologyBuilder
 from storm_on_spark.plan.compile import compile_plan
 from storm_on_spark.plan.explain import explain_dict, explain_mermaid, explain_text
 from storm_on_spark.plan.placement import with_partitions
@@ -58,6 +59,28 @@ def test_the_document_is_json_and_the_same_every_time(build):
         "delivery": "carried",
         "becomes": "carried over to the next micro-batch, evenly over task 2",
     }
+
+
+def test_a_batch_spout_is_a_spout_by_that_name():
+    class Columns(BatchSpout):
+        def next_batch(self): ...
+
+        def declare_output_fields(self, declarer):
+            declarer.declare("n")
+
+    class Bolt(BaseBasicBolt):
+        def execute(self, tup, collector): ...
+
+    builder = TopologyBuilder()
+    builder.set_spout("columns", Columns(), 2)
+    builder.set_bolt("bolt", Bolt()).shuffle_grouping("columns")
+    plan = compile_plan(builder.create_topology())
+    text = explain_text(plan)
+    assert text.startswith("1 spout, 1 bolt")
+    assert re.search(r"columns +batch spout +tasks 2, 3 +stateful: a spout", text), text
+    assert 'c1(["columns<br/>batch spout, tasks 2, 3"])' in explain_mermaid(plan)
+    columns = explain_dict(plan)["components"]["columns"]
+    assert (columns["kind"], columns["stateless"]) == ("batch_spout", False)
 
 
 def test_a_flowchart_survives_odd_names():
