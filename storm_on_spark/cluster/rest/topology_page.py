@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from storm_on_spark.api.config import effective_conf
+from storm_on_spark.api.topology import ComponentKind
 from storm_on_spark.cluster.nimbus.secrets import hidden
 from storm_on_spark.cluster.records import ErrorRecord, StormBase
 from storm_on_spark.cluster.rest.picture import ComponentCounts, DriverInfo, Picture
@@ -32,7 +33,7 @@ from storm_on_spark.cluster.rest.storm_ui import topology_fields, worker
 Errors = Mapping[str, Sequence[ErrorRecord]]
 """Component -> its last errors, oldest first."""
 
-_SPOUT = "spout"
+_SPOUTS = frozenset(kind.value for kind in ComponentKind if kind.is_spout)
 
 
 def beat_errors(picture: Picture, topology_id: str) -> dict[str, list[ErrorRecord]]:
@@ -63,7 +64,7 @@ def topology_page(picture: Picture, base: StormBase, errors: Errors) -> Topology
     for name, (kind, tasks, executors) in sorted(picture.components(base).items()):
         counts = _counts(info, name, kind, tasks)
         error = _last_error(picture, errors.get(name, ()))
-        if kind == _SPOUT:
+        if kind in _SPOUTS:
             spouts.append(_spout_line(picture, base, name, tasks, executors, counts, info, error))
         else:
             bolts.append(_bolt_line(picture, base, name, tasks, executors, counts, info, error))
@@ -99,7 +100,7 @@ def component_page(picture: Picture, base: StormBase, name: str, errors: Errors)
     info = picture.info(base.topology_id)
     counts = _counts(info, name, kind, tasks)
     sent = _transferred(picture, base, name, counts)
-    is_spout = kind == _SPOUT
+    is_spout = kind in _SPOUTS
     return ComponentPage(
         user=base.owner,
         id=name,
@@ -302,7 +303,7 @@ def _outputs(
     heard = set() if plan is None else {edge.stream for edge in plan.edges if edge.source == name}
     streams = sorted(heard) or (["default"] if counts.emitted else [])
     alone = len(streams) == 1
-    is_spout = counts.kind == _SPOUT
+    is_spout = counts.kind in _SPOUTS
     return tuple(
         OutputStats(
             stream=stream,
@@ -326,7 +327,7 @@ def _executors(
     tasks = () if plan is None or name not in plan.components else plan.components[name].tasks
     label = f"[{tasks[0]}-{tasks[-1]}]" if tasks else f"[1-{counts.tasks}]"
     place = worker(picture, base, assignment)
-    is_spout = counts.kind == _SPOUT
+    is_spout = counts.kind in _SPOUTS
     latency = _latency(counts.execute_latency_ms)
     return (
         ExecutorStats(

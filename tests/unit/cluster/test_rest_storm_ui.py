@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -240,6 +241,20 @@ def test_topology_page() -> None:
     assert (count["executeLatency"], count["capacity"], split["capacity"]) == ("0.500", "0.001", "0.001")
     assert (count["lastError"], count["errorTime"], count["errorLapsedSecs"]) == ("KeyError: 'x'", 1080, 19)
     assert (split["lastError"], split["errorTime"]) == ("", None)
+
+
+def test_a_batch_spout_is_a_spout() -> None:
+    columnar = msgspec.structs.replace(PLAN.components["sentences"], kind="batch_spout")
+    plan = msgspec.structs.replace(PLAN, components={**PLAN.components, "sentences": columnar})
+    counts = dataclasses.replace(INFO.components["sentences"], kind="batch_spout")
+    info = dataclasses.replace(INFO, components={**INFO.components, "sentences": counts})
+    now = picture(plan, workerbeats={ID: beat(info.to_dict())})
+    page = as_json(topology_page.topology_page(now, base(), {}))
+    assert [spout["spoutId"] for spout in page["spouts"]] == ["sentences"]
+    assert [bolt["boltId"] for bolt in page["bolts"]] == ["count", "split"]
+    component = as_json(topology_page.component_page(now, base(), "sentences", {}))
+    assert (component["componentType"], component["spoutSummary"][0]["acked"]) == ("spout", 40)
+    assert (component["outputStats"][0]["acked"], component["executorStats"][0]["completeLatency"]) == (40, "80.500")
 
 
 def test_executors_of_a_rebalance_count() -> None:
