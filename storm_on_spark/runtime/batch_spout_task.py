@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from storm_on_spark.api.collector import BatchSpoutOutputCollector
 from storm_on_spark.api.context import TopologyContext
-from storm_on_spark.api.errors import CheckpointError, TupleError
+from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.api.streams import DEFAULT_STREAM
 from storm_on_spark.api.topology import ComponentKind
 from storm_on_spark.runtime import acker, message_ids, pickling
@@ -55,10 +55,9 @@ class BatchSpoutTask(SpoutTask):
 
     def emit_batch(self, batch: pa.RecordBatch, ids: Any, stream: str) -> None:
         """Emits a record batch; see `BatchSpoutOutputCollector.emit`."""
-        if not isinstance(batch, pa.RecordBatch):
-            raise self._refusal(f"emitted a {type(batch).__qualname__}; emit a pyarrow.RecordBatch")
+        kind = self._uncut_ids[0].type if self._uncut_ids else None
+        given = message_ids.of_emit(batch, ids, kind, f'"{self.component}" (task {self.task})')
         anchors = np.full(batch.num_rows, UNANCHORED, np.int64)
-        given = None if ids is None else self._array_of(ids, batch.num_rows)
         if given is not None and self._ackers:
             tracked = np.ones(len(given), np.bool_) if given.null_count == 0 else given.is_valid().to_numpy(False)
             count = int(tracked.sum())
@@ -71,23 +70,6 @@ class BatchSpoutTask(SpoutTask):
                 self.pending.append(given, np.full(len(given), self._called))
             else:
                 self._emit_acks.append(given)
-
-    def _array_of(self, ids: Any, rows: int) -> pa.Array:
-        try:
-            given = message_ids.as_array(ids)
-        except (pa.ArrowException, TypeError, ValueError) as error:
-            raise self._refusal(f"emitted message ids that make no Arrow array: {error} (given {ids!r:.100})") from None
-        if len(given) != rows:
-            raise self._refusal(f"emitted {len(given)} message id(s) with a batch of {rows} row(s)")
-        if self._uncut_ids and given.null_count < rows and given.type != self._uncut_ids[0].type:
-            raise self._refusal(
-                f"emitted message ids of type {given.type} after others of type {self._uncut_ids[0].type}; "
-                "give all of them one type"
-            )
-        return given
-
-    def _refusal(self, problem: str) -> TupleError:
-        return TupleError(f'"{self.component}" (task {self.task}) {problem}')
 
     def next_tuple(self, now: float | None = None) -> bool:
         """Calls the spout once; returns whether it emitted; see `SpoutTask.next_tuple`."""

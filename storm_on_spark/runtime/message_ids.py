@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from storm_on_spark.api.errors import CheckpointError
+from storm_on_spark.api.errors import CheckpointError, TupleError
 
 _COLUMN = "message_id"
 
@@ -30,6 +30,35 @@ def as_array(ids: Any) -> pa.Array:
         return pa.concat_arrays(ids.chunks) if ids.num_chunks else pa.array([], ids.type)
     # What is numpy's may be written to again.
     return pa.array(ids.copy() if isinstance(ids, np.ndarray) else list(ids))
+
+
+def of_emit(batch: Any, ids: Any, kind: pa.DataType | None, who: str) -> pa.Array | None:
+    """Returns the message ids of a batch that is emitted; None if there are none.
+
+    Args:
+        batch: what is emitted.
+        ids: one for each row, in any form that `as_array` takes; or None.
+        kind: the type that ids must have, if one is known.
+        who: emits it, for messages.
+
+    Raises:
+        TupleError: the batch is none, or the ids don't fit its rows or the type.
+    """
+    if not isinstance(batch, pa.RecordBatch):
+        raise TupleError(f"{who} emitted a {type(batch).__qualname__}; emit a pyarrow.RecordBatch")
+    if ids is None:
+        return None
+    try:
+        given = as_array(ids)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise TupleError(f"{who} emitted message ids that make no Arrow array: {error} (given {ids!r:.100})") from None
+    if len(given) != batch.num_rows:
+        raise TupleError(f"{who} emitted {len(given)} message id(s) with a batch of {batch.num_rows} row(s)")
+    if kind is not None and given.null_count < len(given) and given.type != kind:
+        raise TupleError(
+            f"{who} emitted message ids of type {given.type} after others of type {kind}; give all of them one type"
+        )
+    return given
 
 
 def joined(arrays: Iterable[pa.Array]) -> Iterator[pa.Array]:
