@@ -25,10 +25,12 @@ from __future__ import annotations
 
 from storm_on_spark.runtime.clock import ManualClock
 from storm_on_spark.testing.bench import make_context
+from storm_on_spark.testing.bolt_tester import BoltTester, run_bolt
 from storm_on_spark.testing.capture import Capture, CaptureBolt, CaptureHook, read_capture, with_capture
 from storm_on_spark.testing.collectors import (
     RecordingBasicCollector,
     RecordingBatchCollector,
+    RecordingBatchSpoutCollector,
     RecordingCollector,
     RecordingSpoutCollector,
 )
@@ -44,9 +46,9 @@ from storm_on_spark.testing.faults import (
     wait_gone,
 )
 from storm_on_spark.testing.leaks import no_leaks
-from storm_on_spark.testing.records import BatchEmission, CapturedOutcome, CapturedTuple, Emission
+from storm_on_spark.testing.records import BatchEmission, BatchSpoutEmission, CapturedOutcome, CapturedTuple, Emission
 from storm_on_spark.testing.sources import CRASH, EOF, GATE, PAUSE, ListSpout, On, crash, crashes, open_gate
-from storm_on_spark.testing.testers import BoltTester, SpoutTester, run_bolt, run_spout
+from storm_on_spark.testing.spout_tester import SpoutTester, run_spout
 from storm_on_spark.testing.topologies import Captured, RunningTopology, run_topology, running_topology
 from storm_on_spark.testing.tuples import make_tick_tuple, make_tuple
 
@@ -56,6 +58,7 @@ __all__ = [
     "GATE",
     "PAUSE",
     "BatchEmission",
+    "BatchSpoutEmission",
     "BoltTester",
     "Capture",
     "CaptureBolt",
@@ -69,6 +72,7 @@ __all__ = [
     "On",
     "RecordingBasicCollector",
     "RecordingBatchCollector",
+    "RecordingBatchSpoutCollector",
     "RecordingCollector",
     "RecordingSpoutCollector",
     "RunningTopology",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from storm_on_spark.api.builder import TopologyBuilder
 from storm_on_spark.api.collector import BasicOutputCollector
-from storm_on_spark.api.component import BaseBasicBolt, BaseComponent, BaseRichSpout
+from storm_on_spark.api.component import BaseBasicBolt, BaseComponent, BaseRichSpout, BatchSpout
 from storm_on_spark.api.config import effective_conf, validate_conf
 from storm_on_spark.api.constants import is_system_id
 from storm_on_spark.api.context import TopologyContext
@@ -192,7 +192,7 @@ def _surround(
     """Returns a topology of the component and stand-ins for all that it receives from and sends to."""
     builder = TopologyBuilder()
     senders: dict[str, dict[str, Fields]] = {}
-    if isinstance(component, BaseRichSpout):
+    if isinstance(component, (BaseRichSpout, BatchSpout)):
         builder.set_spout(name, component, tasks)
     else:
         # What isn't a bolt either is refused by the builder.

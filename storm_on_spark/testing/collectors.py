@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from storm_on_spark.api.collector import Anchors, SpoutOutputCollector
+from storm_on_spark.api.collector import Anchors, BatchSpoutOutputCollector, SpoutOutputCollector
 from storm_on_spark.api.component import BaseComponent
 from storm_on_spark.api.streams import DEFAULT_STREAM
 from storm_on_spark.api.tuple import Tuple
+from storm_on_spark.runtime import message_ids as ids_of_rows
 from storm_on_spark.runtime.bolt_task import to_rows
 from storm_on_spark.runtime.collectors import BasicCollector, BatchCollector, RichCollector
 from storm_on_spark.runtime.output import UNANCHORED, Emit, TaskOutput
 from storm_on_spark.testing.bench import Bench
-from storm_on_spark.testing.records import BatchEmission, Emission
+from storm_on_spark.testing.records import BatchEmission, BatchSpoutEmission, Emission
 
 if TYPE_CHECKING:
     import pyarrow
@@ -222,7 +223,7 @@ class RecordingBatchCollector(BatchCollector):
 
     def values(self, stream: str = DEFAULT_STREAM) -> list[tuple[Any, ...]]:
         """Returns the rows that were emitted on a stream, in order."""
-        return [row for part in self.emitted if part.stream == stream for row in to_rows(part.batch)]
+        return _rows(self.emitted, stream)
 
 
 class RecordingSpoutCollector(SpoutOutputCollector):
@@ -283,9 +284,68 @@ class RecordingSpoutCollector(SpoutOutputCollector):
             self.pending.append(emission.message_id)
 
 
+class RecordingBatchSpoutCollector(BatchSpoutOutputCollector):
+    """A double for a `BatchSpout`.
+
+    All message ids must have the type of the first. A running topology may let another pass, or refuse it: that
+    depends on when it writes to its log.
+
+    Args:
+        component: the spout under test, so that its declared streams are enforced; anything goes for None.
+        output: where emits are checked; made from `component` for None.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> collector = RecordingBatchSpoutCollector()
+        >>> collector.emit(pa.record_batch({"sentence": ["to be", "or"]}), message_ids=[7, None])
+        >>> collector.values(), collector.emitted[0].message_ids, collector.pending
+        ([('to be',), ('or',)], (7, None), [7])
+    """
+
+    def __init__(self, component: BaseComponent | None = None, *, output: TaskOutput | None = None) -> None:
+        self._output = output or _output_for(component)
+        #: All emitted batches in order.
+        self.emitted: list[BatchSpoutEmission] = []
+        #: Message ids that are neither acked nor failed, in emit order.
+        self.pending: list[Any] = []
+        #: The Arrow type of all message ids; None before the first.
+        self.id_type: pyarrow.DataType | None = None
+        #: Message ids that the spout was told to be acked.
+        self.acked: list[Any] = []
+        #: Message ids that the spout was told to have failed.
+        self.failed: list[Any] = []
+        #: What `report_error` was called with.
+        self.errors: list[BaseException] = []
+
+    def emit(self, batch: pyarrow.RecordBatch, message_ids: Any = None, stream: str = DEFAULT_STREAM) -> None:
+        """Checks and writes down an emit."""
+        who = f'"{self._output.component}" (task {self._output.task})'
+        given = ids_of_rows.of_emit(batch, message_ids, self.id_type, who)
+        self._output.emit_batch(stream, batch, np.full(batch.num_rows, UNANCHORED, np.int64))
+        ids = [None] * batch.num_rows if given is None else given.to_pylist()
+        self.emitted.append(BatchSpoutEmission(batch, tuple(ids), stream))
+        tracked = [message_id for message_id in ids if message_id is not None]
+        if given is not None and tracked:
+            self.id_type = given.type
+            self.pending += tracked
+
+    def report_error(self, error: BaseException) -> None:
+        """Writes down an error."""
+        self.errors.append(error)
+
+    def pending_count(self) -> int:
+        """Returns how many rows with a message id are neither acked nor failed."""
+        return len(self.pending)
+
+    def values(self, stream: str = DEFAULT_STREAM) -> list[tuple[Any, ...]]:
+        """Returns the rows that were emitted on a stream, in order."""
+        return _rows(self.emitted, stream)
+
+
 class _AnyOutput:
     """Takes every emit: what stands behind a double that knows no component."""
 
+    component = "component"
     task = 1
     context = SimpleNamespace(hooks=())
 
@@ -319,3 +379,7 @@ def _settled(tup: Tuple) -> bool:
 
 def _values(emitted: Iterable[Emission], stream: str) -> list[tuple[Any, ...]]:
     return [emission.values for emission in emitted if emission.stream == stream]
+
+
+def _rows(emitted: Iterable[BatchEmission | BatchSpoutEmission], stream: str) -> list[tuple[Any, ...]]:
+    return [row for part in emitted if part.stream == stream for row in to_rows(part.batch)]

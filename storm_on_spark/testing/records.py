@@ -33,6 +33,15 @@ class BatchEmission(NamedTuple):
     stream: str = DEFAULT_STREAM
 
 
+class BatchSpoutEmission(NamedTuple):
+    """A record batch that a `BatchSpout` under test emitted."""
+
+    batch: pyarrow.RecordBatch
+    message_ids: tuple[Any, ...]
+    """Of each row; None for one that isn't tracked."""
+    stream: str = DEFAULT_STREAM
+
+
 class CapturedTuple(NamedTuple):
     """A tuple that was emitted in a running topology."""
 
@@ -45,7 +54,7 @@ class CapturedTuple(NamedTuple):
 
 
 class CapturedOutcome(NamedTuple):
-    """An ack or a fail that reached a spout of a running topology."""
+    """An ack or a fail that reached a `BaseRichSpout` of a running topology."""
 
     component: str
     """The spout."""

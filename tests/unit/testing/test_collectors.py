@@ -8,11 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from storm_on_spark import BaseBasicBolt, BaseRichBolt, BaseRichSpout, BatchBolt, Fields, TupleError
+from storm_on_spark import BaseBasicBolt, BaseRichBolt, BaseRichSpout, BatchBolt, BatchSpout, Fields, TupleError
 from storm_on_spark.testing import (
+    BatchSpoutEmission,
     Emission,
     RecordingBasicCollector,
     RecordingBatchCollector,
+    RecordingBatchSpoutCollector,
     RecordingCollector,
     RecordingSpoutCollector,
     make_tuple,
@@ -40,6 +42,10 @@ class Batch(_Streams, BatchBolt):
 
 class Spout(_Streams, BaseRichSpout):
     def next_tuple(self) -> None: ...
+
+
+class ColumnsSpout(_Streams, BatchSpout):
+    def next_batch(self) -> None: ...
 
 
 def test_emits_are_written_down_with_their_anchors() -> None:
@@ -171,3 +177,58 @@ def test_a_spouts_messages_stay_pending_until_they_are_settled() -> None:
     assert collector.pending == [("m", 1), 2]
     assert collector.pending_count() == collector.get_pending_count() == 2
     assert collector.emitted[2] == Emission(("c",), "direct", message_id=2, task=4)
+
+
+def test_batches_of_a_spout_are_written_down_with_the_message_ids_of_their_rows() -> None:
+    collector = RecordingBatchSpoutCollector(ColumnsSpout())
+    words, pairs = pa.record_batch({"word": ["a", "b"]}), pa.record_batch({"word": ["c"], "count": [3]})
+    ids = np.array([7, 8])
+    collector.emit(words, ids)
+    ids[:] = 0
+    collector.emit(words)
+    collector.emit(pairs, [None], stream="pairs")
+    collector.emit(words, pa.chunked_array([[9], [None]]))
+    collector.emit(words.slice(0, 0), [])
+    assert collector.emitted == [
+        BatchSpoutEmission(words, (7, 8)),
+        BatchSpoutEmission(words, (None, None)),
+        BatchSpoutEmission(pairs, (None,), "pairs"),
+        BatchSpoutEmission(words, (9, None)),
+        BatchSpoutEmission(words.slice(0, 0), ()),
+    ]
+    assert (collector.pending, collector.pending_count(), collector.id_type) == ([7, 8, 9], 3, pa.int64())
+    assert collector.values() == [("a",), ("b",)] * 3
+    assert collector.values("pairs") == [("c", 3)]
+    error = ValueError("no")
+    collector.report_error(error)
+    assert collector.errors == [error]
+
+
+def test_a_batch_of_a_spout_that_the_runtime_would_refuse_is_refused() -> None:
+    collector = RecordingBatchSpoutCollector(ColumnsSpout())
+    words = pa.record_batch({"word": ["a", "b"]})
+    with pytest.raises(TupleError, match=r'"component" \(task 1\) emitted a list; emit a pyarrow.RecordBatch'):
+        collector.emit(["a"])  # type: ignore[arg-type]
+    with pytest.raises(TupleError, match=r"emitted 1 message id\(s\) with a batch of 2 row\(s\)"):
+        collector.emit(words, [1])
+    with pytest.raises(TupleError, match="emitted message ids that make no Arrow array"):
+        collector.emit(words, [1, "a"])
+    with pytest.raises(TupleError, match='"wrods", which it does not declare'):
+        collector.emit(words, [1, 2], stream="wrods")
+    with pytest.raises(TupleError, match='emitted a batch of columns "w", not "word"'):
+        collector.emit(words.rename_columns(["w"]), [1, 2])
+    with pytest.raises(TupleError, match='"direct", which is a direct stream'):
+        collector.emit(words, [1, 2], stream="direct")
+    assert (collector.emitted, collector.pending) == ([], [])
+    collector.emit(words, [1, None])
+    with pytest.raises(TupleError, match="message ids of type string after others of type int64"):
+        collector.emit(words, ["a", "b"])
+    assert collector.pending == [1]
+
+
+def test_a_batch_spouts_double_that_knows_no_component_takes_every_stream() -> None:
+    collector = RecordingBatchSpoutCollector()
+    collector.emit(pa.record_batch({"n": [1]}), stream="whatever")
+    assert collector.values("whatever") == [(1,)]
+    with pytest.raises(TupleError, match=r'"component" \(task 1\) emitted 0 message id'):
+        collector.emit(pa.record_batch({"n": [1]}), [])

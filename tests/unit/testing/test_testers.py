@@ -15,6 +15,7 @@ from storm_on_spark import (
     BaseRichBolt,
     BaseRichSpout,
     BatchBolt,
+    BatchSpout,
     ComponentError,
     Config,
     FailedException,
@@ -25,6 +26,7 @@ from storm_on_spark import (
     TupleError,
 )
 from storm_on_spark.testing import (
+    BatchSpoutEmission,
     BoltTester,
     Emission,
     ListSpout,
@@ -115,6 +117,40 @@ class Numbers(BaseRichSpout):
 
     def exhausted(self) -> bool:
         return self.next >= self.end
+
+    def declare_output_fields(self, declarer: Any) -> None:
+        declarer.declare("number")
+
+
+class Columns(BatchSpout):
+    """Emits numbers in batches of three, every fourth without an id; an id is a text."""
+
+    def __init__(self, end: int) -> None:
+        self.end = end
+
+    def open(self, conf: Any, context: Any, collector: Any) -> None:
+        self.collector, self.lock, self.context = collector, threading.Lock(), context
+        self.next, self.said, self.closed = 0, [], False
+
+    def next_batch(self) -> None:
+        numbers = range(self.next, self.next + 3)
+        ids = pa.array([None if number % 4 == 3 else f"m{number}" for number in numbers], pa.large_string())
+        self.collector.emit(pa.record_batch({"number": list(numbers)}), ids)
+        self.next += 3
+
+    def ack_batch(self, message_ids: Any) -> None:
+        assert isinstance(message_ids, pa.LargeStringArray)
+        self.said.append(("ack", *message_ids.to_pylist()))
+
+    def fail_batch(self, message_ids: Any) -> None:
+        assert isinstance(message_ids, pa.LargeStringArray)
+        self.said.append(("fail", *message_ids.to_pylist()))
+
+    def exhausted(self) -> bool:
+        return self.next >= self.end
+
+    def close(self) -> None:
+        self.closed = True
 
     def declare_output_fields(self, declarer: Any) -> None:
         declarer.declare("number")
@@ -284,6 +320,83 @@ def test_a_restarted_spout_goes_on_where_it_was() -> None:
     assert tester.spout.said == [("ack", 0)]
 
 
+def test_a_batch_spout_is_driven_call_by_call() -> None:
+    tester = SpoutTester(Columns(9), targets={"work": 2})
+    assert len(tester.spout.context.component_tasks("work")) == 2
+    first, second = tester.next_batch(calls=2)
+    assert first == BatchSpoutEmission(pa.record_batch({"number": [0, 1, 2]}), ("m0", "m1", "m2"))
+    assert second.message_ids == (None, "m4", "m5")
+    tester.ack(["m5", "m0"])
+    tester.fail(pa.array(["m2"]))
+    tester.ack(iter(()))
+    # In the order of the emits, as the runtime tells them; and no call for nothing.
+    assert tester.spout.said == [("ack", "m0", "m5"), ("fail", "m2")]
+    assert (tester.collector.acked, tester.collector.failed) == (["m0", "m5"], ["m2"])
+    assert tester.collector.pending == ["m1", "m4"]
+
+
+def test_only_pending_messages_of_a_batch_spout_end() -> None:
+    tester = SpoutTester(Columns(9))
+    tester.next_batch()
+    for wrong in (["m0", "m9"], ["m9", "m0"]):
+        with pytest.raises(StormError, match=r"no message 'm9' is pending; pending: \['m0', 'm1', 'm2'\]"):
+            tester.ack(wrong)
+    with pytest.raises(StormError, match="no message 'm0' is pending"):
+        tester.fail(["m0", "m0"])
+    with pytest.raises(StormError, match="no message None is pending"):
+        tester.ack(["m0", None])
+    with pytest.raises(StormError, match="Columns: ack with message ids that make no Arrow array"):
+        tester.ack(["m0", 1])
+    for single, shown in (("m0", "'m0' .str."), (0, "0 .int.")):
+        with pytest.raises(StormError, match=f"call fail with an iterable of message ids, not {shown}"):
+            tester.fail(single)
+    assert (tester.spout.said, tester.collector.pending) == ([], ["m0", "m1", "m2"])
+
+
+def test_ids_of_a_batch_spout_may_repeat_and_may_be_structures() -> None:
+    class Structures(Columns):
+        def next_batch(self) -> None:
+            ids = [{"file": 1, "rows": [row]} for row in (1, 2, 1)]
+            self.collector.emit(pa.record_batch({"number": [1, 2, 3]}), ids)
+
+        def ack_batch(self, message_ids: Any) -> None:
+            self.said.append(message_ids.to_pylist())
+
+    tester = SpoutTester(Structures(9))
+    tester.next_batch()
+    tester.ack([{"file": 1, "rows": [1]}])
+    assert tester.collector.pending == [{"file": 1, "rows": [2]}, {"file": 1, "rows": [1]}]
+    assert tester.spout.said == [[{"file": 1, "rows": [1]}]]
+
+
+def test_a_restarted_batch_spout_goes_on_where_it_was() -> None:
+    tester = SpoutTester(Columns(9))
+    tester.next_batch()
+    before = tester.spout
+    tester.restart()
+    assert tester.spout is not before
+    tester.next_batch()
+    tester.ack(["m1", "m4"])
+    assert tester.collector.values() == [(number,) for number in range(6)]
+    assert tester.spout.said == [("ack", "m1", "m4")]
+
+
+def test_spouts_of_both_kinds_say_how_they_are_asked() -> None:
+    with pytest.raises(StormError, match=r"^Columns is a BatchSpout; call next_batch instead of next_tuple$"):
+        SpoutTester(Columns(3)).next_tuple()
+    with pytest.raises(StormError, match=r"^Numbers is no BatchSpout; call next_tuple instead of next_batch$"):
+        SpoutTester(Numbers(3)).next_batch()
+
+
+def test_run_spout_acks_what_a_call_of_a_batch_spout_emitted_at_once() -> None:
+    spout = Columns(6)
+    result = run_spout(spout)
+    assert result.values() == [(number,) for number in range(6)]
+    assert spout.said == [("ack", "m0", "m1", "m2"), ("ack", "m4", "m5")]
+    assert (result.acked, result.pending, spout.closed) == (["m0", "m1", "m2", "m4", "m5"], [], True)
+    assert run_spout(Columns(6), calls=1, ack=False).pending == ["m0", "m1", "m2"]
+
+
 def test_run_spout_calls_until_the_spout_is_exhausted() -> None:
     spout = Numbers(5)
     assert run_spout(spout).values() == [(number,) for number in range(5)]
@@ -292,7 +405,7 @@ def test_run_spout_calls_until_the_spout_is_exhausted() -> None:
 
 
 def test_run_spout_does_not_run_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("storm_on_spark.testing.testers._MOST_CALLS", 100)
+    monkeypatch.setattr("storm_on_spark.testing.spout_tester._MOST_CALLS", 100)
     with pytest.raises(StormError, match="Numbers was not exhausted after 100 calls; say how many calls to make"):
         run_spout(Numbers(10**9), ack=False)
 

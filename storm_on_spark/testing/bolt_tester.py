@@ -1,92 +1,30 @@
-"""Driving one spout or bolt by hand, without Spark and in milliseconds."""
+"""Driving one bolt by hand, without Spark and in milliseconds."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import pyarrow as pa
 
-from storm_on_spark.api.component import BaseBasicBolt, BaseComponent, BaseRichBolt, BaseRichSpout, BatchBolt
-from storm_on_spark.api.errors import (
-    ComponentError,
-    FailedException,
-    ReportedFailedException,
-    StormError,
-    TupleError,
-)
+from storm_on_spark.api.component import BaseBasicBolt, BaseRichBolt, BatchBolt
+from storm_on_spark.api.errors import FailedException, ReportedFailedException, TupleError
 from storm_on_spark.api.state import BaseStatefulBolt, KeyValueState
 from storm_on_spark.api.topology import ComponentKind
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.runtime.bolt_task import to_batch
 from storm_on_spark.runtime.kv_state import JournaledState
-from storm_on_spark.runtime.snapshot import Snapshots
-from storm_on_spark.runtime.spec import RunSpec
 from storm_on_spark.testing.bench import Bench, sources_of
-from storm_on_spark.testing.collectors import (
-    RecordingBasicCollector,
-    RecordingBatchCollector,
-    RecordingCollector,
-    RecordingSpoutCollector,
-)
-from storm_on_spark.testing.records import Emission
+from storm_on_spark.testing.collectors import RecordingBasicCollector, RecordingBatchCollector, RecordingCollector
+from storm_on_spark.testing.tester import Tester
 from storm_on_spark.testing.tuples import make_tick_tuple
 
 Bolt = BaseRichBolt | BaseBasicBolt | BatchBolt
 BoltCollector = RecordingCollector | RecordingBasicCollector | RecordingBatchCollector
 
-_MOST_CALLS = 1_000_000
 
-B = TypeVar("B", bound=BaseComponent)
-T = TypeVar("T", bound="_Tester[Any]")
-
-
-class _Tester(ABC, Generic[B]):
-    """What the testers have in common: an instance, its snapshots and a fresh start."""
-
-    def __init__(self, instance: B, bench: Bench) -> None:
-        self._instance = instance
-        self._bench = bench
-        self._shipped: RunSpec | ComponentError
-        try:
-            # Now, since `open` or `prepare` may give the instance things that can't be pickled.
-            self._shipped = bench.spec()
-        except ComponentError as error:
-            self._shipped = error
-        self._closed = False
-
-    def __enter__(self: T) -> T:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    @abstractmethod
-    def close(self) -> None:
-        """Ends the component's life, once."""
-
-    def _reborn(self) -> tuple[B, bytes | None]:
-        """Returns a fresh copy of the component and the state that it will be given."""
-        if isinstance(self._shipped, ComponentError):
-            raise self._shipped
-        state = None if self._bench.stateless else self._snapshots().take()
-        instance: B = self._shipped.instance(self._bench.name)
-        return instance, state
-
-    def _restore(self, state: bytes | None) -> None:
-        if state is not None:
-            self._snapshots().restore(state)
-
-    def _snapshots(self) -> Snapshots:
-        return Snapshots(self._instance, f"component {self._bench.name!r} (task {self._bench.task})")
-
-
-class BoltTester(_Tester[Bolt]):
+class BoltTester(Tester[Bolt]):
     """A prepared bolt that a test feeds.
 
     What the bolt raises, other than `FailedException` where that is allowed, reaches the test.
@@ -248,124 +186,6 @@ class BoltTester(_Tester[Bolt]):
         collector.end()
 
 
-class SpoutTester(_Tester[BaseRichSpout]):
-    """An open and active spout that a test drives.
-
-    Args:
-        spout: the spout; this very object is tested, so its attributes can be looked at.
-        name: its component id.
-        conf: configuration over the defaults.
-        targets: the components that subscribe to it, with their numbers of tasks; for None direct emits may
-            go to any task.
-        tasks: how many tasks the spout has.
-        task_index: which of them this is.
-
-    Raises:
-        InvalidTopologyError: the spout is none, or declares what it can't.
-        ConfigError: a key or value of `conf` makes no sense.
-
-    Example:
-        >>> from storm_on_spark.testing import ListSpout
-        >>> tester = SpoutTester(ListSpout(["to be", "or not"], fields=["line"]))
-        >>> tester.next_tuple()
-        [Emission(values=('to be',), stream='default', anchors=(), message_id=0, task=None)]
-        >>> tester.restart()
-        >>> tester.fail(0)
-        >>> [emission.values for emission in tester.next_tuple(calls=2)]
-        [('to be',), ('or not',)]
-        >>> tester.ack(0)
-        >>> tester.collector.pending, tester.spout.exhausted()
-        ([1], True)
-    """
-
-    def __init__(
-        self,
-        spout: BaseRichSpout,
-        *,
-        name: str = "spout",
-        conf: Mapping[str, Any] | None = None,
-        targets: Mapping[str, int] | None = None,
-        tasks: int = 1,
-        task_index: int = 0,
-    ) -> None:
-        bench = Bench(spout, name=name, conf=conf, targets=targets, tasks=tasks, task_index=task_index)
-        super().__init__(spout, bench)
-        self._context = bench.context()
-        #: What the spout did so far, restarts included.
-        self.collector = RecordingSpoutCollector(output=bench.output(self._context))
-        self._open(None)
-
-    @property
-    def spout(self) -> Any:
-        """The instance; another one after `restart`."""
-        return self._instance
-
-    def next_tuple(self, calls: int = 1) -> list[Emission]:
-        """Calls `next_tuple` that often; returns what was emitted."""
-        before = len(self.collector.emitted)
-        for _ in range(calls):
-            self._instance.next_tuple()
-        return self.collector.emitted[before:]
-
-    def ack(self, message_id: Any) -> None:
-        """Tells the spout that a tree is complete.
-
-        Raises:
-            StormError: no message with that id is pending.
-        """
-        self._settle(message_id)
-        self.collector.acked.append(message_id)
-        self._instance.ack(message_id)
-
-    def fail(self, message_id: Any) -> None:
-        """Tells the spout that a tree failed.
-
-        Raises:
-            StormError: no message with that id is pending.
-        """
-        self._settle(message_id)
-        self.collector.failed.append(message_id)
-        self._instance.fail(message_id)
-
-    def deactivate(self) -> None:
-        """Tells the spout that the topology was deactivated."""
-        self._instance.deactivate()
-
-    def activate(self) -> None:
-        """Tells the spout that the topology is active again."""
-        self._instance.activate()
-
-    def restart(self) -> None:
-        """Does to the spout what a crash does.
-
-        A fresh copy is opened and gets the attributes of the old one that can be pickled.
-
-        Pending messages stay pending, and the fresh copy hears of their acks and fails.
-
-        Raises:
-            ComponentError: the spout can't be pickled, or its state can't.
-        """
-        self._instance, state = self._reborn()
-        self._context = self._bench.context()
-        self._open(state)
-
-    def close(self) -> None:
-        """Calls `close`, once."""
-        if not self._closed:
-            self._closed = True
-            self._instance.close()
-
-    def _open(self, state: bytes | None) -> None:
-        self._instance.open(self._bench.conf, self._context, self.collector)
-        self._restore(state)
-        self._instance.activate()
-
-    def _settle(self, message_id: Any) -> None:
-        if message_id not in self.collector.pending:
-            raise StormError(f"no message {message_id!r:.100} is pending; pending: {self.collector.pending!r:.200}")
-        self.collector.pending.remove(message_id)
-
-
 def run_bolt(bolt: Bolt, inputs: Iterable[Tuple | pa.RecordBatch], conf: Mapping[str, Any] | None = None) -> Any:
     """Prepares a bolt, lets it execute all inputs and cleans it up.
 
@@ -397,44 +217,6 @@ def run_bolt(bolt: Bolt, inputs: Iterable[Tuple | pa.RecordBatch], conf: Mapping
     _check(bolt, given)
     with BoltTester(bolt, given, conf=conf) as tester:
         tester.execute(*given)
-    return tester.collector
-
-
-def run_spout(
-    spout: BaseRichSpout, calls: int | None = None, conf: Mapping[str, Any] | None = None, *, ack: bool = True
-) -> RecordingSpoutCollector:
-    """Opens a spout, calls `next_tuple` and closes it.
-
-    Args:
-        spout: the spout.
-        calls: how often to call; until the spout is exhausted and nothing is pending for None.
-        conf: configuration over the defaults.
-        ack: whether each message is acked at once.
-
-    Returns:
-        What the spout emitted.
-
-    Raises:
-        TupleError: the spout emitted something that does not fit its streams.
-        StormError: without `calls`, the spout was not exhausted after a million of them.
-
-    Example:
-        >>> from storm_on_spark.testing import ListSpout
-        >>> run_spout(ListSpout(["to be", "or not"])).values()
-        [('to be',), ('or not',)]
-    """
-    with SpoutTester(spout, conf=conf) as tester:
-        for _ in range(_MOST_CALLS if calls is None else calls):
-            if calls is None and spout.exhausted():
-                break
-            for emission in tester.next_tuple():
-                if ack and emission.message_id is not None:
-                    tester.ack(emission.message_id)
-        else:
-            if calls is None:
-                raise StormError(
-                    f"{type(spout).__name__} was not exhausted after {_MOST_CALLS} calls; say how many calls to make"
-                )
     return tester.collector
 
 

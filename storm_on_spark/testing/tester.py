@@ -1,0 +1,58 @@
+"""What the testers of bolts and spouts have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from types import TracebackType
+from typing import Any, Generic, TypeVar
+
+from storm_on_spark.api.component import BaseComponent
+from storm_on_spark.api.errors import ComponentError
+from storm_on_spark.runtime.snapshot import Snapshots
+from storm_on_spark.runtime.spec import RunSpec
+from storm_on_spark.testing.bench import Bench
+
+B = TypeVar("B", bound=BaseComponent)
+T = TypeVar("T", bound="Tester[Any]")
+
+
+class Tester(ABC, Generic[B]):
+    """A component under test: an instance, its snapshots and a fresh start."""
+
+    def __init__(self, instance: B, bench: Bench) -> None:
+        self._instance = instance
+        self._bench = bench
+        self._shipped: RunSpec | ComponentError
+        try:
+            # Now, since `open` or `prepare` may give the instance things that can't be pickled.
+            self._shipped = bench.spec()
+        except ComponentError as error:
+            self._shipped = error
+        self._closed = False
+
+    def __enter__(self: T) -> T:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @abstractmethod
+    def close(self) -> None:
+        """Ends the component's life, once."""
+
+    def _reborn(self) -> tuple[B, bytes | None]:
+        """Returns a fresh copy of the component and the state that it will be given."""
+        if isinstance(self._shipped, ComponentError):
+            raise self._shipped
+        state = None if self._bench.stateless else self._snapshots().take()
+        instance: B = self._shipped.instance(self._bench.name)
+        return instance, state
+
+    def _restore(self, state: bytes | None) -> None:
+        if state is not None:
+            self._snapshots().restore(state)
+
+    def _snapshots(self) -> Snapshots:
+        return Snapshots(self._instance, f"component {self._bench.name!r} (task {self._bench.task})")
