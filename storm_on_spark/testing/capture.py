@@ -100,7 +100,8 @@ class CaptureBolt(BaseBasicBolt):
 class CaptureHook(BaseTaskHook):
     """Writes down the acks and fails that reach a spout, and direct emits, which no capturing bolt can receive.
 
-    Added to every task by `topology.auto.task.hooks`; `testing.capture.dir` says where to write.
+    Added to every task by `topology.auto.task.hooks`; `testing.capture.dir` says where to write. What a
+    `BatchSpout` hears is not among them, since no hook is told of batches.
     """
 
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:

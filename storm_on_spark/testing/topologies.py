@@ -18,7 +18,7 @@ from storm_on_spark.api.config import Config
 from storm_on_spark.api.errors import InvalidTopologyError, TopologyFailedError
 from storm_on_spark.api.info import ErrorInfo, TopologyInfo
 from storm_on_spark.api.streams import DEFAULT_STREAM
-from storm_on_spark.api.topology import Topology
+from storm_on_spark.api.topology import ComponentKind, Topology
 from storm_on_spark.testing.capture import (
     CAPTURE_COMPONENT,
     CAPTURE_DIR,
@@ -43,6 +43,9 @@ _HOOK = f"{CaptureHook.__module__}.{CaptureHook.__qualname__}"
 class Captured:
     """What happened in a topology.
 
+    The acks and fails of a `BatchSpout` are not here, as no hook is told of them: `info` counts them, and the spout can
+    keep book itself.
+
     Example:
         >>> captured = Captured(TopologyInfo("test", "COMPLETED", 1.0),
         ...                     (CapturedTuple("split", "default", 2, ("storm",)),), (), ())
@@ -55,9 +58,9 @@ class Captured:
     tuples: tuple[CapturedTuple, ...]
     """All that was emitted, the tuples of each task on each stream in emit order."""
     acks: tuple[CapturedOutcome, ...]
-    """The acks that reached spouts, each task's in order."""
+    """The acks that reached spouts, each task's in order; none of a `BatchSpout`."""
     fails: tuple[CapturedOutcome, ...]
-    """The fails that reached spouts, each task's in order."""
+    """The fails that reached spouts, each task's in order; none of a `BatchSpout`."""
 
     def values(self, component: str, stream: str = DEFAULT_STREAM) -> list[tuple[Any, ...]]:
         """Returns the values that a component emitted on a stream."""
@@ -160,7 +163,8 @@ def running_topology(
         clock: where the topology's time comes from, such as a `ManualClock`.
         spark: the session to run on; for None one is reused, or started and stopped.
         name: the topology's name.
-        capture: the components whose tuples are captured; all for None. Acks and fails always are.
+        capture: the components whose tuples are captured; all for None. Acks and fails always are, but for those of a
+            `BatchSpout`.
         directory: where captures go, when they shall outlive the context, or go on from an earlier one.
 
     Raises:
@@ -204,7 +208,8 @@ def run_topology(
         clock: where the topology's time comes from, such as a `ManualClock`.
         timeout: the longest wait in seconds, of each start.
         spark: the session to run on; for None one is reused, or started and stopped.
-        capture: the components whose tuples are captured; all for None. Acks and fails always are.
+        capture: the components whose tuples are captured; all for None. Acks and fails always are, but for those of a
+            `BatchSpout`.
         restarts: how often a topology that failed is started again from its checkpoint.
 
     Raises:
@@ -245,7 +250,7 @@ def _with_inputs(topology: Topology, inputs: Mapping[str, Iterable[Any]], marker
                 component=spout,
             )
         replacement = ListSpout(items, streams=spec.streams, markers=markers)
-        components[spout] = dataclasses.replace(spec, component=replacement)
+        components[spout] = dataclasses.replace(spec, kind=ComponentKind.SPOUT, component=replacement)
     for name, spec in components.items():
         spout_object = spec.component
         if isinstance(spout_object, ListSpout) and spout_object.markers is None:
