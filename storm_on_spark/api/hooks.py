@@ -77,6 +77,8 @@ class BoltFailInfo:
 class BaseTaskHook:
     """Told what its task does; override what you need.
 
+    Not told of batches: what a `BatchBolt` executes and emits, and what a `BatchSpout` emits and hears.
+
     Added by `context.add_task_hook(hook)` in `open` or `prepare`, or for every task by the configuration key
     `topology.auto.task.hooks`, a list of names of classes, each as `module.Class`.
 
