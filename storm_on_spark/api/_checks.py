@@ -69,6 +69,12 @@ _JAVA_SPELLINGS: Final[dict[str, str]] = {
 }
 
 
+#: The same for methods of another kind of component.
+_OTHER_KINDS: Final[dict[ComponentKind, dict[str, str]]] = {
+    ComponentKind.BATCH_SPOUT: {"next_tuple": "next_batch", "ack": "ack_batch", "fail": "fail_batch"},
+}
+
+
 def label(name: str, is_spout: bool) -> str:
     """Returns what a component is called in messages.
 
@@ -112,17 +118,17 @@ def _problems(component: object, is_spout: bool) -> Iterator[str]:
             yield f"{name} is a bolt (a {bases[0]}); add it with set_bolt"
         if not is_spout and kind.is_spout:
             yield f"{name} is a spout; add it with set_spout"
-        yield from _java_spellings(component)
+        yield from _wrong_names(component, _JAVA_SPELLINGS | _OTHER_KINDS.get(kind, {}))
         for method, arguments in {**_CALLED_ON_ALL, **_CALLED[kind]}.items():
             yield from _method_problems(component, method, arguments)
 
 
-def _java_spellings(component: object) -> Iterator[str]:
-    for java, python in _JAVA_SPELLINGS.items():
-        inherited = getattr(component, python, None)
+def _wrong_names(component: object, names: dict[str, str]) -> Iterator[str]:
+    for wrong, right in names.items():
+        inherited = getattr(component, right, None)
         overridden = inherited is not None and inherited.__module__ != BaseRichBolt.__module__
-        if hasattr(component, java) and not overridden:
-            yield f"{type(component).__qualname__} defines {java}, which nothing calls; name it {python}"
+        if hasattr(component, wrong) and not overridden:
+            yield f"{type(component).__qualname__} defines {wrong}, which nothing calls; name it {right}"
 
 
 def _method_problems(component: object, method: str, arguments: tuple[str, ...]) -> Iterator[str]:

@@ -49,14 +49,15 @@ class BatchSpoutTask(SpoutTask):
     def _make_collector(self) -> Any:
         #: Ids of the messages that are in no cut.
         self._uncut_ids: list[pa.Array] = []
+        #: Of the messages that were emitted so far; a restart may begin with another.
+        self._ids_type: pa.DataType | None = None
         #: What ended in the micro-batch that is being settled.
         self._ended: list[tuple[pa.Array, U8Array]] = []
         return _Collector(self)
 
     def emit_batch(self, batch: pa.RecordBatch, ids: Any, stream: str) -> None:
         """Emits a record batch; see `BatchSpoutOutputCollector.emit`."""
-        kind = self._uncut_ids[0].type if self._uncut_ids else None
-        given = message_ids.of_emit(batch, ids, kind, f'"{self.component}" (task {self.task})')
+        given = message_ids.of_emit(batch, ids, self._ids_type, f'"{self.component}" (task {self.task})')
         anchors = np.full(batch.num_rows, UNANCHORED, np.int64)
         if given is not None and self._ackers:
             tracked = np.ones(len(given), np.bool_) if given.null_count == 0 else given.is_valid().to_numpy(False)
@@ -65,6 +66,7 @@ class BatchSpoutTask(SpoutTask):
         self._output.emit_batch(stream, batch, anchors)
         self.fresh += batch.num_rows
         if given is not None and len(given := given.drop_null()):
+            self._ids_type = given.type
             if self._ackers:
                 self._uncut_ids.append(given)
                 self.pending.append(given, np.full(len(given), self._called))

@@ -248,6 +248,14 @@ def test_methods_that_can_be_called_are_accepted(methods: dict[str, object]) -> 
     TopologyBuilder().set_bolt("count", bolt_with(**methods))
 
 
+@pytest.mark.parametrize(("wrong", "right"), [("ack", "ack_batch"), ("fail", "fail_batch")])
+def test_methods_of_a_spout_that_is_not_columnar(wrong: str, right: str) -> None:
+    spout = type("Mine", (BatchSpout,), {"next_batch": lambda self: None, wrong: lambda self, message_id: None})()
+    assert problem_of(lambda: TopologyBuilder().set_spout("lines", spout)).endswith(
+        f"Mine defines {wrong}, which nothing calls; name it {right}"
+    )
+
+
 def test_java_spelling_of_a_tick_method() -> None:
     class Ticking(BaseTickTupleAwareRichBolt):
         def process(self, tup):
