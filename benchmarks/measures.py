@@ -69,6 +69,14 @@ class ProcessTree:
             found["jvm" if _is_java(process) else "python"] += _proportional_mb(process.pid)
         return {kind: round(mb, 1) for kind, mb in found.items()}
 
+    def open_files(self) -> int:
+        """Returns how many files, sockets and the like the processes have open."""
+        total = 0
+        for process in self._processes():
+            with contextlib.suppress(*_GONE):
+                total += process.num_fds()
+        return total
+
     def kill(self) -> None:
         """Kills all that is left of it."""
         for process in self._processes():

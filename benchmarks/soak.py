@@ -48,6 +48,8 @@ class Sample:
     """Median of the micro-batches since the last sample."""
     checkpoint_mb: float
     checkpoint_files: int
+    open_files: int
+    """Files, sockets and the like that all processes have open."""
 
 
 def last() -> dict[str, Any] | None:
@@ -147,11 +149,13 @@ def _watch(query: Any, minutes: float, checkpoint: Path, screen: Console) -> lis
             batch_ms=statistics.median(batches),
             checkpoint_mb=round(sum(files.values()) / 1e6, 2),
             checkpoint_files=len(files),
+            open_files=tree.open_files(),
         )
         samples.append(sample)
         screen.print(
             f"{sample.minutes:.1f} min: {sample.acked:,} acked, {sample.memory_mb:,.0f} MB {sample.parts_mb}, "
-            f"batch {sample.batch_ms:.0f} ms, checkpoint {sample.checkpoint_mb:.1f} MB in {len(files):,} files",
+            f"batch {sample.batch_ms:.0f} ms, checkpoint {sample.checkpoint_mb:.1f} MB in {len(files):,} files, "
+            f"{sample.open_files:,} open",
             markup=False,
         )
     return samples

@@ -151,6 +151,7 @@ SOAK_LIMITS = (
     ("memory", "memory_mb", 1.1),
     ("time of a micro-batch", "batch_ms", 1.15),
     ("checkpoint's size", "checkpoint_mb", 1.25),
+    ("open files and sockets", "open_files", 1.1),
 )
 """What is flat: title, figure of `soak`, and how much more of it there may be at the end."""
 

@@ -108,6 +108,9 @@ STATIC_SETTINGS = (
 """Fixed when the session starts."""
 
 
+LEAKING_VERSION = "4.2.0"
+
+
 def required_settings(*, bare_local_fs: bool = False) -> dict[str, str]:
     """Returns all settings for a new session, by key.
 
@@ -153,6 +156,11 @@ def check_session(spark: SparkSession) -> tuple[str, ...]:
     None of them forbids a run. What can be set at run time is not mentioned: `settings_applied` does that.
     """
     found = []
+    if spark.version == LEAKING_VERSION:
+        found.append(
+            f"Spark {LEAKING_VERSION} loses a file descriptor with every stateful task (SPARK-58932): within hours a "
+            "process has no more of them, and the topology fails. Use 4.2.1 or newer."
+        )
     for setting in STATIC_SETTINGS:
         value = _conf(spark, setting.key)
         if value != setting.value and not (value is None and setting.is_default):

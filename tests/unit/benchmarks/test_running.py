@@ -77,6 +77,7 @@ def test_memory_of_children_is_told_apart() -> None:
         tree = ProcessTree()
         tree.wait(0.1)
         assert tree.memory_mb()["python"] > 0
+        assert tree.open_files() > 3
         child.communicate(b"\n")
     peaks = tree.peak_memory_mb()
     assert peaks["driver"] > 0
@@ -132,7 +133,7 @@ def test_storm_that_can_not_be_fetched_is_a_sentence(tmp_path: Path, monkeypatch
 
 
 def sample(number: int, memory: float, batch: float, checkpoint: float) -> Sample:
-    return Sample(number, 1000 * number, memory, {}, batch, checkpoint, 10)
+    return Sample(number, 1000 * number, memory, {}, batch, checkpoint, 10, 500)
 
 
 def test_a_soak_compares_the_last_quarter_with_the_second() -> None:
@@ -140,7 +141,7 @@ def test_a_soak_compares_the_last_quarter_with_the_second() -> None:
     flat = [sample(n, 1000, 100, 10 + n % 2) for n in range(4, 12)]
     grown_since = [sample(n, 1100, 200, 22) for n in range(12, 16)]
     found = ratios([*settling, *flat, *grown_since])
-    assert found == {"memory_mb": 1.1, "batch_ms": 2.0, "checkpoint_mb": 2.0}
+    assert found == {"memory_mb": 1.1, "batch_ms": 2.0, "checkpoint_mb": 2.0, "open_files": 1.0}
 
 
 def test_the_command_lists_the_cases() -> None:

@@ -75,8 +75,8 @@ def test_what_is_missing_is_said_in_a_sentence(outcomes: dict[str, Outcome], wha
 
 
 def test_the_last_soak_is_judged_too() -> None:
-    soak = {"hours": 1.0, "ratios": {"memory_mb": 1.02, "batch_ms": 2.0, "checkpoint_mb": 1.0}}
-    assert [verdict.met for verdict in judge({}, 3, soak)[-3:]] == [True, False, True]
+    soak = {"hours": 1.0, "ratios": {"memory_mb": 1.02, "batch_ms": 2.0, "checkpoint_mb": 1.0, "open_files": 1.0}}
+    assert [verdict.met for verdict in judge({}, 3, soak)[-4:]] == [True, False, True, True]
 
 
 def test_every_target_names_cases_that_there_are() -> None:
