@@ -17,8 +17,8 @@ from storm_on_spark.api.state import KeyValueState
 from storm_on_spark.runtime import pickling
 from storm_on_spark.runtime.texts import pack_column, unpack_column
 
-_BASE, _CHANGES = b"\x02B", b"\x02C"
-"""First bytes of an entry: format version 2, and what it is."""
+_BASE, _CHANGES = b"\x03B", b"\x03C"
+"""First bytes of an entry: format version 3, and what it is."""
 _PART_KEYS = 50_000
 """Keys in one entry of the base."""
 _LEAST_BYTES = 1 << 20
@@ -170,13 +170,13 @@ class JournaledState(KeyValueState):
             elif kind == _CHANGES:
                 self._changes_bytes += len(entry)
             else:
-                raise CheckpointError(f"an entry of key-value state begins with {kind!r}; this release reads version 2")
-            keys, values, removed = pickling.loads(memoryview(entry)[2:])
-            self._values.update(zip(unpack_column(keys, len(values)), values, strict=True))
+                raise CheckpointError(f"an entry of key-value state begins with {kind!r}; this release reads version 3")
+            size, keys, values, removed = pickling.loads(memoryview(entry)[2:])
+            self._values.update(zip(unpack_column(keys, size), unpack_column(values, size), strict=True))
             for key in removed:
                 self._values.pop(key, None)
 
 
 def _entry(kind: bytes, keys: list[Any], values: list[Any], removed: list[Any]) -> bytes:
     """Returns an entry: keys and values each as a column, for a pair of each takes pickle three times as long."""
-    return kind + pickling.dumps((pack_column(keys), values, removed))
+    return kind + pickling.dumps((len(keys), pack_column(keys), pack_column(values), removed))

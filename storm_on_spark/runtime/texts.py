@@ -1,9 +1,9 @@
-"""Columns of texts as few bytes, written and read fast.
+"""Columns of texts, and of integers, as few bytes, written and read fast.
 
 Most values that topologies send are texts, and pickle takes 0.2 µs for each that it has not seen. Joined to one text
 they take 0.03 µs to write and 0.05 µs to read. Where they repeat, as the words of a language do, each is sent once and
 its number as often as it occurs: as fast to write, four times as fast to read, a fourth of the bytes, and the reader
-gets one object for equal texts, whose hash is known.
+gets one object for equal texts, whose hash is known. For integers see `integers`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from storm_on_spark.api.errors import CheckpointError
+from storm_on_spark.runtime.integers import PackedInts, ints_of, pack_ints, unpack_ints
 
 _BETWEEN = "\0"
 _LEAST = 256
@@ -26,9 +27,10 @@ _LONGEST = 256
 _MOST_REST = 64
 """Columns that a sender does not look at, at most, after many that did not repeat."""
 Numbers = NDArray[np.uint16]
-Packed = list[Any] | bytes | tuple[bytes, int, bytes]
-"""A column as it is pickled: its values, or joined texts, or the texts that occur with the width and bytes of their
-numbers."""
+NumberedTexts = tuple[bytes, int, bytes]
+"""The texts that occur, joined, and the width and bytes of their numbers."""
+Packed = list[Any] | bytes | NumberedTexts | PackedInts
+"""A column as it is pickled: its values, or joined texts, or numbered ones, or integers."""
 
 
 class TextNumbers(dict[str, int]):
@@ -50,7 +52,7 @@ class TextNumbers(dict[str, int]):
         self[text] = number
         return number
 
-    def pack(self, column: list[str]) -> tuple[bytes, int, bytes] | None:
+    def pack(self, column: list[str]) -> NumberedTexts | None:
         """Returns a column as its different texts and their numbers, or None where that does not pay."""
         if self._rest:
             self._rest -= 1
@@ -80,7 +82,7 @@ class TextNumbers(dict[str, int]):
 
 
 def pack_column(column: list[Any], numbers: TextNumbers | None = None) -> Packed:
-    r"""Returns a column of texts as bytes, any other as it is.
+    r"""Returns a column of texts or integers as bytes, any other as it is.
 
     Args:
         column: the values.
@@ -93,7 +95,10 @@ def pack_column(column: list[Any], numbers: TextNumbers | None = None) -> Packed
         >>> texts, width, len(each), unpack_column((texts, width, each), 1000)[:3]
         (b'storm\x00spark', 1, 1000, ['storm', 'spark', 'storm'])
     """
-    if set(map(type, column)) != {str}:
+    types = set(map(type, column))
+    if types == {int}:
+        return pack_ints(column) or column
+    if types != {str}:
         return column
     if numbers is not None and len(column) >= _LEAST and (packed := numbers.pack(column)) is not None:
         return packed
@@ -113,6 +118,8 @@ def unpack_column(packed: Packed, size: int) -> list[Any]:
         return packed
     if isinstance(packed, bytes):
         return packed.decode("utf-8", "surrogatepass").split(_BETWEEN)
+    if len(packed) == 4:
+        return unpack_ints(packed, size)
     texts = np.array(packed[0].decode("utf-8", "surrogatepass").split(_BETWEEN), dtype=object)
     values: list[Any] = texts[_numbers(packed, len(texts), size)].tolist()
     return values
@@ -127,6 +134,8 @@ def unpack_to_arrow(packed: Packed, size: int) -> pa.Array:
     """
     if isinstance(packed, list):
         return pa.array(packed)
+    if not isinstance(packed, bytes) and len(packed) == 4:
+        return pa.array(ints_of(packed, size))
     joined = packed if isinstance(packed, bytes) else packed[0]
     try:
         joined.decode("utf-8")
@@ -148,7 +157,7 @@ def _arrow_texts(joined: bytes) -> pa.StringArray:
     return pa.StringArray.from_buffers(len(ends) + 1, pa.py_buffer(offsets), pa.py_buffer(data))
 
 
-def _numbers(packed: tuple[bytes, int, bytes], texts: int, size: int) -> NDArray[Any]:
+def _numbers(packed: NumberedTexts, texts: int, size: int) -> NDArray[Any]:
     _, width, each = packed
     numbers = np.frombuffer(each, np.uint8 if width == 1 else np.uint16)
     if len(numbers) != size or (size and int(numbers.max()) >= texts):

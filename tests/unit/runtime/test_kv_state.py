@@ -106,8 +106,8 @@ def test_compaction_writes_at_most_twice_what_changed(monkeypatch: pytest.Monkey
 
 
 def test_an_unknown_version_is_refused() -> None:
-    with pytest.raises(CheckpointError, match="version 2"):
-        JournaledState().load([b"\x01Cwhatever"])
+    with pytest.raises(CheckpointError, match="version 3"):
+        JournaledState().load([b"\x02Cwhatever"])
 
 
 @given(st.dictionaries(KEYS, VALUES))
