@@ -22,14 +22,14 @@ from storm_on_spark.api.fields import Fields
 from storm_on_spark.api.topology import ComponentKind
 from storm_on_spark.api.tuple import Delivery as TupleDelivery
 from storm_on_spark.plan.model import Delivery, Stage
-from storm_on_spark.runtime import acker, chunk, pickling
+from storm_on_spark.runtime import acker, chunk, deltas, pickling
 from storm_on_spark.runtime.bolt_task import Execution, Input, to_batch, to_rows
 from storm_on_spark.runtime.chunk import Header, Kind
 from storm_on_spark.runtime.fold import Fold, U8Array, fold
 from storm_on_spark.runtime.ids import EdgeIds, U64Array
 from storm_on_spark.runtime.output import Sealed
 from storm_on_spark.runtime.report import Failure, TaskMetrics
-from storm_on_spark.runtime.state_version import StateVersions
+from storm_on_spark.runtime.state_version import StateVersion, StateVersions
 from storm_on_spark.runtime.wiring import StreamInfo, Wiring
 from storm_on_spark.runtime.worker import CachedTask, Worker
 
@@ -38,6 +38,8 @@ Row = tuple[int, bytes]
 
 _MOST_ERRORS = 100
 """Errors of a task that one execution reports; a bolt may fail on every tuple."""
+_MOST_DELTAS = 32
+"""Deltas of a snapshot before it is written whole again. Each is read by itself, by a worker that has nothing yet."""
 _TICK_FIELDS = Fields("rate_secs")
 _TO_SINK = (Kind.OUTCOME, Kind.REPORT)
 
@@ -55,7 +57,7 @@ class StateAccess(Protocol):
         """Removes the value."""
 
     def entry(self, index: int) -> bytes | None:
-        """Returns an entry of key-value state, or None."""
+        """Returns an entry of key-value state, or, by a number below zero, a delta of the snapshot; or None."""
 
     def put_entry(self, index: int, entry: bytes) -> None:
         """Sets an entry."""
@@ -237,7 +239,8 @@ class _StageRun:
     def _execute_stateful(self, task: int, inputs: list[Input], ids: EdgeIds) -> Execution:
         """Executes a task whose instance is a cache over the state store.
 
-        State variable `version` says which state the other two hold: `snapshot`, and the entries of key-value state.
+        State variable `version` says which state the others hold: `snapshot`, and the entries of key-value state. Among
+        the entries are the deltas to the snapshot, from -1 down.
         """
         assert self.state is not None
         versions = StateVersions.load(self.state.get("version"))
@@ -247,10 +250,10 @@ class _StageRun:
         whole = partial(self._entries, 0, versions.newest.entries)
         execution = bolt.execute(inputs, ids, self.info.batch, whole)
         assert bolt.snapshot is not None
+        _, generation, entries, *written = versions.newest
         changed = not versions or bolt.snapshot != before
         if changed:
-            self.state.put("snapshot", bolt.snapshot)
-        generation, entries = versions.newest[1:]
+            written = self._write_snapshot(before if versions else None, bolt.snapshot, versions.newest)
         if bolt.state is not None and (entry := bolt.state.take_changes()) is not None:
             changed = True
             if bolt.state.wants_compaction:
@@ -259,11 +262,40 @@ class _StageRun:
                 self.state.put_entry(entries, entry)
                 entries += 1
         if changed:
-            versions = versions.next(generation, entries)
+            versions = versions.next(generation, entries, *written)
             cached.version = versions.newest.id
             self.state.put("version", versions.dump())
         self.worker.tasks[task] = cached
         return execution
+
+    def _write_snapshot(self, before: bytes | None, after: bytes, newest: StateVersion) -> list[int]:
+        """Writes a snapshot, as a delta if that is much less; returns its two numbers for `StateVersion`."""
+        assert self.state is not None
+        if (
+            before is not None
+            and newest.deltas < _MOST_DELTAS
+            and (delta := deltas.delta_of(before, after)) is not None
+        ):
+            self.state.put_entry(-1 - newest.deltas, delta)
+            return [newest.snapshot, newest.deltas + 1]
+        self.state.put("snapshot", after)
+        for number in range(newest.deltas):
+            self.state.remove_entry(-1 - number)
+        return [newest.snapshot + 1, 0]
+
+    def _read_snapshot(
+        self, newest: StateVersion, held: StateVersion | None = None, known: bytes | None = None
+    ) -> bytes:
+        """Returns the present snapshot; from a known one only the deltas since are read, if it is not too old."""
+        assert self.state is not None
+        if held is not None and held.snapshot == newest.snapshot:
+            snapshot, first = known, held.deltas
+        else:
+            snapshot, first = self.state.get("snapshot"), 0
+        assert snapshot is not None, "a version without a snapshot"
+        for delta in self._entries(-1 - first, -1 - newest.deltas, -1):
+            snapshot = deltas.applied(snapshot, delta)
+        return snapshot
 
     def _write_anew(self, entries: list[bytes], before: int) -> int:
         assert self.state is not None
@@ -273,9 +305,9 @@ class _StageRun:
             self.state.remove_entry(index)
         return len(entries)
 
-    def _entries(self, first: int, end: int) -> Iterator[bytes]:
+    def _entries(self, first: int, end: int, step: int = 1) -> Iterator[bytes]:
         assert self.state is not None
-        for index in range(first, end):
+        for index in range(first, end, step):
             entry = self.state.entry(index)
             assert entry is not None, f"entry {index} of {end} is missing"
             yield entry
@@ -288,16 +320,14 @@ class _StageRun:
         if not versions:
             # Nothing of this task has been committed yet.
             return CachedTask(self.worker.prepare(task), None)
-        assert self.state is not None
-        snapshot = self.state.get("snapshot")
-        assert snapshot is not None, "a version without a snapshot"
         if cached is None:
             cached = CachedTask(self.worker.prepare(task, self._entries(0, newest.entries)), newest.id)
-            cached.bolt.restore(snapshot)
+            cached.bolt.restore(self._read_snapshot(newest))
         elif (held := versions.held(cached.version)) is not None:
+            snapshot = self._read_snapshot(newest, held, cached.bolt.snapshot)
             cached.bolt.catch_up(snapshot, self._entries(held.entries, newest.entries))
         else:
-            cached.bolt.roll_back(snapshot, self._entries(0, newest.entries))
+            cached.bolt.roll_back(self._read_snapshot(newest), self._entries(0, newest.entries))
         cached.version = newest.id
         return cached
 

@@ -22,8 +22,9 @@ _VALUE = StructType([StructField("value", BinaryType())])
 BOLT_STATE = ("version", "snapshot")
 """Value states of a stage with stateful bolts."""
 BOLT_ENTRIES = "entries"
-"""Map state of a stage with stateful bolts: the entries of key-value state by number, since a worker that knows most of
-them reads only the last. Always declared, for a checkpoint fixes what there is."""
+"""Map state of a stage with stateful bolts: the entries of key-value state by number, and from -1 down the deltas of
+the snapshot, since a worker that knows most of them reads only the last. Always declared, for a checkpoint fixes what
+there is."""
 ACKER_STATE = ("pending",)
 """Value states of the acker stage."""
 

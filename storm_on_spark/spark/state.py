@@ -18,14 +18,17 @@ from urllib.parse import quote
 from storm_on_spark.api._text import did_you_mean, quoted
 from storm_on_spark.api.errors import CheckpointError, StormError
 from storm_on_spark.runtime.acker import INIT, AckerState
+from storm_on_spark.runtime.deltas import applied
 from storm_on_spark.runtime.snapshot import read_snapshot
+from storm_on_spark.runtime.state_version import StateVersions
 from storm_on_spark.spark.checkpoint import read_manifest
 from storm_on_spark.spark.settings import settings_applied
+from storm_on_spark.spark.stages import BOLT_ENTRIES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_SNAPSHOT, _PENDING = "snapshot", "pending"
+_VERSION, _SNAPSHOT, _PENDING = "version", "snapshot", "pending"
 
 
 def read_bolt_state(
@@ -56,9 +59,23 @@ def read_bolt_state(
         )
     spec = components[component]
     task_of = dict(zip(spec["keys"], spec["tasks"], strict=True))
-    return {
-        task_of[key]: read_snapshot(value) for key, value in _values(spark, checkpoint, _SNAPSHOT) if key in task_of
+    # The three are read one after the other, while a topology that runs goes on.
+    batch = _last_batch(checkpoint)
+    deltas = {
+        key: count
+        for key, record in _values(spark, checkpoint, _VERSION, batch)
+        if key in task_of and (count := StateVersions.load(record).newest.deltas)
     }
+    changes: dict[tuple[int, int], bytes] = {}
+    if deltas:
+        changes = {(key, index): change for key, index, change in _values(spark, checkpoint, BOLT_ENTRIES, batch)}
+    states = {}
+    for key, snapshot in _values(spark, checkpoint, _SNAPSHOT, batch):
+        if key in task_of:
+            for number in range(deltas.get(key, 0)):
+                snapshot = applied(snapshot, changes[key, -1 - number])
+            states[task_of[key]] = read_snapshot(snapshot)
+    return states
 
 
 def read_pending_roots(spark: SparkSession, checkpoint: str | os.PathLike[str]) -> list[int]:
@@ -84,8 +101,21 @@ def _manifest(checkpoint: str | os.PathLike[str]) -> dict[str, Any]:
     return manifest.fingerprint
 
 
-def _values(spark: SparkSession, checkpoint: str | os.PathLike[str], variable: str) -> Iterator[tuple[int, bytes]]:
-    """Yields key and value of a state variable in all operators that have it; a topology has each key once."""
+def _last_batch(checkpoint: str | os.PathLike[str]) -> int | None:
+    """Returns the number of the last micro-batch that was committed."""
+    commits = Path(checkpoint).absolute() / "commits"
+    files = commits.iterdir() if commits.is_dir() else ()
+    return max((int(file.name) for file in files if file.name.isdecimal()), default=None)
+
+
+def _values(
+    spark: SparkSession, checkpoint: str | os.PathLike[str], variable: str, batch: int | None = None
+) -> Iterator[tuple[Any, ...]]:
+    """Yields key and value of a state variable in all operators that have it; a topology has each key once.
+
+    Of `BOLT_ENTRIES`, key, number and value.
+    """
+    columns = ("key.*", "user_map_key.*", "user_map_value.*") if variable == BOLT_ENTRIES else ("key.*", "value.*")
     path = Path(checkpoint).absolute()
     if not (path / "state").is_dir():
         return
@@ -99,14 +129,12 @@ def _values(spark: SparkSession, checkpoint: str | os.PathLike[str], variable: s
             properties = json.loads(operator["operatorProperties"] or "{}")
             if variable not in [state["stateName"] for state in properties.get("stateVariables", [])]:
                 continue
-            frame = (
-                spark.read.format("statestore")
-                .option("operatorId", operator["operatorId"])
-                .option("stateVarName", variable)
-                .load(location)
-            )
-            for row in frame.selectExpr("key.*", "value.*").collect():
-                yield row[0], bytes(row[1])
+            reader = spark.read.format("statestore").option("operatorId", operator["operatorId"])
+            if batch is not None:
+                reader = reader.option("batchId", batch)
+            frame = reader.option("stateVarName", variable).load(location)
+            for row in frame.selectExpr(*columns).collect():
+                yield *row[:-1], bytes(row[-1])
 
 
 @contextlib.contextmanager
