@@ -26,7 +26,7 @@ from storm_on_spark.api.grouping import (
     ShuffleGrouping,
 )
 from storm_on_spark.api.streams import GlobalStreamId
-from storm_on_spark.runtime.hashing import mix64, stable_hash
+from storm_on_spark.runtime.hashing import mix64, spread, stable_hash
 from storm_on_spark.runtime.wiring import StreamInfo
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ Slots = tuple[Slot, ...]
 Picker = Callable[[Values], Slots]
 
 _CACHE_LIMIT = 1 << 16
+_CACHE_REST = 8 * _CACHE_LIMIT
+"""Keys that a full cache turns away before it starts anew: by then others may be the frequent ones."""
 _LONGEST_KEY = 256
 """A longer text is worked out anew each time, so that the cache's memory is bounded."""
 
@@ -130,7 +132,29 @@ def _in_turn(router: Router) -> Picker:
     return pick
 
 
-class _Known(dict[Any, Slots]):
+class _Cache(dict[Any, Any]):
+    """What was looked up, by key.
+
+    Where there are more keys than it holds, and each is as frequent, to store a key takes longer than it saves. So a
+    full cache stays as it is for a while.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._refused = 0
+
+    def keep(self, key: Any, value: Any) -> None:
+        """Stores a value, if there is room."""
+        if len(self) < _CACHE_LIMIT:
+            self[key] = value
+            return
+        self._refused += 1
+        if self._refused == _CACHE_REST:
+            self.clear()
+            self._refused = 0
+
+
+class _Known(_Cache):
     """Slots by key. Equal keys have equal hashes, so what was worked out once can be kept by key."""
 
     def __init__(self, router: Router) -> None:
@@ -140,9 +164,14 @@ class _Known(dict[Any, Slots]):
         self.single = len(router.positions()) == 1
 
     def __missing__(self, key: Any) -> Slots:
-        chosen = self.choose(key)
-        if not isinstance(key, (str, bytes)) or len(key) <= _LONGEST_KEY:
-            _keep(self, key, chosen)
+        if key.__class__ is int:
+            # As `choose`, in half the time.
+            chosen = self._slots[spread(hash(key)) % len(self._slots)]
+        else:
+            chosen = self.choose(key)
+            if isinstance(key, (str, bytes)) and len(key) > _LONGEST_KEY:
+                return chosen
+        self.keep(key, chosen)
         return chosen
 
     def choose(self, key: Any) -> Slots:
@@ -168,12 +197,13 @@ class _Known(dict[Any, Slots]):
             TupleError: it can't be grouped by.
         """
         try:
-            return self[key]
+            found: Slots = self[key]
         except TypeError:
             return self.choose(key)  # which says what is wrong with a key that has no hash
+        return found
 
 
-class _Owners(dict[Any, int]):
+class _Owners(_Cache):
     """Positions of boxes by key."""
 
     def __init__(self, router: Router, known: _Known) -> None:
@@ -184,7 +214,7 @@ class _Owners(dict[Any, int]):
     def __missing__(self, key: Any) -> int:
         position = self.choose(key)
         if not isinstance(key, (str, bytes)) or len(key) <= _LONGEST_KEY:
-            _keep(self, key, position)
+            self.keep(key, position)
         return position
 
     def choose(self, key: Any) -> int:
@@ -197,7 +227,7 @@ class _Owners(dict[Any, int]):
         return self._position[task]
 
 
-class _Texts(dict[str, tuple[Any, ...]]):
+class _Texts(_Cache):
     """Slots by text, each with the text itself, so that equal ones can be the same object."""
 
     def __init__(self, known: _Known) -> None:
@@ -208,14 +238,8 @@ class _Texts(dict[str, tuple[Any, ...]]):
         (slot,) = self._known.choose(text)
         known = (*slot, text)
         if len(text) <= _LONGEST_KEY:
-            _keep(self, text, known)
+            self.keep(text, known)
         return known
-
-
-def _keep(cache: dict[Any, Any], key: Any, value: Any) -> None:
-    if len(cache) >= _CACHE_LIMIT:
-        cache.clear()
-    cache[key] = value
 
 
 def _by_fields(router: Router) -> Picker:

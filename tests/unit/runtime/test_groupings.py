@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from collections import Counter
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -180,6 +181,29 @@ def test_many_keys_are_spread_evenly_and_the_lookup_stays_bounded(monkeypatch: p
     for i in range(20_000):
         emit(output, f"user-{i}", i)
     assert all(abs(share - 5000) < 350 for share in shares(output).values())
+
+
+@given(st.lists(st.one_of(st.integers(-5, 5), st.integers(), st.integers(-(2**53), 2**53)), min_size=1, max_size=20))
+@settings(max_examples=60, deadline=None)
+def test_an_integer_goes_where_what_equals_it_goes(keys: list[int]) -> None:
+    ints, others = [output_for(lambda b: b.fields_grouping("spout", "word"), 5) for _ in range(2)]
+    for key in keys:
+        assert emit(ints, key, 1) == emit(others, Decimal(key), 2)
+        assert abs(key) > 2**53 or emit(ints, key, 3) == emit(others, float(key), 4)
+
+
+def test_a_full_lookup_stays_as_it_is_for_a_while_and_then_starts_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("storm_on_spark.runtime.routing._CACHE_LIMIT", 100)
+    monkeypatch.setattr("storm_on_spark.runtime.routing._CACHE_REST", 800)
+    output = output_for(lambda b: b.fields_grouping("spout", "word"), 4, ("word",))
+    homes = {}
+    for make in (int, lambda number: f"user-{number}"):
+        for number in range(2000):
+            homes[make(number)] = output.emits["default"]([make(number)], UNANCHORED)
+    out = output._streams["default"].routers[0]
+    assert list(out.known or ())[:2] == [1800, 1801]
+    assert list(out.texts or ())[:2] == ["user-1800", "user-1801"]
+    assert all(output.emits["default"]([key], UNANCHORED) == home for key, home in homes.items())
 
 
 def test_partial_key_grouping_has_two_candidates_and_balances_a_skewed_key() -> None:
