@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from topologies.kit import word_count
 
-from storm_on_spark import Config
-from storm_on_spark.spark.state import read_bolt_state
-from storm_on_spark.testing import GATE, running_topology
+from storm_on_spark import BaseBasicBolt, Config, TopologyBuilder
+from storm_on_spark.runtime.state_version import StateVersions
+from storm_on_spark.spark.state import _values, read_bolt_state
+from storm_on_spark.testing import GATE, ListSpout, running_topology
 
 pytestmark = pytest.mark.usefixtures("nothing_left_behind")
 
@@ -48,3 +49,32 @@ def test_no_state_store_of_an_ended_topology_stays_open(name: str, spark_session
     assert list(tmp_path.iterdir()) == [checkpoint]
     states = read_bolt_state(spark_session, checkpoint, "count").values()
     assert sorted(word for state in states for word in state["counts"]) == ["a", "b", "c"]
+
+
+class Weigh(BaseBasicBolt):
+    """Has much in its attributes, and changes little of it."""
+
+    def prepare(self, conf: Any, context: Any) -> None:
+        self.weights = dict.fromkeys(range(20_000), 300)
+
+    def execute(self, tup: Any, collector: Any) -> None:
+        self.weights[len(tup[0])] += 1
+
+    def declare_output_fields(self, declarer: Any) -> None: ...
+
+
+def test_a_snapshot_with_deltas_is_read_whole(spark_session: Any, tmp_path: Path) -> None:
+    gates = [GATE(str(number)) for number in range(5)]
+    builder = TopologyBuilder()
+    builder.set_spout("words", ListSpout([item for gate in gates for item in ("a", "storm", gate)], "word"))
+    builder.set_bolt("weigh", Weigh()).fields_grouping("words", "word")
+    conf = {Config.TOPOLOGY_CHECKPOINT_DIR: str(tmp_path)}
+    with running_topology(builder.create_topology(), conf=conf, spark=spark_session) as running:
+        for number in range(5):
+            running.wait_until(lambda captured, n=number: len(captured.acks) == 2 * n + 2)
+            running.open_gate(str(number))
+        running.await_completion()
+    deltas = [StateVersions.load(record).newest.deltas for _, record in _values(spark_session, tmp_path, "version")]
+    assert sum(deltas) >= 3
+    (state,) = read_bolt_state(spark_session, tmp_path, "weigh").values()
+    assert state["weights"] == {**dict.fromkeys(range(20_000), 300), 1: 305, 5: 305}

@@ -8,6 +8,7 @@ import threading
 from collections import Counter
 from typing import Any
 
+import pytest
 from cluster import Variables
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -15,12 +16,14 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from stormtest import Nothing, Source, make_worker
 
 from storm_on_spark.api import BaseBasicBolt, Fields, TopologyBuilder
+from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.api.state import BaseStatefulBolt
-from storm_on_spark.runtime import chunk
+from storm_on_spark.runtime import chunk, deltas, stage
 from storm_on_spark.runtime.chunk import Kind
 from storm_on_spark.runtime.kv_state import JournaledState
 from storm_on_spark.runtime.snapshot import read_snapshot
 from storm_on_spark.runtime.stage import BatchInfo, execute_stage
+from storm_on_spark.runtime.state_version import StateVersions
 from storm_on_spark.runtime.worker import Worker
 
 
@@ -197,12 +200,16 @@ class Histories(RuleBasedStateMachine):
     def content(state: dict[str, Any]) -> Any:
         if "snapshot" not in state:
             return None
-        attributes = dict(read_snapshot(state["snapshot"]))
+        snapshot, entries = state["snapshot"], dict(state.get("entries", {}))
+        for number in range(StateVersions.load(state["version"]).newest.deltas):
+            snapshot = deltas.applied(snapshot, entries.pop(-1 - number))
+        attributes = dict(read_snapshot(snapshot))
         if attributes.get("last") is not None:
             attributes["last"] = attributes["last"].values
         attributes.pop("late", None)
         values = JournaledState()
-        values.load(entry for _, entry in sorted(state.get("entries", {}).items()))
+        assert all(number >= 0 for number in entries), "a delta that nobody needs"
+        values.load(entry for _, entry in sorted(entries.items()))
         return attributes, dict(values.items())
 
 
@@ -212,6 +219,65 @@ class KeyValueHistories(Histories):
     bolt = RememberMore
 
 
+class Heavy(Remember):
+    """The same with much in its attributes that does not change."""
+
+    def prepare(self, conf, context):
+        self.ballast = list(range(3000, 9000))
+        super().prepare(conf, context)
+
+
+class HeavyWithKeyValues(RememberMore):
+    """The same with key-value state as well."""
+
+    def prepare(self, conf, context, collector):
+        self.ballast = list(range(3000, 9000))
+        super().prepare(conf, context, collector)
+
+
+class DeltaHistories(Histories):
+    """The same where snapshots are deltas."""
+
+    bolt = Heavy
+
+
+class KeyValueDeltaHistories(Histories):
+    """The same with key-value state."""
+
+    bolt = HeavyWithKeyValues
+
+
+def test_a_snapshot_that_changes_little_is_stored_as_a_delta(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage, "_MOST_DELTAS", 3)
+    history = DeltaHistories()
+    history.begin()
+    wholes, sizes = [], []
+    for number in range(9):
+        history.batch([number], number % 3, [])
+        history.the_same_as_a_straight_run()
+        state = history.versions[-1][0]
+        wholes.append(state["snapshot"])
+        sizes.append(sorted(map(len, state.get("entries", {}).values())))
+    assert [len(entries) for entries in sizes] == [0, 1, 2, 3, 0, 1, 2, 3, 0]
+    assert max(map(max, filter(None, sizes))) < len(wholes[0]) / 8
+    assert len(set(wholes)) == 3
+
+
+@pytest.mark.parametrize("size", [0, 1, 16, 24, 48, 50])
+def test_a_record_of_versions_of_another_size_is_refused(size: int) -> None:
+    with pytest.raises(CheckpointError, match=f"has {size} bytes, not 24 for each and one before"):
+        StateVersions.load(bytes(size))
+
+
+def test_a_record_of_versions_of_another_format_is_refused() -> None:
+    with pytest.raises(CheckpointError, match="format version 7; this release reads version 2"):
+        StateVersions.load(b"\x07" + bytes(24))
+
+
+TestDeltaHistories = DeltaHistories.TestCase
+TestDeltaHistories.settings = settings(max_examples=25, stateful_step_count=12, deadline=None)
+TestKeyValueDeltaHistories = KeyValueDeltaHistories.TestCase
+TestKeyValueDeltaHistories.settings = settings(max_examples=15, stateful_step_count=12, deadline=None)
 TestHistories = Histories.TestCase
 TestHistories.settings = settings(max_examples=60, stateful_step_count=15, deadline=None)
 TestKeyValueHistories = KeyValueHistories.TestCase
