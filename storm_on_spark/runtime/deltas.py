@@ -1,7 +1,7 @@
 """What changed between two snapshots, byte for byte.
 
 A bolt with a large attribute, a `Counter` of half a million keys, changes little of it in a micro-batch. To pickle it
-takes 16 ms, but its 3.4 MB take the JVM several times as long on their way into the state store. So a snapshot that
+takes 16 ms, but its 3.4 MB take the JVM as long again on their way into the state store. So a snapshot that
 resembles the one before is stored as what differs from it.
 
 Nothing is known here of what the bytes mean. A pickle of the same attributes a micro-batch later has most of its bytes
