@@ -47,6 +47,7 @@ def run_on(spark: Any, case: Case, setup: Setup) -> Figures:
         # What is pending is to stay so.
         Config.TOPOLOGY_MESSAGE_TIMEOUT_SECS: 3600,
         Config.TOPOLOGY_PROFILE: case.profile,
+        **case.options.get("conf", {}),
     }
     topology = WORKLOADS[case.workload](str(measurement.control.path), str(setup.source), case.options)
     measurement.query = compile_topology(topology, conf).start(spark, name="benchmark", checkpoint=checkpoint)
