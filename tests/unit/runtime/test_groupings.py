@@ -18,8 +18,10 @@ from stormtest import Nothing, make_worker
 from storm_on_spark.api import BaseRichSpout, Fields, TopologyBuilder
 from storm_on_spark.api.errors import TupleError
 from storm_on_spark.api.grouping import CustomStreamGrouping
+from storm_on_spark.runtime import chunk
 from storm_on_spark.runtime.ids import EdgeIds
 from storm_on_spark.runtime.output import UNANCHORED, TaskOutput, contributions, resolve
+from storm_on_spark.runtime.stage import encode_sealed
 
 
 class Emitter(BaseRichSpout):
@@ -394,6 +396,41 @@ def test_the_other_groupings_agree_too(group: Any) -> None:
         for i, word in enumerate(part, start):
             emit(by_row, word, i)
     assert targets(by_batch) == targets(by_row)
+
+
+@pytest.mark.parametrize("tasks", [2, 20])
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
+@settings(deadline=None, max_examples=25)
+@given(
+    parts=st.lists(
+        st.tuples(st.lists(st.one_of(st.text(max_size=2), st.none()), min_size=1, max_size=40), st.integers(1, 30)),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_batches_of_texts_arrive_as_they_were(tasks: int, kind: pa.DataType, parts: list[Any]) -> None:
+    """Several in one execution: with texts that repeat, which travel as numbers, and with others, and without any."""
+    by_tuple = output_for(lambda b: b.fields_grouping("spout", Fields("word")), tasks)
+    by_batch = output_for(lambda b: b.fields_grouping("spout", Fields("word")), tasks)
+    by_batch.begin(1)
+    for words, times in parts:
+        column = pa.array(words * times, kind)
+        by_batch.emit_batch(
+            "default",
+            pa.RecordBatch.from_arrays([column, pa.array(range(len(column)))], ["word", "count"]),
+            np.full(len(column), UNANCHORED),
+        )
+        for number, word in enumerate(words * times):
+            emit(by_tuple, word, number)
+    arrived: dict[int, list[tuple[Any, ...]]] = {}
+    for sealed in by_batch.seal(np.zeros(1, np.uint64), EdgeIds("x")):
+        body = encode_sealed(sealed, "spout", 1, 0)
+        header = chunk.read_header(body)
+        batch = chunk.read_batch(chunk.read_anchors(header, body).payload)
+        batch.validate(full=True)
+        assert batch.schema.field(0) == pa.field("word", kind)
+        arrived.setdefault(header.target, []).extend(tuple(row.values()) for row in batch.to_pylist())
+    assert arrived == targets(by_tuple)
 
 
 def test_rows_keep_their_anchors_wherever_they_go() -> None:
