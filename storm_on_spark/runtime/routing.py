@@ -27,6 +27,7 @@ from storm_on_spark.api.grouping import (
 )
 from storm_on_spark.api.streams import GlobalStreamId
 from storm_on_spark.runtime.hashing import mix64, spread, stable_hash
+from storm_on_spark.runtime.key_cache import KeyCache
 from storm_on_spark.runtime.wiring import StreamInfo
 
 if TYPE_CHECKING:
@@ -41,9 +42,6 @@ Slots = tuple[Slot, ...]
 
 Picker = Callable[[Values], Slots]
 
-_CACHE_LIMIT = 1 << 16
-_CACHE_REST = 8 * _CACHE_LIMIT
-"""Keys that a full cache turns away before it starts anew: by then others may be the frequent ones."""
 _LONGEST_KEY = 256
 """A longer text is worked out anew each time, so that the cache's memory is bounded."""
 
@@ -132,29 +130,7 @@ def _in_turn(router: Router) -> Picker:
     return pick
 
 
-class _Cache(dict[Any, Any]):
-    """What was looked up, by key.
-
-    Where there are more keys than it holds, and each is as frequent, to store a key takes longer than it saves. So a
-    full cache stays as it is for a while.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._refused = 0
-
-    def keep(self, key: Any, value: Any) -> None:
-        """Stores a value, if there is room."""
-        if len(self) < _CACHE_LIMIT:
-            self[key] = value
-            return
-        self._refused += 1
-        if self._refused == _CACHE_REST:
-            self.clear()
-            self._refused = 0
-
-
-class _Known(_Cache):
+class _Known(KeyCache):
     """Slots by key. Equal keys have equal hashes, so what was worked out once can be kept by key."""
 
     def __init__(self, router: Router) -> None:
@@ -203,7 +179,7 @@ class _Known(_Cache):
         return found
 
 
-class _Owners(_Cache):
+class _Owners(KeyCache):
     """Positions of boxes by key."""
 
     def __init__(self, router: Router, known: _Known) -> None:
@@ -227,7 +203,7 @@ class _Owners(_Cache):
         return self._position[task]
 
 
-class _Texts(_Cache):
+class _Texts(KeyCache):
     """Slots by text, each with the text itself, so that equal ones can be the same object."""
 
     def __init__(self, known: _Known) -> None:

@@ -178,7 +178,7 @@ def test_fields_grouping_by_several_fields_uses_them_all_in_any_place() -> None:
 
 
 def test_many_keys_are_spread_evenly_and_the_lookup_stays_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("storm_on_spark.runtime.routing._CACHE_LIMIT", 100)
+    monkeypatch.setattr("storm_on_spark.runtime.key_cache._LIMIT", 100)
     output = output_for(lambda b: b.fields_grouping("spout", "word"), 4)
     for i in range(20_000):
         emit(output, f"user-{i}", i)
@@ -195,15 +195,15 @@ def test_an_integer_goes_where_what_equals_it_goes(keys: list[int]) -> None:
 
 
 def test_a_full_lookup_stays_as_it_is_for_a_while_and_then_starts_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("storm_on_spark.runtime.routing._CACHE_LIMIT", 100)
-    monkeypatch.setattr("storm_on_spark.runtime.routing._CACHE_REST", 800)
+    monkeypatch.setattr("storm_on_spark.runtime.key_cache._LIMIT", 100)
+    monkeypatch.setattr("storm_on_spark.runtime.key_cache._REST", 800)
     output = output_for(lambda b: b.fields_grouping("spout", "word"), 4, ("word",))
     homes = {}
     for make in (int, lambda number: f"user-{number}"):
         for number in range(2000):
             homes[make(number)] = output.emits["default"]([make(number)], UNANCHORED)
     out = output._streams["default"].routers[0]
-    assert list(out.known or ())[:2] == [1800, 1801]
+    assert list(out.pick_value.__self__)[:2] == [1800, 1801]
     assert list(out.texts or ())[:2] == ["user-1800", "user-1801"]
     assert all(output.emits["default"]([key], UNANCHORED) == home for key, home in homes.items())
 
