@@ -21,6 +21,8 @@ hypothesis.settings.load_profile("no-deadline")
 
 _TIERS = ("unit", "plan", "integration")
 _GRACE_SECS = 10.0
+_SPARE_FILES = 16
+"""Files that a test may leave open: modules and loggers keep some."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -41,7 +43,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(autouse=True)
 def no_leftovers(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Fails a test that leaves a thread or a child process running.
+    """Fails a test that leaves a thread or a child process running, or many files open.
 
     Tests with a Spark session of their fixture are looked at as a whole where that fixture ends: Spark's own
     threads and workers come and go.
@@ -49,8 +51,10 @@ def no_leftovers(request: pytest.FixtureRequest) -> Iterator[None]:
     if request.node.get_closest_marker("spark"):
         yield
         return
-    threads, children = set(threading.enumerate()), _children()
+    threads, children, files = set(threading.enumerate()), _children(), psutil.Process().num_fds()
     yield
+    # Some libraries' loops can't wait for a file whose number is above 1023: py4j's is one, and it waits in silence.
+    assert psutil.Process().num_fds() <= files + _SPARE_FILES
     deadline = time.monotonic() + _GRACE_SECS
     while time.monotonic() < deadline:
         left = [thread for thread in threading.enumerate() if thread not in threads and not thread.daemon]

@@ -105,6 +105,8 @@ def applied(before: bytes, delta: bytes) -> bytes:
     inside = all(n >= 0 and (start == _NEW or 0 <= start <= size_before - n) for start, n in runs)
     if not inside or new != added or sum(length for _, length in runs) != size:
         raise CheckpointError(f"a delta is damaged: its {count} runs don't make {size} bytes of {size_before}")
+    if single > len(view) - end - added:
+        raise CheckpointError(f"a delta of {len(delta)} bytes is cut short: it has {single} single bytes")
     made = _made(before, runs, view[end : end + added])
     positions, view = unpack_ids(view[end + added :], single)
     if len(view) != single or (single and int(positions.max()) >= size):

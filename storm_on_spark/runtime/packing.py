@@ -57,9 +57,11 @@ def unpack_ids(view: memoryview, count: int) -> tuple[U64Array, memoryview]:
     if width not in _WIDTHS:
         raise CheckpointError(f"ids in a chunk are {width} bytes wide; known are 0, {', '.join(map(str, _WIDTHS))}")
     size = width * (count - 1)
+    # Before there is room for them: a count that is damaged may be any.
+    steps = np.frombuffer(_at_least(view, size)[:size], _WIDTHS[width])
     ids = np.empty(count, np.uint64)
     ids[0] = 0
-    np.cumsum(np.frombuffer(_at_least(view, size)[:size], _WIDTHS[width]), dtype=np.uint64, out=ids[1:])
+    np.cumsum(steps, dtype=np.uint64, out=ids[1:])
     ids += np.uint64(first)
     return ids, view[size:]
 

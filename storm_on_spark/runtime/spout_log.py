@@ -157,8 +157,10 @@ class SpoutLog:
                 (self.folder / segment_name(base)).unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Closes the file."""
-        os.close(self._file)
+        """Closes the file; without effect the second time."""
+        file, self._file = self._file, -1
+        if file >= 0:
+            os.close(file)
 
     def _roll(self, record: bytes) -> None:
         """Begins a new segment with a record."""

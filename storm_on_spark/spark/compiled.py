@@ -108,7 +108,7 @@ class CompiledTopology:
         Raises:
             CheckpointError: the checkpoint can't be used for this topology.
             ComponentError: a component can't be pickled, or a spout raised in `open`.
-            SetupError: Spark can't be started.
+            SetupError: Spark can't be started, or can't call this process.
         """
         from storm_on_spark.spark.checkpoint import Checkpoint
         from storm_on_spark.spark.failures import told_at_once
@@ -116,7 +116,7 @@ class CompiledTopology:
         from storm_on_spark.spark.offset_server import OffsetServer
         from storm_on_spark.spark.query import TopologyQuery
         from storm_on_spark.spark.session import local_session, settings_applied
-        from storm_on_spark.spark.sink import Sink
+        from storm_on_spark.spark.sink import Sink, open_callbacks
         from storm_on_spark.spark.source import SourceSettings
         from storm_on_spark.spark.state_stores import close_state_stores
 
@@ -136,6 +136,7 @@ class CompiledTopology:
             stack.callback(store.close)
             manifest = store.manifest()
             spark = spark or local_session()
+            open_callbacks(spark)
             partitions = manifest.partitions if manifest else self._partitions(spark)
             plan = with_partitions(self.plan if manifest is None else resumed_plan(self.plan, manifest), partitions)
             manifest = store.claim(name, plan)

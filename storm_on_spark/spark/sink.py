@@ -6,9 +6,10 @@ import logging
 from collections.abc import Callable
 from pathlib import Path
 
-from pyspark.sql import DataFrame
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import DataFrame, SparkSession
 
-from storm_on_spark.api.errors import StormError
+from storm_on_spark.api.errors import SetupError, StormError
 from storm_on_spark.runtime import chunk
 from storm_on_spark.runtime.chunk import Kind
 from storm_on_spark.runtime.coordinator import Coordinator
@@ -30,6 +31,30 @@ class _NotTwice(logging.Filter):
 
 
 logging.getLogger("py4j.clientserver").addFilter(_NotTwice())
+
+
+_FD_SETSIZE = 1024
+"""`select` takes files with lower numbers only (POSIX)."""
+
+
+def open_callbacks(spark: SparkSession) -> None:
+    """Sees to it that the JVM can call a `Sink` in this process.
+
+    py4j waits for these calls with `select`. Where its socket has too high a number, its thread ends with an error
+    that nobody sees, and a query's first micro-batch would wait for ever.
+
+    Raises:
+        SetupError: the process has too many open files.
+    """
+    gateway = spark.sparkContext._gateway  # noqa: SLF001 # there is no public way to it
+    assert gateway is not None
+    ensure_callback_server_started(gateway)
+    number = gateway._callback_server.server_socket.fileno()  # noqa: SLF001
+    if number >= _FD_SETSIZE:
+        raise SetupError(
+            f"this process has too many open files: Spark's calls into Python wait at file {number}, and py4j can only "
+            f"do that below {_FD_SETSIZE}. Close files, or start the topology in a new process before they are opened."
+        )
 
 
 class Sink:

@@ -79,6 +79,30 @@ stop_session(spark)
     assert out == ""
 
 
+def test_a_process_with_a_thousand_open_files_is_told_so_where_a_topology_would_hang(tmp_path: Path) -> None:
+    code = """
+import contextlib, os
+from storm_on_spark import LocalCluster, SetupError, TopologyBuilder
+from storm_on_spark.spark.session import local_session, stop_session
+from storm_on_spark.testing import CaptureBolt, ListSpout
+spark = local_session("local[1]")
+builder = TopologyBuilder()
+builder.set_spout("words", ListSpout(["storm"], fields=["word"]))
+builder.set_bolt("show", CaptureBolt()).shuffle_grouping("words")
+with contextlib.ExitStack() as files:
+    for _ in range(1100):
+        files.enter_context(open(os.devnull))
+    with LocalCluster(spark) as cluster:
+        try:
+            cluster.submit_topology("many-files", {}, builder.create_topology())
+        except SetupError as error:
+            print(error)
+stop_session(spark)
+"""
+    out, _ = run_python(code, tmp_path)
+    assert "this process has too many open files: Spark's calls into Python wait at file 11" in out
+
+
 def test_what_a_users_session_lacks_is_said_and_its_settings_are_put_back(tmp_path: Path) -> None:
     code = """
 from pyspark.sql import SparkSession

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import select
+import selectors
 import subprocess
 import tempfile
 import threading
@@ -123,14 +123,16 @@ class HadoopGateway:
         assert self._process is not None
         assert self._process.stdout is not None
         deadline, received = time.monotonic() + _START_SECS, b""
-        while received.count(b"\n") < count:
-            ready, _, _ = select.select([self._process.stdout], [], [], max(0.0, deadline - time.monotonic()))
-            block = os.read(self._process.stdout.fileno(), 4096) if ready else b""
-            if not block:
-                said = self._last_words()
-                self._stop()
-                raise CodeError(f"Java for Hadoop's file systems doesn't start: {said or 'it says nothing'}")
-            received += block
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._process.stdout, selectors.EVENT_READ)
+            while received.count(b"\n") < count:
+                ready = selector.select(max(0.0, deadline - time.monotonic()))
+                block = os.read(self._process.stdout.fileno(), 4096) if ready else b""
+                if not block:
+                    said = self._last_words()
+                    self._stop()
+                    raise CodeError(f"Java for Hadoop's file systems doesn't start: {said or 'it says nothing'}")
+                received += block
         return received.decode().splitlines()
 
     def _last_words(self) -> str:

@@ -165,10 +165,13 @@ class Spouts:
         self.folder = folder
         self.clock_ms = 0
         self.now = 0.0
+        self._task: SpoutTask | None = None
 
     def open(self) -> SpoutTask:
-        """Opens the task as a host does that was just started."""
-        return open_spout_task(
+        """Opens the task as a host does that was just started; the one before was killed, if it was not closed."""
+        if self._task is not None:
+            self._task.log.close()
+        self._task = open_spout_task(
             self.worker.spec,
             self.worker.wiring,
             self.worker.context(self.task_id),
@@ -176,3 +179,4 @@ class Spouts:
             lambda: self.clock_ms,
             lambda: self.now,
         )
+        return self._task
