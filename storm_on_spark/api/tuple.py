@@ -1,18 +1,42 @@
 """The tuple that a bolt executes.
 
 A `Tuple` is created once per delivery in the hottest loop of the runtime, so what all tuples of one delivery share
-(component, stream, task, field names, roots and edges) stands once in a `Delivery`, and a tuple is its values, a
-position in that delivery and whether it has been acked or failed.
+(component, stream, task, field names, lineage) stands once in a `Delivery`, and a tuple is its values, a position in
+that delivery and whether it has been acked or failed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 from storm_on_spark.api.constants import SYSTEM_COMPONENT, TICK_STREAM
 from storm_on_spark.api.fields import Fields
 from storm_on_spark.api.streams import DEFAULT_STREAM, GlobalStreamId
+
+
+class Lineage(Protocol):
+    """The trees that the tuples of a delivery belong to."""
+
+    @property
+    def roots(self) -> Any:
+        """Per tuple the root ids it is anchored to: one int (0 = unanchored) or a tuple of ints."""
+
+    @property
+    def edges(self) -> Any:
+        """Per tuple its 64-bit edge id, an int."""
+
+    @property
+    def told(self) -> bool:
+        """Whether the ackers have been told of the edges; if not, it is left to the one who executes the tuples."""
+
+
+class KnownLineage(NamedTuple):
+    """A lineage that is written out."""
+
+    roots: Sequence[Any]
+    edges: Sequence[int]
+    told: bool = False
 
 
 class Delivery:
@@ -23,12 +47,10 @@ class Delivery:
         stream: the stream on which it emitted them.
         task: the task that emitted them.
         fields: the names of the values.
-        roots: per tuple the root ids it is anchored to: one int (0 = unanchored) or a tuple of ints.
-            `None` when no tuple of the delivery is anchored.
-        edges: per tuple its 64-bit edge id; as long as `roots`, or `None` with it.
+        lineage: the trees that the tuples belong to; `None` when none of them is anchored.
     """
 
-    __slots__ = ("component", "edges", "epoch", "fields", "offset", "positions", "roots", "stream", "task")
+    __slots__ = ("component", "epoch", "fields", "lineage", "offset", "positions", "stream", "task")
 
     def __init__(
         self,
@@ -36,8 +58,7 @@ class Delivery:
         stream: str,
         task: int,
         fields: Fields,
-        roots: Sequence[Any] | None = None,
-        edges: Sequence[int] | None = None,
+        lineage: Lineage | None = None,
     ) -> None:
         self.component = component
         self.stream = stream
@@ -45,8 +66,7 @@ class Delivery:
         self.fields = fields
         #: The positions of the fields, for `Tuple.__getitem__`.
         self.positions = fields.positions
-        self.roots = roots
-        self.edges = edges
+        self.lineage = lineage
         #: The execution that this delivery belongs to; while it is current, anchors are plain positions.
         self.epoch: object = None
         #: Position of the delivery's first tuple among all input of that execution.
@@ -180,18 +200,18 @@ class Tuple:
 
     @property
     def _roots(self) -> tuple[int, ...]:
-        roots = self._delivery.roots
-        if roots is None:
+        lineage = self._delivery.lineage
+        if lineage is None:
             return ()
-        root = roots[self._position]
+        root = lineage.roots[self._position]
         if isinstance(root, tuple):
             return root
         return (int(root),) if root else ()
 
     @property
     def _edge(self) -> int:
-        edges = self._delivery.edges
-        return 0 if edges is None else int(edges[self._position])
+        lineage = self._delivery.lineage
+        return 0 if lineage is None else int(lineage.edges[self._position])
 
     # --- Storm's accessors, for ported code ---------------------------------------------------------------
 
@@ -292,7 +312,7 @@ def _restore(
     edge: int,
     settled: bool,
 ) -> Tuple:
-    delivery = Delivery(component, stream, task, fields, [roots] if roots else None, [edge] if roots else None)
+    delivery = Delivery(component, stream, task, fields, KnownLineage([roots], [edge]) if roots else None)
     tup = Tuple.of(values, delivery)
     tup._settled = settled  # noqa: SLF001 # part of this class, for pickle
     return tup

@@ -2,7 +2,8 @@
 
 Every task folds all it did for a root in one micro-batch into one XOR and sends arrays of (root, xor, mark). The acker
 puts these together with its pending roots, sorts by root and reduces: a root whose XOR is zero is complete. Trees that
-begin and end within a micro-batch never become state. The algorithm per root is Storm's
+begin and end within a micro-batch never become state, and the edges that do are not told of at all (see
+`InputLineage.left`): in their place go receipts of the chunks that hold them. The algorithm per root is Storm's
 (`org.apache.storm.daemon.Acker`); the mark says what Storm says with separate streams.
 
 Time is an epoch number, the batch's clock divided by the message timeout. A pending root remembers in which epoch it
@@ -55,6 +56,8 @@ class Contribution(NamedTuple):
     marks: U8Array
     epoch: int
     """The epoch in which the roots marked INIT were emitted."""
+    receipts: int = 0
+    """Of the chunks that the task sent, and of those that it executed, all XORed."""
 
 
 class Outcome(NamedTuple):
@@ -92,16 +95,24 @@ class AckerState:
         self.marks: U8Array = np.empty(0, np.uint8)
         #: The epoch that the ages are relative to.
         self.epoch = 0
+        #: Whether tuples were lost in the last micro-batch.
+        self.lost = False
 
     def __len__(self) -> int:
         return len(self.roots)
 
     def apply(self, contributions: Iterable[Contribution], epoch: int) -> Outcome:
-        """Adds one micro-batch's contributions at time `epoch` and returns what ended."""
+        """Adds one micro-batch's contributions at time `epoch` and returns what ended.
+
+        Where the receipts of all contributions don't cancel out, a chunk was lost, or came twice, between two stages.
+        Nobody knows what was in it, so every root that is known fails.
+        """
+        receipts = 0
         passed = max(0, epoch - self.epoch)
         self.epoch = max(epoch, self.epoch)
         parts = [Fold(self.roots, self.xors, self._aged(passed))]
         for part in contributions:
+            receipts ^= part.receipts
             # An INIT may come after acks of its tree, but these are never older: the OR of the ages is its age.
             late = min(max(0, self.epoch - part.epoch), _EXPIRED_AGE) << _AGE_SHIFT
             marks = part.marks | (part.marks & INIT) * np.uint8(late) if late else part.marks
@@ -110,8 +121,11 @@ class AckerState:
         reset = (all_marks & RESET) != 0
         if reset.any():
             all_marks = np.where(reset, all_marks & np.uint8(INIT | FAIL), all_marks)
+        self.lost = receipts != 0
+        if self.lost:
+            all_marks = all_marks | np.uint8(FAIL)
         known = (all_marks & INIT) != 0
-        done = (all_xors == 0) & known
+        done = (all_xors == 0) & known & (not self.lost)
         failed = ((all_marks & FAIL) != 0) & known & ~done
         expired = ((all_marks >> np.uint8(_AGE_SHIFT)) >= _EXPIRED_AGE) & ~done & ~failed
         if not self.timeouts:

@@ -12,8 +12,11 @@ from pathlib import Path
 from storm_on_spark.plan.model import StageKind
 from storm_on_spark.runtime import chunk
 from storm_on_spark.runtime.batch_files import BatchFiles
+from storm_on_spark.runtime.fold import fold
+from storm_on_spark.runtime.lineage import contributions, marked
 from storm_on_spark.runtime.offsets import Offset
 from storm_on_spark.runtime.spout_log import ACKER, read_entries
+from storm_on_spark.runtime.stage import split_by_acker
 from storm_on_spark.runtime.wiring import Wiring
 
 
@@ -44,13 +47,28 @@ def chunks_between(wiring: Wiring, folder: Path, start: Offset, end: Offset, par
 def _logged(wiring: Wiring, log: Path, begin: int, end: int, partition: int) -> Iterator[bytes]:
     plan = wiring.plan
     ackers = {ACKER - index: task for index, task in enumerate(plan.acker_tasks)}
-    placement = plan.placement
-    for _, target, body in read_entries(log, begin, end, lambda t: placement.get(ackers.get(t, t)) == partition):
+    nobodys_home = plan.placement[plan.acker_tasks[0]] if plan.acker_tasks else None
+
+    def is_here(target: int) -> bool:
+        return plan.placement.get(ackers.get(target, target), nobodys_home if target >= 0 else None) == partition
+
+    for _, target, body in read_entries(log, begin, end, is_here):
         if target in ackers:
             yield chunk.with_target(body, ackers[target])
-        # What was for a stateless bolt that is gone, or has other tasks now, is nobody's: its message times out.
         elif wiring.reads(target, chunk.read_header(body).stream):
             yield body
+        else:
+            yield from _nobodys(plan.acker_tasks, body)
+
+
+def _nobodys(ackers: tuple[int, ...], body: bytes) -> Iterator[bytes]:
+    """Tells the ackers of what was for a stateless bolt that is gone, or has other tasks now: its messages time out."""
+    header = chunk.read_header(body)
+    lineage, _ = chunk.read_lineage(header, body)
+    if lineage is not None:
+        roots, edges = contributions(lineage.roots, lineage.edges)
+        for task, part in split_by_acker(ackers, fold([marked(roots, 0, xors=edges)])):
+            yield chunk.encode_acks(*part, target=task, source=-1, receipts=chunk.receipt(header, body))
 
 
 def _clocks(wiring: Wiring, before: int, now: int, partition: int) -> Iterator[bytes]:

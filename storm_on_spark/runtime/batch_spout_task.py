@@ -19,7 +19,7 @@ from storm_on_spark.api.topology import ComponentKind
 from storm_on_spark.runtime import acker, message_ids, pickling
 from storm_on_spark.runtime.fold import U8Array
 from storm_on_spark.runtime.ids import U64Array
-from storm_on_spark.runtime.output import UNANCHORED
+from storm_on_spark.runtime.lineage import UNANCHORED
 from storm_on_spark.runtime.pending import Ended
 from storm_on_spark.runtime.spec import RunSpec
 from storm_on_spark.runtime.spout_task import SpoutTask

@@ -26,14 +26,17 @@ from storm_on_spark.api.errors import ComponentError, FailedException, ReportedF
 from storm_on_spark.api.hooks import BoltExecuteInfo
 from storm_on_spark.api.state import BaseStatefulBolt
 from storm_on_spark.api.topology import ComponentKind
-from storm_on_spark.api.tuple import Delivery, Tuple
+from storm_on_spark.api.tuple import Delivery as TupleDelivery
+from storm_on_spark.api.tuple import Tuple
+from storm_on_spark.plan.model import Delivery
 from storm_on_spark.runtime.acker import FAIL, RESET
 from storm_on_spark.runtime.collectors import BasicCollector, BatchCollector, Held, Ledger, RichCollector
 from storm_on_spark.runtime.fold import Fold
 from storm_on_spark.runtime.hashing import mix64
-from storm_on_spark.runtime.ids import EdgeIds, U64Array
+from storm_on_spark.runtime.ids import EdgeIds
 from storm_on_spark.runtime.kv_state import JournaledState
-from storm_on_spark.runtime.output import OutputMark, Sealed, TaskOutput, contributions
+from storm_on_spark.runtime.lineage import InputLineage, contributions, marked
+from storm_on_spark.runtime.output import OutputMark, Sealed, TaskOutput
 from storm_on_spark.runtime.report import USER_ERRORS
 from storm_on_spark.runtime.rows import Columns
 from storm_on_spark.runtime.snapshot import Snapshots
@@ -53,7 +56,7 @@ _TRACED_ERRORS = 20
 class Input(NamedTuple):
     """Tuples that arrived together: rows of values, or a record batch for a `BatchBolt`."""
 
-    delivery: Delivery
+    delivery: TupleDelivery
     rows: Any
     size: int
 
@@ -213,7 +216,7 @@ class BoltTask:
         """
         started = time.perf_counter()
         ledger: Ledger = self._collector.open_ledger()
-        roots, edges = _anchors_of(inputs, ledger)
+        lineage = _taken_in(inputs, ledger)
         self._output.begin(mix64(batch))
         result = Execution(executed=sum(part.size for part in inputs))
         poisoned = self._execute_all(inputs, result, entries)
@@ -227,13 +230,14 @@ class BoltTask:
         ledger.failed = list(dict.fromkeys([*ledger.failed, *poisoned]))
         result.errors += [ComponentError(self.component, self.task, "report_error", text, "") for text in ledger.errors]
         result.emitted = self._output.count()
-        result.folds, result.acked = self._settle(ledger, roots, edges)
+        result.folds, result.acked = self._settle(ledger, lineage)
         result.failed = len(ledger.failed) + len(ledger.failed_held)
-        for sealed in self._output.seal(roots, ids):
+        for sealed in self._output.seal(lambda: lineage.roots, ids):
             result.sealed.append(sealed)
-            if sealed.roots is not None and sealed.edges is not None:
-                pairs = contributions(sealed.roots, sealed.edges)
-                result.folds.append(Fold(*pairs, np.zeros(len(pairs[0]), np.uint8)))
+            if sealed.box.delivery is Delivery.CARRIED and sealed.roots is not None and sealed.edges is not None:
+                # It is executed in a micro-batch to come; see `InputLineage.left`.
+                roots, edges = contributions(sealed.roots, sealed.edges.ids())
+                result.folds.append(marked(roots, 0, xors=edges))
         if self._snapshots is not None:
             self.snapshot = self._take()
         self._collector.close_ledger()
@@ -367,26 +371,16 @@ class BoltTask:
 
     # --- settling ---------------------------------------------------------------
 
-    def _settle(self, ledger: Ledger, roots: U64Array | list[Any], edges: U64Array) -> tuple[list[Fold], int]:
-        folds: list[Fold] = []
-        count = len(edges)
-        if self.kind is ComponentKind.BOLT:
-            acked = ledger.acked
-        elif ledger.failed:
-            gone = set(ledger.failed)
-            acked = [index for index in range(count) if index not in gone]
-        else:
-            acked = range(count)  # type: ignore[assignment]
-        total = len(acked) + len(ledger.acked_held)
-        if isinstance(roots, list) or len(roots) > 1:
-            folds.append(_fold_of(roots, edges, acked, 0))
-            folds.append(_fold_of(roots, edges, ledger.failed, FAIL))
+    def _settle(self, ledger: Ledger, lineage: InputLineage) -> tuple[list[Fold], int]:
+        """Returns what the ackers have to be told, and how many tuples were acked."""
+        acked = ledger.acked if self.kind is ComponentKind.BOLT else None
+        count = lineage.size - len(ledger.failed) if acked is None else len(acked)
+        folds = lineage.left(acked, ledger.failed)
         folds.append(_fold_of_held(ledger.acked_held, 0))
         folds.append(_fold_of_held(ledger.failed_held, FAIL))
         if ledger.reset:
-            again = np.array(ledger.reset, np.uint64)
-            folds.append(Fold(again, np.zeros(len(again), np.uint64), np.full(len(again), RESET, np.uint8)))
-        return [part for part in folds if len(part.roots)], total
+            folds.append(marked(np.array(ledger.reset, np.uint64), RESET))
+        return [part for part in folds if len(part.roots)], count + len(ledger.acked_held)
 
     def _wrap(self, phase: str, error: BaseException, *, traced: bool = True) -> ComponentError:
         if isinstance(error, ComponentError):
@@ -395,47 +389,20 @@ class BoltTask:
         return ComponentError(self.component, self.task, phase, f"{type(error).__name__}: {error}", text)
 
 
-def _anchors_of(inputs: Sequence[Input], ledger: Ledger) -> tuple[U64Array | list[Any], U64Array]:
-    """Returns root of each input tuple with a zero behind the last (just that if none is anchored), and edges."""
+def _taken_in(inputs: Sequence[Input], ledger: Ledger) -> InputLineage:
+    """Makes the deliveries part of an execution."""
     offset = 0
-    anchored = ragged = False
     for delivery, _, size in inputs:
         delivery.epoch = ledger.epoch
         delivery.offset = offset
         offset += size
-        anchored |= delivery.roots is not None
-        ragged |= isinstance(delivery.roots, list)
-    if not anchored:
-        return np.zeros(1, np.uint64), np.zeros(offset, np.uint64)
-    edges = [np.zeros(n, np.uint64) if d.edges is None else d.edges for d, _, n in inputs]
-    if ragged:
-        listed: list[Any] = []
-        for delivery, _, count in inputs:
-            listed += [0] * count if delivery.roots is None else list(delivery.roots)
-        listed.append(0)
-        return listed, np.concatenate(edges)
-    parts = [np.zeros(n, np.uint64) if d.roots is None else d.roots for d, _, n in inputs]
-    parts.append(np.zeros(1, np.uint64))
-    return np.concatenate(parts), np.concatenate(edges)
-
-
-def _fold_of(roots: U64Array | list[Any], edges: U64Array, indices: Sequence[int], mark: int) -> Fold:
-    if isinstance(roots, list):
-        pairs = contributions([roots[i] for i in indices], edges[np.asarray(indices, np.int64)])
-    elif isinstance(indices, range):
-        pairs = contributions(roots[: len(indices)], edges)
-    else:
-        chosen = np.asarray(indices, np.int64)
-        pairs = contributions(roots[chosen], edges[chosen])
-    xors = pairs[1] if mark == 0 else np.zeros(len(pairs[0]), np.uint64)
-    return Fold(pairs[0], xors, np.full(len(pairs[0]), mark, np.uint8))
+    return InputLineage([(delivery, size) for delivery, _, size in inputs])
 
 
 def _fold_of_held(held: Sequence[Held], mark: int) -> Fold:
     pairs = [(root, edge) for roots, edge in held for root in roots]
     flat = np.array(pairs, dtype=np.uint64).reshape(-1, 2)
-    xors = flat[:, 1] if mark == 0 else np.zeros(len(flat), np.uint64)
-    return Fold(flat[:, 0], xors, np.full(len(flat), mark, np.uint8))
+    return marked(flat[:, 0], mark, xors=None if mark else flat[:, 1])
 
 
 def _from(inputs: Sequence[Input], start: int, stop: int | None) -> Any:

@@ -6,19 +6,21 @@ each tuple costs about ten times as much. The layout, little endian:
     header   version u8, kind u8, flags u16, target i32, source i32, sequence i64, size u32, stream u32, extra u32
     payload  by kind:
       TUPLES  roots and edges (both only with ANCHORED), then the pickled columns (see `texts`)
-              roots are packed ids (see `packing`); with RAGGED `extra` bytes of pickle: per tuple an int or a tuple of
-              ints
-              edges are size*u64; with DRAWN the u64 that they start from (see `EdgeRange`), with BY_ROOT that from
-              which they follow for each root (see `RootEdges`)
+              roots are `extra` bytes: packed ids (see `packing`), or with RAGGED a pickle: per tuple an int or a tuple
+              of ints
+              edges are size*u64, or with DRAWN the u64 that they start from (see `EdgeRange`)
       ARROW   roots and edges as above, then an Arrow IPC stream of one record batch, with repeated texts as
               numbers (see `texts`)
-      ACKS    roots (packed ids), xors size*u64 or as edges with BY_ROOT, packed marks: one fold of a task's work
+      ACKS    roots (packed ids), receipts u64, xors size*u64 (not with CLEAR), packed marks: one fold of a task's work
               (see `acker`)
       OUTCOME roots (packed ids), codes (packed marks): what became of root tuples (see `acker`)
       CLOCK   nothing; `sequence` is the batch's clock in ms, `size` is 1 when the task's tick is due
       REPORT  pickled records for the sink: metrics and errors
 
 `sequence` orders the chunks of one source, so a receiver that sorts by (source, sequence) sees emit order.
+
+Who sends a chunk of anchored tuples and who executes it each tell the ackers its receipt, a number that follows from
+its header, roots and edges: so the ackers see that nothing was lost or came twice on the way.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from itertools import zip_longest
 from typing import Any, NamedTuple
+from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -36,7 +39,9 @@ from numpy.typing import NDArray
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.runtime import pickling
 from storm_on_spark.runtime.arrow_texts import number_texts, spell_texts
-from storm_on_spark.runtime.ids import EdgeRange, RootEdges, U64Array
+from storm_on_spark.runtime.hashing import mix64
+from storm_on_spark.runtime.ids import EdgeRange, U64Array
+from storm_on_spark.runtime.lineage import PackedLineage, Roots
 from storm_on_spark.runtime.packing import pack_ids, pack_marks, unpack_ids, unpack_marks
 from storm_on_spark.runtime.rows import Columns
 from storm_on_spark.runtime.texts import (
@@ -46,7 +51,7 @@ from storm_on_spark.runtime.texts import (
     unpack_to_arrow,
 )
 
-VERSION = 4
+VERSION = 5
 _HEADER = struct.Struct("<BBHiiqIII")
 HEADER_BYTES = _HEADER.size
 
@@ -70,12 +75,15 @@ CARRIED = 4
 """Flag: travels over a back edge; every stage passes it on to the sink, which keeps it for the next micro-batch."""
 DRAWN = 8
 """Flag: the edges were drawn together and travel as where they start."""
-BY_ROOT = 16
-"""Flag: the edges follow from the roots, and travel as where they start."""
+CLEAR = 16
+"""Flag: all xors are zero and left out."""
+TOLD = 32
+"""Flag: the ackers have been told of the edges (see `InputLineage.left`); without it they are told of the chunk's
+receipt."""
 
 _FLAGS_OFFSET = 2
 _TARGET_OFFSET = 4
-_START = struct.Struct("<Q")
+_U64 = struct.Struct("<Q")
 
 
 class Header(NamedTuple):
@@ -92,10 +100,7 @@ class Header(NamedTuple):
     extra: int
 
 
-Roots = U64Array | list[Any] | None
-"""Per tuple its root: an array (0 = unanchored), a list of ints and tuples of ints, or None for all unanchored."""
-
-Edges = U64Array | EdgeRange | RootEdges
+Edges = U64Array | EdgeRange
 """Per tuple its edge id."""
 
 
@@ -115,7 +120,7 @@ def read_header(body: bytes | memoryview) -> Header:
 
 def encode_tuples(
     values: Sequence[Sequence[Any]],
-    roots: Roots,
+    roots: Roots | None,
     edges: Edges | None,
     *,
     target: int,
@@ -136,7 +141,7 @@ def encode_tuples(
 
 def encode_arrow(
     batch: pa.RecordBatch,
-    roots: Roots,
+    roots: Roots | None,
     edges: Edges | None,
     *,
     target: int,
@@ -157,7 +162,7 @@ def _join(
     kind: Kind,
     payload: bytes,
     count: int,
-    roots: Roots,
+    roots: Roots | None,
     edges: Edges | None,
     target: int,
     source: int,
@@ -171,69 +176,56 @@ def _join(
         if isinstance(roots, list):
             flags |= RAGGED
             anchors = pickling.dumps(roots)
-            extra = len(anchors)
         else:
             anchors = pack_ids(roots)
-        flag, packed = _packed_edges(edges)
-        flags |= flag
-        anchors += packed
+        extra = len(anchors)
+        if isinstance(edges, EdgeRange):
+            flags |= DRAWN
+            anchors += _U64.pack(edges.start)
+        else:
+            anchors += edges.tobytes()
     header = _HEADER.pack(VERSION, kind, flags, target, source, sequence, count, stream, extra)
     return b"".join((header, anchors, payload))
 
 
-def _packed_edges(edges: Edges) -> tuple[int, bytes]:
-    if isinstance(edges, EdgeRange):
-        return DRAWN, _START.pack(edges.start)
-    if isinstance(edges, RootEdges):
-        return BY_ROOT, _START.pack(edges.start)
-    return 0, edges.tobytes()
+def _anchors_end(header: Header) -> int:
+    edges = _U64.size if header.flags & DRAWN else 8 * header.size
+    return HEADER_BYTES + header.extra + edges
 
 
-def _unpack_edges(header: Header, view: memoryview, roots: Roots) -> U64Array:
-    if header.flags & DRAWN:
-        return EdgeRange(_START.unpack_from(view)[0], header.size).ids()
-    if header.flags & BY_ROOT:
-        if not isinstance(roots, np.ndarray):
-            raise CheckpointError("a chunk has edges that follow from roots, and tuples with several roots")
-        return RootEdges(_START.unpack_from(view)[0]).ids(roots)
-    edges: U64Array = np.frombuffer(view[: 8 * header.size], dtype=np.uint64)
-    return edges
+def receipt(header: Header, body: bytes) -> int:
+    """Returns the receipt of a TUPLES or ARROW chunk, a u64; 0 if the ackers are not told of it."""
+    if not header.flags & ANCHORED or header.flags & TOLD:
+        return 0
+    return mix64(header.size << 32 | crc32(memoryview(body)[: _anchors_end(header)]))
 
 
-def _edges_size(header: Header) -> int:
-    return _START.size if header.flags & (DRAWN | BY_ROOT) else 8 * header.size
-
-
-class Anchors(NamedTuple):
-    """Roots and edges of a chunk's tuples, and where the payload proper starts."""
-
-    roots: Roots
-    edges: U64Array | None
-    payload: memoryview
-
-
-def read_anchors(header: Header, body: bytes | memoryview) -> Anchors:
-    """Returns roots, edges and payload of a TUPLES or ARROW chunk.
+def read_lineage(header: Header, body: bytes | memoryview) -> tuple[PackedLineage | None, memoryview]:
+    """Returns lineage and payload of a TUPLES or ARROW chunk; no lineage if no tuple is anchored.
 
     Raises:
-        CheckpointError: the chunk is cut short.
+        CheckpointError: the chunk is cut short; also when roots or edges are asked for.
     """
-    view = memoryview(body)[HEADER_BYTES:]
+    view = memoryview(body)
     if not header.flags & ANCHORED:
-        return Anchors(None, None, view)
-    width = _edges_size(header)
-    needed = width + (header.extra if header.flags & RAGGED else 0)
-    if len(view) < needed:
-        raise CheckpointError(f"a chunk of {header.size} anchored tuples has {len(view)} bytes, not {needed} or more")
-    roots: Roots
-    if header.flags & RAGGED:
-        roots = pickling.loads(view[: header.extra])
-        view = view[header.extra :]
-    else:
-        roots, view = unpack_ids(view, header.size)
-    if len(view) < width:
-        raise CheckpointError(f"a chunk of {header.size} anchored tuples is cut short in its edges")
-    return Anchors(roots, _unpack_edges(header, view, roots), view[width:])
+        return None, view[HEADER_BYTES:]
+    end = _anchors_end(header)
+    if len(view) < end:
+        raise CheckpointError(f"a chunk of {header.size} anchored tuples has {len(view)} bytes, not {end} or more")
+    packed, rest = view[HEADER_BYTES : HEADER_BYTES + header.extra], view[HEADER_BYTES + header.extra : end]
+
+    def roots() -> Roots:
+        if header.flags & RAGGED:
+            listed: list[Any] = pickling.loads(packed)
+            return listed
+        return unpack_ids(packed, header.size)[0]
+
+    def edges() -> U64Array:
+        if header.flags & DRAWN:
+            return EdgeRange(_U64.unpack(rest)[0], header.size).ids()
+        return np.frombuffer(rest, np.uint64)
+
+    return PackedLineage(roots, edges, told=bool(header.flags & TOLD)), view[end:]
 
 
 def read_rows(header: Header, payload: memoryview) -> Columns:
@@ -259,25 +251,43 @@ def read_batch(payload: memoryview) -> pa.RecordBatch:
 
 
 def encode_acks(
-    roots: U64Array, xors: U64Array | RootEdges, marks: NDArray[np.uint8], *, target: int, source: int, clock: int = 0
+    roots: U64Array,
+    xors: U64Array,
+    marks: NDArray[np.uint8],
+    *,
+    target: int,
+    source: int,
+    clock: int = 0,
+    receipts: int = 0,
 ) -> bytes:
-    """Returns an ACKS chunk; `clock` is the time in ms at which the roots in it were emitted, if any was."""
-    flags, packed = _packed_edges(xors)
-    header = _HEADER.pack(VERSION, Kind.ACKS, flags, target, source, clock, len(roots), 0, 0)
-    return b"".join((header, pack_ids(roots), packed, pack_marks(marks)))
+    """Returns an ACKS chunk.
+
+    Args:
+        roots: what something happened to.
+        xors: runs parallel to it, as `marks`.
+        marks: of the acker.
+        target: the acker's task.
+        source: the spout's task, or -1.
+        clock: the time in ms at which the roots in it were emitted, if any was.
+        receipts: of the chunks that were sent and those that were executed, all XORed.
+    """
+    clear = not xors.any()
+    header = _HEADER.pack(VERSION, Kind.ACKS, CLEAR if clear else 0, target, source, clock, len(roots), 0, 0)
+    return b"".join((header, pack_ids(roots), _U64.pack(receipts), b"" if clear else xors.tobytes(), pack_marks(marks)))
 
 
-def read_acks(header: Header, body: bytes | memoryview) -> tuple[U64Array, U64Array, NDArray[np.uint8]]:
-    """Returns (roots, xors, marks) of an ACKS chunk."""
+def read_acks(header: Header, body: bytes | memoryview) -> tuple[U64Array, U64Array, NDArray[np.uint8], int]:
+    """Returns (roots, xors, marks, receipts) of an ACKS chunk."""
     count = header.size
     roots, view = unpack_ids(memoryview(body)[HEADER_BYTES:], count)
-    width = _edges_size(header)
-    if len(view) < width:
+    width = 0 if header.flags & CLEAR else 8 * count
+    if len(view) < _U64.size + width:
         raise CheckpointError(f"a chunk with {count} roots is cut short: {len(view)} bytes are left for their XORs")
-    xors = _unpack_edges(header, view, roots)
+    (receipts,), view = _U64.unpack_from(view), view[_U64.size :]
+    xors = np.frombuffer(view[:width], np.uint64) if width else np.zeros(count, np.uint64)
     marks, rest = unpack_marks(view[width:], count)
     _check_end(header, rest)
-    return roots, xors, marks
+    return roots, xors, marks, receipts
 
 
 def _check_end(header: Header, rest: memoryview) -> None:

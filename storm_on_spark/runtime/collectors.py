@@ -18,7 +18,8 @@ from storm_on_spark.api.errors import TupleError
 from storm_on_spark.api.hooks import BoltAckInfo, BoltFailInfo, EmitInfo
 from storm_on_spark.api.streams import DEFAULT_STREAM
 from storm_on_spark.api.tuple import Tuple
-from storm_on_spark.runtime.output import UNANCHORED, Anchor, Emit, TaskOutput
+from storm_on_spark.runtime.lineage import UNANCHORED, Anchor
+from storm_on_spark.runtime.output import Emit, TaskOutput
 
 if TYPE_CHECKING:
     import pyarrow

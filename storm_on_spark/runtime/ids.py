@@ -51,34 +51,13 @@ class EdgeRange(NamedTuple):
 
     def ids(self) -> U64Array:
         """Returns the ids, uint64."""
-        return _edges(np.arange(self.size, dtype=np.uint64), self.start)
-
-
-class RootEdges(NamedTuple):
-    """Edge ids of tuples that are the only ones of their roots: the root says which. It travels in place of them.
-
-    An acker can work out from the root alone what the spout's own tuple contributes.
-
-    Example:
-        >>> RootEdges(5).ids(np.array([0, 1], np.uint64)).tolist() == EdgeRange(5, 2).ids().tolist()
-        True
-    """
-
-    start: int
-
-    def ids(self, roots: U64Array) -> U64Array:
-        """Returns the ids, uint64, one for each root."""
-        return _edges(roots, self.start)
-
-
-def _edges(numbers: U64Array, start: int) -> U64Array:
-    steps: U64Array = numbers * np.uint64(_GAMMA) + np.uint64(start)
-    steps ^= steps >> np.uint64(30)
-    steps *= np.uint64(0xBF58476D1CE4E5B9)
-    steps ^= steps >> np.uint64(27)
-    steps *= np.uint64(0x94D049BB133111EB)
-    steps ^= steps >> np.uint64(31)
-    return steps
+        steps: U64Array = np.arange(self.size, dtype=np.uint64) * np.uint64(_GAMMA) + np.uint64(self.start)
+        steps ^= steps >> np.uint64(30)
+        steps *= np.uint64(0xBF58476D1CE4E5B9)
+        steps ^= steps >> np.uint64(27)
+        steps *= np.uint64(0x94D049BB133111EB)
+        steps ^= steps >> np.uint64(31)
+        return steps
 
 
 class EdgeIds:
@@ -96,10 +75,6 @@ class EdgeIds:
 
     def __init__(self, *seed: str | int) -> None:
         self._next = mix64(stable_hash(seed))
-
-    def by_root(self) -> RootEdges:
-        """Returns ids by root, in place of all that `take` would give."""
-        return RootEdges(self._next)
 
     def take(self, count: int) -> EdgeRange:
         """Returns the next `count` ids."""

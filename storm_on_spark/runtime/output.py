@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,17 +21,12 @@ from storm_on_spark.api.grouping import DirectGrouping
 from storm_on_spark.plan.model import Delivery
 from storm_on_spark.runtime.batch_routing import split_batch
 from storm_on_spark.runtime.hashing import mix64
-from storm_on_spark.runtime.ids import EdgeIds, EdgeRange, RootEdges, U64Array
+from storm_on_spark.runtime.ids import EdgeIds, EdgeRange
+from storm_on_spark.runtime.lineage import Anchor, PackedLineage, Roots, resolve
 from storm_on_spark.runtime.routing import Router, Slot
 from storm_on_spark.runtime.rows import Columns
 from storm_on_spark.runtime.texts import TextNumbers
 from storm_on_spark.runtime.wiring import StreamInfo, Subscription, Wiring
-
-UNANCHORED = -1
-"""Anchor of a tuple without roots. It indexes the zero that stands behind the roots of all input."""
-
-Anchor = int | tuple[int, ...]
-"""Position of the input tuple that an emitted one is anchored to, or the root ids themselves."""
 
 
 class Outbox:
@@ -73,20 +68,19 @@ class Outbox:
         return len(self.values) + sum(len(anchors) for _, anchors in self.batches)
 
 
-class Sealed:
-    """A box that travels: values with their roots and edges. `values` may be a record batch."""
+class Sealed(NamedTuple):
+    """A box that travels: values with their roots and edges, which are None for unanchored ones."""
 
-    __slots__ = ("box", "edges", "roots", "span", "values")
+    box: Outbox
+    values: Any
+    """Rows, or a record batch."""
+    roots: Roots | None
+    edges: EdgeRange | None
 
-    def __init__(
-        self, box: Outbox, values: Any, roots: U64Array | list[Any] | None, span: EdgeRange | RootEdges | None
-    ):
-        self.box = box
-        self.values = values
-        self.roots = roots
-        self.span = span
-        #: Of edges that follow from roots nobody asks.
-        self.edges = span.ids() if isinstance(span, EdgeRange) else None
+    def lineage(self) -> PackedLineage | None:
+        """Returns the lineage of tuples that stay in this process."""
+        roots, edges = self.roots, self.edges
+        return None if roots is None or edges is None else PackedLineage(lambda: roots, edges.ids)
 
 
 Emit = Callable[[Sequence[Any], Anchor], list[int]]
@@ -135,8 +129,6 @@ class TaskOutput:
         }
         #: By stream, the function that routes a tuple: (values, anchor) -> tasks.
         self.emits = _Emits(self, {stream: out.emit for stream, out in self._streams.items()})
-        #: Whether each tuple goes to exactly one task, whatever its stream.
-        self.single = all(_counted_by_box(out) for out in self._streams.values())
         self._seed = 0
         self._resets = [r.reset for out in self._streams.values() for r in out.routers if r.reset is not None]
 
@@ -251,29 +243,27 @@ class TaskOutput:
                 counts[stream] = counts.get(stream, 0) + sum(len(box.values) for box in out.boxes)
         return {stream: count for stream, count in counts.items() if count}
 
-    def seal(self, input_roots: U64Array | list[Any], ids: EdgeIds | RootEdges) -> Iterator[Sealed]:
+    def seal(self, input_roots: Callable[[], Roots], ids: EdgeIds) -> Iterator[Sealed]:
         """Yields the boxes that hold something and empties them.
 
         Args:
-            input_roots: root of each input tuple (uint64, or a list of ints and tuples), a zero behind the last.
-            ids: where the edge ids come from; `RootEdges` only where no root has two tuples.
+            input_roots: returns the root of each input tuple (uint64, or a list of ints and tuples), a zero behind the
+                last.
+            ids: where the edge ids come from.
         """
 
-        def span(roots: U64Array | list[Any] | None, count: int) -> EdgeRange | RootEdges | None:
-            if roots is None:
-                return None
-            return ids if isinstance(ids, RootEdges) else ids.take(count)
+        def sealed(box: Outbox, values: Any, size: int, anchors: Sequence[Anchor] | NDArray[np.int64]) -> Sealed:
+            roots = resolve(anchors, input_roots())
+            return Sealed(box, values, roots, None if roots is None else ids.take(size))
 
         for out in self._streams.values():
             for box in out.boxes:
                 if box.values:
                     values, anchors = box.take()
-                    roots = resolve(anchors, input_roots)
-                    yield Sealed(box, values, roots, span(roots, len(values)))
+                    yield sealed(box, values, len(values), anchors)
                 batches, box.batches = box.batches, []
                 for batch, positions in _joined(batches):
-                    roots = resolve(positions, input_roots)
-                    yield Sealed(box, batch, roots, span(roots, batch.num_rows))
+                    yield sealed(box, batch, batch.num_rows, positions)
 
 
 class _Emits(dict[str, "Emit"]):
@@ -373,38 +363,3 @@ def _joined(
         for batch in pa.Table.from_batches([part for part, _ in parts]).combine_chunks().to_batches():
             yield batch, positions[done : done + batch.num_rows]
             done += batch.num_rows
-
-
-def resolve(anchors: Sequence[Anchor] | NDArray[np.int64], roots: U64Array | list[Any]) -> U64Array | list[Any] | None:
-    """Returns per emitted tuple its roots, or None when all are unanchored."""
-    if not isinstance(roots, list):
-        try:
-            positions = np.asarray(anchors, dtype=np.int64)
-        except (TypeError, ValueError, OverflowError):
-            pass  # some anchors are root ids
-        else:
-            if positions.ndim == 1:
-                if len(roots) == 1:
-                    return None
-                found = roots[positions]
-                return found if found.any() else None
-    listed = [anchor if isinstance(anchor, tuple) else roots[anchor] for anchor in anchors]
-    if all(isinstance(root, (int, np.integer)) for root in listed):
-        flat = np.array(listed, dtype=np.uint64)
-        return flat if flat.any() else None
-    return [root if isinstance(root, tuple) else int(root) for root in listed]
-
-
-def contributions(roots: U64Array | list[Any], edges: U64Array) -> tuple[U64Array, U64Array]:
-    """Returns (roots, edges) with one entry for each root of each tuple."""
-    if not isinstance(roots, list):
-        anchored = roots != 0
-        return (roots, edges) if anchored.all() else (roots[anchored], edges[anchored])
-    pairs = [
-        (root, edge)
-        for tuple_roots, edge in zip(roots, edges.tolist(), strict=True)
-        for root in (tuple_roots if isinstance(tuple_roots, tuple) else (tuple_roots,))
-        if root
-    ]
-    flat = np.array(pairs, dtype=np.uint64).reshape(-1, 2)
-    return flat[:, 0], flat[:, 1]

@@ -26,10 +26,11 @@ from storm_on_spark.api.errors import CheckpointError, ComponentError, TupleErro
 from storm_on_spark.api.hooks import EmitInfo, SpoutAckInfo, SpoutFailInfo
 from storm_on_spark.api.streams import DEFAULT_STREAM
 from storm_on_spark.runtime import acker, chunk, message_ids, pickling
-from storm_on_spark.runtime.fold import Fold, U8Array, fold
-from storm_on_spark.runtime.ids import EdgeIds, RootEdges, U64Array, root_base
+from storm_on_spark.runtime.fold import U8Array
+from storm_on_spark.runtime.ids import EdgeIds, U64Array, root_base
 from storm_on_spark.runtime.latency import LatencyHistogram
-from storm_on_spark.runtime.output import UNANCHORED, TaskOutput, contributions
+from storm_on_spark.runtime.lineage import UNANCHORED, marked
+from storm_on_spark.runtime.output import TaskOutput
 from storm_on_spark.runtime.pending import Ended, PendingMessages
 from storm_on_spark.runtime.report import USER_ERRORS
 from storm_on_spark.runtime.snapshot import Snapshots
@@ -251,17 +252,17 @@ class SpoutTask:
         roots[count] = 0
         clock = self._clock()
         entries: list[Entry] = []
-        inits: list[tuple[U64Array, U64Array]] = []
+        receipts = 0
         ids = EdgeIds(self._storm_id, "spout", self.task, self.log.end)
         counts = self._output.count()
-        by_root = ids.by_root() if self._output.single else None
-        for sequence, sealed in enumerate(self._output.seal(roots, by_root or ids)):
+        for sequence, sealed in enumerate(self._output.seal(lambda: roots, ids)):
             body = encode_sealed(sealed, self.component, self.task, (self.log.end << 12) + sequence)
             entries.append((sealed.box.target, body))
-            if sealed.roots is not None and sealed.edges is not None:
-                inits.append(contributions(sealed.roots, sealed.edges))
+            receipts ^= chunk.receipt(chunk.read_header(body), body)
         if count:
-            entries += self._init_entries(roots[:-1], by_root, inits, clock)
+            for task, part in split_by_acker(self._ackers, marked(roots[:-1], acker.INIT)):
+                init = chunk.encode_acks(*part, target=task, source=self.task, clock=clock, receipts=receipts)
+                entries.append((ACKER - self._ackers.index(task), init))
             entries.append((MESSAGE_IDS, self._close_span()))
         if self.fresh:
             self.cut_bytes = sum(len(body) for _, body in entries)
@@ -307,19 +308,6 @@ class SpoutTask:
             raise
         self.pending.close_span()
         return pickled
-
-    def _init_entries(
-        self, roots: U64Array, by_root: RootEdges | None, inits: list[tuple[U64Array, U64Array]], clock: int
-    ) -> list[Entry]:
-        parts = [Fold(roots, np.zeros(len(roots), np.uint64), np.full(len(roots), acker.INIT, np.uint8))]
-        parts += [Fold(*init, np.zeros(len(init[0]), np.uint8)) for init in inits]
-        return [
-            (
-                ACKER - self._ackers.index(task),
-                chunk.encode_acks(part, by_root or xors, marks, target=task, source=self.task, clock=clock),
-            )
-            for task, (part, xors, marks) in split_by_acker(self._ackers, *fold(parts))
-        ]
 
     def _recover(self, last: Cut) -> bytes:
         """Takes numbers and pending messages from the log, and returns the instance's state."""

@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from storm_on_spark.api.constants import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
+from storm_on_spark.api.constants import ACKER_COMPONENT, SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
 from storm_on_spark.api.errors import ComponentError, StormError, TupleError
 from storm_on_spark.api.fields import Fields
 from storm_on_spark.api.topology import ComponentKind
@@ -25,8 +25,8 @@ from storm_on_spark.plan.model import Delivery, Stage
 from storm_on_spark.runtime import acker, chunk, deltas, pickling
 from storm_on_spark.runtime.bolt_task import Execution, Input, to_batch, to_rows
 from storm_on_spark.runtime.chunk import Header, Kind
-from storm_on_spark.runtime.fold import Fold, U8Array, fold
-from storm_on_spark.runtime.ids import EdgeIds, U64Array
+from storm_on_spark.runtime.fold import Fold, fold
+from storm_on_spark.runtime.ids import EdgeIds
 from storm_on_spark.runtime.output import Sealed
 from storm_on_spark.runtime.report import Failure, TaskMetrics
 from storm_on_spark.runtime.state_version import StateVersion, StateVersions
@@ -106,6 +106,8 @@ class _StageRun:
         self.inputs: dict[int, list[Input]] = {}
         self.ticks: set[int] = set()
         self.folds: list[Fold] = []
+        #: Of the chunks that were sent and those that were executed; all that stays in this process has none.
+        self.receipts = 0
         self.reports: list[TaskMetrics | Failure] = []
         #: Tells this run from others of the stage in this batch that may execute the same stateless task.
         self.place = info.partition
@@ -138,25 +140,19 @@ class _StageRun:
 
     def _decode(self, header: Header, body: bytes) -> Input:
         stream = self.wiring.streams[header.stream]
-        anchors = chunk.read_anchors(header, body)
-        delivery = TupleDelivery(
-            stream.component,
-            stream.stream,
-            header.source,
-            stream.fields,
-            anchors.roots,  # type: ignore[arg-type]
-            anchors.edges,  # type: ignore[arg-type]
-        )
+        lineage, payload = chunk.read_lineage(header, body)
+        self.receipts ^= chunk.receipt(header, body)
+        delivery = TupleDelivery(stream.component, stream.stream, header.source, stream.fields, lineage)
         columnar = self.wiring.component(header.target).kind is ComponentKind.BATCH_BOLT
         values: object
         if header.kind == Kind.ARROW:
-            batch = chunk.read_batch(anchors.payload)
+            batch = chunk.read_batch(payload)
             values = batch if columnar else to_rows(batch)
         elif columnar:
             with self._fitting(header.target, stream):
-                values = chunk.read_rows_as_batch(header, anchors.payload, stream.fields)
+                values = chunk.read_rows_as_batch(header, payload, stream.fields)
         else:
-            values = chunk.read_rows(header, anchors.payload)
+            values = chunk.read_rows(header, payload)
         return Input(delivery, values, header.size)
 
     @contextlib.contextmanager
@@ -207,6 +203,7 @@ class _StageRun:
             else:
                 body = encode_sealed(sealed, component.id, task, next(self.sequence))
                 carried = box.delivery is Delivery.CARRIED
+                self.receipts ^= chunk.receipt(chunk.read_header(body), body)
                 yield (self.wiring.system_key if carried else self.keys[box.target]), body
         self.folds += execution.folds
         self.reports.append(_metrics(component.id, task, execution))
@@ -218,7 +215,7 @@ class _StageRun:
 
     def _local(self, task: int, sealed: Sealed) -> Input:
         stream, target, values = sealed.box.stream, sealed.box.target, sealed.values
-        delivery = TupleDelivery(stream.component, stream.stream, task, stream.fields, sealed.roots, sealed.edges)  # type: ignore[arg-type]
+        delivery = TupleDelivery(stream.component, stream.stream, task, stream.fields, sealed.lineage())
         if self.wiring.component(target).kind is not ComponentKind.BATCH_BOLT:
             rows = to_rows(values) if isinstance(values, pa.RecordBatch) else values
             return Input(delivery, rows, len(rows))
@@ -332,37 +329,31 @@ class _StageRun:
         return cached
 
     def _fold_rows(self) -> Iterator[Row]:
-        ackers = self.worker.spec.plan.acker_tasks
-        if not self.folds or not ackers:
+        if not self.folds and not self.receipts:
             return
-        roots, xors, marks = fold(self.folds)
+        folded = fold(self.folds)
         # What cancelled out within this execution need not travel.
-        news = (xors != 0) | (marks != 0)
-        roots, xors, marks = roots[news], xors[news], marks[news]
-        for task, (part_roots, part_xors, part_marks) in split_by_acker(ackers, roots, xors, marks):
-            yield (
-                self.keys[task],
-                chunk.encode_acks(part_roots, part_xors, part_marks, target=task, source=-1),
-            )
+        news = (folded.xors != 0) | (folded.marks != 0)
+        for task, part in split_by_acker(self.worker.spec.plan.acker_tasks, Fold(*(column[news] for column in folded))):
+            yield self.keys[task], chunk.encode_acks(*part, target=task, source=-1, receipts=self.receipts)
 
     def report(self, records: list[TaskMetrics | Failure]) -> Row:
         """Returns a row for the sink."""
         return self.wiring.system_key, chunk.encode_report(records, source=self.stage.index)
 
 
-def split_by_acker(
-    ackers: tuple[int, ...], roots: U64Array, xors: U64Array, marks: U8Array
-) -> Iterator[tuple[int, tuple[U64Array, U64Array, U8Array]]]:
-    """Yields (acker task, its share): root modulo the number of ackers, as Storm's fields grouping on the root."""
+def split_by_acker(ackers: tuple[int, ...], folded: Fold) -> Iterator[tuple[int, Fold]]:
+    """Yields (acker task, its share) for all: root modulo the number of ackers, as Storm's fields grouping on the root.
+
+    Also where there is nothing in it, for all ackers are told of receipts.
+    """
     if len(ackers) == 1:
-        if len(roots):
-            yield ackers[0], (roots, xors, marks)
+        yield ackers[0], folded
         return
-    owner = roots % np.uint64(len(ackers))
+    owner = folded.roots % np.uint64(max(1, len(ackers)))
     for index, task in enumerate(ackers):
         mine = owner == index
-        if mine.any():
-            yield task, (roots[mine], xors[mine], marks[mine])
+        yield task, Fold(*(column[mine] for column in folded))
 
 
 def encode_sealed(sealed: Sealed, component: str, task: int, sequence: int) -> bytes:
@@ -372,12 +363,12 @@ def encode_sealed(sealed: Sealed, component: str, task: int, sequence: int) -> b
         TupleError: a value can't be pickled; the message names its field.
     """
     box = sealed.box
-    flags = chunk.CARRIED if box.delivery is Delivery.CARRIED else 0
+    flags = chunk.CARRIED | chunk.TOLD if box.delivery is Delivery.CARRIED else 0
     head = {"target": box.target, "source": task, "sequence": sequence, "stream": box.stream.number, "flags": flags}
     try:
         if isinstance(sealed.values, pa.RecordBatch):
-            return chunk.encode_arrow(sealed.values, sealed.roots, sealed.span, **head)
-        return chunk.encode_tuples(sealed.values, sealed.roots, sealed.span, **head, numbers=box.numbers)
+            return chunk.encode_arrow(sealed.values, sealed.roots, sealed.edges, **head)
+        return chunk.encode_tuples(sealed.values, sealed.roots, sealed.edges, **head, numbers=box.numbers)
     except Exception as error:  # whatever the values' own methods raise
         for values in () if isinstance(sealed.values, pa.RecordBatch) else sealed.values:
             for field, value in zip(box.stream.fields, values, strict=True):
@@ -412,7 +403,8 @@ def execute_ackers(
     for body in bodies:
         header = chunk.read_header(body)
         if header.kind == Kind.ACKS:
-            parts.append(acker.Contribution(*chunk.read_acks(header, body), epoch=header.sequence // timeout_ms))
+            roots, xors, marks, receipts = chunk.read_acks(header, body)
+            parts.append(acker.Contribution(roots, xors, marks, header.sequence // timeout_ms, receipts))
             task = header.target
         elif header.kind == Kind.CLOCK:
             clock, task = header.sequence, header.target
@@ -424,6 +416,12 @@ def execute_ackers(
     pending = acker.AckerState.load(state.get("pending") or b"", timeout_ms, timeouts)
     had = len(pending)
     outcome = pending.apply(parts, clock // timeout_ms)
+    if pending.lost:
+        text = (
+            f"a micro-batch lost tuples between two stages, or executed some twice: the {len(outcome.roots)} messages "
+            "that were open have failed. A stage was computed anew and a bolt emitted other tuples than before"
+        )
+        yield wiring.system_key, chunk.encode_report([Failure(ACKER_COMPONENT, task, text, "", False)], source=task)
     if len(pending):
         state.put("pending", pending.dump(clock))
     elif had:

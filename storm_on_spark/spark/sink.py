@@ -48,7 +48,7 @@ def open_callbacks(spark: SparkSession) -> None:
     """
     gateway = spark.sparkContext._gateway  # noqa: SLF001 # there is no public way to it
     assert gateway is not None
-    ensure_callback_server_started(gateway)
+    ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
     number = gateway._callback_server.server_socket.fileno()  # noqa: SLF001
     if number >= _FD_SETSIZE:
         raise SetupError(

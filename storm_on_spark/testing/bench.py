@@ -24,7 +24,8 @@ from storm_on_spark.api.topology import ComponentKind, Topology
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.plan.compile import compile_plan
 from storm_on_spark.runtime.hooks import hooks_for
-from storm_on_spark.runtime.output import Anchor, TaskOutput
+from storm_on_spark.runtime.lineage import Anchor
+from storm_on_spark.runtime.output import TaskOutput
 from storm_on_spark.runtime.spec import RunSpec, make_spec
 from storm_on_spark.runtime.wiring import Wiring
 

@@ -20,7 +20,8 @@ from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.runtime import message_ids as ids_of_rows
 from storm_on_spark.runtime.bolt_task import to_rows
 from storm_on_spark.runtime.collectors import BasicCollector, BatchCollector, RichCollector
-from storm_on_spark.runtime.output import UNANCHORED, Emit, TaskOutput
+from storm_on_spark.runtime.lineage import UNANCHORED
+from storm_on_spark.runtime.output import Emit, TaskOutput
 from storm_on_spark.testing.bench import Bench
 from storm_on_spark.testing.records import BatchEmission, BatchSpoutEmission, Emission
 

@@ -10,7 +10,7 @@ from storm_on_spark.api.constants import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STR
 from storm_on_spark.api.errors import TupleError
 from storm_on_spark.api.fields import Fields
 from storm_on_spark.api.streams import DEFAULT_STREAM
-from storm_on_spark.api.tuple import Delivery, Tuple
+from storm_on_spark.api.tuple import Delivery, KnownLineage, Tuple
 
 _TICK_FIELDS = Fields("rate_secs")
 
@@ -55,9 +55,8 @@ def make_tuple(
             f"{list(values)!r:.200}"
         )
     anchors = (next(_ids),) if roots is None else tuple(roots)
-    delivery = Delivery(
-        component, stream, task, names, [anchors] if anchors else None, [next(_ids)] if anchors else None
-    )
+    lineage = KnownLineage([anchors], [next(_ids)]) if anchors else None
+    delivery = Delivery(component, stream, task, names, lineage)
     return Tuple.of(tuple(values), delivery)
 
 

@@ -162,6 +162,11 @@ class Cluster:
         assert not fatal, fatal[0].trace or fatal[0].message
         return outcomes, carried, reports
 
+    def exchanged(self, batch: int, rows: list[Row]) -> list[Row]:
+        """Returns what an exchange brings: the same rows in any order."""
+        self.random.shuffle(rows)
+        return rows
+
     # --- Spark's tasks -------------------------------------------------------------------------------------------
 
     def _execute(self, batch: int, start: Offset, end: Offset, state: State) -> list[Row]:
@@ -174,8 +179,7 @@ class Cluster:
             bodies = list(chunks_between(self.workers[0].wiring, self.folder, start, end, partition))
             rows += self._attempt(lambda w, b=bodies, i=info: execute_stage(w, plan.stages[0], b, i, None))
         for stage in plan.stages[1:]:
-            # An exchange brings rows in any order.
-            self.random.shuffle(rows)
+            rows = self.exchanged(batch, rows)
             following: list[Row] = []
             for partition in range(partitions):
                 here = [(key, body) for key, body in rows if partition_of(key, partitions) == partition]

@@ -13,7 +13,7 @@ import pyarrow as pa
 from storm_on_spark.api import BaseBasicBolt, BaseRichSpout, Fields, TopologyBuilder
 from storm_on_spark.api.config import effective_conf
 from storm_on_spark.api.context import TopologyContext
-from storm_on_spark.api.tuple import Delivery
+from storm_on_spark.api.tuple import Delivery, KnownLineage
 from storm_on_spark.plan.compile import compile_plan
 from storm_on_spark.plan.placement import with_partitions
 from storm_on_spark.runtime.batch_spout_task import open_spout_task
@@ -92,14 +92,19 @@ def solo(
 
 
 def rows(
-    values: Sequence[Sequence[Any]], roots: Any = None, edges: Any = None, fields: Sequence[str] = ("value",)
+    values: Sequence[Sequence[Any]],
+    roots: Any = None,
+    edges: Any = None,
+    fields: Sequence[str] = ("value",),
+    told: bool = True,
 ) -> Input:
-    """Tuples that came together from `source`, by default anchored to nothing."""
+    """Tuples that came together from `source`, by default anchored to nothing; of the edges the ackers were `told`."""
     if roots is not None and not isinstance(roots, list):
         roots = np.array(roots, np.uint64)
     if edges is not None:
         edges = np.array(edges, np.uint64)
-    delivery = Delivery("source", "default", 99, Fields(*fields), roots, edges)
+    lineage = None if roots is None else KnownLineage(roots, edges, told)
+    delivery = Delivery("source", "default", 99, Fields(*fields), lineage)
     return Input(delivery, [tuple(v) for v in values], len(values))
 
 

@@ -73,26 +73,24 @@ def test_a_cut_holds_record_batches_inits_and_ids(tmp_path: Path) -> None:
     assert (task.fresh, len(task.pending)) == (12, 10)
     cut = task.cut()
     assert (cut.tuples, cut.messages, cut.first) == (12, 10, 1)
-    edges: dict[int, int] = {}
-    init: dict[int, int] = {}
+    sent, roots = 0, set()
     values: dict[int, int] = {}
     targets = set()
     for header, body in chunks(tmp_path, 0, cut.end):
         if header.kind == Kind.ACKS:
-            roots, xors, marks = chunk.read_acks(header, body)
+            begun, _, marks, told = chunk.read_acks(header, body)
             assert (header.sequence, set(marks.tolist())) == (1234, {INIT})
-            init = dict(zip(roots.tolist(), xors.tolist(), strict=True))
             continue
         assert header.kind == Kind.ARROW
         targets.add(header.target)
-        anchors = chunk.read_anchors(header, body)
-        rows = chunk.read_batch(anchors.payload)["number"].to_pylist()
-        for value, root, edge in zip(rows, anchors.roots.tolist(), anchors.edges.tolist(), strict=True):
-            edges[root] = edges.get(root, 0) ^ edge
-            values[value] = root & 0xFFFF
+        lineage, payload = chunk.read_lineage(header, body)
+        rows = chunk.read_batch(payload)["number"].to_pylist()
+        sent ^= chunk.receipt(header, body)
+        values.update(zip(rows, (lineage.roots & np.uint64(0xFFFF)).tolist(), strict=True))
+        roots |= set(lineage.roots.tolist()) - {0}
     assert len(targets) == 2, "both tasks of the reader get some"
-    del edges[0]
-    assert init == edges
+    assert begun.tolist() == sorted(roots)
+    assert told == sent != 0
     # Numbered in the order of the rows, those without an id left out.
     assert values == {n: 0 if n % 5 == 4 else n + 1 - n // 5 - (n % 5 > 4) for n in range(12)}
     assert task.stats.by_stream == {"default": 12}

@@ -24,6 +24,7 @@ from storm_on_spark.api.errors import ComponentError, TupleError
 from storm_on_spark.api.hooks import BaseTaskHook
 from storm_on_spark.runtime.acker import FAIL, RESET
 from storm_on_spark.runtime.bolt_task import BoltTask, Execution
+from storm_on_spark.runtime.lineage import contributions, marked
 from storm_on_spark.runtime.stage import encode_sealed
 
 
@@ -41,9 +42,15 @@ class Bolt(BaseRichBolt):
 
 
 def marks(execution: Execution) -> dict[tuple[int, int], int]:
-    """What an execution says of each root: XOR by (root, mark)."""
+    """What an execution says of each root, as if the ackers had to be told of all it emitted: XOR by (root, mark)."""
     found: dict[tuple[int, int], int] = {}
-    for fold in execution.folds:
+    sent = [
+        marked(roots, 0, xors=edges)
+        for sealed in execution.sealed
+        if sealed.roots is not None
+        for roots, edges in [contributions(sealed.roots, sealed.edges.ids())]
+    ]
+    for fold in [*execution.folds, *sent]:
         assert len(fold.roots) == len(fold.xors) == len(fold.marks) > 0
         for root, xor, mark in zip(fold.roots.tolist(), fold.xors.tolist(), fold.marks.tolist(), strict=True):
             found[root, mark] = found.get((root, mark), 0) ^ xor
@@ -55,7 +62,7 @@ def run(bolt: type[BaseRichBolt], *inputs: Any, **options: Any) -> Execution:
 
 
 def edges_out(execution: Execution) -> list[int]:
-    return [edge for sealed in execution.sealed if sealed.edges is not None for edge in sealed.edges.tolist()]
+    return [edge for sealed in execution.sealed if sealed.edges is not None for edge in sealed.edges.ids().tolist()]
 
 
 def roots_out(execution: Execution) -> list[Any]:
@@ -341,7 +348,7 @@ def test_a_basic_bolt_anchors_acks_and_fails_by_exception() -> None:
     task = solo(Basic())
     execution = task.execute([anchored([1, 3]), anchored([4, 5], 3)], ids(), 1)
     (a, b, c, d), edges = edges_out(execution), [anchored([1, 3]), anchored([4, 5], 3)]
-    given = [int(e) for part in edges for e in part.delivery.edges]
+    given = [int(e) for part in edges for e in part.delivery.lineage.edges]
     assert emitted(execution.sealed) == [(2,), (6,), (8,), (10,)], "what was emitted before the failure stays"
     assert marks(execution) == {
         (1, 0): given[0] ^ a,

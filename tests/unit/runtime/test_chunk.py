@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.runtime import chunk
 from storm_on_spark.runtime.chunk import Kind
-from storm_on_spark.runtime.ids import EdgeIds, RootEdges
+from storm_on_spark.runtime.ids import EdgeIds, EdgeRange
 from storm_on_spark.runtime.packing import pack_ids, pack_marks, unpack_ids, unpack_marks
 
 U64 = st.integers(0, 2**64 - 1)
@@ -66,13 +66,12 @@ def same(one: Any, other: Any) -> bool:
 
 def read(body: bytes) -> tuple[chunk.Header, list[Any], Any, Any]:
     header = chunk.read_header(body)
-    anchors = chunk.read_anchors(header, memoryview(body))
-    if header.kind == Kind.ARROW:
-        found: Any = chunk.read_batch(anchors.payload)
-    else:
-        found = list(chunk.read_rows(header, anchors.payload))
-    roots = anchors.roots.tolist() if isinstance(anchors.roots, np.ndarray) else anchors.roots
-    return header, found, roots, None if anchors.edges is None else anchors.edges.tolist()
+    lineage, payload = chunk.read_lineage(header, memoryview(body))
+    found: Any = chunk.read_batch(payload) if header.kind == Kind.ARROW else list(chunk.read_rows(header, payload))
+    if lineage is None:
+        return header, found, None, None
+    roots = lineage.roots.tolist() if isinstance(lineage.roots, np.ndarray) else lineage.roots
+    return header, found, roots, lineage.edges.tolist()
 
 
 heads = st.fixed_dictionaries(
@@ -189,36 +188,46 @@ def test_acks_and_outcomes_round_trip(entries: list[tuple[int, int, int]], clock
     roots = np.array([e[0] for e in entries], np.uint64)
     xors = np.array([e[1] for e in entries], np.uint64)
     marks = np.array([e[2] for e in entries], np.uint8)
-    body = chunk.encode_acks(roots, xors, marks, target=7, source=3, clock=clock)
+    body = chunk.encode_acks(roots, xors, marks, target=7, source=3, clock=clock, receipts=clock)
     header = chunk.read_header(body)
     assert (header.kind, header.target, header.source, header.sequence) == (Kind.ACKS, 7, 3, clock)
-    assert [part.tolist() for part in chunk.read_acks(header, body)] == [p.tolist() for p in (roots, xors, marks)]
-    assert len(body) <= chunk.HEADER_BYTES + 17 * len(entries) + 10
+    *columns, receipts = chunk.read_acks(header, body)
+    assert [part.tolist() for part in columns] == [p.tolist() for p in (roots, xors, marks)]
+    assert receipts == clock
+    assert len(body) <= chunk.HEADER_BYTES + 17 * len(entries) + 18
     body = chunk.encode_outcome(roots, marks, source=3)
     header = chunk.read_header(body)
     assert (header.kind, header.source) == (Kind.OUTCOME, 3)
     assert [part.tolist() for part in chunk.read_outcome(header, body)] == [roots.tolist(), marks.tolist()]
 
 
-@given(st.lists(U64, min_size=1), U64)
-def test_edges_that_follow_from_roots(roots: list[int], start: int) -> None:
-    ids, edges = np.array(roots, np.uint64), RootEdges(start)
-    marks = np.zeros(len(ids), np.uint8)
-    head = {"target": 1, "source": 2, "sequence": 3, "stream": 4}
-    for body in (
-        chunk.encode_tuples([("a",)] * len(ids), ids, edges, **head),
-        chunk.encode_arrow(pa.record_batch([["a"] * len(ids)], ["x"]), ids, edges, **head),
-    ):
-        anchors = chunk.read_anchors(chunk.read_header(body), body)
-        assert anchors.roots.tolist() == roots
-        assert anchors.edges.tolist() == edges.ids(ids).tolist()
-    body = chunk.encode_acks(ids, edges, marks, target=7, source=3)
-    assert [part.tolist() for part in chunk.read_acks(chunk.read_header(body), body)] == [
-        roots,
-        edges.ids(ids).tolist(),
-        marks.tolist(),
-    ]
-    assert len(chunk.encode_acks(np.arange(10_000, dtype=np.uint64), edges, np.zeros(10_000, np.uint8), **END)) < 100
+def test_news_of_many_roots_that_nothing_is_left_of_take_few_bytes() -> None:
+    roots, none = np.arange(7, 10_007, dtype=np.uint64), np.zeros(10_000, np.uint64)
+    body = chunk.encode_acks(roots, none, np.ones(10_000, np.uint8), **END, receipts=5)
+    found_roots, xors, marks, receipts = chunk.read_acks(chunk.read_header(body), body)
+    assert (found_roots.tolist(), xors.tolist(), set(marks.tolist()), receipts) == (
+        roots.tolist(),
+        none.tolist(),
+        {1},
+        5,
+    )
+    assert len(body) < 100
+
+
+def test_a_receipt_follows_from_all_that_says_whose_tuples_they_are() -> None:
+    def receipt(roots: Any = ROOTS, edges: Any = ROOTS, values: str = "ab", flags: int = 0, **head: int) -> int:
+        body = chunk.encode_tuples([(v,) for v in values], roots, edges, **{**HEAD, **head}, flags=flags)
+        assert chunk.receipt(chunk.read_header(body), body) == chunk.receipt(chunk.read_header(body), bytes(body))
+        return chunk.receipt(chunk.read_header(body), body)
+
+    others = [{}, {"roots": ROOTS + 1}, {"roots": [1, (2, 3)]}, {"edges": ROOTS[::-1]}, {"edges": EdgeRange(7, 2)}]
+    others += [{name: 9} for name in HEAD]
+    found = [receipt(**other) for other in others]
+    assert len(set(found)) == len(others)
+    assert 0 not in found
+    assert receipt(values="cd") == receipt(), "what is in the tuples does not matter: another attempt may differ there"
+    assert receipt(flags=chunk.TOLD) == 0
+    assert receipt(roots=None, edges=None) == 0
 
 
 def test_clocks_and_reports_round_trip() -> None:
@@ -239,7 +248,7 @@ def test_a_flag_can_be_cleared() -> None:
 
 def test_an_unknown_version_is_refused_with_a_sentence() -> None:
     body = chunk.encode_clock(1, True, target=1)
-    with pytest.raises(CheckpointError, match="a chunk has format version 9; this release reads version 4"):
+    with pytest.raises(CheckpointError, match="a chunk has format version 9; this release reads version 5"):
         chunk.read_header(b"\x09" + body[1:])
 
 
@@ -257,11 +266,11 @@ ROOTS, MARKS = np.array([1, 2], np.uint64), np.array([0, 1], np.uint8)
 HEAD = {"target": 1, "source": 2, "sequence": 3, "stream": 4}
 WHOLE = [
     chunk.encode_acks(ROOTS, ROOTS, MARKS, target=1, source=1),
-    chunk.encode_acks(ROOTS, RootEdges(7), MARKS, target=1, source=1),
+    chunk.encode_acks(ROOTS, ROOTS * 0, MARKS, target=1, source=1),
     chunk.encode_outcome(ROOTS, MARKS, source=1),
     chunk.encode_tuples([("a", 1), ("b", 2)], ROOTS, ROOTS, **HEAD),
     chunk.encode_tuples([("a", 1), ("b", 2)], [1, (2, 3)], ROOTS, **HEAD),
-    chunk.encode_tuples([("a", 1), ("b", 2)], ROOTS, RootEdges(7), **HEAD),
+    chunk.encode_tuples([("a", 1), ("b", 2)], ROOTS, EdgeRange(7, 2), **HEAD),
     chunk.encode_tuples([("a", 1), ("b", 2)], None, None, **HEAD),
     chunk.encode_arrow(pa.record_batch([[1, 2]], ["x"]), ROOTS, ROOTS, **HEAD),
 ]

@@ -20,7 +20,8 @@ from storm_on_spark.api.errors import TupleError
 from storm_on_spark.api.grouping import CustomStreamGrouping
 from storm_on_spark.runtime import chunk
 from storm_on_spark.runtime.ids import EdgeIds
-from storm_on_spark.runtime.output import UNANCHORED, TaskOutput, contributions, resolve
+from storm_on_spark.runtime.lineage import UNANCHORED, contributions, resolve
+from storm_on_spark.runtime.output import TaskOutput
 from storm_on_spark.runtime.stage import encode_sealed
 
 
@@ -52,7 +53,7 @@ def output_for(
 def targets(output: TaskOutput) -> dict[int, list[tuple[Any, ...]]]:
     """What each task received; empties the output."""
     found: dict[int, list[tuple[Any, ...]]] = {}
-    for sealed in output.seal(np.zeros(1, np.uint64), EdgeIds("x")):
+    for sealed in output.seal(lambda: np.zeros(1, np.uint64), EdgeIds("x")):
         values = sealed.values
         if isinstance(values, pa.RecordBatch):
             values = [tuple(row.values()) for row in values.to_pylist()]
@@ -423,10 +424,10 @@ def test_batches_of_texts_arrive_as_they_were(tasks: int, kind: pa.DataType, par
         for number, word in enumerate(words * times):
             emit(by_tuple, word, number)
     arrived: dict[int, list[tuple[Any, ...]]] = {}
-    for sealed in by_batch.seal(np.zeros(1, np.uint64), EdgeIds("x")):
+    for sealed in by_batch.seal(lambda: np.zeros(1, np.uint64), EdgeIds("x")):
         body = encode_sealed(sealed, "spout", 1, 0)
         header = chunk.read_header(body)
-        batch = chunk.read_batch(chunk.read_anchors(header, body).payload)
+        batch = chunk.read_batch(chunk.read_lineage(header, body)[1])
         batch.validate(full=True)
         assert batch.schema.field(0) == pa.field("word", kind)
         arrived.setdefault(header.target, []).extend(tuple(row.values()) for row in batch.to_pylist())
@@ -440,7 +441,7 @@ def test_rows_keep_their_anchors_wherever_they_go() -> None:
     )
     roots = np.arange(1000, 1051, dtype=np.uint64)
     roots[50] = 0
-    for sealed in output.seal(roots, EdgeIds("x")):
+    for sealed in output.seal(lambda: roots, EdgeIds("x")):
         assert [count + 1000 for count in sealed.values["count"].to_pylist()] == sealed.roots.tolist()
 
 

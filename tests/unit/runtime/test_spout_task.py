@@ -98,50 +98,48 @@ def test_a_cut_holds_tuples_inits_ids_and_the_snapshot(tmp_path: Path) -> None:
     assert (task.fresh, task.dirty) == (0, False)
     assert task.stats.emitted == 10
     assert task.stats.by_stream == {"default": 10}
-    edges: Counter = Counter()
-    init: dict[int, int] = {}
+    roots: set[int] = set()
+    receipts = 0
     values = []
     for header, body in chunks(tmp_path, 0, cut.end):
         assert header.source == task.task
         if header.kind == Kind.TUPLES:
-            anchors = chunk.read_anchors(header, body)
-            values += chunk.read_rows(header, anchors.payload)
-            for root, edge in zip(anchors.roots.tolist(), anchors.edges.tolist(), strict=True):
-                edges[root] ^= edge
+            lineage, payload = chunk.read_lineage(header, body)
+            values += chunk.read_rows(header, payload)
+            roots.update(lineage.roots.tolist())
+            assert not lineage.told
+            receipts ^= chunk.receipt(header, body)
         else:
             assert (header.kind, header.sequence) == (Kind.ACKS, 1234)
-            for root, xor, mark in zip(*(a.tolist() for a in chunk.read_acks(header, body)), strict=True):
-                assert mark == INIT
-                init[root] = xor
+            begun, xors, marks, sent = chunk.read_acks(header, body)
+            assert (set(xors.tolist()), set(marks.tolist())) == ({0}, {INIT}), "who executes the tuples tells the rest"
     assert sorted(values) == [(n,) for n in range(10)]
-    del edges[0]
-    assert init == dict(edges)
-    assert sorted(init) == [root_base(task.task) + n for n in range(1, 9)]
+    assert begun.tolist() == sorted(roots - {0}) == [root_base(task.task) + n for n in range(1, 9)]
+    assert receipts == sent != 0
     task.close()
 
 
+@pytest.mark.parametrize("ackers", [1, 3])
 @pytest.mark.parametrize("readers", [0, 1, 2])
-def test_inits_are_what_was_sent(tmp_path: Path, readers: int) -> None:
-    """Where each tuple goes to one task, the XORs follow from the roots; otherwise they are in the cut."""
-    task = Spouts(Counting(), tmp_path, readers=readers).open()
+def test_each_acker_hears_of_its_roots_and_of_all_that_was_sent(tmp_path: Path, readers: int, ackers: int) -> None:
+    task = Spouts(Counting(), tmp_path, {"topology.acker.executors": ackers}, readers=readers).open()
     for _ in range(1000):
         task.next_tuple()
     cut = task.cut()
-    sent: Counter = Counter()
-    init: dict[int, int] = {}
+    sent, told, begun = 0, [], {}
     for header, body in chunks(tmp_path, 0, cut.end):
         if header.kind == Kind.ACKS:
-            roots, xors, _ = chunk.read_acks(header, body)
-            init = dict(zip(roots.tolist(), xors.tolist(), strict=True))
-            assert (len(body) < 100) == (readers == 1)
+            roots, _, _, receipts = chunk.read_acks(header, body)
+            told.append(receipts)
+            begun[header.target] = roots.tolist()
+            assert len(body) < 100
         else:
-            anchors = chunk.read_anchors(header, body)
-            for root, edge in zip(anchors.roots.tolist(), anchors.edges.tolist(), strict=True):
-                sent[root] ^= edge
-    del sent[0]
-    assert (len(init), set(init)) == (800, set(sent) or set(init))
-    assert all(init[root] == sent[root] for root in init)
-    assert len(set(init.values())) == (800 if readers else 1)
+            sent ^= chunk.receipt(header, body)
+    assert told == [sent] * ackers
+    assert (sent != 0) == (readers > 0)
+    roots = [root for part in begun.values() for root in part]
+    assert sorted(roots) == [root_base(task.task) + n for n in range(1, 801)]
+    assert all(len({root % ackers for root in part}) == 1 for part in begun.values())
     task.close()
 
 
@@ -405,12 +403,12 @@ class KilledAnywhere(RuleBasedStateMachine):
         values, numbers = [], []
         for header, body in chunks(self.folder, cut.position, cut.end):
             if header.kind != Kind.ACKS:
-                anchors = chunk.read_anchors(header, body)
+                lineage, payload = chunk.read_lineage(header, body)
                 batch = header.kind == Kind.ARROW
-                read = to_rows(chunk.read_batch(anchors.payload)) if batch else chunk.read_rows(header, anchors.payload)
+                read = to_rows(chunk.read_batch(payload)) if batch else chunk.read_rows(header, payload)
                 rows = [value for (value,) in read]
                 values += rows
-                roots = [0] * len(rows) if anchors.roots is None else anchors.roots.tolist()
+                roots = [0] * len(rows) if lineage is None else lineage.roots.tolist()
                 numbers += [(r - root_base(self.task.task), v) for r, v in zip(roots, rows, strict=True) if r]
         assert len(values) == cut.tuples
         assert sorted(n for n, _ in numbers) == list(range(cut.first, cut.first + cut.messages))

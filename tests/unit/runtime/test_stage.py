@@ -17,6 +17,7 @@ from storm_on_spark.plan.model import StageKind
 from storm_on_spark.runtime import chunk
 from storm_on_spark.runtime.acker import ACKED, INIT
 from storm_on_spark.runtime.chunk import Kind
+from storm_on_spark.runtime.lineage import marked
 from storm_on_spark.runtime.report import Failure, TaskMetrics
 from storm_on_spark.runtime.stage import BatchInfo, Row, execute_ackers, execute_stage, split_by_acker
 from storm_on_spark.runtime.worker import Worker
@@ -76,9 +77,9 @@ def values(rows: list[Row]) -> list[Any]:
     for _, body in rows:
         header = chunk.read_header(body)
         if header.kind == Kind.TUPLES:
-            found += chunk.read_rows(header, chunk.read_anchors(header, body).payload)
+            found += chunk.read_rows(header, chunk.read_lineage(header, body)[1])
         elif header.kind == Kind.ARROW:
-            batch = chunk.read_batch(chunk.read_anchors(header, body).payload)
+            batch = chunk.read_batch(chunk.read_lineage(header, body)[1])
             found += [tuple(row.values()) for row in batch.to_pylist()]
     return [value for (value,) in found]
 
@@ -311,7 +312,7 @@ def test_what_is_fused_with_several_tasks_of_a_partition_has_ids_and_order_of_it
         for _, body in bench.run(bench.body([1, 2, 3], target=task)):
             header = chunk.read_header(body)
             if header.kind == Kind.TUPLES:
-                edges += chunk.read_anchors(header, body).edges.tolist()
+                edges += chunk.read_lineage(header, body)[0].edges.tolist()
                 places.add((header.source, header.sequence))
     assert len(set(edges)) == 9
     assert len(places) == 3
@@ -361,10 +362,10 @@ def test_acks_without_a_clock_are_not_dropped_in_silence() -> None:
 
 def test_roots_spread_evenly_over_ackers_and_always_to_the_same() -> None:
     roots = np.arange((7 << 44) + 1, (7 << 44) + 3001, dtype=np.uint64)
-    parts = dict(split_by_acker((11, 12, 13), roots, roots, np.zeros(3000, np.uint8)))
+    parts = dict(split_by_acker((11, 12, 13), marked(roots, 0, xors=roots)))
     assert {task: len(part[0]) for task, part in parts.items()} == {11: 1000, 12: 1000, 13: 1000}
     assert sorted(r for part in parts.values() for r in part[0].tolist()) == roots.tolist()
     for task, part in parts.items():
-        (again,) = split_by_acker((11, 12, 13), *part)
-        assert again[0] == task
-    assert list(split_by_acker((11,), roots[:0], roots[:0], np.zeros(0, np.uint8))) == []
+        again = dict(split_by_acker((11, 12, 13), part))
+        assert {other: len(share.roots) for other, share in again.items()} == {11: 0, 12: 0, 13: 0, task: 1000}
+    assert [len(part.roots) for _, part in split_by_acker((11,), marked(roots[:0], 0))] == [0]

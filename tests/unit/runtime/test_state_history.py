@@ -134,7 +134,7 @@ class Histories(RuleBasedStateMachine):
         for _, out in rows:
             header = chunk.read_header(out)
             if header.kind == Kind.TUPLES:
-                emitted += chunk.read_rows(header, chunk.read_anchors(header, out).payload)
+                emitted += chunk.read_rows(header, chunk.read_lineage(header, out)[1])
         return emitted
 
     @rule(
