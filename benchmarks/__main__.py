@@ -11,6 +11,7 @@ import json
 import signal
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from rich.console import Console
@@ -43,7 +44,12 @@ def main() -> int:
         signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
         started = time.monotonic()
         tell = lambda line: progress.print(f"{time.strftime('%H:%M:%S')} {line}", markup=False)  # noqa: E731
-        outcomes |= play(chosen, pace, tell)
+
+        def keep(measured: Mapping[str, Outcome]) -> None:
+            # Half an hour's figures are not lost to what goes wrong behind them.
+            options.save.write_text(report.as_json({**outcomes, **measured}, [], pace, seconds) + "\n", "utf-8")
+
+        outcomes |= play(chosen, pace, tell, keep)
         outcomes = {name: outcomes[name] for name in CASES if name in outcomes}
         seconds += time.monotonic() - started
     verdicts = judge(outcomes, pace.rounds, soak.last())

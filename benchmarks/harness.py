@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -60,7 +60,12 @@ class Pace:
 QUICK = Pace(rounds=1, seconds=4.0, warm_up=5.0, settle=2.0)
 
 
-def play(cases: Sequence[Case], pace: Pace, tell: Callable[[str], None]) -> dict[str, Outcome]:
+def play(
+    cases: Sequence[Case],
+    pace: Pace,
+    tell: Callable[[str], None],
+    keep: Callable[[Mapping[str, Outcome]], None] = lambda outcomes: None,
+) -> dict[str, Outcome]:
     """Runs all cases in each round, forwards in one and backwards in the next, and returns what came of them.
 
     Ctrl-C breaks it off; what was measured until then is returned.
@@ -69,6 +74,7 @@ def play(cases: Sequence[Case], pace: Pace, tell: Callable[[str], None]) -> dict
         cases: what to run.
         pace: how often and how long.
         tell: called with a line for a person who waits.
+        keep: called after each case with all that was measured so far.
     """
     outcomes = {case.name: Outcome(case) for case in cases}
     _prepare(outcomes, tell)
@@ -82,6 +88,7 @@ def play(cases: Sequence[Case], pace: Pace, tell: Callable[[str], None]) -> dict
                     began = time.monotonic()
                     run = _run(case, pace, source, Path(tempfile.mkdtemp(dir=folder)), outcome.problems)
                     outcome.runs.append(run)
+                    keep(outcomes)
                     took = time.monotonic() - began
                     tell(f"round {number + 1} of {pace.rounds}: {case.name}: {_said(run, outcome)} ({took:.0f} s)")
     except KeyboardInterrupt:

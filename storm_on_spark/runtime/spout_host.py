@@ -145,6 +145,7 @@ class _TaskLoop:
         task = self.task
         now = task.now()
         until = now + _BURST_SECONDS
+        full = self._enough()
         enough: float = task.fresh
         for _ in range(_BURST):
             if task.fresh >= enough:
@@ -157,7 +158,7 @@ class _TaskLoop:
                 break
             emitted = True
             now = task.now()
-            if task.fresh >= self._enough() or now > until:
+            if task.fresh >= full or now > until:
                 self._going_on = True
                 break
         else:

@@ -104,7 +104,10 @@ def test_a_setup_survives_the_way_to_its_process(tmp_path: Path) -> None:
 def test_a_case_that_fails_is_told_and_the_rest_goes_on() -> None:
     missing = Case("not in the list", "ours", "word count", ())
     told: list[str] = []
-    outcomes = play([missing], Pace(rounds=2), told.append)
+    kept: list[int] = []
+    keep = lambda outcomes: kept.append(len(outcomes[missing.name].runs))  # noqa: E731
+    outcomes = play([missing], Pace(rounds=2), told.append, keep)
+    assert kept == [1, 2]
     outcome = outcomes[missing.name]
     assert outcome.runs == [None, None]
     assert outcome.problems[0].startswith("not in the list ended with exit code 1: ")
