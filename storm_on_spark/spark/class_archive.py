@@ -40,8 +40,13 @@ _DUMP_SECS = 600.0
 _MAX_RECORD_BYTES = 1 << 20
 _LIST_OPTION = "-XX:DumpLoadedClassList="
 _MAIN_CLASS = "org.apache.spark.deploy.SparkSubmit"
-_HARMLESS = frozenset({"SPARK_HOME", "SPARK_LOCAL_DIRS", "SPARK_LOCAL_IP"})
-"""Variables of Spark that don't change the command with which its launcher starts a JVM."""
+_HARMLESS = frozenset(
+    {"SPARK_HOME", "SPARK_LOCAL_DIRS", "SPARK_LOCAL_IP", "SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE"}
+)
+"""Variables of Spark that don't change the command with which its launcher starts a JVM.
+
+The last two are what PySpark leaves behind in each process that has had a session.
+"""
 _OTHERS = frozenset({"HADOOP_CONF_DIR", "YARN_CONF_DIR", "PYSPARK_SUBMIT_ARGS"})
 """Variables that do, though they aren't called SPARK_something."""
 
