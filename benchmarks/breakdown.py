@@ -1,4 +1,4 @@
-"""Where the time of a micro-batch goes: the parts that Spark reports, with its job taken apart into stages."""
+"""Where the time of a micro-batch goes: the parts that Spark reports, with its job taken apart into stages or operators."""
 
 from __future__ import annotations
 
@@ -29,19 +29,28 @@ ORDER = (
 )
 
 
-def parts(batches: Sequence[Mapping[str, float]], stages: Sequence[Sequence[float]]) -> dict[str, float]:
+def parts(reports: Sequence[Mapping[str, Any]], stages: Sequence[Sequence[float]]) -> dict[str, float]:
     """Returns the medians of the parts of a micro-batch in ms, in the order in which they come.
 
     Args:
-        batches: `durationMs` of each batch.
-        stages: of each batch, though not necessarily the same ones, how long its stages took in ms.
+        reports: Spark's progress report of each batch.
+        stages: of each batch, though not necessarily the same ones, how long its Spark stages took in ms. Where it is
+            one for all, what the operators with state report is taken from it, and what is left is the source's.
     """
+    batches = [report["durationMs"] for report in reports]
 
     def median(names: Sequence[str]) -> float:
         return statistics.median(sum(batch.get(name, 0.0) for name in names) for batch in batches)
 
     found = {title: median([name for name, its in _PARTS.items() if its == title]) for title in {*_PARTS.values()}}
-    if stages:
+    if stages and max(map(len, stages)) == 1:
+        # The operator nearest the sink is reported first.
+        operators = [[_operator_ms(each) for each in report["stateOperators"]] for report in reports]
+        found["acker stage"] = statistics.median(sum(each[:1]) for each in operators)
+        found["stateful stages"] = statistics.median(sum(each[1:]) for each in operators)
+        in_all = statistics.median(each[0] for each in stages)
+        found["source stage"] = max(0.0, in_all - found["acker stage"] - found["stateful stages"])
+    elif stages:
         found["source stage"] = statistics.median(each[0] for each in stages)
         found["stateful stages"] = statistics.median(sum(each[1:-1]) for each in stages)
         found["acker stage"] = statistics.median(each[-1] if len(each) > 1 else 0.0 for each in stages)
@@ -50,6 +59,10 @@ def parts(batches: Sequence[Mapping[str, float]], stages: Sequence[Sequence[floa
     known = statistics.median(sum(batch.get(name, 0.0) for name in ("addBatch", *_PARTS)) for batch in batches)
     found["the rest"] = max(0.0, median(["triggerExecution"]) - known)
     return {title: round(found[title], 1) for title in ORDER if found.get(title)}
+
+
+def _operator_ms(operator: Mapping[str, float]) -> float:
+    return operator["allUpdatesTimeMs"] + operator["allRemovalsTimeMs"] + operator["commitTimeMs"]
 
 
 def stages_of(spark: Any, run_id: Any, most: int = 50) -> list[list[float]]:

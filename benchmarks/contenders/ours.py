@@ -143,11 +143,11 @@ class _Measurement:
 
     def _batches(self, began: float) -> Figures:
         """Returns how long the micro-batches since a moment took, by the parts that Spark tells."""
-        found = [report["durationMs"] for report in progress.recent(self.query, began)]
+        found = progress.recent(self.query, began)
         if not found:
             return {"batch_ms": None, "batch_parts_ms": None, "batches": 0}
         parts = breakdown.parts(found, breakdown.stages_of(self._spark, self.query.runId))
-        median = statistics.median(each["triggerExecution"] for each in found)
+        median = statistics.median(each["durationMs"]["triggerExecution"] for each in found)
         return {"batch_ms": median, "batch_parts_ms": parts, "batches": len(found)}
 
     def _done(self) -> int:

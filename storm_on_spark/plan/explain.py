@@ -16,6 +16,7 @@ from storm_on_spark.plan.words import (
     counted,
     of_tasks,
     stream_of,
+    travels,
     where_state_lives,
     why_there,
 )
@@ -27,9 +28,10 @@ _WIDTH = 100
 def explain_text(plan: PhysicalPlan) -> str:
     """Returns the plan as a picture: the stages from top to bottom, and what flows between them.
 
-    Each box is one Spark stage with its components: their tasks, why they are there, and whether they have
-    state. A bolt that is fused hangs below the component that calls it. Each arrow is one Spark exchange,
-    beside it the groupings that it carries out.
+    Each box is one stage with its components: their tasks, why they are there, and whether they have state.
+    A bolt that is fused hangs below the component that calls it. Each arrow is one Spark exchange, or, with
+    one partition, the way from one operator to the next in the same Spark task; beside it the groupings that
+    it carries out.
     """
     parts = [_summary(plan), ""]
     boxes = [_box_lines(stage, plan) for stage in plan.stages]
@@ -70,12 +72,12 @@ def _summary(plan: PhysicalPlan) -> str:
         counted(ackers, "acker task") if ackers else "no acker: nothing is tracked",
     ]
     stages, exchanges = counted(len(plan.stages), "stage"), counted(_exchanges(plan), "exchange")
-    return f"{', '.join(counts)}\n{stages}, {exchanges}"
+    one_task = ": one partition, so a stage with state runs in the Spark task before it" if plan.partitions == 1 else ""
+    return f"{', '.join(counts)}\n{stages}, {exchanges}{one_task}"
 
 
 def _exchanges(plan: PhysicalPlan) -> int:
-    # The plan is one chain: every stage but the first begins with an exchange.
-    return len(plan.stages) - 1
+    return sum(map(plan.has_exchange, plan.stages))
 
 
 def _box_lines(stage: Stage, plan: PhysicalPlan) -> tuple[str, list[str]]:
@@ -127,7 +129,7 @@ def _arrow_lines(stage: Stage, plan: PhysicalPlan) -> list[str]:
     if stage.kind is StageKind.ACKER:
         how = "all to" if len(plan.acker_tasks) == 1 else "tree id modulo"
         count = of_tasks(plan.acker_tasks) if len(plan.acker_tasks) == 1 else str(len(plan.acker_tasks))
-        return _arrow([f"every stage → {ACKER_COMPONENT}  acks and fails: exchange, {how} {count}"])
+        return _arrow([f"every stage → {ACKER_COMPONENT}  acks and fails: {travels(plan, 0, stage.index)}, {how} {count}"])
     arriving = [
         edge
         for edge in plan.edges

@@ -110,6 +110,15 @@ class PhysicalPlan:
                 return component.id
         raise KeyError(f"no component has task {task}")
 
+    def has_exchange(self, stage: Stage) -> bool:
+        """Returns whether rows come to `stage` through a Spark exchange.
+
+        The source has nothing before it. With one partition there is nothing to exchange, and a stage with state runs
+        in the Spark task of the stage before it. A stateless one does not: it reads while the stage before it writes,
+        so a task would need two Python workers, and state would be now in the one and now in the other.
+        """
+        return stage.kind is StageKind.STATELESS or (stage.kind is not StageKind.SOURCE and self.partitions != 1)
+
     def __repr__(self) -> str:
         stages = (" ".join((stage.kind.value, *stage.components)) for stage in self.stages)
         return f"PhysicalPlan({' | '.join(stages)})"

@@ -106,8 +106,15 @@ def became(edge: Edge, plan: PhysicalPlan) -> str:
     """Returns what the compiler made of a grouping, e.g. `exchange, hash of word over tasks 2, 3`."""
     if edge.delivery is Delivery.LOCAL:
         return "a call within the stage"
-    how = "exchange" if edge.delivery is Delivery.EXCHANGE else "carried over to the next micro-batch"
+    source, target = plan.components[edge.source].stage, plan.components[edge.target].stage
+    carried = edge.delivery is Delivery.CARRIED
+    how = "carried over to the next micro-batch" if carried else travels(plan, source, target)
     return f"{how}, {shared_out(edge, plan)}"
+
+
+def travels(plan: PhysicalPlan, source: int, target: int) -> str:
+    """Returns how chunks get from one stage to a later one."""
+    return "exchange" if any(map(plan.has_exchange, plan.stages[source + 1 : target + 1])) else "in the same Spark task"
 
 
 def why_there(component: PlannedComponent, plan: PhysicalPlan) -> str:

@@ -13,7 +13,8 @@ from storm_on_spark.spark.stages import ACKER_STATE, BOLT_STATE, StageProcessor,
 def lower(spark: SparkSession, spec: RunSpec, settings: SourceSettings) -> DataFrame:
     """Returns the streaming frame whose rows are what reaches the sink.
 
-    The plan is one chain: Spark recomputes a branch for each of its readers, so nothing ever branches.
+    The plan is one chain: Spark recomputes a branch for each of its readers, so nothing ever branches. Where nothing is
+    exchanged, Spark sorts the rows of a stage before the next one takes a Python worker: one worker serves all of them.
     """
     name = f"storm-{spec.start_id}"
     spark.dataSource.register(source_class(name, settings))
@@ -27,5 +28,8 @@ def lower(spark: SparkSession, spec: RunSpec, settings: SourceSettings) -> DataF
         else:
             variables = ACKER_STATE if stage.kind is StageKind.ACKER else BOLT_STATE
             processor = StageProcessor(spec.start_id, settings.spec, stage.index, variables)
+            if not spec.plan.has_exchange(stage):
+                # Tells Spark that it is one partition already, so that it puts no exchange before the operator.
+                frame = frame.coalesce(1)
             frame = frame.groupBy("key").transformWithState(processor, SCHEMA, "Append", "None")
     return frame

@@ -55,9 +55,10 @@ def test_a_killed_driver_goes_on_where_it_was(spark_session, tmp_path):
     count = 4000
     notes, checkpoint, tmp = tmp_path / "notes", tmp_path / "checkpoint", tmp_path / "tmp"
     notes.mkdir()
-    arguments = ("-m", "topologies.survivors", str(checkpoint), str(notes), str(count))
     seed = random.randrange(1 << 30)
     moments = random.Random(seed)
+    partitions = moments.choice((1, 2))
+    arguments = ("-m", "topologies.survivors", str(checkpoint), str(notes), str(count), str(partitions))
 
     def progress() -> int:
         return len(read_notes(notes, "progress"))
@@ -91,9 +92,14 @@ def test_a_killed_driver_goes_on_where_it_was(spark_session, tmp_path):
     assert not list(checkpoint.rglob("*.tmp")), "half-written files are left in the checkpoint"
 
 
-def test_killed_python_workers_leave_state_exact(nothing_left_behind, spark_session, tmp_path):
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_killed_python_workers_leave_state_exact(nothing_left_behind, spark_session, tmp_path, partitions):
     count = 600
-    conf = {"test.notes": str(tmp_path), "topology.checkpoint.dir": str(tmp_path / "checkpoint")}
+    conf = {
+        "test.notes": str(tmp_path),
+        "topology.checkpoint.dir": str(tmp_path / "checkpoint"),
+        "topology.partitions": partitions,
+    }
     captured = run_topology(survivors.crashing_bolts(count), conf=conf, spark=spark_session, capture=[])
 
     markers = [tmp_path / f"crash-relay-{count // 5}"]

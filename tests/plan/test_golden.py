@@ -402,9 +402,14 @@ def test_the_flowchart(name, golden):
     golden(f"{name}.mmd", explain_mermaid(compiled(name)))
 
 
+@pytest.mark.parametrize("name", ["word_count", "cycle"])
+def test_the_picture_with_one_partition(name, golden):
+    golden(f"{name}_one_partition.txt", explain_text(with_partitions(compiled(name), 1)))
+
+
 def test_no_golden_file_is_left_over(request):
     files = {file.stem for file in (request.path.parent / "golden").iterdir()}
-    assert files == set(TOPOLOGIES)
+    assert files == {*TOPOLOGIES, "word_count_one_partition", "cycle_one_partition"}
 
 
 def test_word_count_has_one_exchange_for_the_fields_grouping_and_one_for_the_acker():

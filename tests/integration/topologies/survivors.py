@@ -176,11 +176,15 @@ def crashing_spout(times: int, where: str) -> Topology:
     return builder.create_topology()
 
 
-def main(checkpoint: str, notes: str, count: str) -> None:
+def main(checkpoint: str, notes: str, count: str, partitions: str) -> None:
     from storm_on_spark.spark.session import local_session, stop_session
 
     spark = local_session("local[2]")
-    conf: dict[str, Any] = {"topology.checkpoint.dir": checkpoint, "test.notes": notes}
+    conf: dict[str, Any] = {
+        "topology.checkpoint.dir": checkpoint,
+        "test.notes": notes,
+        "topology.partitions": int(partitions),
+    }
     with LocalCluster(spark) as cluster:
         cluster.submit_topology("survivors", conf, survivors(int(count)))
         ended = cluster.await_completion("survivors", 200)

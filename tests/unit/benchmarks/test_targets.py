@@ -158,8 +158,18 @@ def test_a_bar_of_parts_is_as_wide_as_they_are() -> None:
 def test_the_parts_of_a_micro_batch_add_up() -> None:
     batch = {"latestOffset": 5, "walCommit": 2, "queryPlanning": 10, "addBatch": 80, "commitBatch": 3}
     batch["triggerExecution"] = 104
-    found = parts([batch, batch], [[20.0, 30.0, 10.0], [22.0, 30.0, 10.0]])
+    report = {"durationMs": batch, "stateOperators": []}
+    found = parts([report, report], [[20.0, 30.0, 10.0], [22.0, 30.0, 10.0]])
     assert sum(found.values()) == batch["triggerExecution"]
     assert found["source stage"] == 21.0
     assert found["job and sink beside the stages"] == 19.0
     assert found["the rest"] == 4.0
+
+
+def test_the_parts_of_a_micro_batch_that_is_one_task_add_up() -> None:
+    ackers = {"allUpdatesTimeMs": 7, "allRemovalsTimeMs": 1, "commitTimeMs": 2}
+    bolts = {"allUpdatesTimeMs": 25, "allRemovalsTimeMs": 0, "commitTimeMs": 5}
+    report = {"durationMs": {"addBatch": 80, "triggerExecution": 90}, "stateOperators": [ackers, bolts, bolts]}
+    found = parts([report], [[75.0]])
+    assert sum(found.values()) == 90
+    assert (found["source stage"], found["stateful stages"], found["acker stage"]) == (5.0, 60.0, 10.0)
