@@ -129,7 +129,9 @@ def _arrow_lines(stage: Stage, plan: PhysicalPlan) -> list[str]:
     if stage.kind is StageKind.ACKER:
         how = "all to" if len(plan.acker_tasks) == 1 else "tree id modulo"
         count = of_tasks(plan.acker_tasks) if len(plan.acker_tasks) == 1 else str(len(plan.acker_tasks))
-        return _arrow([f"every stage → {ACKER_COMPONENT}  acks and fails: {travels(plan, 0, stage.index)}, {how} {count}"])
+        return _arrow(
+            [f"every stage → {ACKER_COMPONENT}  acks and fails: {travels(plan, 0, stage.index)}, {how} {count}"]
+        )
     arriving = [
         edge
         for edge in plan.edges

@@ -26,16 +26,16 @@ import numpy as np
 _NUMBERS = (numbers.Number, Decimal, np.bool_)
 """What compares, and so hashes, as numbers. numpy's other numbers are registered as such."""
 
-_MASK = (1 << 64) - 1
-_GOLDEN = 0x9E3779B97F4A7C15
+MASK = (1 << 64) - 1
+GOLDEN = 0x9E3779B97F4A7C15
 _NONE, _NAN, _TEXT, _BYTES = 0x6E6F6E65, 0x6E616E, 0x74657874, 0x62797465
 
 
 def mix64(value: int) -> int:
     """Returns the SplitMix64 finalizer of `value` modulo 2**64: a bijection on 64-bit integers."""
-    value &= _MASK
-    value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
-    value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & _MASK
+    value &= MASK
+    value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+    value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & MASK
     return value ^ (value >> 31)
 
 
@@ -44,8 +44,8 @@ def spread(value: int) -> int:
 
     `mix64` for what needs no more: each half is folded over the other, for the multiplication carries upwards only.
     """
-    value &= _MASK
-    value = ((value ^ (value >> 32)) * _GOLDEN) & _MASK
+    value &= MASK
+    value = ((value ^ (value >> 32)) * GOLDEN) & MASK
     return value ^ (value >> 32)
 
 

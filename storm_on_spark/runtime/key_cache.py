@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-_LIMIT = 1 << 16
-_REST = 8 * _LIMIT
+LIMIT = 1 << 16
+_REST = 8 * LIMIT
 """Keys that a full cache turns away before it starts anew: by then others may be the frequent ones."""
 _LOOK, _LOOK_EVERY = 1 << 10, 1 << 14
 """Of so many keys that are turned away, the first so many are looked at. If half of them come again among these, keys
@@ -36,7 +36,7 @@ class KeyCache(dict[Any, Any]):
 
     def keep(self, key: Any, value: Any) -> None:
         """Stores a value, if there is room."""
-        if len(self) < _LIMIT:
+        if len(self) < LIMIT:
             self[key] = value
             return
         self._refused += 1

@@ -22,6 +22,7 @@ from storm_on_spark.plan.model import Delivery
 from storm_on_spark.runtime.batch_routing import split_batch
 from storm_on_spark.runtime.hashing import mix64
 from storm_on_spark.runtime.ids import EdgeIds, EdgeRange
+from storm_on_spark.runtime.key_cache import LIMIT
 from storm_on_spark.runtime.lineage import Anchor, PackedLineage, Roots, resolve
 from storm_on_spark.runtime.routing import Router, Slot
 from storm_on_spark.runtime.rows import Columns
@@ -301,7 +302,7 @@ def _make_emit(output: TaskOutput, out: _StreamOutput) -> Emit:
 
     if arity == 1 and _counted_by_box(out):
         pick, pick_value = out.routers[0].pick, out.routers[0].pick_value
-        texts = out.routers[0].texts
+        texts, known = out.routers[0].texts, out.routers[0].known
 
         def emit_value(values: Sequence[Any], anchor: Anchor) -> list[int]:
             try:
@@ -318,18 +319,24 @@ def _make_emit(output: TaskOutput, out: _StreamOutput) -> Emit:
             tie(anchor)
             return [task]
 
-        if texts is None:
+        if texts is None or known is None:
             return emit_value
+        of_int = known.of_int
 
         def emit_text(values: Sequence[Any], anchor: Anchor) -> list[int]:
             try:
                 (value,) = values
             except (TypeError, ValueError):
                 return emit_value(values, anchor)  # which says what is wrong with them
-            if value.__class__ is not str or values.__class__ is str:
-                return emit_value(values if values.__class__ is str else (value,), anchor)
-            # One object for equal texts: two million others would be kept until the micro-batch ends.
-            put, tie, task, value = texts[value]
+            if values.__class__ is str:
+                return emit_value(values, anchor)
+            if value.__class__ is str:
+                # One object for equal texts: two million others would be kept until the micro-batch ends.
+                put, tie, task, value = texts[value]
+            elif value.__class__ is int:
+                ((put, tie, task),) = known[value] if len(known) < LIMIT else of_int(value)
+            else:
+                return emit_value((value,), anchor)
             put(value)
             tie(anchor)
             return [task]

@@ -26,8 +26,8 @@ from storm_on_spark.api.grouping import (
     ShuffleGrouping,
 )
 from storm_on_spark.api.streams import GlobalStreamId
-from storm_on_spark.runtime.hashing import mix64, spread, stable_hash
-from storm_on_spark.runtime.key_cache import KeyCache
+from storm_on_spark.runtime.hashing import GOLDEN, MASK, mix64, spread, stable_hash
+from storm_on_spark.runtime.key_cache import LIMIT, KeyCache
 from storm_on_spark.runtime.wiring import StreamInfo
 
 if TYPE_CHECKING:
@@ -74,6 +74,8 @@ class Router:
         self.owners: _Owners | None = None
         #: Where tuples of one value are grouped by it: by text its slot, and the text as one object.
         self.texts: dict[str, tuple[Any, ...]] | None = None
+        #: In the same case, slots by key; once it is full, an `int` is not looked for any more.
+        self.known: _Known | None = None
         #: Picks for a tuple of this one value; may raise TypeError where `pick` raises TupleError.
         self.pick_value: Callable[[Any], Slots] = lambda value: self.pick((value,))
         self.pick: Picker = _PICKERS[type(grouping)](self)
@@ -137,18 +139,30 @@ class _Known(KeyCache):
         super().__init__()
         self._router = router
         self._slots = router.slots
+        self._count = len(self._slots)
         self.single = len(router.positions()) == 1
 
     def __missing__(self, key: Any) -> Slots:
         if key.__class__ is int:
-            # As `choose`, in half the time.
-            chosen = self._slots[spread(hash(key)) % len(self._slots)]
-        else:
-            chosen = self.choose(key)
-            if isinstance(key, (str, bytes)) and len(key) > _LONGEST_KEY:
-                return chosen
-        self.keep(key, chosen)
+            chosen = self.of_int(key)
+            if len(self) < LIMIT:
+                self[key] = chosen
+            return chosen
+        chosen = self.choose(key)
+        if not isinstance(key, (str, bytes)) or len(key) <= _LONGEST_KEY:
+            self.keep(key, chosen)
         return chosen
+
+    def of_int(self, key: int) -> Slots:
+        """Works out the slots for an `int`: as `choose`, in a fifth of the time.
+
+        That is less than it takes to store the key, or to look in vain for it among 65,536.
+        """
+        if 0 <= key < 1 << 32:
+            # `spread` of a number whose upper half is empty.
+            product = key * GOLDEN & MASK
+            return self._slots[(product ^ (product >> 32)) % self._count]
+        return self._slots[spread(hash(key)) % self._count]
 
     def choose(self, key: Any) -> Slots:
         """Works out the slots for a key.
@@ -228,6 +242,7 @@ def _by_fields(router: Router) -> Picker:
     if len(router.info.fields) == 1:
         router.pick_value = known.__getitem__
         router.texts = _Texts(known)
+        router.known = known
     return lambda values: pick(values[only])
 
 

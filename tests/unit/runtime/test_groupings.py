@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from stormtest import Nothing, make_worker
 
@@ -178,33 +178,55 @@ def test_fields_grouping_by_several_fields_uses_them_all_in_any_place() -> None:
     assert any(homes[a, c] != homes[c, a] for a in range(10) for c in range(10))
 
 
-def test_many_keys_are_spread_evenly_and_the_lookup_stays_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("storm_on_spark.runtime.key_cache._LIMIT", 100)
+@pytest.fixture
+def small_lookups(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("key_cache", "routing", "output"):
+        monkeypatch.setattr(f"storm_on_spark.runtime.{module}.LIMIT", 100)
+    monkeypatch.setattr("storm_on_spark.runtime.key_cache._REST", 800)
+
+
+@pytest.mark.usefixtures("small_lookups")
+def test_many_keys_are_spread_evenly_and_the_lookup_stays_bounded() -> None:
     output = output_for(lambda b: b.fields_grouping("spout", "word"), 4)
     for i in range(20_000):
         emit(output, f"user-{i}", i)
     assert all(abs(share - 5000) < 350 for share in shares(output).values())
 
 
-@given(st.lists(st.one_of(st.integers(-5, 5), st.integers(), st.integers(-(2**53), 2**53)), min_size=1, max_size=20))
-@settings(max_examples=60, deadline=None)
-def test_an_integer_goes_where_what_equals_it_goes(keys: list[int]) -> None:
-    ints, others = [output_for(lambda b: b.fields_grouping("spout", "word"), 5) for _ in range(2)]
+some_ints = st.one_of(
+    st.integers(-5, 5),
+    st.integers(),
+    st.integers(-(2**53), 2**53),
+    st.integers(2**32 - 3, 2**32 + 3),
+    st.integers(0, 2**32),
+)
+
+
+@pytest.mark.usefixtures("small_lookups")
+@given(st.lists(some_ints, min_size=1, max_size=20), st.booleans())
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_an_integer_goes_where_what_equals_it_goes(keys: list[int], full: bool) -> None:
+    """By itself or beside another value, looked up or, where the lookup is full, worked out."""
+    alone = [output_for(lambda b: b.fields_grouping("spout", "word"), 5, ("word",)) for _ in range(2)]
+    beside = output_for(lambda b: b.fields_grouping("spout", "word"), 5)
+    for number in range(200 if full else 0):
+        alone[0].emits["default"]([f"full-{number}"], UNANCHORED)
+        alone[0].emits["default"]([-number], UNANCHORED)
     for key in keys:
-        assert emit(ints, key, 1) == emit(others, Decimal(key), 2)
-        assert abs(key) > 2**53 or emit(ints, key, 3) == emit(others, float(key), 4)
+        home = alone[1].emits["default"]([Decimal(key)], UNANCHORED)
+        assert alone[0].emits["default"]([key], UNANCHORED) == emit(beside, key, 1) == home
+        assert abs(key) > 2**53 or emit(beside, float(key), 2) == home
 
 
-def test_a_full_lookup_stays_as_it_is_for_a_while_and_then_starts_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("storm_on_spark.runtime.key_cache._LIMIT", 100)
-    monkeypatch.setattr("storm_on_spark.runtime.key_cache._REST", 800)
+@pytest.mark.usefixtures("small_lookups")
+def test_a_full_lookup_stays_as_it_is_for_a_while_and_then_starts_anew() -> None:
     output = output_for(lambda b: b.fields_grouping("spout", "word"), 4, ("word",))
     homes = {}
-    for make in (int, lambda number: f"user-{number}"):
+    for make in (float, lambda number: f"user-{number}"):
         for number in range(2000):
             homes[make(number)] = output.emits["default"]([make(number)], UNANCHORED)
     out = output._streams["default"].routers[0]
-    assert list(out.pick_value.__self__)[:2] == [1800, 1801]
+    assert list(out.pick_value.__self__)[:2] == [1800.0, 1801.0]
     assert list(out.texts or ())[:2] == ["user-1800", "user-1801"]
     assert all(output.emits["default"]([key], UNANCHORED) == home for key, home in homes.items())
 
