@@ -1,4 +1,4 @@
-"""Where the time of a micro-batch goes: the parts that Spark reports, with its job taken apart into stages or operators."""
+"""Where the time of a micro-batch goes: the parts that Spark reports, its job taken apart into stages or operators."""
 
 from __future__ import annotations
 
