@@ -72,6 +72,7 @@ PER_TUPLE, COLUMNAR = "per-tuple, acked", "columnar, acked"
 COLUMNAR_BOLTS = "columnar bolts, per-tuple spout"
 PER_TUPLE_NO_ACKERS, COLUMNAR_NO_ACKERS = "per-tuple, no ackers", "columnar, no ackers"
 ONE_CORE = "per-tuple, acked, local[1]"
+PINNED = "per-tuple, acked, local[1] on one core"
 STORM, STORM_50, STORM_PYTHON = "Storm, Java bolts", "Storm, Java bolts, pending 50", "Storm, Python bolts"
 NATIVE, NATIVE_UDF = "native PySpark", "native PySpark, Python UDF"
 LATENCY, COLUMNAR_LATENCY = "latency, per-tuple", "latency, columnar"
@@ -107,6 +108,7 @@ def _word_counts() -> list[Case]:
         Case(COLUMNAR_NO_ACKERS, "ours", columns, (FULL,), {"acked": False, "conf": _LARGE}),
         Case(NATIVE_UDF, "native", "Python UDF", (FULL,)),
         Case(ONE_CORE, "ours", words, (FULL,), {"master": "local[1]"}),
+        Case(PINNED, "ours", words, (FULL,), {"master": "local[1]", "pinned": True}),
         Case(STORM_50, "storm", words, (FULL, at(1000)), {"ackers": 1, "pending": 50}),
         Case(LATENCY, "ours", words, (*LATENCIES, IDLE), profile="latency", quick=True),
         Case(NATIVE_LATENCY, "native", "built-in functions", (at(1000),), quick=True),

@@ -217,6 +217,7 @@ TARGETS: tuple[Target, ...] = (
         lambda of: of.latency(cases.LATENCY, "p99") / of.latency(cases.LATENCY, "p50"),
     ),
     Target("local[2] over local[1]", 1.7, True, "x", _speeds(cases.PER_TUPLE, cases.ONE_CORE)),
+    Target("the same, local[1] with all processes on one core", 1.7, True, "x", _speeds(cases.PER_TUPLE, cases.PINNED)),
     Target(
         "1 million keys against 10, attributes: throughput",
         0.6,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 import time
 from collections.abc import Callable
@@ -31,6 +32,9 @@ _BACKLOG, _DRAIN_SECS = 100, 15.0
 
 def run(case: Case, setup: Setup) -> Figures:
     """Runs a topology on a session of its own and measures it."""
+    if case.options.get("pinned"):
+        # This process is the case's own, and all that it starts is pinned with it.
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     spark = local_session(case.options.get("master"))
     try:
         return run_on(spark, case, setup)

@@ -85,10 +85,8 @@ class BatchSpoutTask(SpoutTask):
             self._ack_emitted()
         return self.fresh != before
 
-    def _ack_emitted(self) -> None:
-        while self._emit_acks:
-            acks, self._emit_acks = self._emit_acks, []
-            self._tell("ack_batch", acks)
+    def _ack_all(self, ids: list[Any]) -> None:
+        self._tell("ack_batch", ids)
 
     def _close_span(self) -> bytes:
         ids = next(message_ids.joined(self._uncut_ids))

@@ -58,10 +58,10 @@ _GATHER_SECONDS = 0.02
 time as the wish, and the few tuples of its first moment are not worth a micro-batch."""
 _CUT_SHARE = 10
 """Unasked cuts take at most one part in this many of the time: big snapshots are taken less often."""
-_IDLE_SECONDS = ((3, 0.001), (4, 0.002), (250, 0.004), (750, 0.01))
+_IDLE_SECONDS = ((3, 0.001), (4, 0.002), (250, 0.004), (350, 0.01))
 _MOST_IDLE_SECONDS = 0.02
 """Waits after calls of `next_tuple` that emitted nothing, as in Storm's progressive wait strategy: up to which call in
-a row, how long. The last two are for a spout that has had nothing for a second, and for six: 100 calls a second take
+a row, how long. The last two are for a spout that has had nothing for a second, and for two: 100 calls a second take
 0.9 % of a core, 250 took 2 %."""
 _HELD_SECONDS = 0.05
 """The same while no spout may be called and nothing waits to be cut: only a message changes that, and it wakes."""

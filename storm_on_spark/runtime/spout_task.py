@@ -228,8 +228,11 @@ class SpoutTask:
         # Without ackers a message is done once it is out, but not before the spout has noted that it sent it.
         while self._emit_acks:
             acks, self._emit_acks = self._emit_acks, []
-            for message_id in acks:
-                self._ack(message_id, None)
+            self._ack_all(acks)
+
+    def _ack_all(self, ids: list[Any]) -> None:
+        for message_id in ids:
+            self._ack(message_id, None)
 
     @property
     def dirty(self) -> bool:
