@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 LIMIT = 1 << 16
+"""Keys that a cache holds. Who can work a value out in less time than to look in vain need not ask a full one."""
 _REST = 8 * LIMIT
 """Keys that a full cache turns away before it starts anew: by then others may be the frequent ones."""
 _LOOK, _LOOK_EVERY = 1 << 10, 1 << 14
