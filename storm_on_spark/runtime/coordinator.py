@@ -188,8 +188,10 @@ class Coordinator:
             self._changed.notify_all()
 
     def set_active(self, active: bool) -> None:
-        """Activates or deactivates the spouts."""
+        """Activates or deactivates the spouts; what they are already is not asked for anew."""
         with self._changed:
+            if self.active == active:
+                return
             self.active = active
             for task in self._tasks.values():
                 task.quiet = False
@@ -408,8 +410,7 @@ class Coordinator:
         with self._changed:
             if isinstance(message, Idle):
                 task = self._tasks[message.task]
-                task.answered = task.idle = True
-                task.quiet = not message.active
+                task.answered, task.idle, task.quiet = True, True, not message.active
             elif isinstance(message, Progress):
                 task = self._tasks[message.task]
                 task.exhausted, task.pending = message.stats.exhausted, message.stats.pending
