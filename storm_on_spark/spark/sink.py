@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -35,6 +36,8 @@ logging.getLogger("py4j.clientserver").addFilter(_NotTwice())
 
 _FD_SETSIZE = 1024
 """`select` takes files with lower numbers only (POSIX)."""
+_opening = threading.Lock()
+"""Held while the server for the JVM's calls starts: PySpark takes one that another thread still starts for ready."""
 
 
 def open_callbacks(spark: SparkSession) -> None:
@@ -48,8 +51,9 @@ def open_callbacks(spark: SparkSession) -> None:
     """
     gateway = spark.sparkContext._gateway  # noqa: SLF001 # there is no public way to it
     assert gateway is not None
-    ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
-    number = gateway._callback_server.server_socket.fileno()  # noqa: SLF001
+    with _opening:
+        ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+        number = gateway._callback_server.server_socket.fileno()  # noqa: SLF001
     if number >= _FD_SETSIZE:
         raise SetupError(
             f"this process has too many open files: Spark's calls into Python wait at file {number}, and py4j can only "
