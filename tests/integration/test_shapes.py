@@ -32,12 +32,7 @@ def test_a_cycle_runs_until_its_tuples_are_used_up(spark_session, complete, tmp_
     info = complete(shapes.circular())
 
     hops = Counter(read_notes(tmp_path, "hops"))
-    expected = Counter(
-        (*(("numbers", "default") if n == start else ("down", "back")), n)
-        for start in range(shapes.CIRCLED)
-        for n in range(start + 1)
-    )
-    assert hops == expected
+    assert hops == shapes.circular_hops()
     assert len(read_notes(tmp_path, "received")) == shapes.CIRCLED
     assert (info.acked, info.failed) == (shapes.CIRCLED, 0)
     assert not list((tmp_path / "checkpoint" / "storm" / "carried").iterdir())

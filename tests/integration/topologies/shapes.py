@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from topologies.notes import note
@@ -83,6 +84,15 @@ def circular() -> Topology:
     down.fields_grouping("numbers", "n").shuffle_grouping("down", "back")
     builder.set_bolt("end", Witness()).global_grouping("down")
     return builder.create_topology()
+
+
+def circular_hops() -> Counter[tuple[str, str, int]]:
+    """What `down` notes of each tuple: where it came from, and its number."""
+    return Counter(
+        (*(("numbers", "default") if n == start else ("down", "back")), n)
+        for start in range(CIRCLED)
+        for n in range(start + 1)
+    )
 
 
 ORDERED = 3000
