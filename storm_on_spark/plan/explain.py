@@ -30,8 +30,8 @@ def explain_text(plan: PhysicalPlan) -> str:
 
     Each box is one stage with its components: their tasks, why they are there, and whether they have state.
     A bolt that is fused hangs below the component that calls it. Each arrow is one Spark exchange, or, with
-    one partition, the way from one operator to the next in the same Spark task; beside it the groupings that
-    it carries out.
+    one partition, the way from one stage to the next in the same Spark task; beside it the groupings that it
+    carries out.
     """
     parts = [_summary(plan), ""]
     boxes = [_box_lines(stage, plan) for stage in plan.stages]
@@ -72,8 +72,8 @@ def _summary(plan: PhysicalPlan) -> str:
         counted(ackers, "acker task") if ackers else "no acker: nothing is tracked",
     ]
     stages, exchanges = counted(len(plan.stages), "stage"), counted(_exchanges(plan), "exchange")
-    one_task = ": one partition, so a stage with state runs in the Spark task before it" if plan.partitions == 1 else ""
-    return f"{', '.join(counts)}\n{stages}, {exchanges}{one_task}"
+    joined = ": one partition, so one Spark operator executes all of them" if plan.joined else ""
+    return f"{', '.join(counts)}\n{stages}, {exchanges}{joined}"
 
 
 def _exchanges(plan: PhysicalPlan) -> int:
@@ -81,7 +81,8 @@ def _exchanges(plan: PhysicalPlan) -> int:
 
 
 def _box_lines(stage: Stage, plan: PhysicalPlan) -> tuple[str, list[str]]:
-    title = f"stage {stage.index} · {STAGES[stage.kind]}"
+    joined = plan.joined and stage.kind is not StageKind.SOURCE
+    title = f"stage {stage.index} · {stage.kind.value if joined else STAGES[stage.kind]}"
     if stage.kind is StageKind.ACKER:
         tasks = of_tasks(plan.acker_tasks)
         return title, [f"{ACKER_COMPONENT}  {tasks}  one XOR for every pending tuple tree"]

@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from storm_on_spark.plan.model import Delivery, PhysicalPlan, PlannedComponent, StageKind
+from storm_on_spark.plan.model import WITH_STATE, Delivery, PhysicalPlan, PlannedComponent
 from storm_on_spark.plan.words import listed, of_tasks
 
-VERSION = 1
+VERSION = 2
 """Of the fingerprint's own form."""
-
-_WITH_STATE_STORE = (StageKind.STATEFUL, StageKind.ACKER)
 
 
 def fingerprint(plan: PhysicalPlan) -> dict[str, Any]:
@@ -30,13 +28,13 @@ def fingerprint(plan: PhysicalPlan) -> dict[str, Any]:
     """
     if plan.partitions is None:
         raise ValueError("a plan has a fingerprint only once it has partitions; see with_partitions")
-    operators = [stage for stage in plan.stages if stage.kind in _WITH_STATE_STORE]
-    position = {stage.index: at for at, stage in enumerate(operators)}
+    operators = [stage for stage in plan.stages if stage.kind in WITH_STATE]
+    position = {stage.index: 0 if plan.joined else at for at, stage in enumerate(operators)}
     return {
         "version": VERSION,
         "partitions": plan.partitions,
         # Spark numbers the stateful operators of a query and keeps the state of each under its number.
-        "operators": [stage.kind.value for stage in operators],
+        "operators": ["joined"] if plan.joined else [stage.kind.value for stage in operators],
         "components": {component.id: _component(plan, component, position) for component in plan.components.values()},
         "acker": {"keys": [plan.keys[task] for task in plan.acker_tasks]},
         "carried": [
@@ -67,7 +65,7 @@ def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
         new: the fingerprint of the plan that is to start.
 
     Example:
-        >>> old = {"version": 1, "partitions": 2, "operators": ["acker"], "components": {},
+        >>> old = {"version": 2, "partitions": 2, "operators": ["acker"], "components": {},
         ...        "acker": {"keys": [0]}, "carried": []}
         >>> compare(old, old)
         []

@@ -30,6 +30,10 @@ class StageKind(Enum):
     """`transformWithState` keyed by acker task; always the last stage."""
 
 
+WITH_STATE = (StageKind.STATEFUL, StageKind.ACKER)
+"""Those that keep state in the state store."""
+
+
 class Delivery(Enum):
     """How the tuples of one edge travel."""
 
@@ -81,8 +85,8 @@ class PhysicalPlan:
     """The compiled topology; immutable, equal by value, can be pickled if its components can.
 
     `keys` maps a task id to the integer that its rows carry: Spark's hash of that integer falls on
-    `placement[task]`, a partition in `range(partitions)`. All three are empty until the number of partitions
-    is known; see `storm_on_spark.plan.placement`.
+    `placement[task]`, a partition in `range(partitions)`; where one operator executes all, it is 0. All three are empty
+    until the number of partitions is known; see `storm_on_spark.plan.placement`.
     """
 
     topology: Topology
@@ -111,13 +115,16 @@ class PhysicalPlan:
         raise KeyError(f"no component has task {task}")
 
     def has_exchange(self, stage: Stage) -> bool:
-        """Returns whether rows come to `stage` through a Spark exchange.
+        """Returns whether rows come to `stage` through a Spark exchange; the source has nothing before it."""
+        return stage.kind is not StageKind.SOURCE and not self.joined
 
-        The source has nothing before it. With one partition there is nothing to exchange, and a stage with state runs
-        in the Spark task of the stage before it. A stateless one does not: it reads while the stage before it writes,
-        so a task would need two Python workers, and state would be now in the one and now in the other.
+    @property
+    def joined(self) -> bool:
+        """Whether one Spark operator with state executes all stages, that of the source included.
+
+        So it is with one partition, which has nothing to exchange, unless no stage has state.
         """
-        return stage.kind is StageKind.STATELESS or (stage.kind is not StageKind.SOURCE and self.partitions != 1)
+        return self.partitions == 1 and any(stage.kind in WITH_STATE for stage in self.stages)
 
     def __repr__(self) -> str:
         stages = (" ".join((stage.kind.value, *stage.components)) for stage in self.stages)

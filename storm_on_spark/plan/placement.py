@@ -48,13 +48,9 @@ def with_partitions(plan: PhysicalPlan, partitions: int) -> PhysicalPlan:
             of_group[partition] += 1
             in_stage[stage][partition] += 1
             in_all[partition] += is_load
-    keys = _find_keys(placement, partitions)
-    return replace(
-        plan,
-        partitions=partitions,
-        placement=dict(sorted(placement.items())),
-        keys=dict(sorted(keys.items())),
-    )
+    placed = replace(plan, partitions=partitions, placement=dict(sorted(placement.items())))
+    keys = dict.fromkeys(placement, 0) if placed.joined else _find_keys(placement, partitions)
+    return replace(placed, keys=dict(sorted(keys.items())))
 
 
 def _emptiest(partitions: int, *counts: Counter[int]) -> int:

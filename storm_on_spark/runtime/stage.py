@@ -41,29 +41,23 @@ _MOST_ERRORS = 100
 _MOST_DELTAS = 32
 """Deltas of a snapshot before it is written whole again. Each is read by itself, by a worker that has nothing yet."""
 _TICK_FIELDS = Fields("rate_secs")
-_TO_SINK = (Kind.OUTCOME, Kind.REPORT)
 
 
 class StateAccess(Protocol):
-    """The state of one task in this batch; names are those of Spark's state variables."""
+    """The state of one task in this batch: values by name, and of `entries` by name and number.
 
-    def get(self, name: str) -> bytes | None:
-        """Returns the value, or None."""
+    A bolt has `version`, `snapshot` and `entries`: those of key-value state, and, by numbers below zero, deltas of the
+    snapshot. An acker has `pending`.
+    """
 
-    def put(self, name: str, value: bytes) -> None:
-        """Sets the value."""
+    def get(self, name: str, index: int = 0) -> bytes | None:
+        """Returns a value, or None."""
 
-    def clear(self, name: str) -> None:
-        """Removes the value."""
+    def put(self, name: str, value: bytes, index: int = 0) -> None:
+        """Sets a value."""
 
-    def entry(self, index: int) -> bytes | None:
-        """Returns an entry of key-value state, or, by a number below zero, a delta of the snapshot; or None."""
-
-    def put_entry(self, index: int, entry: bytes) -> None:
-        """Sets an entry."""
-
-    def remove_entry(self, index: int) -> None:
-        """Removes an entry."""
+    def remove(self, name: str, index: int = 0) -> None:
+        """Removes a value, which may be none."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +112,7 @@ class _StageRun:
         mine: list[tuple[Header, bytes]] = []
         for body in bodies:
             header = chunk.read_header(body)
-            if header.kind in _TO_SINK or header.flags & chunk.CARRIED:
+            if is_for_sink(header):
                 yield self.wiring.system_key, body
             elif self.wiring.stage_of_task(header.target) != self.stage.index:
                 yield self.keys[header.target], body
@@ -256,7 +250,7 @@ class _StageRun:
             if bolt.state.wants_compaction:
                 generation, entries = generation + 1, self._write_anew(bolt.state.compact(), entries)
             else:
-                self.state.put_entry(entries, entry)
+                self.state.put("entries", entry, entries)
                 entries += 1
         if changed:
             versions = versions.next(generation, entries, *written)
@@ -273,11 +267,11 @@ class _StageRun:
             and newest.deltas < _MOST_DELTAS
             and (delta := deltas.delta_of(before, after)) is not None
         ):
-            self.state.put_entry(-1 - newest.deltas, delta)
+            self.state.put("entries", delta, -1 - newest.deltas)
             return [newest.snapshot, newest.deltas + 1]
         self.state.put("snapshot", after)
         for number in range(newest.deltas):
-            self.state.remove_entry(-1 - number)
+            self.state.remove("entries", -1 - number)
         return [newest.snapshot + 1, 0]
 
     def _read_snapshot(
@@ -297,15 +291,15 @@ class _StageRun:
     def _write_anew(self, entries: list[bytes], before: int) -> int:
         assert self.state is not None
         for index, entry in enumerate(entries):
-            self.state.put_entry(index, entry)
+            self.state.put("entries", entry, index)
         for index in range(len(entries), before):
-            self.state.remove_entry(index)
+            self.state.remove("entries", index)
         return len(entries)
 
     def _entries(self, first: int, end: int, step: int = 1) -> Iterator[bytes]:
         assert self.state is not None
         for index in range(first, end, step):
-            entry = self.state.entry(index)
+            entry = self.state.get("entries", index)
             assert entry is not None, f"entry {index} of {end} is missing"
             yield entry
 
@@ -340,6 +334,11 @@ class _StageRun:
     def report(self, records: list[TaskMetrics | Failure]) -> Row:
         """Returns a row for the sink."""
         return self.wiring.system_key, chunk.encode_report(records, source=self.stage.index)
+
+
+def is_for_sink(header: Header) -> bool:
+    """Returns whether a chunk passes through all stages that come."""
+    return header.kind in (Kind.OUTCOME, Kind.REPORT) or bool(header.flags & chunk.CARRIED)
 
 
 def split_by_acker(ackers: tuple[int, ...], folded: Fold) -> Iterator[tuple[int, Fold]]:
@@ -394,10 +393,11 @@ def _metrics(component: str, task: int, execution: Execution) -> TaskMetrics:
     )
 
 
-def execute_ackers(
-    wiring: Wiring, bodies: Iterable[bytes], state: StateAccess, timeout_ms: int, timeouts: bool
-) -> Iterator[Row]:
+def execute_ackers(wiring: Wiring, bodies: Iterable[bytes], state: StateAccess) -> Iterator[Row]:
     """Yields what the acker stage makes of the chunks of one key: outcomes, and all that is meant for the sink."""
+    conf = wiring.plan.conf
+    timeout_ms = 1000 * int(conf["topology.message.timeout.secs"])  # type: ignore[call-overload]
+    timeouts = bool(conf["topology.enable.message.timeouts"])
     parts: list[acker.Contribution] = []
     clock = task = None
     for body in bodies:
@@ -425,6 +425,6 @@ def execute_ackers(
     if len(pending):
         state.put("pending", pending.dump(clock))
     elif had:
-        state.clear("pending")
+        state.remove("pending")
     if len(outcome.roots):
         yield wiring.system_key, chunk.encode_outcome(outcome.roots, outcome.codes, source=task)

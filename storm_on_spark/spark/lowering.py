@@ -1,4 +1,4 @@
-"""A physical plan as one Spark query: source, one operator a stage, sink."""
+"""A physical plan as one Spark query: source, operators, sink."""
 
 from __future__ import annotations
 
@@ -7,29 +7,31 @@ from pyspark.sql import DataFrame, SparkSession
 from storm_on_spark.plan.model import StageKind
 from storm_on_spark.runtime.spec import RunSpec
 from storm_on_spark.spark.source import SCHEMA, SourceSettings, source_class
-from storm_on_spark.spark.stages import ACKER_STATE, BOLT_STATE, StageProcessor, stateless_stage
+from storm_on_spark.spark.stages import StagesProcessor, stateless_stage
 
 
 def lower(spark: SparkSession, spec: RunSpec, settings: SourceSettings) -> DataFrame:
     """Returns the streaming frame whose rows are what reaches the sink.
 
-    The plan is one chain: Spark recomputes a branch for each of its readers, so nothing ever branches. Where nothing is
-    exchanged, Spark sorts the rows of a stage before the next one takes a Python worker: one worker serves all of them.
+    The plan is one chain: Spark recomputes a branch for each of its readers, so nothing ever branches.
     """
+    plan = spec.plan
     name = f"storm-{spec.start_id}"
-    spark.dataSource.register(source_class(name, settings))
+    spark.dataSource.register(source_class(name, settings, plan.joined))
     frame = spark.readStream.format(name).load()
-    partitions = spec.plan.partitions
+    if plan.joined:
+        # One partition: Spark is told that it is one already, so that it puts no exchange before the operator.
+        return _with_state(frame.coalesce(1), StagesProcessor(spec.start_id, settings.spec, None))
+    partitions = plan.partitions
     assert partitions is not None
-    for stage in spec.plan.stages[1:]:
+    for stage in plan.stages[1:]:
         if stage.kind is StageKind.STATELESS:
             run = stateless_stage(spec.start_id, settings.spec, stage.index)
             frame = frame.repartition(partitions, "key").mapInArrow(run, SCHEMA)
         else:
-            variables = ACKER_STATE if stage.kind is StageKind.ACKER else BOLT_STATE
-            processor = StageProcessor(spec.start_id, settings.spec, stage.index, variables)
-            if not spec.plan.has_exchange(stage):
-                # Tells Spark that it is one partition already, so that it puts no exchange before the operator.
-                frame = frame.coalesce(1)
-            frame = frame.groupBy("key").transformWithState(processor, SCHEMA, "Append", "None")
+            frame = _with_state(frame, StagesProcessor(spec.start_id, settings.spec, stage.index))
     return frame
+
+
+def _with_state(frame: DataFrame, processor: StagesProcessor) -> DataFrame:
+    return frame.groupBy("key").transformWithState(processor, SCHEMA, "Append", "None")

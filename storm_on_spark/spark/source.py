@@ -4,6 +4,9 @@ Spark runs the driver's side of a Python data source in a process of its own. Th
 coordinator over a Unix socket how far the next batch reaches. `read` runs in Python workers, takes the chunks of its
 partition from the logs and executes the bolts that are fused with the spouts.
 
+Where one operator executes all stages, the source only says where the micro-batch begins and ends. Spark takes that one
+row from the process that was asked, and needs no worker for it.
+
 Before the first micro-batch, Spark starts four processes, one after the other, that import this module and never read.
 So what only workers need, numpy and pyarrow above all, is in `storm_on_spark.spark.stage_io` and imported there.
 """
@@ -16,7 +19,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceStreamReader,
+    InputPartition,
+    SimpleDataSourceStreamReader,
+)
 from pyspark.sql.types import StructType
 
 from storm_on_spark.runtime.offsets import Offset
@@ -44,6 +52,39 @@ class SourceSettings:
     """The plan's."""
 
 
+class _Line:
+    """A line to the coordinator, from the process in which Spark plans micro-batches."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._file: Any = None
+
+    def end_after(self, start: dict[str, Any]) -> dict[str, Any]:
+        """Returns how far the next micro-batch reaches, as the coordinator says; `start` if there is none."""
+        if self._file is None:
+            connection = socket.socket(socket.AF_UNIX)
+            connection.connect(self._path)
+            self._file = connection.makefile("rwb")
+        self._file.write(json.dumps(start).encode() + b"\n")
+        self._file.flush()
+        answer = self._file.readline(_MAX_ANSWER)
+        if not answer:
+            # The topology is stopping; there is nothing more to do.
+            self.hang_up()
+            return start
+        end: dict[str, Any] = json.loads(answer)
+        return end
+
+    def hang_up(self) -> None:
+        """Closes the line; the next question opens another."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def __reduce__(self) -> tuple[type[_Line], tuple[str]]:
+        return _Line, (self._path,)
+
+
 class _Partition(InputPartition):
     def __init__(self, index: int, start: dict[str, Any], end: dict[str, Any]) -> None:
         super().__init__(index)
@@ -61,7 +102,7 @@ class TopologyReader(DataSourceStreamReader):
 
     def __init__(self, settings: SourceSettings) -> None:
         self._settings = settings
-        self._line: Any = None
+        self._line = _Line(settings.socket)
 
     # --- in the driver's process ---------------------------------------------------------------
 
@@ -70,20 +111,8 @@ class TopologyReader(DataSourceStreamReader):
         return Offset().to_json()
 
     def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:  # noqa: N802
-        """Returns how far the next micro-batch reaches, as the coordinator says."""
-        if self._line is None:
-            connection = socket.socket(socket.AF_UNIX)
-            connection.connect(self._settings.socket)
-            self._line = connection.makefile("rwb")
-        self._line.write(json.dumps(start).encode() + b"\n")
-        self._line.flush()
-        answer = self._line.readline(_MAX_ANSWER)
-        if not answer:
-            # The topology is stopping; there is nothing more to do.
-            self._line = None
-            return start
-        end: dict[str, Any] = json.loads(answer)
-        return end
+        """Returns how far the next micro-batch reaches."""
+        return self._line.end_after(start)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Returns one partition for each partition of the plan."""
@@ -94,9 +123,7 @@ class TopologyReader(DataSourceStreamReader):
 
     def stop(self) -> None:
         """Hangs up."""
-        if self._line is not None:
-            self._line.close()
-            self._line = None
+        self._line.hang_up()
 
     # --- in the workers ---------------------------------------------------------------
 
@@ -108,12 +135,45 @@ class TopologyReader(DataSourceStreamReader):
         start, end = Offset.from_json(partition.start), Offset.from_json(partition.end)
         yield from read_source(self._settings, start, end, partition.index)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"_settings": self._settings, "_line": None}
+
+class OffsetsReader(SimpleDataSourceStreamReader):
+    """Gives one row a micro-batch, of what `offsets_of` reads.
+
+    Args:
+        settings: the run.
+    """
+
+    def __init__(self, settings: SourceSettings) -> None:
+        self._line = _Line(settings.socket)
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        """Returns the beginning of all logs."""
+        return Offset().to_json()
+
+    def read(self, start: dict[str, Any]) -> tuple[Iterator[tuple[int, bytes]], dict[str, Any]]:
+        """Returns the row of the next micro-batch, and how far it reaches."""
+        end = self._line.end_after(start)
+        return self.readBetweenOffsets(start, end), end
+
+    def readBetweenOffsets(self, start: dict[str, Any], end: dict[str, Any]) -> Iterator[tuple[int, bytes]]:  # noqa: N802
+        """Returns the row of a micro-batch, which Spark may have planned before a restart; none if it is empty."""
+        return iter([] if start == end else [(0, json.dumps([start, end]).encode())])
 
 
-def source_class(name: str, settings: SourceSettings) -> type[DataSource]:
-    """Returns a data source for one run; Spark knows data sources by name and makes them itself."""
+def offsets_of(body: bytes) -> tuple[Offset, Offset]:
+    """Returns where a micro-batch begins and ends, from the row that stands for it."""
+    start, end = json.loads(body)
+    return Offset.from_json(start), Offset.from_json(end)
+
+
+def source_class(name: str, settings: SourceSettings, joined: bool) -> type[DataSource]:
+    """Returns a data source for one run; Spark knows data sources by name and makes them itself.
+
+    Args:
+        name: of the source.
+        settings: the run.
+        joined: whether one operator executes all stages.
+    """
 
     class TopologySource(DataSource):
         @classmethod
@@ -123,7 +183,9 @@ def source_class(name: str, settings: SourceSettings) -> type[DataSource]:
         def schema(self) -> str:
             return SCHEMA
 
-        def streamReader(self, schema: StructType) -> TopologyReader:  # noqa: N802
-            return TopologyReader(settings)
+    def reader(self: DataSource, schema: StructType) -> Any:
+        return OffsetsReader(settings) if joined else TopologyReader(settings)
 
+    # Spark takes the first of the two that is defined.
+    setattr(TopologySource, "simpleStreamReader" if joined else "streamReader", reader)
     return TopologySource

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,8 @@ from pyspark import TaskContext
 from storm_on_spark.runtime.batch_input import chunks_between
 from storm_on_spark.runtime.offsets import Offset
 from storm_on_spark.runtime.stage import BatchInfo, Row, execute_stage
-from storm_on_spark.runtime.worker import worker_for
+from storm_on_spark.runtime.worker import Worker, worker_for
+from storm_on_spark.spark.source import offsets_of
 
 if TYPE_CHECKING:
     from storm_on_spark.spark.source import SourceSettings
@@ -28,6 +29,12 @@ def read_source(settings: SourceSettings, start: Offset, end: Offset, partition:
     worker = worker_for(settings.start_id, settings.spec)
     bodies = chunks_between(worker.wiring, Path(settings.folder), start, end, partition)
     yield from to_batches(execute_stage(worker, worker.spec.plan.stages[0], bodies, batch_info(), None))
+
+
+def chunks_of(worker: Worker, rows: Iterable[bytes]) -> Iterator[bytes]:
+    """Yields the chunks of the micro-batch for which the source's one row stands."""
+    for row in rows:
+        yield from chunks_between(worker.wiring, Path(worker.spec.folder), *offsets_of(row), partition=0)
 
 
 def batch_info() -> BatchInfo:

@@ -7,26 +7,23 @@ no more. So what only workers need, numpy and pyarrow above all, is imported whe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
-from pyspark.sql.types import BinaryType, LongType, StructField, StructType
+from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql.streaming.stateful_processor import MapState
 
-_INDEX = StructType([StructField("index", LongType())])
+STATE = "state"
+"""The one state variable of an operator with state, a map. Each more would cost the JVM two encoders in every task."""
+_KEY = StructType(
+    [StructField("task", IntegerType()), StructField("name", StringType()), StructField("index", LongType())]
+)
 _VALUE = StructType([StructField("value", BinaryType())])
-
-BOLT_STATE = ("version", "snapshot")
-"""Value states of a stage with stateful bolts."""
-BOLT_ENTRIES = "entries"
-"""Map state of a stage with stateful bolts: the entries of key-value state by number, and from -1 down the deltas of
-the snapshot, since a worker that knows most of them reads only the last. Always declared, for a checkpoint fixes what
-there is."""
-ACKER_STATE = ("pending",)
-"""Value states of the acker stage."""
 
 
 def stateless_stage(
@@ -46,73 +43,57 @@ def stateless_stage(
     return run
 
 
-class StageProcessor(StatefulProcessor):
-    """Executes the tasks of one stateful stage; Spark's grouping key is the key of a task.
+class StagesProcessor(StatefulProcessor):
+    """Executes a stage, for which Spark's grouping key is the key of a task; or all stages, with one key.
 
     Args:
         start_id: the run.
         spec: its specification.
-        index: the stage.
-        variables: the names of its value states.
+        index: the stage; None for all.
     """
 
-    def __init__(self, start_id: str, spec: bytes, index: int, variables: tuple[str, ...]) -> None:
+    def __init__(self, start_id: str, spec: bytes, index: int | None) -> None:
         self._start_id = start_id
         self._spec = spec
         self._index = index
-        self._variables = variables
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Declares the state variables."""
-        values = {name: handle.getValueState(name, _VALUE) for name in self._variables}
-        entries = None if self._variables == ACKER_STATE else handle.getMapState(BOLT_ENTRIES, _INDEX, _VALUE)
-        self._state = _State(values, entries)
+        """Declares the state."""
+        self._state = handle.getMapState(STATE, _KEY, _VALUE)
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
         """Executes the chunks of one key."""
-        from storm_on_spark.runtime.stage import execute_ackers, execute_stage
+        from storm_on_spark.runtime.stages import execute_stages
         from storm_on_spark.runtime.worker import worker_for
-        from storm_on_spark.spark.stage_io import batch_info
+        from storm_on_spark.spark.stage_io import batch_info, chunks_of
 
         worker = worker_for(self._start_id, self._spec)
-        plan = worker.spec.plan
-        bodies = [bytes(row[1]) for row in rows]
-        if self._variables == ACKER_STATE:
-            timeout_ms = 1000 * int(plan.conf["topology.message.timeout.secs"])  # type: ignore[call-overload]
-            timeouts = bool(plan.conf["topology.enable.message.timeouts"])
-            out = execute_ackers(worker.wiring, bodies, self._state, timeout_ms, timeouts)
+        stages = worker.spec.plan.stages
+        bodies: Iterator[bytes] = (bytes(row[1]) for row in rows)
+        if self._index is None:
+            bodies = chunks_of(worker, bodies)
         else:
-            out = execute_stage(worker, plan.stages[self._index], bodies, batch_info(), self._state)
-        for row_key, body in out:
+            stages = stages[self._index : self._index + 1]
+        for row_key, body in execute_stages(worker, stages, bodies, batch_info(), partial(_TaskState, self._state)):
             yield Row(key=row_key, body=body)
 
     def close(self) -> None:
         """Does nothing."""
 
 
-class _State:
-    """`StateAccess` over Spark's state variables; each call is a round trip to the JVM."""
+class _TaskState:
+    """`StateAccess` over Spark's map state; each call is a round trip to the JVM."""
 
-    def __init__(self, variables: dict[str, Any], entries: Any) -> None:
-        self._variables = variables
-        self._entries = entries
+    def __init__(self, state: MapState, task: int) -> None:
+        self._state = state
+        self._task = task
 
-    def get(self, name: str) -> bytes | None:
-        value = self._variables[name].get()
+    def get(self, name: str, index: int = 0) -> bytes | None:
+        value = self._state.getValue((self._task, name, index))
         return None if value is None else bytes(value[0])
 
-    def put(self, name: str, value: bytes) -> None:
-        self._variables[name].update((value,))
+    def put(self, name: str, value: bytes, index: int = 0) -> None:
+        self._state.updateValue((self._task, name, index), (value,))
 
-    def clear(self, name: str) -> None:
-        self._variables[name].clear()
-
-    def entry(self, index: int) -> bytes | None:
-        value = self._entries.getValue((index,))
-        return None if value is None else bytes(value[0])
-
-    def put_entry(self, index: int, entry: bytes) -> None:
-        self._entries.updateValue((index,), (entry,))
-
-    def remove_entry(self, index: int) -> None:
-        self._entries.removeKey((index,))
+    def remove(self, name: str, index: int = 0) -> None:
+        self._state.removeKey((self._task, name, index))

@@ -7,7 +7,6 @@ here was written by Spark, not by the code that is being tested.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import tempfile
 from collections.abc import Iterator
@@ -23,12 +22,10 @@ from storm_on_spark.runtime.snapshot import read_snapshot
 from storm_on_spark.runtime.state_version import StateVersions
 from storm_on_spark.spark.checkpoint import read_manifest
 from storm_on_spark.spark.settings import settings_applied
-from storm_on_spark.spark.stages import BOLT_ENTRIES
+from storm_on_spark.spark.stages import STATE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-_VERSION, _SNAPSHOT, _PENDING = "version", "snapshot", "pending"
 
 
 def read_bolt_state(
@@ -57,24 +54,23 @@ def read_bolt_state(
         raise StormError(
             f'"{component}" {what}; bolts with state: {quoted(stateful)}.{did_you_mean(component, stateful)}'
         )
-    spec = components[component]
-    task_of = dict(zip(spec["keys"], spec["tasks"], strict=True))
+    tasks = set(components[component]["tasks"])
     # The three are read one after the other, while a topology that runs goes on.
     batch = _last_batch(checkpoint)
     deltas = {
-        key: count
-        for key, record in _values(spark, checkpoint, _VERSION, batch)
-        if key in task_of and (count := StateVersions.load(record).newest.deltas)
+        task: count
+        for task, _, record in _values(spark, checkpoint, "version", batch)
+        if task in tasks and (count := StateVersions.load(record).newest.deltas)
     }
     changes: dict[tuple[int, int], bytes] = {}
     if deltas:
-        changes = {(key, index): change for key, index, change in _values(spark, checkpoint, BOLT_ENTRIES, batch)}
+        changes = {(task, index): change for task, index, change in _values(spark, checkpoint, "entries", batch)}
     states = {}
-    for key, snapshot in _values(spark, checkpoint, _SNAPSHOT, batch):
-        if key in task_of:
-            for number in range(deltas.get(key, 0)):
-                snapshot = applied(snapshot, changes[key, -1 - number])
-            states[task_of[key]] = read_snapshot(snapshot)
+    for task, _, snapshot in _values(spark, checkpoint, "snapshot", batch):
+        if task in tasks:
+            for number in range(deltas.get(task, 0)):
+                snapshot = applied(snapshot, changes[task, -1 - number])
+            states[task] = read_snapshot(snapshot)
     return states
 
 
@@ -89,7 +85,7 @@ def read_pending_roots(spark: SparkSession, checkpoint: str | os.PathLike[str]) 
         CheckpointError: the checkpoint can't be read.
     """
     _manifest(checkpoint)
-    states = [AckerState.load(value, timeout_ms=1) for _, value in _values(spark, checkpoint, _PENDING)]
+    states = [AckerState.load(value, timeout_ms=1) for *_, value in _values(spark, checkpoint, "pending")]
     # Acks that come after the end of their tree leave records without INIT behind until these expire.
     return sorted(root for state in states for root in state.roots[(state.marks & INIT) != 0].tolist())
 
@@ -109,13 +105,9 @@ def _last_batch(checkpoint: str | os.PathLike[str]) -> int | None:
 
 
 def _values(
-    spark: SparkSession, checkpoint: str | os.PathLike[str], variable: str, batch: int | None = None
-) -> Iterator[tuple[Any, ...]]:
-    """Yields key and value of a state variable in all operators that have it; a topology has each key once.
-
-    Of `BOLT_ENTRIES`, key, number and value.
-    """
-    columns = ("key.*", "user_map_key.*", "user_map_value.*") if variable == BOLT_ENTRIES else ("key.*", "value.*")
+    spark: SparkSession, checkpoint: str | os.PathLike[str], name: str, batch: int | None = None
+) -> Iterator[tuple[int, int, bytes]]:
+    """Yields task, index and value of all that has a name in the state of any operator; a task has one operator."""
     path = Path(checkpoint).absolute()
     if not (path / "state").is_dir():
         return
@@ -125,16 +117,13 @@ def _values(
     # Without these settings Spark would start its own default provider on files of another.
     with settings_applied(spark), _plain_location(path) as location:
         operators = spark.read.format("state-metadata").load(location).collect()
-        for operator in {row["operatorId"]: row for row in operators}.values():
-            properties = json.loads(operator["operatorProperties"] or "{}")
-            if variable not in [state["stateName"] for state in properties.get("stateVariables", [])]:
-                continue
-            reader = spark.read.format("statestore").option("operatorId", operator["operatorId"])
+        for operator in sorted({row["operatorId"] for row in operators}):
+            reader = spark.read.format("statestore").option("operatorId", operator).option("stateVarName", STATE)
             if batch is not None:
                 reader = reader.option("batchId", batch)
-            frame = reader.option("stateVarName", variable).load(location)
-            for row in frame.selectExpr(*columns).collect():
-                yield *row[:-1], bytes(row[-1])
+            frame = reader.load(location).where(f"user_map_key.name = '{name}'")
+            for row in frame.selectExpr("user_map_key.task", "user_map_key.index", "user_map_value.value").collect():
+                yield row[0], row[1], bytes(row[2])
 
 
 @contextlib.contextmanager

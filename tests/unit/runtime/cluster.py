@@ -1,4 +1,4 @@
-"""Spark, as far as the runtime needs it: a chain of stages over partitions, state per key, tasks that are tried again.
+"""Spark, as far as the runtime needs it: a chain of operators over partitions, state, and tasks that are tried again.
 
 Real are the coordinator, spouts, log, chunks, stages, acker and snapshots; only processes and the JVM are not.
 """
@@ -6,13 +6,15 @@ Real are the coordinator, spouts, log, chunks, stages, acker and snapshots; only
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from hosts import FakeHost
 
-from storm_on_spark.plan.model import StageKind
+from storm_on_spark.plan.model import Stage, StageKind
 from storm_on_spark.plan.placement import partition_of
 from storm_on_spark.runtime import chunk
 from storm_on_spark.runtime.batch_input import chunks_between
@@ -22,39 +24,30 @@ from storm_on_spark.runtime.coordinator import Coordinator
 from storm_on_spark.runtime.offsets import Offset
 from storm_on_spark.runtime.report import Failure
 from storm_on_spark.runtime.spec import RunSpec
-from storm_on_spark.runtime.stage import BatchInfo, Row, execute_ackers, execute_stage
+from storm_on_spark.runtime.stage import BatchInfo, Row, execute_stage
+from storm_on_spark.runtime.stages import execute_stages
 from storm_on_spark.runtime.worker import Worker
 
-State = dict[tuple[int, int], dict[str, Any]]
-"""(stage, key) -> variables."""
+Values = dict[tuple[str, int], bytes]
+"""The state of a task, by name and index."""
+State = dict[int, Values]
+"""That of all tasks."""
 
 
 class Variables:
-    """The state of one key in one attempt: `StateAccess` over a dict."""
+    """The state of one task in one attempt: `StateAccess` over a dict."""
 
-    def __init__(self, values: dict[str, Any]) -> None:
+    def __init__(self, values: Values) -> None:
         self.values = values
 
-    def get(self, name: str) -> bytes | None:
-        return self.values.get(name)
+    def get(self, name: str, index: int = 0) -> bytes | None:
+        return self.values.get((name, index))
 
-    def put(self, name: str, value: bytes) -> None:
-        self.values[name] = value
+    def put(self, name: str, value: bytes, index: int = 0) -> None:
+        self.values[name, index] = value
 
-    def clear(self, name: str) -> None:
-        self.values.pop(name, None)
-
-    def entry(self, index: int) -> bytes | None:
-        return self._entries().get(index)
-
-    def put_entry(self, index: int, entry: bytes) -> None:
-        self.values["entries"] = {**self._entries(), index: entry}
-
-    def remove_entry(self, index: int) -> None:
-        self.values["entries"] = {number: entry for number, entry in self._entries().items() if number != index}
-
-    def _entries(self) -> dict[int, bytes]:
-        return dict(self.values.get("entries", {}))
+    def remove(self, name: str, index: int = 0) -> None:
+        self.values.pop((name, index), None)
 
 
 class DriverKilled(Exception):
@@ -173,11 +166,15 @@ class Cluster:
         plan = self.spec.plan
         partitions = plan.partitions
         assert partitions is not None
+
+        def incoming(partition: int) -> list[bytes]:
+            return list(chunks_between(self.workers[0].wiring, self.folder, start, end, partition))
+
+        if plan.joined:
+            return self._with_state(plan.stages, incoming(0), BatchInfo(batch, 0), state)
         rows: list[Row] = []
         for partition in range(partitions):
-            info = BatchInfo(batch, partition)
-            bodies = list(chunks_between(self.workers[0].wiring, self.folder, start, end, partition))
-            rows += self._attempt(lambda w, b=bodies, i=info: execute_stage(w, plan.stages[0], b, i, None))
+            rows += self._without_state(plan.stages[0], incoming(partition), BatchInfo(batch, partition))
         for stage in plan.stages[1:]:
             rows = self.exchanged(batch, rows)
             following: list[Row] = []
@@ -185,27 +182,32 @@ class Cluster:
                 here = [(key, body) for key, body in rows if partition_of(key, partitions) == partition]
                 info = BatchInfo(batch, partition)
                 if stage.kind is StageKind.STATELESS:
-                    bodies = [body for _, body in here]
-                    following += self._attempt(lambda w, b=bodies, i=info, s=stage: execute_stage(w, s, b, i, None))
+                    following += self._without_state(stage, [body for _, body in here], info)
                     continue
                 for key in sorted({key for key, _ in here}):
                     bodies = [body for at, body in here if at == key]
-                    before = state.get((stage.index, key), {})
-
-                    def run(worker: Worker, bodies=bodies, info=info, stage=stage, key=key, before=before) -> list[Row]:
-                        variables = Variables(copy.deepcopy(before))
-                        if stage.kind is StageKind.ACKER:
-                            timeout = 1000 * int(plan.conf["topology.message.timeout.secs"])
-                            enabled = bool(plan.conf["topology.enable.message.timeouts"])
-                            found = list(execute_ackers(worker.wiring, bodies, variables, timeout, enabled))
-                        else:
-                            found = list(execute_stage(worker, stage, bodies, info, variables))
-                        state[stage.index, key] = variables.values
-                        return found
-
-                    following += self._attempt(run)
+                    following += self._with_state((stage,), bodies, info, state)
             rows = following
         return rows
+
+    def _without_state(self, stage: Stage, bodies: list[bytes], info: BatchInfo) -> list[Row]:
+        return self._attempt(partial(execute_stage, stage=stage, bodies=bodies, info=info, state=None))
+
+    def _with_state(self, stages: Sequence[Stage], bodies: list[bytes], info: BatchInfo, state: State) -> list[Row]:
+        before = copy.deepcopy(state)
+
+        def run(worker: Worker) -> list[Row]:
+            after: State = {}
+
+            def state_of(task: int) -> Variables:
+                assert task not in after, f"the state of task {task} was asked for twice"
+                return Variables(after.setdefault(task, copy.deepcopy(before.get(task, {}))))
+
+            found = list(execute_stages(worker, stages, bodies, info, state_of))
+            state.update(after)
+            return found
+
+        return self._attempt(run)
 
     def _attempt(self, run: Any) -> list[Row]:
         """Runs a Spark task on some worker, now and then a second time on some other."""

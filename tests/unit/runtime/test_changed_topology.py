@@ -126,7 +126,8 @@ def run(cluster: Cluster, steps: int, killed_at: str | None = None) -> bool:
 
 
 def counted(cluster: Cluster) -> Counter:
-    states = [read_snapshot(variables["snapshot"]) for variables in cluster.state.values() if "snapshot" in variables]
+    name = ("snapshot", 0)
+    states = [read_snapshot(variables[name]) for variables in cluster.state.values() if name in variables]
     return sum((state["seen"] for state in states), Counter())
 
 

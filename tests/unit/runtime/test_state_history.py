@@ -9,7 +9,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from cluster import Variables
+from cluster import Values, Variables
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -93,15 +93,20 @@ class TaskFailed(Exception):
 class Failing(Variables):
     """State that fails after a few writes."""
 
-    def __init__(self, values: dict[str, Any], writes: int) -> None:
+    def __init__(self, values: Values, writes: int) -> None:
         super().__init__(values)
         self.writes = writes
 
-    def put(self, name: str, value: bytes) -> None:
+    def put(self, name: str, value: bytes, index: int = 0) -> None:
         self.writes -= 1
         if self.writes < 0:
             raise TaskFailed
-        super().put(name, value)
+        super().put(name, value, index)
+
+
+def entries_of(state: Values) -> dict[int, bytes]:
+    """Entries and deltas, by number."""
+    return {index: value for (name, index), value in state.items() if name == "entries"}
 
 
 class Histories(RuleBasedStateMachine):
@@ -122,7 +127,7 @@ class Histories(RuleBasedStateMachine):
         (self.task,) = spec.plan.components["bolt"].tasks
         self.stream = self.straight.wiring.stream("source", "default").number
         #: Committed versions: state, and the batches that led to it.
-        self.versions: list[tuple[dict[str, Any], list[list[int]]]] = [({}, [])]
+        self.versions: list[tuple[Values, list[list[int]]]] = [({}, [])]
 
     def execute(self, worker: Worker, variables: Variables, batch: int, values: list[int]) -> list[Any]:
         """What the bolt emitted in an attempt."""
@@ -197,11 +202,11 @@ class Histories(RuleBasedStateMachine):
             assert self.emitted == emitted
 
     @staticmethod
-    def content(state: dict[str, Any]) -> Any:
-        if "snapshot" not in state:
+    def content(state: Values) -> Any:
+        if ("snapshot", 0) not in state:
             return None
-        snapshot, entries = state["snapshot"], dict(state.get("entries", {}))
-        for number in range(StateVersions.load(state["version"]).newest.deltas):
+        snapshot, entries = state["snapshot", 0], entries_of(state)
+        for number in range(StateVersions.load(state["version", 0]).newest.deltas):
             snapshot = deltas.applied(snapshot, entries.pop(-1 - number))
         attributes = dict(read_snapshot(snapshot))
         if attributes.get("last") is not None:
@@ -256,8 +261,8 @@ def test_a_snapshot_that_changes_little_is_stored_as_a_delta(monkeypatch: pytest
         history.batch([number], number % 3, [])
         history.the_same_as_a_straight_run()
         state = history.versions[-1][0]
-        wholes.append(state["snapshot"])
-        sizes.append(sorted(map(len, state.get("entries", {}).values())))
+        wholes.append(state["snapshot", 0])
+        sizes.append(sorted(map(len, entries_of(state).values())))
     assert [len(entries) for entries in sizes] == [0, 1, 2, 3, 0, 1, 2, 3, 0]
     assert max(map(max, filter(None, sizes))) < len(wholes[0]) / 8
     assert len(set(wholes)) == 3

@@ -286,9 +286,8 @@ class Simulation:
         """The attributes of all tasks of a bolt, as committed."""
         found = []
         for task in self.plan.components[component].tasks:
-            key = (self.plan.components[component].stage, self.plan.keys[task])
-            if "snapshot" in self.cluster.state.get(key, {}):
-                found.append(read_snapshot(self.cluster.state[key]["snapshot"]))
+            if ("snapshot", 0) in self.cluster.state.get(task, {}):
+                found.append(read_snapshot(self.cluster.state[task]["snapshot", 0]))
         return found
 
     def merged(self, component: str, attribute: str) -> Counter:
@@ -362,9 +361,8 @@ class Simulation:
         for _ in range(3):
             cluster.clock.advance(31)
             cluster.step()
-        for (stage, _), variables in cluster.state.items():
-            if self.plan.stages[stage].kind is StageKind.ACKER:
-                assert "pending" not in variables
+        for task in self.plan.acker_tasks:
+            assert cluster.state[task] == {}
         for host in cluster.hosts:
             assert all(cut.tuples == 0 for loop in host.loops.values() for cut in [loop.task.log.last])
 
