@@ -1,4 +1,4 @@
-"""Where the time of a micro-batch goes: the parts that Spark reports, its job taken apart into stages or operators."""
+"""Where the time of a micro-batch goes: the parts that Spark reports, its job taken apart into stages."""
 
 from __future__ import annotations
 
@@ -16,13 +16,17 @@ _PARTS = {
 }
 """Spark's names of phases, and ours. `addBatch` is the job and the sink; what no phase has is the rest."""
 
+_STAGES = ("source stage", "stateful stages", "acker stage")
+"""Where each is a Spark stage."""
+_JOINED = ("the Spark task around the operator", "all stages, in one operator")
+"""Where they are one."""
+
 ORDER = (
     "asking the source for news",
     "writing the offset log",
     "planning",
-    "source stage",
-    "stateful stages",
-    "acker stage",
+    *_STAGES,
+    *_JOINED,
     "job and sink beside the stages",
     "writing the commit log",
     "the rest",
@@ -34,8 +38,7 @@ def parts(reports: Sequence[Mapping[str, Any]], stages: Sequence[Sequence[float]
 
     Args:
         reports: Spark's progress report of each batch.
-        stages: of each batch, though not necessarily the same ones, how long its Spark stages took in ms. Where it is
-            one for all, what the operators with state report is taken from it, and what is left is the source's.
+        stages: of each batch, though not necessarily the same ones, how long its Spark stages took in ms.
     """
     batches = [report["durationMs"] for report in reports]
 
@@ -44,17 +47,15 @@ def parts(reports: Sequence[Mapping[str, Any]], stages: Sequence[Sequence[float]
 
     found = {title: median([name for name, its in _PARTS.items() if its == title]) for title in {*_PARTS.values()}}
     if stages and max(map(len, stages)) == 1:
-        # The operator nearest the sink is reported first.
-        operators = [[_operator_ms(each) for each in report["stateOperators"]] for report in reports]
-        found["acker stage"] = statistics.median(sum(each[:1]) for each in operators)
-        found["stateful stages"] = statistics.median(sum(each[1:]) for each in operators)
-        in_all = statistics.median(each[0] for each in stages)
-        found["source stage"] = max(0.0, in_all - found["acker stage"] - found["stateful stages"])
+        around, joined = _JOINED
+        found[joined] = statistics.median(sum(map(_operator_ms, report["stateOperators"])) for report in reports)
+        found[around] = max(0.0, statistics.median(each[0] for each in stages) - found[joined])
     elif stages:
-        found["source stage"] = statistics.median(each[0] for each in stages)
-        found["stateful stages"] = statistics.median(sum(each[1:-1]) for each in stages)
-        found["acker stage"] = statistics.median(each[-1] if len(each) > 1 else 0.0 for each in stages)
-    inside = sum(found.get(title, 0.0) for title in ("source stage", "stateful stages", "acker stage"))
+        source, stateful, ackers = _STAGES
+        found[source] = statistics.median(each[0] for each in stages)
+        found[stateful] = statistics.median(sum(each[1:-1]) for each in stages)
+        found[ackers] = statistics.median(each[-1] if len(each) > 1 else 0.0 for each in stages)
+    inside = sum(found.get(title, 0.0) for title in (*_STAGES, *_JOINED))
     found["job and sink beside the stages"] = max(0.0, median(["addBatch"]) - inside)
     known = statistics.median(sum(batch.get(name, 0.0) for name in ("addBatch", *_PARTS)) for batch in batches)
     found["the rest"] = max(0.0, median(["triggerExecution"]) - known)

@@ -72,10 +72,17 @@ def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
         >>> compare(old, {**old, "partitions": 3})
         ["the checkpoint was written with 2 partitions, which can't become 3"]
     """
-    if old.get("version") != VERSION:
-        return [f"the checkpoint's plan has the version {old.get('version')!r}; this release reads {VERSION}"]
+    if other := other_version(old):
+        return [other]
     # Where something else is wrong, other places follow from it.
     return list(_differences(old, new)) or list(_moves(old, new))
+
+
+def other_version(printed: Mapping[str, Any]) -> str | None:
+    """Returns why this release can't read a checkpoint with that fingerprint; None if it can."""
+    if (version := printed.get("version")) == VERSION:
+        return None
+    return f"the checkpoint's plan has the version {version!r}; this release reads {VERSION}"
 
 
 def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:

@@ -13,6 +13,7 @@ So what only workers need, numpy and pyarrow above all, is in `storm_on_spark.sp
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 from collections.abc import Iterator, Sequence
@@ -62,12 +63,15 @@ class _Line:
     def end_after(self, start: dict[str, Any]) -> dict[str, Any]:
         """Returns how far the next micro-batch reaches, as the coordinator says; `start` if there is none."""
         if self._file is None:
-            connection = socket.socket(socket.AF_UNIX)
-            connection.connect(self._path)
-            self._file = connection.makefile("rwb")
-        self._file.write(json.dumps(start).encode() + b"\n")
-        self._file.flush()
-        answer = self._file.readline(_MAX_ANSWER)
+            with socket.socket(socket.AF_UNIX) as connection:
+                connection.connect(self._path)
+                self._file = connection.makefile("rwb")
+        try:
+            self._file.write(json.dumps(start).encode() + b"\n")
+            self._file.flush()
+            answer = self._file.readline(_MAX_ANSWER)
+        except ConnectionError:
+            answer = b""
         if not answer:
             # The topology is stopping; there is nothing more to do.
             self.hang_up()
@@ -78,7 +82,8 @@ class _Line:
     def hang_up(self) -> None:
         """Closes the line; the next question opens another."""
         if self._file is not None:
-            self._file.close()
+            with contextlib.suppress(ConnectionError):  # what was written and not sent
+                self._file.close()
             self._file = None
 
     def __reduce__(self) -> tuple[type[_Line], tuple[str]]:

@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 from storm_on_spark.api._text import did_you_mean, quoted
 from storm_on_spark.api.errors import CheckpointError, StormError
+from storm_on_spark.plan.fingerprint import other_version
 from storm_on_spark.runtime.acker import INIT, AckerState
 from storm_on_spark.runtime.deltas import applied
 from storm_on_spark.runtime.snapshot import read_snapshot
@@ -94,6 +95,8 @@ def _manifest(checkpoint: str | os.PathLike[str]) -> dict[str, Any]:
     manifest = read_manifest(checkpoint)
     if manifest is None:
         raise CheckpointError(f"{checkpoint} is no checkpoint of a topology")
+    if other := other_version(manifest.fingerprint):
+        raise CheckpointError(f"{checkpoint} can't be read: {other}")
     return manifest.fingerprint
 
 

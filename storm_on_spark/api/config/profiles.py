@@ -10,8 +10,8 @@ from storm_on_spark.api.config.names import ConfigNames as N
 
 PROFILES: Final[Mapping[str, Mapping[str, object]]] = MappingProxyType(
     {
-        # One partition: no second Python process has to be started, fed and waited for in each micro-batch, and a
-        # task's state is always found in the memory of the same one. Small batches: what comes next waits less.
+        # One partition: one call of Python executes a micro-batch, and a task's state is always found in the memory of
+        # the same process. Small batches: what comes next waits less.
         "latency": {
             N.TOPOLOGY_PARTITIONS: 1,
             N.TOPOLOGY_BATCH_MAX_TUPLES: 20_000,

@@ -167,9 +167,9 @@ def test_the_parts_of_a_micro_batch_add_up() -> None:
 
 
 def test_the_parts_of_a_micro_batch_that_is_one_task_add_up() -> None:
-    ackers = {"allUpdatesTimeMs": 7, "allRemovalsTimeMs": 1, "commitTimeMs": 2}
-    bolts = {"allUpdatesTimeMs": 25, "allRemovalsTimeMs": 0, "commitTimeMs": 5}
-    report = {"durationMs": {"addBatch": 80, "triggerExecution": 90}, "stateOperators": [ackers, bolts, bolts]}
+    operator = {"allUpdatesTimeMs": 47, "allRemovalsTimeMs": 1, "commitTimeMs": 12}
+    report = {"durationMs": {"addBatch": 80, "triggerExecution": 90}, "stateOperators": [operator]}
     found = parts([report], [[75.0]])
     assert sum(found.values()) == 90
-    assert (found["source stage"], found["stateful stages"], found["acker stage"]) == (5.0, 60.0, 10.0)
+    assert found["all stages, in one operator"] == 60.0
+    assert found["the Spark task around the operator"] == 15.0
