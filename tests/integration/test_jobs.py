@@ -69,7 +69,16 @@ def test_word_counts_equal_a_counter_whatever_the_number_of_tasks(
     [
         ["spark-submit", "--master", "local-cluster[2,1,1024]", "word_count.py"],
         ["spark-submit", "--master", "local[1]", "word_count_columnar.py"],
-        ["storm-spark", "run", "--master", "local-cluster[2,1,1024]", "word_count_columnar.py"],
+        # One operator executes all, in another JVM than the one that has the source's row.
+        [
+            "storm-spark",
+            "run",
+            "-c",
+            "topology.partitions=1",
+            "--master",
+            "local-cluster[2,1,1024]",
+            "word_count_columnar.py",
+        ],
         ["storm-spark", "run", "--master", "local[1]", "word_count.py"],
     ],
     ids=lambda command: "-".join((command[0], *command[-2:])),
