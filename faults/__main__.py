@@ -11,6 +11,7 @@ import signal
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -38,8 +39,11 @@ def main() -> int:
     if options.list:
         sys.stdout.writelines(f"{scenario.name:18} {scenario.title}\n" for scenario in SCENARIOS)
         return 0
-    if options.docs and len(chosen) < len(SCENARIOS):
-        progress.print("--docs goes with all scenarios only: the page shows them all")
+    if options.partitions:
+        extra = {"topology.partitions": options.partitions}
+        chosen = [replace(scenario, conf={**scenario.conf, **extra}) for scenario in chosen]
+    if options.docs and (options.partitions or len(chosen) < len(SCENARIOS)):
+        progress.print("--docs goes with all scenarios, as they are: the page shows them all")
         return 2
     seed = options.seed if options.seed is not None else str(random.SystemRandom().randrange(10**6))
     progress.print(f"seed {seed}, {load.messages:,} messages in {load.seconds:.0f} s, {len(chosen)} scenarios")
@@ -88,6 +92,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--times", type=int, default=3, help="how often each fault is injected in a run")
     parser.add_argument("--rounds", type=int, default=1, help="how often each scenario is run")
     parser.add_argument("--seed", help="of an earlier run, for the same moments and victims; random by default")
+    parser.add_argument("--partitions", type=int, help="topology.partitions; with 1, one operator executes all stages")
     parser.add_argument("--patience", type=float, default=1.0, help="factor on the times allowed for recovery")
     parser.add_argument("--short", action="store_true", help="the form that `make test` runs: kills of each kind, once")
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
