@@ -109,11 +109,12 @@ def _last_batch(checkpoint: str | os.PathLike[str]) -> int | None:
 
 def _values(
     spark: SparkSession, checkpoint: str | os.PathLike[str], name: str, batch: int | None = None
-) -> Iterator[tuple[int, int, bytes]]:
-    """Yields task, index and value of all that has a name in the state of any operator; a task has one operator."""
+) -> list[tuple[int, int, bytes]]:
+    """Returns task, index and value of all that has a name in the state of any operator; a task has one operator."""
     path = Path(checkpoint).absolute()
+    found: list[tuple[int, int, bytes]] = []
     if not (path / "state").is_dir():
-        return
+        return found
     # The state store reports to its coordinator, which Spark starts with the manager of streaming queries: when
     # somebody first asks for that.
     _ = spark.streams
@@ -126,7 +127,8 @@ def _values(
                 reader = reader.option("batchId", batch)
             frame = reader.load(location).where(f"user_map_key.name = '{name}'")
             for row in frame.selectExpr("user_map_key.task", "user_map_key.index", "user_map_value.value").collect():
-                yield row[0], row[1], bytes(row[2])
+                found.append((row[0], row[1], bytes(row[2])))
+    return found
 
 
 @contextlib.contextmanager

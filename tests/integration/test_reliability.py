@@ -124,11 +124,11 @@ def test_no_tree_is_acked_while_a_bolt_holds_a_tuple_of_it_over_micro_batches_an
 
 def acker_states(spark: SparkSession, checkpoint: Path) -> list[AckerState]:
     operators = spark.read.format("state-metadata").load(str(checkpoint)).collect()
-    ackers = {row["operatorId"] for row in operators if '"pending"' in row["operatorProperties"]}
-    assert len(ackers) == 1
-    frame = spark.read.format("statestore").option("operatorId", ackers.pop())
-    rows = frame.option("stateVarName", "pending").load(str(checkpoint)).collect()
-    return [AckerState.load(bytes(row["value"][0]), 1000 * T) for row in rows]
+    # Operators are numbered from the sink on.
+    ackers = spark.read.format("statestore").option("operatorId", min(row["operatorId"] for row in operators))
+    rows = ackers.option("stateVarName", "state").load(str(checkpoint)).collect()
+    assert {row["user_map_key"]["name"] for row in rows} == {"pending"}
+    return [AckerState.load(bytes(row["user_map_value"]["value"]), 1000 * T) for row in rows]
 
 
 def test_a_message_times_out_between_one_and_two_timeouts_after_its_emit(

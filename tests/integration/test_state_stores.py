@@ -74,7 +74,7 @@ def test_a_snapshot_with_deltas_is_read_whole(spark_session: Any, tmp_path: Path
             running.wait_until(lambda captured, n=number: len(captured.acks) == 2 * n + 2)
             running.open_gate(str(number))
         running.await_completion()
-    deltas = [StateVersions.load(record).newest.deltas for _, record in _values(spark_session, tmp_path, "version")]
+    deltas = [StateVersions.load(record).newest.deltas for *_, record in _values(spark_session, tmp_path, "version")]
     assert sum(deltas) >= 3
     (state,) = read_bolt_state(spark_session, tmp_path, "weigh").values()
     assert state["weights"] == {**dict.fromkeys(range(20_000), 300), 1: 305, 5: 305}
