@@ -1,7 +1,7 @@
-"""The stages after the source, as Spark runs them: stateless ones in `mapInArrow`, the rest in `transformWithState`.
+"""The stages as Spark runs them: without state in `mapInArrow`, with state in `transformWithState`, or all in one.
 
-Before the first micro-batch, Spark starts a process for each stateful stage that asks for its state variables and does
-no more. So what only workers need, numpy and pyarrow above all, is imported when they execute.
+Before the first micro-batch, Spark starts a process for each operator with state, which asks for its state variables
+and does no more. So what only workers need, numpy and pyarrow above all, is imported when they execute.
 """
 
 from __future__ import annotations
