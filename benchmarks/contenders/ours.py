@@ -184,9 +184,10 @@ def _pending_state(spark: Any, checkpoint: Path) -> Figures:
     """Returns how many roots were pending when the topology ended, and what they take in the state store."""
     location = f"file:{checkpoint}"
     operators = spark.read.format("state-metadata").load(location).collect()
-    [acker] = {row["operatorId"] for row in operators if '"pending"' in row["operatorProperties"]}
-    frame = spark.read.format("statestore").option("operatorId", acker).option("stateVarName", "pending")
-    rows = frame.load(location).collect()
+    # Operators are numbered from the sink on.
+    acker = min(row["operatorId"] for row in operators)
+    frame = spark.read.format("statestore").option("operatorId", acker).option("stateVarName", "state")
+    rows = frame.load(location).where("user_map_key.name = 'pending'").collect()
     roots = len(read_pending_roots(spark, checkpoint))
-    size = sum(len(bytes(row["value"][0])) for row in rows)
+    size = sum(len(row["user_map_value"]["value"]) for row in rows)
     return {"pending_roots": roots, "pending_bytes_each": size / roots if roots else None}
