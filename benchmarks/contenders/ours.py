@@ -19,7 +19,7 @@ from benchmarks.topologies import WORKLOADS
 from storm_on_spark import Config, compile_topology
 from storm_on_spark.runtime.latency import LatencyHistogram
 from storm_on_spark.spark.session import local_session, stop_session
-from storm_on_spark.spark.state import read_pending_roots
+from storm_on_spark.spark.state import read_pending_roots, state_values
 
 _START_SECS = 120.0
 _FILL_SECS = 180.0
@@ -182,12 +182,6 @@ class _Measurement:
 
 def _pending_state(spark: Any, checkpoint: Path) -> Figures:
     """Returns how many roots were pending when the topology ended, and what they take in the state store."""
-    location = f"file:{checkpoint}"
-    operators = spark.read.format("state-metadata").load(location).collect()
-    # Operators are numbered from the sink on.
-    acker = min(row["operatorId"] for row in operators)
-    frame = spark.read.format("statestore").option("operatorId", acker).option("stateVarName", "state")
-    rows = frame.load(location).where("user_map_key.name = 'pending'").collect()
     roots = len(read_pending_roots(spark, checkpoint))
-    size = sum(len(row["user_map_value"]["value"]) for row in rows)
+    size = sum(len(value) for *_, value in state_values(spark, checkpoint, "pending"))
     return {"pending_roots": roots, "pending_bytes_each": size / roots if roots else None}

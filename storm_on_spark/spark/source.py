@@ -188,9 +188,15 @@ def source_class(name: str, settings: SourceSettings, joined: bool) -> type[Data
         def schema(self) -> str:
             return SCHEMA
 
-    def reader(self: DataSource, schema: StructType) -> Any:
-        return OffsetsReader(settings) if joined else TopologyReader(settings)
+        # Spark takes the one that is defined.
+        if joined:
 
-    # Spark takes the first of the two that is defined.
-    setattr(TopologySource, "simpleStreamReader" if joined else "streamReader", reader)
+            def simpleStreamReader(self, schema: StructType) -> OffsetsReader:  # noqa: N802
+                return OffsetsReader(settings)
+
+        else:
+
+            def streamReader(self, schema: StructType) -> TopologyReader:  # noqa: N802
+                return TopologyReader(settings)
+
     return TopologySource

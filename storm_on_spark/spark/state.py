@@ -60,14 +60,14 @@ def read_bolt_state(
     batch = _last_batch(checkpoint)
     deltas = {
         task: count
-        for task, _, record in _values(spark, checkpoint, "version", batch)
+        for task, _, record in state_values(spark, checkpoint, "version", batch)
         if task in tasks and (count := StateVersions.load(record).newest.deltas)
     }
     changes: dict[tuple[int, int], bytes] = {}
     if deltas:
-        changes = {(task, index): change for task, index, change in _values(spark, checkpoint, "entries", batch)}
+        changes = {(task, index): change for task, index, change in state_values(spark, checkpoint, "entries", batch)}
     states = {}
-    for task, _, snapshot in _values(spark, checkpoint, "snapshot", batch):
+    for task, _, snapshot in state_values(spark, checkpoint, "snapshot", batch):
         if task in tasks:
             for number in range(deltas.get(task, 0)):
                 snapshot = applied(snapshot, changes[task, -1 - number])
@@ -86,7 +86,7 @@ def read_pending_roots(spark: SparkSession, checkpoint: str | os.PathLike[str]) 
         CheckpointError: the checkpoint can't be read.
     """
     _manifest(checkpoint)
-    states = [AckerState.load(value, timeout_ms=1) for *_, value in _values(spark, checkpoint, "pending")]
+    states = [AckerState.load(value, timeout_ms=1) for *_, value in state_values(spark, checkpoint, "pending")]
     # Acks that come after the end of their tree leave records without INIT behind until these expire.
     return sorted(root for state in states for root in state.roots[(state.marks & INIT) != 0].tolist())
 
@@ -107,7 +107,7 @@ def _last_batch(checkpoint: str | os.PathLike[str]) -> int | None:
     return max((int(file.name) for file in files if file.name.isdecimal()), default=None)
 
 
-def _values(
+def state_values(
     spark: SparkSession, checkpoint: str | os.PathLike[str], name: str, batch: int | None = None
 ) -> list[tuple[int, int, bytes]]:
     """Returns task, index and value of all that has a name in the state of any operator; a task has one operator."""

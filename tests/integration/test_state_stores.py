@@ -10,7 +10,7 @@ from topologies.kit import word_count
 
 from storm_on_spark import BaseBasicBolt, Config, TopologyBuilder
 from storm_on_spark.runtime.state_version import StateVersions
-from storm_on_spark.spark.state import _values, read_bolt_state
+from storm_on_spark.spark.state import read_bolt_state, state_values
 from storm_on_spark.testing import GATE, ListSpout, running_topology
 
 pytestmark = pytest.mark.usefixtures("nothing_left_behind")
@@ -74,7 +74,9 @@ def test_a_snapshot_with_deltas_is_read_whole(spark_session: Any, tmp_path: Path
             running.wait_until(lambda captured, n=number: len(captured.acks) == 2 * n + 2)
             running.open_gate(str(number))
         running.await_completion()
-    deltas = [StateVersions.load(record).newest.deltas for *_, record in _values(spark_session, tmp_path, "version")]
+    deltas = [
+        StateVersions.load(record).newest.deltas for *_, record in state_values(spark_session, tmp_path, "version")
+    ]
     assert sum(deltas) >= 3
     (state,) = read_bolt_state(spark_session, tmp_path, "weigh").values()
     assert state["weights"] == {**dict.fromkeys(range(20_000), 300), 1: 305, 5: 305}
