@@ -6,6 +6,7 @@ The idea of sentinels among the items, so that a recovery test reads as any othe
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import time
@@ -320,6 +321,8 @@ def crash(marker: str | os.PathLike[str], times: int = 1) -> bool:
     """
     descriptor = os.open(marker, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
+        # Two workers may come here at the same moment: one looks and writes, then the other.
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
         if os.fstat(descriptor).st_size >= times:
             return False
         os.write(descriptor, b"x")

@@ -201,3 +201,22 @@ def test_crash_spares_the_process_once_it_was_killed_often_enough(tmp_path: Path
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
     assert crashes(marker) == 1
     assert crash(marker) is False
+
+
+def test_of_several_processes_that_crash_at_the_same_moment_only_as_many_die_as_it_says(tmp_path: Path) -> None:
+    for number in range(50):
+        marker = tmp_path / f"marker-{number}"
+        gate, opener = os.pipe()
+        children = []
+        for _ in range(4):
+            pid = os.fork()
+            if pid == 0:
+                os.close(opener)
+                os.read(gate, 1)
+                crash(marker)
+                os._exit(0)
+            children.append(pid)
+        os.close(opener)
+        ends = sorted(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children)
+        os.close(gate)
+        assert ends == [-signal.SIGKILL, 0, 0, 0]
