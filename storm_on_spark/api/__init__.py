@@ -1,7 +1,8 @@
-"""Storm's programming model: what a topology is written with. Needs nothing but the standard library."""
+"""Storm's programming model: the classes from which users write a topology. Needs only the standard library."""
 
 from __future__ import annotations
 
+from storm_on_spark.api.base_hook import BaseTaskHook
 from storm_on_spark.api.builder import (
     BoltDeclarer,
     ComponentConfigurationDeclarer,
@@ -29,6 +30,7 @@ from storm_on_spark.api.component import (
 )
 from storm_on_spark.api.config import Config
 from storm_on_spark.api.context import TopologyContext
+from storm_on_spark.api.custom_grouping import CustomGrouping, CustomStreamGrouping
 from storm_on_spark.api.declarer import OutputFieldsDeclarer
 from storm_on_spark.api.errors import (
     AlreadyAliveError,
@@ -48,8 +50,6 @@ from storm_on_spark.api.errors import (
 from storm_on_spark.api.fields import Fields
 from storm_on_spark.api.grouping import (
     AllGrouping,
-    CustomGrouping,
-    CustomStreamGrouping,
     DirectGrouping,
     FieldsGrouping,
     GlobalGrouping,
@@ -59,15 +59,7 @@ from storm_on_spark.api.grouping import (
     PartialKeyGrouping,
     ShuffleGrouping,
 )
-from storm_on_spark.api.hooks import (
-    BaseTaskHook,
-    BoltAckInfo,
-    BoltExecuteInfo,
-    BoltFailInfo,
-    EmitInfo,
-    SpoutAckInfo,
-    SpoutFailInfo,
-)
+from storm_on_spark.api.hooks import BoltAckInfo, BoltExecuteInfo, BoltFailInfo, EmitInfo, SpoutAckInfo, SpoutFailInfo
 from storm_on_spark.api.info import ComponentInfo, ErrorInfo, TopologyInfo
 from storm_on_spark.api.state import BaseStatefulBolt, IStatefulBolt, KeyValueState
 from storm_on_spark.api.streams import DEFAULT_STREAM, GlobalStreamId, StreamSpec

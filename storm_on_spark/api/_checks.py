@@ -1,4 +1,4 @@
-"""Checks of the objects that users hand to the builder: are they what Storm calls, and can it call them?"""
+"""Checks of the objects that users pass to the builder: their type, and the signatures of their methods."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CALLED_ON_ALL: Final[dict[str, tuple[str, ...]]] = {
     "get_component_configuration": (),
 }
 
-#: How each method is called. One that can't be called so would fail in every task, long after submission.
+#: The arguments of each method. A method with other parameters would fail in every task, long after submission.
 _CALLED: Final[dict[ComponentKind, dict[str, tuple[str, ...]]]] = {
     ComponentKind.SPOUT: {
         "open": ("conf", "context", "collector"),
@@ -61,7 +61,7 @@ _CALLED: Final[dict[ComponentKind, dict[str, tuple[str, ...]]]] = {
     },
 }
 
-#: Java's spellings of optional methods: defined in a subclass they would never be called, in silence.
+#: Java's spellings of optional methods. A subclass that defines one gets an error: nothing would ever call it.
 _JAVA_SPELLINGS: Final[dict[str, str]] = {
     "declareOutputFields": "declare_output_fields",
     "getComponentConfiguration": "get_component_configuration",

@@ -1,4 +1,4 @@
-"""Wording that the error messages of this package share."""
+"""Helpers for the text of error messages."""
 
 from __future__ import annotations
 

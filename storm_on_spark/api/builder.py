@@ -1,4 +1,4 @@
-"""How users put a topology together."""
+"""The builder: how users write a topology."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from storm_on_spark.api._checks import component_kind, label
 from storm_on_spark.api._text import is_name, kind_of
 from storm_on_spark.api.config import Config, validate_conf
 from storm_on_spark.api.constants import SYSTEM_PREFIX, is_system_id
+from storm_on_spark.api.custom_grouping import CustomGrouping, CustomStreamGrouping
 from storm_on_spark.api.declarer import OutputFieldsDeclarer
 from storm_on_spark.api.errors import InvalidTopologyError
 from storm_on_spark.api.fields import Fields
 from storm_on_spark.api.grouping import (
     AllGrouping,
-    CustomGrouping,
-    CustomStreamGrouping,
     DirectGrouping,
     FieldsGrouping,
     GlobalGrouping,
@@ -149,11 +148,11 @@ class BoltDeclarer(ComponentConfigurationDeclarer):
         return self._subscribe(component, stream, GlobalGrouping())
 
     def none_grouping(self, component: str, stream: str = DEFAULT_STREAM) -> BoltDeclarer:
-        """It doesn't matter which task receives a tuple; the same as a shuffle."""
+        """Any task may receive a tuple; the same as a shuffle."""
         return self._subscribe(component, stream, NoneGrouping())
 
     def local_or_shuffle_grouping(self, component: str, stream: str = DEFAULT_STREAM) -> BoltDeclarer:
-        """As a shuffle, but a task in the same place is preferred."""
+        """As a shuffle, but prefers a task in the same partition."""
         return self._subscribe(component, stream, LocalOrShuffleGrouping())
 
     def partial_key_grouping(
@@ -163,7 +162,7 @@ class BoltDeclarer(ComponentConfigurationDeclarer):
         return self._subscribe(component, stream, PartialKeyGrouping(self._keys(component, fields, stream)))
 
     def direct_grouping(self, component: str, stream: str = DEFAULT_STREAM) -> BoltDeclarer:
-        """The emitter names the task, by `emit_direct`; the stream must be declared direct."""
+        """The emitting component names the task, by `emit_direct`; the stream must be declared direct."""
         return self._subscribe(component, stream, DirectGrouping())
 
     def custom_grouping(
@@ -218,10 +217,10 @@ class BoltDeclarer(ComponentConfigurationDeclarer):
 
 
 class TopologyBuilder:
-    """Puts a topology together.
+    """Builds a topology from spouts, bolts and groupings.
 
-    What concerns one component is checked at once, what concerns several (does that stream exist?) when the
-    topology is compiled.
+    Errors of one component are raised at once. Errors that concern several components, such as a stream that does
+    not exist, are raised when the topology is compiled.
 
     Example:
         >>> from storm_on_spark.api import BaseBasicBolt, BaseRichSpout, Fields
@@ -269,7 +268,7 @@ class TopologyBuilder:
         bolt: BaseRichBolt | BaseBasicBolt | BatchBolt,
         parallelism: int = 1,
     ) -> BoltDeclarer:
-        """Adds a bolt; the grouping methods of what is returned name its inputs. Otherwise as `set_spout`."""
+        """Adds a bolt. Call grouping methods of the returned declarer to name its inputs; arguments as `set_spout`."""
         self._check_id(id, is_spout=False)
         kind = component_kind(bolt, id, is_spout=False)
         return BoltDeclarer(self._add(id, kind, bolt, parallelism))
@@ -354,6 +353,6 @@ def _declared_streams(draft: _Draft) -> dict[str, StreamSpec]:
         if isinstance(error, InvalidTopologyError) and error.component is not None:
             raise
         raise draft.error(f"{name} raised {type(error).__qualname__}: {error}") from error
-    if returned is not None:  # `return Fields("word")` would otherwise declare nothing, in silence
+    if returned is not None:  # Without this error, `return Fields("word")` would declare nothing.
         raise draft.error(f"{name} returned {kind_of(returned)}; call declarer.declare(...) instead")
     return declarer.streams

@@ -1,4 +1,4 @@
-"""What components emit, ack and fail through.
+"""Collectors: the objects by which components emit, ack and fail.
 
 These are interfaces: the runtime implements them for running topologies, the test kit for unit tests.
 """
@@ -21,7 +21,7 @@ Anchors = Tuple | Iterable[Tuple] | None
 
 
 class OutputCollector(ABC):
-    """What a `BaseRichBolt` emits, acks and fails through.
+    """The collector of a `BaseRichBolt`.
 
     Emitting, acking and failing is allowed while the bolt executes, on the thread that calls `execute`, and
     refused with a `TupleError` afterwards; an input may be acked in a later `execute` than its own.
@@ -33,9 +33,8 @@ class OutputCollector(ABC):
 
         Args:
             values: as many as the stream has fields, in their order.
-            anchors: the input tuple or tuples that this one follows from: it joins their trees, which are
-                then complete only when it is acked too. `None` leaves it unanchored: if it is lost nobody
-                notices.
+            anchors: the input tuple or tuples from which this one follows. It becomes part of their trees, which
+                are complete only when it is acked too. `None` leaves it unanchored: its loss goes unnoticed.
             stream: one that `declare_output_fields` declared.
 
         Returns:
@@ -54,7 +53,7 @@ class OutputCollector(ABC):
 
     @abstractmethod
     def ack(self, tup: Tuple) -> None:
-        """Says that `tup` has been dealt with.
+        """Acks `tup`: the bolt has finished with it.
 
         Every input must be acked or failed; further calls for the same tuple are ignored.
         """
@@ -73,7 +72,7 @@ class OutputCollector(ABC):
 
 
 class SpoutOutputCollector(ABC):
-    """What a `BaseRichSpout` emits through."""
+    """The collector of a `BaseRichSpout`."""
 
     @abstractmethod
     def emit(self, values: Sequence[Any], message_id: Any = None, stream: str = DEFAULT_STREAM) -> list[int]:
@@ -114,7 +113,7 @@ class SpoutOutputCollector(ABC):
 
 
 class BatchSpoutOutputCollector(ABC):
-    """What a `BatchSpout` emits through: whole record batches."""
+    """The collector of a `BatchSpout`, for whole record batches."""
 
     @abstractmethod
     def emit(
@@ -147,7 +146,7 @@ class BatchSpoutOutputCollector(ABC):
 
 
 class BasicOutputCollector(ABC):
-    """What a `BaseBasicBolt` emits through: all is anchored to the input, which is acked afterwards."""
+    """The collector of a `BaseBasicBolt`: every emit is anchored to the input, which is acked afterwards."""
 
     @abstractmethod
     def emit(self, values: Sequence[Any], stream: str = DEFAULT_STREAM) -> list[int]:
@@ -179,7 +178,7 @@ class BasicOutputCollector(ABC):
 
 
 class BatchOutputCollector(ABC):
-    """What a `BatchBolt` emits through: whole record batches.
+    """The collector of a `BatchBolt`, for whole record batches.
 
     The input batch is acked as a whole when `execute_batch` returns, except for the rows that `fail` named.
     """

@@ -1,4 +1,4 @@
-"""What users subclass: spouts and bolts."""
+"""The base classes of spouts and bolts."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ class _Spout(BaseComponent):
     """What all spouts have in common."""
 
     def activate(self) -> None:
-        """The topology was activated: it will be asked for tuples from now on."""
+        """Called when the topology is activated: `next_tuple` is called from now on."""
 
     def deactivate(self) -> None:
-        """The topology was deactivated: it won't be asked for tuples until `activate`."""
+        """Called when the topology is deactivated: `next_tuple` is not called until `activate`."""
 
     def close(self) -> None:
         """The spout stops. Not called if its process is killed."""
@@ -92,7 +92,7 @@ class BaseRichSpout(_Spout):
 
     @abstractmethod
     def next_tuple(self) -> None:
-        """Emits what is there to be emitted, a tuple or a few, through the collector. Must not block."""
+        """Emits the next tuple or a few, if there are any, through the collector. Must not block."""
 
     def ack(self, message_id: Any) -> None:
         """The tree of the tuple that was emitted with `message_id` is complete."""
@@ -102,7 +102,7 @@ class BaseRichSpout(_Spout):
 
 
 class BatchSpout(_Spout):
-    """A columnar source: it emits whole Arrow record batches, and hears of its messages many at a time.
+    """A columnar source: it emits Arrow record batches, and its messages are acked and failed in batches.
 
     Each row is a tuple with a message id of its own, tracked and timed out as any other. Otherwise as
     `BaseRichSpout`: all methods are called by one thread, and attributes that can be pickled are saved and restored.
@@ -134,10 +134,10 @@ class BatchSpout(_Spout):
 
     @abstractmethod
     def next_batch(self) -> None:
-        """Emits what is there to be emitted, a batch or a few, through the collector. Must not block.
+        """Emits the next batch or a few, if there are any, through the collector. Must not block.
 
-        Some thousand rows a call are enough for full speed. A micro-batch, and what waits for the next one, can be
-        larger than configured by what one call emits.
+        A few thousand rows per call are enough for full speed. One call may exceed the configured size of a
+        micro-batch by the rows that it emits.
         """
 
     def ack_batch(self, message_ids: pyarrow.Array) -> None:
@@ -155,8 +155,8 @@ class _Bolt(BaseComponent):
     """What all bolts have in common."""
 
     stateless: ClassVar[bool | None] = None
-    """`True` promises that what the bolt does with a tuple depends on that tuple alone, so that it may run
-    anywhere and nothing is saved; `False` says it doesn't. `None` leaves it to the compiler to find out."""
+    """`True` promises that the bolt's work on a tuple depends on that tuple alone: it may run anywhere, and no
+    state is saved. `False` says that the bolt has state. With `None` the compiler finds out."""
 
     def cleanup(self) -> None:
         """The bolt stops. Not called if its process is killed."""
@@ -278,7 +278,7 @@ class BaseTickTupleAwareRichBolt(BaseRichBolt):
             self.process(tup)
 
     def on_tick_tuple(self, tup: Tuple) -> None:
-        """Time has passed. Does nothing unless overridden."""
+        """Called for each tick tuple. Does nothing unless overridden."""
 
     @abstractmethod
     def process(self, tup: Tuple) -> None:

@@ -1,11 +1,11 @@
-"""Ids that belong to the system. Users' component and stream ids may not start with `__`."""
+"""Ids of the system's components and streams. Ids of users may not start with `__`."""
 
 from __future__ import annotations
 
 from typing import Final
 
 SYSTEM_PREFIX: Final = "__"
-"""What the id of every component and stream of the system starts with."""
+"""The prefix of the ids of all system components and streams."""
 
 SYSTEM_COMPONENT: Final = "__system"
 """The component that tick tuples come from."""

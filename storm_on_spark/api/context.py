@@ -1,4 +1,4 @@
-"""What a task can ask about itself and the topology around it."""
+"""The context of a task: what it can read about itself and its topology."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from storm_on_spark.api.config import Config, effective_conf
 from storm_on_spark.api.constants import SYSTEM_COMPONENT, TICK_STREAM
 from storm_on_spark.api.errors import InvalidTopologyError
 from storm_on_spark.api.fields import Fields
-from storm_on_spark.api.hooks import BaseTaskHook
+from storm_on_spark.api.hooks import ITaskHook
 from storm_on_spark.api.streams import DEFAULT_STREAM, GlobalStreamId, StreamSpec
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _SYSTEM_STREAMS: Final[Mapping[str, StreamSpec]] = {TICK_STREAM: StreamSpec(Fiel
 
 
 class TopologyContext:
-    """Who and where a task is, and what is around it.
+    """A task's identity, configuration and topology.
 
     Made by the runtime, one for every task; `open` and `prepare` receive it. It belongs to its process and
     can't be pickled: a bolt that keeps it as an attribute gets a new one whenever `prepare` runs.
@@ -67,7 +67,7 @@ class TopologyContext:
         self._topology_name = topology_name
         self._storm_id = storm_id
         self._task_data: dict[str, Any] = {}
-        self._hooks: list[BaseTaskHook] = []
+        self._hooks: list[ITaskHook] = []
 
     # --- this task ------------------------------------------------------------------------------------------
 
@@ -83,7 +83,7 @@ class TopologyContext:
 
     @property
     def this_component_id(self) -> str:
-        """The component that this task is one of."""
+        """The component of this task."""
         return self._task_to_component[self._task_id]
 
     @property
@@ -96,7 +96,7 @@ class TopologyContext:
         return self.sources(self.this_component_id)
 
     def this_targets(self) -> dict[str, dict[str, Grouping]]:
-        """Returns who subscribes to this component: stream -> component -> grouping."""
+        """Returns the subscribers of this component: stream -> component -> grouping."""
         return self.targets(self.this_component_id)
 
     def this_streams(self) -> list[str]:
@@ -188,7 +188,7 @@ class TopologyContext:
         return dict(self._spec(component).inputs)
 
     def targets(self, component: str) -> dict[str, dict[str, Grouping]]:
-        """Returns who subscribes to a component: stream -> component -> grouping.
+        """Returns the subscribers of a component: stream -> component -> grouping.
 
         Raises:
             InvalidTopologyError: there is no such component.
@@ -202,7 +202,7 @@ class TopologyContext:
         return found
 
     def max_topology_message_timeout(self) -> int:
-        """Returns the message timeout in seconds, which is one for the whole topology."""
+        """Returns the message timeout in seconds; it is the same for all components of a topology."""
         timeout = effective_conf(self._conf)[Config.TOPOLOGY_MESSAGE_TIMEOUT_SECS]
         assert isinstance(timeout, int)
         return timeout
@@ -210,20 +210,20 @@ class TopologyContext:
     # --- data and hooks of this task ------------------------------------------------------------------------
 
     def set_task_data(self, name: str, value: Any) -> None:
-        """Keeps a value for this task in this process, for its hooks and helpers."""
+        """Stores a value for this task in this process, for its hooks and helpers."""
         self._task_data[name] = value
 
     def get_task_data(self, name: str, default: Any = None) -> Any:
-        """Returns a value kept by `set_task_data`."""
+        """Returns a value stored by `set_task_data`."""
         return self._task_data.get(name, default)
 
-    def add_task_hook(self, hook: BaseTaskHook) -> None:
+    def add_task_hook(self, hook: ITaskHook) -> None:
         """Adds a hook to this task, after calling its `prepare`. For use in `open` or `prepare`.
 
         Raises:
             InvalidTopologyError: `hook` is no instance of a subclass of `BaseTaskHook`.
         """
-        if not isinstance(hook, BaseTaskHook):
+        if not isinstance(hook, ITaskHook):
             raise InvalidTopologyError(
                 f'component "{self.this_component_id}" (task {self._task_id}): add_task_hook takes an '
                 f"instance of a subclass of BaseTaskHook, not {kind_of(hook)}",
@@ -233,7 +233,7 @@ class TopologyContext:
         self._hooks.append(hook)
 
     @property
-    def hooks(self) -> tuple[BaseTaskHook, ...]:
+    def hooks(self) -> tuple[ITaskHook, ...]:
         """The hooks of this task, in the order in which they were added."""
         return tuple(self._hooks)
 
@@ -248,7 +248,7 @@ class TopologyContext:
         return self.this_task_index
 
     def get_this_component_id(self) -> str:
-        """Returns the component that this task is one of."""
+        """Returns the component of this task."""
         return self.this_component_id
 
     def get_storm_id(self) -> str:
@@ -300,7 +300,7 @@ class TopologyContext:
         return self.this_sources()
 
     def get_this_targets(self) -> dict[str, dict[str, Grouping]]:
-        """Returns who subscribes to this component."""
+        """Returns the subscribers of this component."""
         return self.this_targets()
 
     def get_sources(self, component: str) -> dict[GlobalStreamId, Grouping]:
@@ -308,10 +308,10 @@ class TopologyContext:
         return self.sources(component)
 
     def get_targets(self, component: str) -> dict[str, dict[str, Grouping]]:
-        """Returns who subscribes to a component."""
+        """Returns the subscribers of a component."""
         return self.targets(component)
 
-    def get_hooks(self) -> tuple[BaseTaskHook, ...]:
+    def get_hooks(self) -> tuple[ITaskHook, ...]:
         """Returns the hooks of this task."""
         return self.hooks
 
@@ -321,7 +321,7 @@ class TopologyContext:
         if component == SYSTEM_COMPONENT:
             return _SYSTEM_STREAMS
         if component in self._tasks and component not in self._topology:
-            return {}  # a component of the system, such as the acker: its streams are nobody's business
+            return {}  # A component of the system, such as the acker: its streams are not public.
         return self._spec(component).streams
 
     def _spec(self, component: str) -> ComponentSpec:
@@ -340,5 +340,5 @@ class TopologyContext:
         return f"<TopologyContext of {where}>"
 
     def __reduce__(self) -> NoReturn:
-        # Saved with a bolt's state and restored after `prepare`, it would replace the task's live context.
+        # A context that is saved with a bolt's state would, when restored, replace the task's live context.
         raise TypeError("a TopologyContext belongs to one task in one process and can't be pickled")

@@ -1,4 +1,4 @@
-"""What a component declares its output streams with."""
+"""The declarer by which a component declares its output streams."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from storm_on_spark.api.streams import DEFAULT_STREAM, StreamSpec
 
 
 class OutputFieldsDeclarer:
-    """Collects the streams of one component.
+    """Collects the streams that one component declares.
 
     Args:
         component: its id, for messages.
@@ -44,7 +44,7 @@ class OutputFieldsDeclarer:
         Args:
             stream: its id; may not start with `__`.
             fields: the names of its values.
-            direct: whether the emitter picks the receiving task, by `emit_direct`.
+            direct: whether the emitting component names the receiving task, by `emit_direct`.
 
         Raises:
             InvalidTopologyError: the stream is declared already, or an argument is not what it should be.

@@ -2,9 +2,9 @@
 
 ```
 Exception
-├── StormError                      whatever Storm on Spark itself raises
-│   ├── InvalidTopologyError        (ValueError)    the topology can't run as it is drawn
-│   ├── ConfigError                 (ValueError)    a configuration key or value that makes no sense
+├── StormError                      every error that Storm on Spark itself raises
+│   ├── InvalidTopologyError        (ValueError)    the topology is not valid
+│   ├── ConfigError                 (ValueError)    an unknown key, or a value of a wrong type or range
 │   ├── TupleError                  (ValueError)    an emit or a read that doesn't fit the stream
 │   │   └── UnknownFieldError       (KeyError)      a field that the stream doesn't have
 │   ├── ComponentError              (RuntimeError)  user code of a spout, bolt or grouping failed
@@ -22,6 +22,10 @@ All of them can be pickled: they travel between Python workers, spout hosts and 
 
 from __future__ import annotations
 
+from storm_on_spark.api.traces import own_trace, summary, whole_trace
+
+_NO_TERMINAL = "pdb found no terminal; `storm-spark run --debugger FILE` runs the topology in one process that has one"
+
 
 class StormError(Exception):
     """Root of all errors that Storm on Spark raises."""
@@ -32,7 +36,7 @@ class StormError(Exception):
 
 
 class InvalidTopologyError(StormError, ValueError):
-    """The topology can't run as it is drawn.
+    """The topology is not valid.
 
     Args:
         message: what was given, what is allowed and where.
@@ -66,11 +70,11 @@ class ConfigError(StormError, ValueError):
 
 
 class TupleError(StormError, ValueError):
-    """A tuple doesn't fit: number of values, undeclared stream, value that can't be grouped or pickled."""
+    """A tuple does not fit its stream: number of values, undeclared stream, value that can't be grouped or pickled."""
 
 
 class UnknownFieldError(TupleError, KeyError):
-    """A field was asked for that the stream doesn't have."""
+    """The stream has no field of that name."""
 
 
 class ComponentError(StormError, RuntimeError):
@@ -82,20 +86,41 @@ class ComponentError(StormError, RuntimeError):
         phase: what was called: `"prepare"`, `"open"`, `"execute"`, `"next_tuple"`, `"ack"`, `"fail"`,
             `"grouping"`, `"cleanup"`, ...
         message: one sentence, usually type and text of the cause.
-        cause_text: the formatted traceback of the cause, for the log.
+        cause_text: the whole traceback of the cause, for the log.
+        own_trace: the user's own frames of it; see `storm_on_spark.api.traces`.
 
     Example:
         >>> print(ComponentError("count", 4, "execute", "KeyError: 'wrod'", ""))
         component "count" (task 4) failed in execute: KeyError: 'wrod'
     """
 
-    def __init__(self, component: str, task: int | None, phase: str, message: str, cause_text: str = "") -> None:
-        super().__init__(component, task, phase, message, cause_text)
+    def __init__(
+        self, component: str, task: int | None, phase: str, message: str, cause_text: str = "", own_trace: str = ""
+    ) -> None:
+        super().__init__(component, task, phase, message, cause_text, own_trace)
         self.component = component
         self.task = task
         self.phase = phase
         self.message = message
         self.cause_text = cause_text
+        self.own_trace = own_trace
+
+    @classmethod
+    def of(
+        cls, component: str, task: int | None, phase: str, cause: BaseException, *, traced: bool = True
+    ) -> ComponentError:
+        """Returns the error for an exception of user code.
+
+        Args:
+            component: id of the component.
+            task: the task in which it happened.
+            phase: what was called.
+            cause: the exception.
+            traced: whether to include its traceback. To format one takes longer than to execute most tuples.
+        """
+        traces = (whole_trace(cause), own_trace(cause)) if traced else ("", "")
+        hint = f" ({_NO_TERMINAL})" if type(cause).__name__ == "BdbQuit" else ""
+        return cls(component, task, phase, summary(cause) + hint, *traces)
 
     def __str__(self) -> str:
         where = "" if self.task is None else f" (task {self.task})"
@@ -107,7 +132,7 @@ class CheckpointError(StormError, RuntimeError):
 
 
 class SetupError(StormError, RuntimeError):
-    """The machine lacks something that is needed; the message says what and how to get it."""
+    """The machine lacks a requirement, such as Java; the message names it and says how to get it."""
 
 
 class NotAliveError(StormError, RuntimeError):
@@ -124,16 +149,23 @@ class TopologyFailedError(StormError, RuntimeError):
     Args:
         topology: its name.
         reason: why, in one sentence.
+        own_trace: the user's own frames of the cause; see `storm_on_spark.api.traces`. Python shows them below the
+            error (from 3.11 on, as its note).
+        cause_text: the whole traceback of the cause, for the log.
 
     Example:
         >>> print(TopologyFailedError("word-count", "the spout host died"))
         topology "word-count" failed: the spout host died
     """
 
-    def __init__(self, topology: str, reason: str) -> None:
-        super().__init__(topology, reason)
+    def __init__(self, topology: str, reason: str, own_trace: str = "", cause_text: str = "") -> None:
+        super().__init__(topology, reason, own_trace, cause_text)
         self.topology = topology
         self.reason = reason
+        self.own_trace = own_trace
+        self.cause_text = cause_text
+        if own_trace and hasattr(self, "add_note"):
+            self.add_note(f"In your code:\n{own_trace}")
 
     def __str__(self) -> str:
         return f'topology "{self.topology}" failed: {self.reason}'

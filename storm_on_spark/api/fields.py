@@ -83,7 +83,7 @@ class Fields:
         return self._positions
 
     def contains(self, name: str) -> bool:
-        """Returns whether there is a field `name`; the same as `name in fields`."""
+        """Returns whether there is a field `name`; equal to `name in fields`."""
         return name in self._positions
 
     def select(self, selector: Fields, values: Sequence[T]) -> list[T]:

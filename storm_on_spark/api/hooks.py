@@ -1,14 +1,14 @@
-"""Task hooks: user code that is told what a task does."""
+"""Task hooks: user code that receives an event for each thing that a task does."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from storm_on_spark.api.context import TopologyContext
     from storm_on_spark.api.tuple import Tuple
 
 
@@ -74,47 +74,42 @@ class BoltFailInfo:
     """From `execute` to fail; `None` if it wasn't measured."""
 
 
-class BaseTaskHook:
-    """Told what its task does; override what you need.
+class ITaskHook(ABC):
+    """The interface that a task calls. Extend `BaseTaskHook`, which implements all methods."""
 
-    Not told of batches: what a `BatchBolt` executes and emits, and what a `BatchSpout` emits and hears.
+    @abstractmethod
+    def prepare(self, conf: Mapping[str, Any], context: Any) -> None:
+        """Called once, when the hook is added.
 
-    Added by `context.add_task_hook(hook)` in `open` or `prepare`, or for every task by the configuration key
-    `topology.auto.task.hooks`, a list of names of classes, each as `module.Class`.
+        Args:
+            conf: the task's configuration.
+            context: the task's `TopologyContext`.
+        """
 
-    Example:
-        >>> class CountEmits(BaseTaskHook):
-        ...     def prepare(self, conf, context):
-        ...         self.emits = 0
-        ...     def emit(self, info):
-        ...         self.emits += 1
-        >>> hook = CountEmits()
-        >>> hook.prepare({}, None)
-        >>> hook.emit(EmitInfo(["storm"], "default", 1, [2]))
-        >>> hook.emits
-        1
-    """
-
-    def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
-        """Called once, when the hook is added."""
-
+    @abstractmethod
     def cleanup(self) -> None:
         """Called when the task stops."""
 
+    @abstractmethod
     def emit(self, info: EmitInfo) -> None:
         """The task emitted a tuple."""
 
+    @abstractmethod
     def spout_ack(self, info: SpoutAckInfo) -> None:
         """A tuple of this spout task was acked."""
 
+    @abstractmethod
     def spout_fail(self, info: SpoutFailInfo) -> None:
         """A tuple of this spout task failed."""
 
+    @abstractmethod
     def bolt_execute(self, info: BoltExecuteInfo) -> None:
         """This bolt task executed a tuple."""
 
+    @abstractmethod
     def bolt_ack(self, info: BoltAckInfo) -> None:
         """This bolt task acked a tuple."""
 
+    @abstractmethod
     def bolt_fail(self, info: BoltFailInfo) -> None:
         """This bolt task failed a tuple."""

@@ -1,9 +1,12 @@
-"""What a running topology tells about itself."""
+"""The state, counters and errors of a running topology."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
+
+from storm_on_spark.api import html
+from storm_on_spark.api.traces import location
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,6 +24,18 @@ class ErrorInfo:
     message: str
     time: float
     """Seconds since the epoch."""
+    trace: str = ""
+    """The traceback with the user's own frames, as Python prints it; empty where there is none."""
+
+    @property
+    def location(self) -> tuple[str, int] | None:
+        """File and line of the innermost of the user's own frames."""
+        return location(self.trace)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the error as a JSON object, with `file` and `line`."""
+        file, line = self.location or (None, None)
+        return {**asdict(self), "file": file, "line": line}
 
 
 @dataclass(frozen=True)
@@ -36,8 +51,12 @@ class ComponentInfo:
     """Tuples executed; for spouts, calls of `next_tuple` don't count: 0."""
     emitted: int = 0
     """Tuples emitted, each counted once however many tasks received it."""
+    transferred: int = 0
+    """The same tuples, each counted once for every task that received it: 0 if nobody subscribes."""
     acked: int = 0
+    """Of a bolt, tuples that it executed and acked; of a spout, its messages whose trees are complete."""
     failed: int = 0
+    """As `acked`, of those that failed; of a spout also those that timed out."""
     execute_latency_ms: float | None = None
     """Mean time in `execute` per tuple; `None` for spouts and before the first tuple."""
     errors: tuple[ErrorInfo, ...] = ()
@@ -45,7 +64,7 @@ class ComponentInfo:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the same in terms of JSON."""
-        return asdict(self) | {"errors": [asdict(error) for error in self.errors]}
+        return asdict(self) | {"errors": [error.to_dict() for error in self.errors]}
 
 
 @dataclass(frozen=True)
@@ -63,7 +82,9 @@ class TopologyInfo:
     status: TopologyStatus
     uptime_secs: float
     emitted: int = 0
-    """Tuples that spouts emitted, with and without a message id."""
+    """Tuples that spouts emitted, with and without a message id. What bolts emitted is in `components`."""
+    transferred: int = 0
+    """Spout tuples, each counted once for every task that received it."""
     acked: int = 0
     """Spout tuples whose trees are complete."""
     failed: int = 0
@@ -74,8 +95,64 @@ class TopologyInfo:
     """From emit to ack: `p50`, `p95` and `p99`; `None` before the first ack."""
     components: Mapping[str, ComponentInfo] = field(default_factory=dict)
     """By component id."""
+    system_errors: tuple[ErrorInfo, ...] = ()
+    """The last few errors of system components, such as `__acker`, oldest first."""
     error: str | None = None
     """Why the topology failed, if it did."""
+    error_trace: str = ""
+    """The traceback of that with the user's own frames; empty where there is none."""
+
+    @property
+    def errors(self) -> tuple[ErrorInfo, ...]:
+        """The last errors of all components, and of the system's, oldest first."""
+        found = [error for component in self.components.values() for error in component.errors]
+        found += self.system_errors
+        return tuple(sorted(found, key=lambda error: error.time))
+
+    def _repr_html_(self) -> str:
+        return html.block(*self.html_parts())
+
+    def html_parts(self, rates: Mapping[str, float] | None = None) -> list[str]:
+        """Returns HTML for a notebook: a headline, a table of components, and the last errors.
+
+        Args:
+            rates: tuples per second of each component, if known.
+        """
+        latency = self.complete_latency_ms
+        head = f"{self.name}: {self.status}, {self.uptime_secs:,.1f} s"
+        counts = (
+            f"spouts: {self.emitted:,} emitted, {self.transferred:,} transferred, {self.acked:,} acked, "
+            f"{self.failed:,} failed, {self.pending:,} pending"
+        )
+        if latency is not None:
+            counts += "; complete latency " + ", ".join(f"{key} {value:,.0f} ms" for key, value in latency.items())
+        headings = ["component", "kind", "tasks", "executed", "emitted", "transferred", "acked", "failed", "execute ms"]
+        rows: list[list[object]] = [
+            [
+                part.id,
+                part.kind,
+                part.tasks,
+                part.executed,
+                part.emitted,
+                part.transferred,
+                part.acked,
+                part.failed,
+                part.execute_latency_ms,
+            ]
+            for part in self.components.values()
+        ]
+        if rates is not None:
+            headings.append("a second")
+            for row in rows:
+                row.append(round(rates.get(str(row[0]), 0.0)))
+        parts = [html.line(head, strong=True), html.line(counts)]
+        if rows:
+            parts.append(html.table(headings, rows))
+        shown = [(self.error or "", self.error_trace)] if self.error else []
+        shown += [(error.message, error.trace) for error in self.errors[-3:] if error.message != self.error]
+        for message, trace in shown:
+            parts += [html.line(message), *([html.preformatted(trace)] if trace else [])]
+        return parts
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the same in terms of JSON."""
@@ -85,10 +162,13 @@ class TopologyInfo:
             "status": self.status,
             "uptime_secs": self.uptime_secs,
             "emitted": self.emitted,
+            "transferred": self.transferred,
             "acked": self.acked,
             "failed": self.failed,
             "pending": self.pending,
             "complete_latency_ms": None if latency is None else dict(latency),
             "components": {name: component.to_dict() for name, component in self.components.items()},
+            "system_errors": [error.to_dict() for error in self.system_errors],
             "error": self.error,
+            "error_trace": self.error_trace,
         }

@@ -10,14 +10,14 @@ from storm_on_spark.api.component import BaseRichBolt
 
 
 class KeyValueState(ABC):
-    """A mapping that is as durable and exact as the attributes of a bolt, but of which only changes are written.
+    """A mapping that is as durable and exact as the attributes of a bolt; only its changes are written.
 
     Keys must be hashable; keys and values must be picklable. A value that is changed in place must be `put` again,
     or the change is lost with the worker.
 
     Example:
-        >>> from storm_on_spark.runtime.kv_state import JournaledState
-        >>> state = JournaledState()
+        >>> from storm_on_spark.runtime.state.keyvalue.state import StoredState
+        >>> state = StoredState()
         >>> state.put("storm", state.get("storm", 0) + 1)
         >>> state.get("storm"), "spark" in state, list(state.items())
         (1, False, [('storm', 1)])
@@ -53,7 +53,7 @@ class BaseStatefulBolt(BaseRichBolt):
     """A rich bolt with a `KeyValueState`; Storm's `IStatefulBolt`.
 
     `init_state` runs after `prepare` and before the first tuple. State is committed with the micro-batch, so it is
-    exact without any help; the hooks are there for ported code that has something to do around a commit.
+    exact without further code. The hooks exist for ported code that does something around a commit.
 
     Example:
         >>> class WordCount(BaseStatefulBolt):
@@ -81,7 +81,7 @@ class BaseStatefulBolt(BaseRichBolt):
         """Called after `pre_prepare`, before the state of micro-batch `txid` is written; Spark commits in one step."""
 
     def pre_rollback(self) -> None:
-        """Called before the instance is set to what was committed last.
+        """Called before the instance is set to the last committed state.
 
         A micro-batch has to run again, or another worker has executed the task meanwhile.
         """

@@ -1,4 +1,4 @@
-"""How streams are named, and what is known about one."""
+"""Ids and declarations of streams."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from storm_on_spark.api.fields import Fields
 
 DEFAULT_STREAM: Final = "default"
-"""The stream that is meant where none is named."""
+"""The stream that is used if none is named."""
 
 
 @dataclass(frozen=True, order=True)
@@ -40,7 +40,7 @@ class GlobalStreamId:
 
 @dataclass(frozen=True)
 class StreamSpec:
-    """What a component declared about one of its streams.
+    """The declaration of one stream of a component.
 
     Example:
         >>> from storm_on_spark.api import Fields
@@ -50,4 +50,4 @@ class StreamSpec:
 
     fields: Fields
     direct: bool = False
-    """Whether the emitter picks the receiving task, by `emit_direct`."""
+    """Whether the emitting component names the receiving task, by `emit_direct`."""

@@ -1,4 +1,4 @@
-"""A topology: what `TopologyBuilder` builds and the compiler reads."""
+"""The topology that `TopologyBuilder` builds and the compiler reads."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from storm_on_spark.api import html
 from storm_on_spark.api._text import did_you_mean, quoted, short_repr
 from storm_on_spark.api.errors import InvalidTopologyError
 from storm_on_spark.api.streams import DEFAULT_STREAM, GlobalStreamId, StreamSpec
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ComponentKind(Enum):
-    """What a component is, which says how it is called."""
+    """The kind of a component; it decides which methods are called."""
 
     SPOUT = "spout"
     """A `BaseRichSpout`."""
@@ -96,7 +97,7 @@ class ComponentSpec:
         }
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # The read-only views don't pickle; the dicts behind them do.
+        # Read-only views can't be pickled; the dicts behind them can.
         conf, streams = dict(self.conf), dict(self.streams)
         return (
             ComponentSpec,
@@ -124,7 +125,7 @@ class ComponentSpec:
 
 @dataclass(frozen=True, repr=False)
 class Topology:
-    """Spouts and bolts and how they are connected; immutable, equal by value.
+    """Spouts, bolts and their connections; immutable, equal by value.
 
     Made by `TopologyBuilder.create_topology`. `str()` of it shows one line per component.
 
@@ -144,6 +145,24 @@ class Topology:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "components", MappingProxyType(dict(self.components)))
+
+    def _repr_html_(self) -> str:
+        nodes = [
+            html.Node(
+                spec.id,
+                spec.id,
+                f"{type(spec.component).__qualname__} x{spec.parallelism}",
+                "spout" if spec.is_spout else "bolt",
+            )
+            for spec in self.components.values()
+        ]
+        edges = [
+            html.Edge(source.component, spec.id, f"{grouping.describe()}{_of_stream(source.stream)}")
+            for spec in self.components.values()
+            for source, grouping in spec.inputs
+        ]
+        counts = f"{html.counted(len(self.spouts), 'spout')}, {html.counted(len(self.bolts), 'bolt')}"
+        return html.block(html.line(f"Topology: {counts}", strong=True), html.graph(nodes, edges))
 
     @property
     def spouts(self) -> dict[str, ComponentSpec]:
@@ -204,3 +223,7 @@ def _plain(value: object) -> object:
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     return short_repr(value)
+
+
+def _of_stream(name: str) -> str:
+    return "" if name == "default" else f" of {name}"

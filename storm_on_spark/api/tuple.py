@@ -27,16 +27,16 @@ class Lineage(Protocol):
         """Per tuple its 64-bit edge id, an int."""
 
     @property
-    def told(self) -> bool:
-        """Whether the ackers have been told of the edges; if not, it is left to the one who executes the tuples."""
+    def reported(self) -> bool:
+        """Whether the edges have been reported to the ackers; if not, the executing task reports them."""
 
 
 class KnownLineage(NamedTuple):
-    """A lineage that is written out."""
+    """A lineage whose roots and edges are lists."""
 
     roots: Sequence[Any]
     edges: Sequence[int]
-    told: bool = False
+    reported: bool = False
 
 
 class Delivery:

@@ -1,3 +1,3 @@
-"""The compiler's front and middle: from a topology to an immutable physical plan. Knows nothing of Spark."""
+"""The compiler up to the physical plan: from a topology to an immutable plan. It does not depend on Spark."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Pass: where tuple trees are tracked."""
+"""Pass: adds the acker."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from storm_on_spark.plan.model import Stage, StageKind
 
 
 def add_acker(graph: LogicalGraph) -> LogicalGraph:
-    """Adds the acker as the last stage, where it sees what every other stage did.
+    """Adds the acker as the last stage: it needs the reports of all other stages.
 
-    Where nothing is tracked there is none. The stage lists no components, since the acker is none of the
-    topology's.
+    Without tracking there is no acker. Its stage lists no components, because the acker is not one of the topology's.
     """
     if not graph.acker_tasks:
         return graph

@@ -1,4 +1,4 @@
-"""Pass: which edges close a cycle."""
+"""Pass: marks the edges that close a cycle."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ from dataclasses import replace
 
 from storm_on_spark.plan.graph import distances, successors
 from storm_on_spark.plan.logical import LogicalGraph
-from storm_on_spark.plan.model import Delivery
+from storm_on_spark.plan.model import EdgeKind
 
 
 def mark_back_edges(graph: LogicalGraph) -> LogicalGraph:
-    """Turns a graph with cycles into one without: the edges that close a cycle become carried ones.
+    """Marks the edges that close a cycle as carried; the other edges form no cycle.
 
-    Storm allows cycles, one pass of a Spark query does not: the tuples of a back edge reach their consumer in
-    the next micro-batch. A back edge is one that leads to where a depth-first search from the spouts is
-    coming from. The search takes the component nearest to a spout first and the alphabet decides between
-    equals, so the choice depends on the graph alone, and data keeps the direction away from the spouts
-    wherever it has one.
+    Storm allows cycles, a Spark query does not: the tuples of a back edge reach their consumer in the next
+    micro-batch. A back edge leads to a component on the current path of a depth-first search from the spouts. The
+    search visits the component nearest to a spout first, and orders equals by name. So the choice depends on the
+    graph alone, and as few edges as possible lead back towards the spouts.
     """
     components = graph.topology.components
     following = successors(components, [(edge.source, edge.target) for edge in graph.edges])
@@ -43,6 +42,6 @@ def mark_back_edges(graph: LogicalGraph) -> LogicalGraph:
                 seen.add(target)
                 path[target] = iter(following[target])
     edges = tuple(
-        replace(edge, delivery=Delivery.CARRIED) if (edge.source, edge.target) in back else edge for edge in graph.edges
+        replace(edge, kind=EdgeKind.CARRIED) if (edge.source, edge.target) in back else edge for edge in graph.edges
     )
     return replace(graph, edges=edges)

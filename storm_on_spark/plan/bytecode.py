@@ -16,7 +16,7 @@ from types import CodeType
 
 
 class Action(Enum):
-    """What one step does, as far as it matters."""
+    """What one step does, as far as the analysis needs to know."""
 
     LOAD_LOCAL = auto()
     LOAD_CELL = auto()
@@ -50,7 +50,7 @@ class Step:
 
     action: Action
     name: str
-    """The name it is about, or of the instruction where it is about none."""
+    """The variable or attribute; the name of the instruction if there is none."""
     jumped_to: bool
     """Whether the step may follow another one than the step before it."""
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from storm_on_spark.api.topology import Topology
 from storm_on_spark.plan.acker import add_acker
 from storm_on_spark.plan.back_edges import mark_back_edges
 from storm_on_spark.plan.fuse import fuse
+from storm_on_spark.plan.join import join
 from storm_on_spark.plan.level import level
 from storm_on_spark.plan.logical import LogicalGraph, Pass
-from storm_on_spark.plan.model import Delivery, PhysicalPlan, PlannedComponent
+from storm_on_spark.plan.model import PlacedPlan
+from storm_on_spark.plan.operators import add_operators
+from storm_on_spark.plan.placement import find_keys, place_tasks
 from storm_on_spark.plan.statelessness import judge_statelessness
 from storm_on_spark.plan.tasks import assign_tasks
 from storm_on_spark.plan.validate import validate
@@ -24,13 +28,16 @@ PASSES: tuple[Pass, ...] = (
     level,
     add_acker,
 )
-"""What turns a topology into a plan, in this order."""
+"""What turns a topology into stages, in this order."""
+
+PLACING: tuple[Pass, ...] = (add_operators, join, place_tasks, find_keys)
+"""What turns stages into operators on a number of partitions, in this order."""
 
 
-def compile_plan(topology: Topology, conf: Mapping[str, object] | None = None) -> PhysicalPlan:
-    """Returns the physical plan of a topology; where its tasks are placed is left to `with_partitions`.
+def compile_graph(topology: Topology, conf: Mapping[str, object] | None = None) -> LogicalGraph:
+    """Returns the stages of a topology, as `place` takes them.
 
-    The same topology and configuration give the same plan, in whatever order the components were declared.
+    The same topology and configuration give the same stages, in whatever order the components were declared.
 
     Args:
         topology: what `TopologyBuilder.create_topology` returns.
@@ -51,40 +58,49 @@ def compile_plan(topology: Topology, conf: Mapping[str, object] | None = None) -
         >>> builder = TopologyBuilder()
         >>> words = builder.set_spout("words", Words())
         >>> show = builder.set_bolt("show", Show(), 2).fields_grouping("words", Fields("word"))
-        >>> plan = compile_plan(builder.create_topology())
-        >>> [(stage.kind.value, stage.components) for stage in plan.stages]
+        >>> graph = compile_graph(builder.create_topology())
+        >>> [(stage.kind.value, stage.components) for stage in graph.stages]
         [('source', ('words',)), ('stateless', ('show',)), ('acker', ())]
     """
     graph = LogicalGraph.of(topology, conf or {})
     for step in PASSES:
         graph = step(graph)
-    return _physical(graph)
+    return graph
 
 
-def _physical(graph: LogicalGraph) -> PhysicalPlan:
-    stage_of = {component: stage.index for stage in graph.stages for component in stage.components}
-    fused = {edge.target for edge in graph.edges if edge.delivery is Delivery.LOCAL}
-    components = {
-        component: PlannedComponent(
-            id=component,
-            kind=spec.kind,
-            tasks=graph.tasks[component],
-            executors=graph.executors[component],
-            stage=stage_of[component],
-            fused=component in fused,
-            stateless=graph.verdicts[component].stateless,
-            reason=graph.verdicts[component].reason,
-        )
-        for component, spec in sorted(graph.topology.components.items())
-    }
-    return PhysicalPlan(
+def place(graph: LogicalGraph, partitions: int) -> PlacedPlan:
+    """Returns the physical plan of a topology.
+
+    Args:
+        graph: what `compile_graph` returned.
+        partitions: how many partitions there are; may not change over the life of a checkpoint.
+
+    Raises:
+        ValueError: `partitions` is less than 1.
+
+    Example:
+        >>> from storm_on_spark.api import BaseRichSpout, TopologyBuilder
+        >>> class Silence(BaseRichSpout):
+        ...     def next_tuple(self): ...
+        >>> builder = TopologyBuilder()
+        >>> silence = builder.set_spout("silence", Silence())
+        >>> graph = compile_graph(builder.create_topology())
+        >>> place(graph, 2), place(graph, 1)
+        (PlacedPlan(source silence | acker), PlacedPlan(source silence + acker))
+    """
+    if partitions < 1:
+        raise ValueError(f"the number of partitions must be at least 1, not {partitions}")
+    graph = replace(graph, partitions=partitions)
+    for step in PLACING:
+        graph = step(graph)
+    return PlacedPlan(
         topology=graph.topology,
         conf=graph.conf,
-        components=components,
+        components=graph.components,
         edges=graph.edges,
-        stages=graph.stages,
+        operators=graph.operators,
         acker_tasks=graph.acker_tasks,
-        partitions=None,
-        placement={},
-        keys={},
+        partitions=graph.partitions,
+        placement=dict(sorted(graph.placement.items())),
+        keys=dict(sorted(graph.keys.items())),
     )

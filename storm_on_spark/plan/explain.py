@@ -1,4 +1,4 @@
-"""What became of a topology: as a picture in text, as JSON, and as a Mermaid flowchart."""
+"""A topology's plan as a picture in text, as JSON, and as a Mermaid flowchart."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 from storm_on_spark.api.constants import ACKER_COMPONENT
 from storm_on_spark.api.streams import DEFAULT_STREAM
-from storm_on_spark.plan.model import Delivery, Edge, PhysicalPlan, PlannedComponent, Stage, StageKind
+from storm_on_spark.plan.model import Edge, EdgeKind, PlacedPlan, PlannedComponent, Stage, StageKind
 from storm_on_spark.plan.words import (
     KINDS,
-    STAGES,
     became,
     counted,
+    lowered,
     of_tasks,
     stream_of,
     travels,
@@ -22,38 +22,58 @@ from storm_on_spark.plan.words import (
 )
 
 _WIDTH = 100
-"""Where the list of placements is wrapped."""
+"""Where the list of placements is wrapped, unless the width is given."""
+_LEAST_WIDTH = 40
+"""The least width at which the picture is readable."""
+_HEAD = 3
+"""The cells of a row that stay in one line if the picture is narrow: component, kind, tasks."""
 
 
-def explain_text(plan: PhysicalPlan) -> str:
-    """Returns the plan as a picture: the stages from top to bottom, and what flows between them.
+def explain_text(plan: PlacedPlan, width: int | None = None) -> str:
+    """Returns the plan as a picture: operators and their stages from top to bottom, and what flows between them.
 
-    Each box is one stage with its components: their tasks, why they are there, and whether they have state.
-    A bolt that is fused hangs below the component that calls it. Each arrow is one Spark exchange, or, with
-    one partition, the way from one stage to the next in the same Spark task; beside it the groupings that it
-    carries out.
+    Each operator has a line that says what it is in Spark. Below it, each box is one of its stages with the
+    components: their tasks, why they are there, and whether they have state. A bolt that is fused hangs below the
+    component that calls it. Each arrow is the way to the next stage, within the operator or by an exchange; beside it
+    stand the groupings that it carries out.
+
+    Args:
+        plan: the plan.
+        width: the longest line, at least 40; None for no limit.
     """
-    parts = [_summary(plan), ""]
-    boxes = [_box_lines(stage, plan) for stage in plan.stages]
-    width = max(len(line) for title, lines in boxes for line in (f"{title} ", *lines))
-    for stage, (title, lines) in zip(plan.stages, boxes, strict=True):
-        if stage.index:
-            parts.extend(_arrow_lines(stage, plan))
-        parts.append(f"┌─ {title} {'─' * (width - len(title) - 1)}┐")
-        parts.extend(f"│ {line:<{width}} │" for line in lines)
-        parts.append(f"└{'─' * (width + 2)}┘")
-    carried = [edge for edge in plan.edges if edge.delivery is Delivery.CARRIED]
-    parts.extend(_arrow([]))
-    parts.append(f"  sink: {_sink(plan, carried)}")
-    parts.extend(_section("back to the start of the next micro-batch", _edge_lines(carried, plan)))
-    parts.extend(_section("state", _state_lines(plan)))
-    if plan.partitions is not None:
-        title = f"tasks on {counted(plan.partitions, 'partition')} (task@partition)"
-        parts.extend(_section(title, _placement_lines(plan)))
+    width = None if width is None else max(width, _LEAST_WIDTH)
+    parts = [*(line for text in _summary(plan).splitlines() for line in _wrapped(text, width)), ""]
+    boxes = [_box_lines(stage, plan, None if width is None else width - 4) for stage in plan.stages]
+    inner = max(len(line) for title, lines in boxes for line in (f"{title} ", *lines))
+    for at, operator in enumerate(plan.operators):
+        for stage in operator.stages:
+            if stage.index:
+                parts.extend(_arrow_lines(stage, plan, width))
+            if stage is operator.stages[0]:
+                parts.extend(_wrapped(f"operator {at} · {lowered(operator)}", width))
+            title, lines = boxes[stage.index]
+            parts.append(f"┌─ {title} {'─' * (inner - len(title) - 1)}┐")
+            parts.extend(f"│ {line:<{inner}} │" for line in lines)
+            parts.append(f"└{'─' * (inner + 2)}┘")
+    carried = [edge for edge in plan.edges if edge.kind is EdgeKind.CARRIED]
+    parts.extend(_arrow([], width))
+    parts.extend(_wrapped(f"  sink: {_sink(plan, carried)}", width))
+    parts.extend(_section("back to the start of the next micro-batch", _edge_lines(carried, plan), width))
+    parts.extend(_section("state", _state_lines(plan), width))
+    title = f"tasks on {counted(plan.partitions, 'partition')} (task@partition)"
+    parts.extend(_section(title, _placement_lines(plan, width), width))
     return "\n".join(line.rstrip() for line in parts) + "\n"
 
 
-def _sink(plan: PhysicalPlan, carried: Sequence[Edge]) -> str:
+def _wrapped(text: str, width: int | None, indent: str = "") -> list[str]:
+    """Returns a line, wrapped at `width`; lines after the first are indented."""
+    if width is None or len(text) <= width:
+        return [text]
+    begin = text[: len(text) - len(text.lstrip())]
+    return textwrap.wrap(text, width, subsequent_indent=f"{begin}{indent or '    '}")
+
+
+def _sink(plan: PlacedPlan, carried: Sequence[Edge]) -> str:
     tasks = [
         "acks and fails go to the spouts" if plan.acker_tasks else "nothing to ack",
         *(["carried tuples to the next micro-batch"] if carried else []),
@@ -61,7 +81,7 @@ def _sink(plan: PhysicalPlan, carried: Sequence[Edge]) -> str:
     return ", ".join(tasks)
 
 
-def _summary(plan: PhysicalPlan) -> str:
+def _summary(plan: PlacedPlan) -> str:
     spouts = sum(component.kind.is_spout for component in plan.components.values())
     tasks = sum(len(component.tasks) for component in plan.components.values())
     ackers = len(plan.acker_tasks)
@@ -71,42 +91,55 @@ def _summary(plan: PhysicalPlan) -> str:
         counted(tasks, "task"),
         counted(ackers, "acker task") if ackers else "no acker: nothing is tracked",
     ]
-    stages, exchanges = counted(len(plan.stages), "stage"), counted(_exchanges(plan), "exchange")
-    joined = ": one partition, so one Spark operator executes all of them" if plan.joined else ""
-    return f"{', '.join(counts)}\n{stages}, {exchanges}{joined}"
+    stages = f"{counted(len(plan.stages), 'stage')} in {counted(len(plan.operators), 'operator')}"
+    exchanges, partitions = counted(_exchanges(plan), "exchange"), counted(plan.partitions, "partition")
+    return f"{', '.join(counts)}\n{stages}, {exchanges}, {partitions}"
 
 
-def _exchanges(plan: PhysicalPlan) -> int:
-    return sum(map(plan.has_exchange, plan.stages))
+def _exchanges(plan: PlacedPlan) -> int:
+    return sum(operator.exchange for operator in plan.operators)
 
 
-def _box_lines(stage: Stage, plan: PhysicalPlan) -> tuple[str, list[str]]:
-    joined = plan.joined and stage.kind is not StageKind.SOURCE
-    title = f"stage {stage.index} · {stage.kind.value if joined else STAGES[stage.kind]}"
+def _box_lines(stage: Stage, plan: PlacedPlan, room: int | None) -> tuple[str, list[str]]:
+    title = f"stage {stage.index} · {stage.kind.value}"
     if stage.kind is StageKind.ACKER:
         tasks = of_tasks(plan.acker_tasks)
-        return title, [f"{ACKER_COMPONENT}  {tasks}  one XOR for every pending tuple tree"]
+        return title, _wrapped(f"{ACKER_COMPONENT}  {tasks}  one XOR for every pending tuple tree", room)
     rows = []
     for prefix, component in _tree(stage, plan):
         why = why_there(component, plan) if not component.kind.is_spout else ""
         state = "stateless: declared" if component.reason == "declared" else component.reason
         rows.append((prefix + component.id, KINDS[component.kind], of_tasks(component.tasks), why, state))
-    return title, _columns(rows)
+    lines = _columns(rows)
+    return title, lines if room is None or max(map(len, lines)) <= room else _narrow(rows, room)
 
 
-def _tree(stage: Stage, plan: PhysicalPlan) -> Iterator[tuple[str, PlannedComponent]]:
-    """Yields the components of a stage with the branch that each hangs on, below the first that calls it."""
+def _narrow(rows: Sequence[Sequence[str]], room: int) -> list[str]:
+    """Returns rows with their last cells in a line of their own."""
+    lines = []
+    for head, row in zip(_columns([row[:_HEAD] for row in rows]), rows, strict=True):
+        # What hangs below a component has a line to it.
+        trunk = row[0][: len(row[0]) - len(row[0].lstrip("│├└─ "))]
+        below = trunk.replace("├─", "│ ").replace("└─", "  ") + "    "
+        lines += textwrap.wrap(head, room, subsequent_indent=below) if len(head) > room else [head]
+        for cell in filter(None, row[_HEAD:]):
+            lines += textwrap.wrap(cell, room, initial_indent=below, subsequent_indent=below + "  ")
+    return lines
+
+
+def _tree(stage: Stage, plan: PlacedPlan) -> Iterator[tuple[str, PlannedComponent]]:
+    """Yields the components of a stage, each with its branch, below the first component that calls it."""
     position = {name: at for at, name in enumerate(stage.components)}
     callers: dict[str, list[str]] = {}
     for edge in plan.edges:
-        if edge.delivery is Delivery.LOCAL and edge.target in position:
+        if edge.kind is EdgeKind.LOCAL and edge.target in position:
             callers.setdefault(edge.target, []).append(edge.source)
     below: dict[str | None, list[str]] = {}
     for name in stage.components:
         caller = min(callers[name], key=position.__getitem__) if name in callers else None
         below.setdefault(caller, []).append(name)
 
-    # No recursion: a chain may be longer than Python's limit.
+    # A loop, because a chain may be longer than Python's limit of recursion.
     waiting = [("", "", name) for name in reversed(below.get(None, []))]
     while waiting:
         branch, trunk, name = waiting.pop()
@@ -126,26 +159,27 @@ def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
     return lines
 
 
-def _arrow_lines(stage: Stage, plan: PhysicalPlan) -> list[str]:
+def _arrow_lines(stage: Stage, plan: PlacedPlan, width: int | None) -> list[str]:
     if stage.kind is StageKind.ACKER:
         how = "all to" if len(plan.acker_tasks) == 1 else "tree id modulo"
         count = of_tasks(plan.acker_tasks) if len(plan.acker_tasks) == 1 else str(len(plan.acker_tasks))
         return _arrow(
-            [f"every stage → {ACKER_COMPONENT}  acks and fails: {travels(plan, 0, stage.index)}, {how} {count}"]
+            [f"every stage → {ACKER_COMPONENT}  acks and fails: {travels(plan, 0, stage.index)}, {how} {count}"], width
         )
     arriving = [
         edge
         for edge in plan.edges
-        if edge.delivery is Delivery.EXCHANGE and plan.components[edge.target].stage == stage.index
+        if edge.kind is EdgeKind.EXCHANGE and plan.components[edge.target].stage == stage.index
     ]
-    return _arrow(_edge_lines(arriving, plan))
+    return _arrow(_edge_lines(arriving, plan), width)
 
 
-def _arrow(lines: Iterable[str]) -> list[str]:
-    return [*(f"   │  {line}" for line in lines), "   ▼"]
+def _arrow(lines: Iterable[str], width: int | None) -> list[str]:
+    room = None if width is None else width - 6
+    return [*(f"   │  {part}" for line in lines for part in _wrapped(line, room)), "   ▼"]
 
 
-def _edge_lines(edges: Sequence[Edge], plan: PhysicalPlan) -> list[str]:
+def _edge_lines(edges: Sequence[Edge], plan: PlacedPlan) -> list[str]:
     if not edges:
         return []
     left = [f"{stream_of(edge)} → {edge.target}" for edge in edges]
@@ -158,55 +192,69 @@ def _edge_lines(edges: Sequence[Edge], plan: PhysicalPlan) -> list[str]:
     return lines
 
 
-def _stages_between(edge: Edge, plan: PhysicalPlan) -> str:
-    if edge.delivery is not Delivery.EXCHANGE:
+def _stages_between(edge: Edge, plan: PlacedPlan) -> str:
+    if edge.kind is not EdgeKind.EXCHANGE:
         return ""
     passed = range(plan.components[edge.source].stage + 1, plan.components[edge.target].stage)
     return f"{'stage' if len(passed) == 1 else 'stages'} {', '.join(map(str, passed))}" if passed else ""
 
 
-def _state_lines(plan: PhysicalPlan) -> list[str]:
+def _state_lines(plan: PlacedPlan) -> list[str]:
     names = [name for stage in plan.stages for name in stage.components]
-    places = [(name, where_state_lives(plan.components[name])) for name in names]
+    places = [(name, where_state_lives(plan.components[name], plan)) for name in names]
     rows = [(name, place) for name, place in places if place is not None]
     if plan.acker_tasks:
-        rows.append((ACKER_COMPONENT, f"state store of stage {plan.stages[-1].index}, pending trees only"))
+        rows.append((ACKER_COMPONENT, f"state store of operator {plan.operator_of[-1]}, pending trees only"))
     return _columns(rows)
 
 
-def _placement_lines(plan: PhysicalPlan) -> list[str]:
+def _placement_lines(plan: PlacedPlan, width: int | None) -> list[str]:
     # Fused tasks run wherever their caller does.
     components = [plan.components[name] for stage in plan.stages[1:] for name in stage.components]
     owners = [(component.id, component.tasks) for component in components if not component.fused]
     if plan.acker_tasks:
         owners.append((ACKER_COMPONENT, plan.acker_tasks))
-    width = max((len(name) for name, _ in owners), default=0) + 2
+    room = _WIDTH if width is None else width - 2
+    column = min(max((len(name) for name, _ in owners), default=0) + 2, room // 2)
     lines: list[str] = []
     for name, tasks in owners:
         text = " ".join(f"{task}@{plan.placement[task]}" for task in tasks)
-        indent = " " * width
-        lines.extend(textwrap.wrap(text, _WIDTH, initial_indent=f"{name:<{width}}", subsequent_indent=indent))
+        indent = " " * column
+        lines.extend(textwrap.wrap(text, room, initial_indent=f"{name:<{column}}", subsequent_indent=indent))
     return lines
 
 
-def _section(title: str, lines: Sequence[str]) -> list[str]:
-    return ["", title, *(f"  {line}" for line in lines)] if lines else []
+def _section(title: str, lines: Sequence[str], width: int | None) -> list[str]:
+    if not lines:
+        return []
+    return ["", *_wrapped(title, width), *(part for line in lines for part in _wrapped(f"  {line}", width))]
 
 
-def explain_dict(plan: PhysicalPlan) -> dict[str, Any]:
-    """Returns the plan in terms of JSON; the same plan gives the same document.
+def explain_dict(plan: PlacedPlan) -> dict[str, Any]:
+    """Returns the plan as a JSON object; the same plan gives the same document.
 
     Example:
-        >>> from storm_on_spark.plan.compile import compile_plan
+        >>> from storm_on_spark.plan.compile import compile_graph, place
         >>> from storm_on_spark.api import BaseRichSpout, TopologyBuilder
         >>> class Silence(BaseRichSpout):
         ...     def next_tuple(self): ...
         >>> builder = TopologyBuilder()
         >>> silence = builder.set_spout("silence", Silence())
-        >>> explain_dict(compile_plan(builder.create_topology()))["stages"][0]
-        {'index': 0, 'kind': 'source', 'components': ['silence']}
+        >>> explain_dict(place(compile_graph(builder.create_topology()), 1))["operators"]
+        [{'stages': [0, 1], 'exchange': False, 'state': True, 'source': 'spout logs', \
+'becomes': 'transformWithState: reads the spout logs'}]
     """
     return {
+        "operators": [
+            {
+                "stages": [stage.index for stage in operator.stages],
+                "exchange": operator.exchange,
+                "state": operator.state,
+                "source": None if operator.source is None else operator.source.value,
+                "becomes": lowered(operator),
+            }
+            for operator in plan.operators
+        ],
         "stages": [
             {"index": stage.index, "kind": stage.kind.value, "components": list(stage.components)}
             for stage in plan.stages
@@ -219,7 +267,7 @@ def explain_dict(plan: PhysicalPlan) -> dict[str, Any]:
                 "stream": edge.stream,
                 "target": edge.target,
                 "grouping": edge.grouping.describe(),
-                "delivery": edge.delivery.value,
+                "delivery": edge.kind.value,
                 "becomes": became(edge, plan),
             }
             for edge in plan.edges
@@ -231,7 +279,7 @@ def explain_dict(plan: PhysicalPlan) -> dict[str, Any]:
     }
 
 
-def _component_dict(component: PlannedComponent, plan: PhysicalPlan) -> dict[str, Any]:
+def _component_dict(component: PlannedComponent, plan: PlacedPlan) -> dict[str, Any]:
     return {
         "kind": component.kind.value,
         "tasks": list(component.tasks),
@@ -241,39 +289,45 @@ def _component_dict(component: PlannedComponent, plan: PhysicalPlan) -> dict[str
         "why": why_there(component, plan),
         "stateless": component.stateless,
         "reason": component.reason,
-        "state": where_state_lives(component),
+        "state": where_state_lives(component, plan),
     }
 
 
-def explain_mermaid(plan: PhysicalPlan) -> str:
+def explain_mermaid(plan: PlacedPlan) -> str:
     """Returns the plan as a Mermaid flowchart, which GitHub, notebooks and many editors draw.
 
-    Thin arrows are calls, thick ones exchanges and dotted ones go to the next micro-batch. Spouts are
-    rounded, and what has state is a cylinder.
+    Operators are drawn around their stages. Thin arrows stay in an operator, thick ones are exchanges and dotted ones
+    go to the next micro-batch. Spouts are rounded, and what has state is a cylinder.
     """
     lines = ["flowchart LR"]
-    # Ids of our own: a component's id may hold anything, also a word that means something to Mermaid.
+    # Numbered ids: a component's id may contain any text, also a keyword of Mermaid.
     nodes = {name: f"c{at}" for at, name in enumerate(plan.components)}
-    for stage in plan.stages:
-        lines.append(f'  subgraph s{stage.index}["stage {stage.index}: {stage.kind.value}"]')
-        lines.extend(f"    {_node(nodes[name], plan.components[name])}" for name in stage.components)
-        if stage.kind is StageKind.ACKER:
-            lines.append(f'    acker{{{{"{ACKER_COMPONENT}<br/>{of_tasks(plan.acker_tasks)}"}}}}')
+    for at, operator in enumerate(plan.operators):
+        lines.append(f'  subgraph o{at}["operator {at}: {_escaped(lowered(operator))}"]')
+        for stage in operator.stages:
+            lines.append(f'    subgraph s{stage.index}["stage {stage.index}: {stage.kind.value}"]')
+            lines.extend(f"      {_node(nodes[name], plan.components[name])}" for name in stage.components)
+            if stage.kind is StageKind.ACKER:
+                lines.append(f'      acker{{{{"{ACKER_COMPONENT}<br/>{of_tasks(plan.acker_tasks)}"}}}}')
+            lines.append("    end")
         lines.append("  end")
     for edge in plan.edges:
         label = edge.grouping.describe()
-        if edge.delivery is Delivery.CARRIED:
+        if edge.kind is EdgeKind.CARRIED:
             label += ", next micro-batch"
         if edge.stream != DEFAULT_STREAM:
             label = f"{edge.stream}: {label}"
-        arrow = _ARROWS[edge.delivery]
+        source, target = (plan.components[name].stage for name in (edge.source, edge.target))
+        arrow = "-.->" if edge.kind is EdgeKind.CARRIED else _arrow_between(plan, source, target)
         lines.append(f'  {nodes[edge.source]} {arrow}|"{_escaped(label)}"| {nodes[edge.target]}')
     if plan.acker_tasks:
-        lines.extend(f'  s{stage.index} ==>|"acks"| acker' for stage in plan.stages[:-1])
+        last = plan.stages[-1].index
+        lines.extend(f'  s{at} {_arrow_between(plan, at, last)}|"acks"| acker' for at in range(last))
     return "\n".join(lines) + "\n"
 
 
-_ARROWS = {Delivery.LOCAL: "-->", Delivery.EXCHANGE: "==>", Delivery.CARRIED: "-.->"}
+def _arrow_between(plan: PlacedPlan, source: int, target: int) -> str:
+    return "-->" if plan.operator_of[source] == plan.operator_of[target] else "==>"
 
 
 def _node(node: str, component: PlannedComponent) -> str:

@@ -1,4 +1,4 @@
-"""What of a plan a checkpoint depends on, and what may not change between two starts from the same one.
+"""The fingerprint: the parts of a plan on which a checkpoint depends, which may not change between two starts.
 
 State lies in the checkpoint by operator and key, tuples in flight lie there by task. Code, configuration, the
 number of executors and everything stateless may change; where state and tuples in flight would be lost or
@@ -10,42 +10,36 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from storm_on_spark.plan.model import WITH_STATE, Delivery, PhysicalPlan, PlannedComponent
+from storm_on_spark.plan.model import EdgeKind, Operator, PlacedPlan, PlannedComponent
 from storm_on_spark.plan.words import listed, of_tasks
 
 VERSION = 2
-"""Of the fingerprint's own form."""
+"""The format version of the fingerprint."""
 
 
-def fingerprint(plan: PhysicalPlan) -> dict[str, Any]:
-    """Returns what `plan` may not change while its checkpoint lives, in terms of JSON.
-
-    Args:
-        plan: a plan with partitions.
-
-    Raises:
-        ValueError: the plan has no partitions yet.
-    """
-    if plan.partitions is None:
-        raise ValueError("a plan has a fingerprint only once it has partitions; see with_partitions")
-    operators = [stage for stage in plan.stages if stage.kind in WITH_STATE]
-    position = {stage.index: 0 if plan.joined else at for at, stage in enumerate(operators)}
+def fingerprint(plan: PlacedPlan) -> dict[str, Any]:
+    """Returns the fingerprint of `plan` as a JSON object: what may not change while its checkpoint is in use."""
+    operators = [operator for operator in plan.operators if operator.state]
+    position = {stage.index: at for at, operator in enumerate(operators) for stage in operator.stages}
     return {
         "version": VERSION,
         "partitions": plan.partitions,
         # Spark numbers the stateful operators of a query and keeps the state of each under its number.
-        "operators": ["joined"] if plan.joined else [stage.kind.value for stage in operators],
+        "operators": [_operator(operator) for operator in operators],
         "components": {component.id: _component(plan, component, position) for component in plan.components.values()},
         "acker": {"keys": [plan.keys[task] for task in plan.acker_tasks]},
-        "carried": [
-            [edge.source, edge.stream, edge.target] for edge in plan.edges if edge.delivery is Delivery.CARRIED
-        ],
+        "carried": [[edge.source, edge.stream, edge.target] for edge in plan.edges if edge.kind is EdgeKind.CARRIED],
     }
 
 
-def _component(plan: PhysicalPlan, component: PlannedComponent, position: Mapping[int, int]) -> dict[str, Any]:
+def _operator(operator: Operator) -> str:
+    # Within an operator that executes several stages, a bolt's state is found by its task, whatever its stage.
+    return operator.stages[0].kind.value if len(operator.stages) == 1 else "joined"
+
+
+def _component(plan: PlacedPlan, component: PlannedComponent, position: Mapping[int, int]) -> dict[str, Any]:
     spec = plan.topology[component.id]
-    operator = None if component.stateless else position.get(component.stage)
+    operator = None if component.stateless or spec.is_spout else position[component.stage]
     return {
         "spout": spec.is_spout,
         "stateful": not component.stateless,
@@ -79,7 +73,7 @@ def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
 
 
 def other_version(printed: Mapping[str, Any]) -> str | None:
-    """Returns why this release can't read a checkpoint with that fingerprint; None if it can."""
+    """Returns why this release can't read a checkpoint with this fingerprint; None if it can."""
     if (version := printed.get("version")) == VERSION:
         return None
     return f"the checkpoint's plan has the version {version!r}; this release reads {VERSION}"
@@ -119,7 +113,7 @@ def _stateful_differences(name: str, was: Mapping[str, Any], now: Mapping[str, A
     if was["operator"] != now["operator"]:
         yield f"{what} has moved to another stateful stage, where its state is not found"
     if was["spout"]:
-        # Its tuples may be in the spout log, where they are read by the old fields.
+        # The spout log may hold its tuples, written with the old fields.
         for stream, fields in was["streams"].items():
             if now["streams"].get(stream) != fields:
                 now_has = listed(now["streams"].get(stream, []))

@@ -1,4 +1,4 @@
-"""Pass: which bolts run inside the stage that feeds them."""
+"""Pass: fuses bolts into the stage that feeds them."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from dataclasses import replace
 from storm_on_spark.api.grouping import LocalOrShuffleGrouping, NoneGrouping, ShuffleGrouping
 from storm_on_spark.plan.graph import topological_order
 from storm_on_spark.plan.logical import LogicalGraph
-from storm_on_spark.plan.model import Delivery
+from storm_on_spark.plan.model import EdgeKind
 
 ANY_TASK_WILL_DO = (ShuffleGrouping, LocalOrShuffleGrouping, NoneGrouping)
-"""The groupings that don't care which task gets a tuple, so that it may be one at hand."""
+"""The groupings for which any task may receive a tuple, so that a task of the same partition will do."""
 
 
 def fuse(graph: LogicalGraph) -> LogicalGraph:
-    """Turns exchanges into local calls where nothing is lost by it.
+    """Turns exchanges into local calls if that changes no result and keeps parallelism.
 
     A stateless bolt whose inputs all come from one stage, by groupings for which any task will do, runs in
-    that stage, in the same Python call as its producers. A bolt that a carried edge leads to has to be
-    reached from the start of the next micro-batch, so it stays a stage's own.
+    that stage, in the same Python call as its producers. A bolt with a carried input is not fused, because it
+    gets tuples at the start of the next micro-batch.
     """
     stage_of = dict.fromkeys(graph.topology.spouts, 0)
     inputs_of = graph.inputs()
@@ -28,16 +28,16 @@ def fuse(graph: LogicalGraph) -> LogicalGraph:
         if component in stage_of:
             continue
         inputs = inputs_of[component]
-        feeding = {stage_of[edge.source] for edge in inputs if edge.delivery is not Delivery.CARRIED}
+        feeding = {stage_of[edge.source] for edge in inputs if edge.kind is not EdgeKind.CARRIED}
         if (
             graph.verdicts[component].stateless
             and len(feeding) == 1
             and all(isinstance(edge.grouping, ANY_TASK_WILL_DO) for edge in inputs)
-            and not any(edge.delivery is Delivery.CARRIED for edge in inputs)
+            and not any(edge.kind is EdgeKind.CARRIED for edge in inputs)
         ):
             fused.add(component)
             stage_of[component] = feeding.pop()
         else:
             stage_of[component] = max(feeding) + 1
-    edges = tuple(replace(edge, delivery=Delivery.LOCAL) if edge.target in fused else edge for edge in graph.edges)
+    edges = tuple(replace(edge, kind=EdgeKind.LOCAL) if edge.target in fused else edge for edge in graph.edges)
     return replace(graph, edges=edges)

@@ -1,4 +1,4 @@
-"""What the passes need of graph theory, deterministic to the last tie."""
+"""Graph algorithms for the passes; all are deterministic."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def distances(starts: Iterable[str], following: Mapping[str, Sequence[str]]) -> 
 
 
 def topological_order(nodes: Iterable[str], arcs: Arcs) -> list[str]:
-    """Returns `nodes` with every source before its targets; of those that are free, the alphabet decides.
+    """Returns `nodes` in topological order; nodes without an order between them are sorted by name.
 
     Raises:
         ValueError: the arcs form a cycle.
@@ -73,7 +73,7 @@ def topological_order(nodes: Iterable[str], arcs: Arcs) -> list[str]:
 
 
 def find_cycle(nodes: Iterable[str], following: Mapping[str, Sequence[str]]) -> list[str]:
-    """Returns the nodes of one cycle in order, the first in the alphabet first; empty if there is none.
+    """Returns the nodes of one cycle in order, the alphabetically first one first; empty if there is none.
 
     Only `nodes` are looked at.
 
@@ -82,14 +82,14 @@ def find_cycle(nodes: Iterable[str], following: Mapping[str, Sequence[str]]) -> 
         ['b', 'c']
     """
     inside = set(nodes)
-    # What has no successor inside is on no cycle; take it away until nothing changes.
+    # A node without a successor inside is on no cycle: remove such nodes until none is left.
     dead_ends = {node for node in inside if not inside.intersection(following[node])}
     while dead_ends:
         inside -= dead_ends
         dead_ends = {node for node in inside if not inside.intersection(following[node])}
     if not inside:
         return []
-    # Every node left has a successor left, so a walk must come back to where it has been.
+    # Every remaining node has a remaining successor, so a walk must visit some node twice.
     walk: list[str] = []
     node = min(inside)
     while node not in walk:

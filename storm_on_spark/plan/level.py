@@ -1,4 +1,4 @@
-"""Pass: which stage executes which component."""
+"""Pass: assigns components to stages."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from dataclasses import replace
 
 from storm_on_spark.plan.graph import topological_order
 from storm_on_spark.plan.logical import LogicalGraph
-from storm_on_spark.plan.model import Delivery, Stage, StageKind
+from storm_on_spark.plan.model import EdgeKind, Stage, StageKind
 
 
 def level(graph: LogicalGraph) -> LogicalGraph:
     """Turns the graph into a chain of stages, by longest path.
 
     The number of a component's stage is the greatest number of exchanges between a spout and it. So every
-    exchange leads to a later stage, no stage is empty, and there are as few of them as can be. The spouts and
-    what is fused with them are stage 0. A stage is stateful as soon as one of its components is.
+    exchange leads to a later stage, no stage is empty, and there are as few stages as possible. Stage 0 has the
+    spouts and the bolts fused with them. A stage is stateful if one of its components is.
     """
     stage_of = dict.fromkeys(graph.topology.spouts, 0)
     arcs = [(edge.source, edge.target) for edge in graph.forward_edges]
@@ -22,8 +22,8 @@ def level(graph: LogicalGraph) -> LogicalGraph:
     inputs_of = graph.inputs()
     for component in order:
         for edge in inputs_of[component]:
-            if edge.delivery is not Delivery.CARRIED:
-                at_least = stage_of[edge.source] + (edge.delivery is Delivery.EXCHANGE)
+            if edge.kind is not EdgeKind.CARRIED:
+                at_least = stage_of[edge.source] + (edge.kind is EdgeKind.EXCHANGE)
                 stage_of[component] = max(stage_of.get(component, 0), at_least)
     stages = []
     for index in range(max(stage_of.values()) + 1):

@@ -1,18 +1,20 @@
-"""The logical graph: what the passes of the compiler hand to each other.
+"""The logical graph, which the passes of the compiler take and return.
 
-It starts as the topology's components and subscriptions and gains, pass by pass, tasks, deliveries, verdicts
-on statelessness and stages, until `storm_on_spark.plan.compile` reads a physical plan off it.
+It starts as the topology's components and subscriptions and gains, pass by pass, tasks, kinds of edges, verdicts
+on statelessness and stages. Up to here it does not depend on where the topology runs. Then a number of partitions is
+chosen, and it gains operators, places and keys, until `storm_on_spark.plan.compile` reads a physical plan off it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 from typing import TypeAlias
 
 from storm_on_spark.api.topology import Topology
-from storm_on_spark.plan.model import Delivery, Edge, Stage
+from storm_on_spark.plan.model import Edge, EdgeKind, Operator, PlannedComponent, Stage
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class LogicalGraph:
-    """A topology on its way to a plan; immutable, every pass returns a new one."""
+    """A topology that is being compiled; immutable, each pass returns a new one."""
 
     topology: Topology
     conf: Mapping[str, object]
@@ -41,6 +43,14 @@ class LogicalGraph:
     """Which components are stateless; set by `judge_statelessness`."""
     stages: tuple[Stage, ...] = ()
     """The stages in order; set by `level`, completed by `add_acker`."""
+    partitions: int = 0
+    """The number of Spark's partitions; set by `place`."""
+    operators: tuple[Operator, ...] = ()
+    """The operators in order; set by `add_operators`, changed by `join`."""
+    placement: Mapping[int, int] = field(default_factory=dict)
+    """The partition of each task; set by `place_tasks`."""
+    keys: Mapping[int, int] = field(default_factory=dict)
+    """The key that the rows of each task carry; set by `find_keys`."""
 
     @classmethod
     def of(cls, topology: Topology, conf: Mapping[str, object]) -> LogicalGraph:
@@ -50,17 +60,38 @@ class LogicalGraph:
         components has no influence on the plan: a plan outlives the process, in the checkpoint.
         """
         edges = [
-            Edge(source.component, source.stream, target, grouping, Delivery.EXCHANGE)
+            Edge(source.component, source.stream, target, grouping, EdgeKind.EXCHANGE)
             for target, spec in topology.components.items()
             for source, grouping in spec.inputs
         ]
         edges.sort(key=lambda edge: (edge.target, edge.source, edge.stream))
         return cls(topology, MappingProxyType(dict(conf)), tuple(edges))
 
+    @cached_property
+    def components(self) -> Mapping[str, PlannedComponent]:
+        """The components as they stand in a plan, by id; once there are stages."""
+        stage_of = {component: stage.index for stage in self.stages for component in stage.components}
+        fused = {edge.target for edge in self.edges if edge.kind is EdgeKind.LOCAL}
+        return MappingProxyType(
+            {
+                component: PlannedComponent(
+                    id=component,
+                    kind=spec.kind,
+                    tasks=self.tasks[component],
+                    executors=self.executors[component],
+                    stage=stage_of[component],
+                    fused=component in fused,
+                    stateless=self.verdicts[component].stateless,
+                    reason=self.verdicts[component].reason,
+                )
+                for component, spec in sorted(self.topology.components.items())
+            }
+        )
+
     @property
     def forward_edges(self) -> tuple[Edge, ...]:
         """The edges whose tuples arrive in the same micro-batch; they form no cycle."""
-        return tuple(edge for edge in self.edges if edge.delivery is not Delivery.CARRIED)
+        return tuple(edge for edge in self.edges if edge.kind is not EdgeKind.CARRIED)
 
     def inputs(self) -> dict[str, list[Edge]]:
         """Returns the edges that end in each component."""

@@ -1,8 +1,8 @@
-"""What the compiler produces: an immutable physical plan.
+"""What the compiler produces: an immutable physical plan, a chain of operators.
 
-A [PhysicalPlan][storm_on_spark.plan.model.PhysicalPlan] says, for one topology, which Spark stage executes
-which component, how each stream reaches its consumers, and which Spark partition each Storm task lives on. It
-knows nothing of pyspark; `storm_on_spark.spark` lowers it.
+A [PlacedPlan][storm_on_spark.plan.model.PlacedPlan] says, for one topology, which operator of Spark executes which
+stages, which stage executes which component, how each stream reaches its consumers, and which Spark partition each
+Storm task lives on. It knows nothing of pyspark; `storm_on_spark.spark` lowers it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from enum import Enum
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -18,23 +19,23 @@ from storm_on_spark.api.topology import ComponentKind, Topology
 
 
 class StageKind(Enum):
-    """How a stage is lowered to Spark."""
+    """What a stage executes."""
 
     SOURCE = "source"
-    """The Python data source: reads the spout log and executes the bolts fused with the spouts."""
+    """The spouts, and the bolts that are fused with them; always the first stage."""
     STATELESS = "stateless"
-    """`mapInArrow` after an exchange: every bolt in it is stateless."""
+    """Bolts, all of them stateless."""
     STATEFUL = "stateful"
-    """`transformWithState` keyed by task."""
+    """Bolts, at least one of them with state."""
     ACKER = "acker"
-    """`transformWithState` keyed by acker task; always the last stage."""
+    """The acker; always the last stage."""
 
 
 WITH_STATE = (StageKind.STATEFUL, StageKind.ACKER)
 """Those that keep state in the state store."""
 
 
-class Delivery(Enum):
+class EdgeKind(Enum):
     """How the tuples of one edge travel."""
 
     LOCAL = "local"
@@ -68,40 +69,73 @@ class Edge:
     stream: str
     target: str
     grouping: Grouping
-    delivery: Delivery
+    kind: EdgeKind
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One Spark stage; `components` are in the order in which they execute."""
+    """What is executed together; `components` are in the order in which they execute."""
 
     index: int
     kind: StageKind
     components: tuple[str, ...]
 
 
-@dataclass(frozen=True, repr=False)
-class PhysicalPlan:
-    """The compiled topology; immutable, equal by value, can be pickled if its components can.
+class Source(Enum):
+    """What an operator reads for itself, beside what the operator before it sends."""
 
-    `keys` maps a task id to the integer that its rows carry: Spark's hash of that integer falls on
-    `placement[task]`, a partition in `range(partitions)`; where one operator executes all, it is 0. All three are empty
-    until the number of partitions is known; see `storm_on_spark.plan.placement`.
+    SPOUT_LOGS = "spout logs"
+    """The chunks of spout hosts, carried tuples and the clock, between the two offsets of the micro-batch."""
+
+
+@dataclass(frozen=True)
+class Operator:
+    """What Spark executes as one: a stage, or several in their order."""
+
+    stages: tuple[Stage, ...]
+    exchange: bool
+    """Whether a Spark exchange brings the rows of the operator before it, each to the partition of its key."""
+    source: Source | None = None
+    """What it reads itself: the first operator of a plan has a source, the others have none."""
+
+    @property
+    def state(self) -> bool:
+        """Whether it keeps state in the state store: then it is a `transformWithState`."""
+        return any(stage.kind in WITH_STATE for stage in self.stages)
+
+
+@dataclass(frozen=True, repr=False)
+class PlacedPlan:
+    """The compiled topology on a number of partitions; immutable, equal by value, can be pickled if its components can.
+
+    The operators form a chain: the rows of each are what the next one gets. `placement` has for each task its
+    partition, in `range(partitions)`. `keys` has for each task the integer that its rows carry. Where there are
+    exchanges, Spark's hash of the key is the task's partition; else there is only one key, 0.
     """
 
     topology: Topology
     conf: Mapping[str, object]
     components: Mapping[str, PlannedComponent]
     edges: tuple[Edge, ...]
-    stages: tuple[Stage, ...]
+    operators: tuple[Operator, ...]
     acker_tasks: tuple[int, ...]
-    partitions: int | None
+    partitions: int
     placement: Mapping[int, int]
     keys: Mapping[int, int]
 
     def __post_init__(self) -> None:
         for name in _MAPPINGS:
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+
+    @cached_property
+    def stages(self) -> tuple[Stage, ...]:
+        """The stages of all operators, in their order; a stage's index is its place in here."""
+        return tuple(stage for operator in self.operators for stage in operator.stages)
+
+    @cached_property
+    def operator_of(self) -> tuple[int, ...]:
+        """For each stage, by its index, the place of its operator in `operators`."""
+        return tuple(at for at, operator in enumerate(self.operators) for _ in operator.stages)
 
     def component_of(self, task: int) -> str:
         """Returns the id of the component that owns `task`.
@@ -114,27 +148,18 @@ class PhysicalPlan:
                 return component.id
         raise KeyError(f"no component has task {task}")
 
-    def has_exchange(self, stage: Stage) -> bool:
-        """Returns whether rows come to `stage` through a Spark exchange; the source has nothing before it."""
-        return stage.kind is not StageKind.SOURCE and not self.joined
-
-    @property
-    def joined(self) -> bool:
-        """Whether one Spark operator with state executes all stages, that of the source included.
-
-        So it is with one partition, which has nothing to exchange, unless no stage has state.
-        """
-        return self.partitions == 1 and any(stage.kind in WITH_STATE for stage in self.stages)
-
     def __repr__(self) -> str:
-        stages = (" ".join((stage.kind.value, *stage.components)) for stage in self.stages)
-        return f"PhysicalPlan({' | '.join(stages)})"
+        operators = (
+            " + ".join(" ".join((stage.kind.value, *stage.components)) for stage in operator.stages)
+            for operator in self.operators
+        )
+        return f"PlacedPlan({' | '.join(operators)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The read-only views don't pickle; the dicts behind them do.
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         values.update({name: dict(values[name]) for name in _MAPPINGS})
-        return (PhysicalPlan, tuple(values.values()))
+        return (PlacedPlan, tuple(values.values()))
 
 
 _MAPPINGS = ("conf", "components", "placement", "keys")

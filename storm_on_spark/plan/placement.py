@@ -1,4 +1,4 @@
-"""Which Spark partition every task lives on, and the key that takes its rows there.
+"""Passes: which Spark partition every task lives on, and the key that takes its rows there.
 
 Spark places a row by a hash of its key. Left to chance, the hash would put two tasks on one partition and
 none on another; here the partition is chosen first and a key found that hashes to it.
@@ -7,19 +7,36 @@ none on another; here the partition is chosen first and a key found that hashes 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from storm_on_spark.plan.model import PhysicalPlan
+from storm_on_spark.plan.logical import LogicalGraph
+from storm_on_spark.plan.settings import TaskSettings
 
 _SEED = 42
-"""What Spark seeds the hash with that decides on the partition of a row."""
+"""Spark's seed of the hash that decides the partition of a row."""
 
 _MASK = 0xFFFFFFFF
 
 
-def with_partitions(plan: PhysicalPlan, partitions: int) -> PhysicalPlan:
-    """Returns the plan with every task placed on one of `partitions` partitions.
+def partitions_of(graph: LogicalGraph, parallelism: int) -> int:
+    """Returns the number of partitions of a topology that starts for the first time.
+
+    It is what `topology.partitions` says; else one for each core, but no more than the widest stage has tasks.
+
+    Args:
+        graph: with its stages.
+        parallelism: how many cores Spark has.
+    """
+    asked = TaskSettings.of(graph.conf).partitions
+    if asked is not None:
+        return asked
+    widths = (sum(len(graph.tasks[component]) for component in stage.components) for stage in graph.stages)
+    return max(1, min(parallelism, max(len(graph.acker_tasks), *widths)))
+
+
+def place_tasks(graph: LogicalGraph) -> LogicalGraph:
+    """Places every task on a partition.
 
     The tasks of each component, and those of each stage, are spread evenly: no partition has more than one
     more of them than another. Among partitions that are equal in this, the task goes where the fewest tasks
@@ -28,29 +45,37 @@ def with_partitions(plan: PhysicalPlan, partitions: int) -> PhysicalPlan:
 
     Stateful tasks are placed first, by nothing but the other stateful ones. So their places, which a
     checkpoint depends on, stay the same when stateless bolts change.
-
-    Args:
-        plan: a plan, placed already or not.
-        partitions: how many partitions there are; may not change over the life of a checkpoint.
-
-    Raises:
-        ValueError: `partitions` is less than 1.
     """
-    if partitions < 1:
-        raise ValueError(f"the number of partitions must be at least 1, not {partitions}")
     placement: dict[int, int] = {}
-    in_stage: dict[int, Counter[int]] = {stage.index: Counter() for stage in plan.stages}
+    in_stage: dict[int, Counter[int]] = {stage.index: Counter() for stage in graph.stages}
     in_all: Counter[int] = Counter()
-    for stage, tasks, is_load in _groups(plan):
+    for stage, tasks, is_load in _groups(graph):
         of_group: Counter[int] = Counter()
         for task in tasks:
-            placement[task] = partition = _emptiest(partitions, of_group, in_stage[stage], in_all)
+            placement[task] = partition = _emptiest(graph.partitions, of_group, in_stage[stage], in_all)
             of_group[partition] += 1
             in_stage[stage][partition] += 1
             in_all[partition] += is_load
-    placed = replace(plan, partitions=partitions, placement=dict(sorted(placement.items())))
-    keys = dict.fromkeys(placement, 0) if placed.joined else _find_keys(placement, partitions)
-    return replace(placed, keys=dict(sorted(keys.items())))
+    return replace(graph, placement=placement)
+
+
+def find_keys(graph: LogicalGraph) -> LogicalGraph:
+    """Finds for each task the smallest integer not taken yet that Spark hashes to its partition.
+
+    Where nothing is exchanged, all rows have the key 0: Spark calls an operator with state once for each key.
+    """
+    if not any(operator.exchange for operator in graph.operators):
+        return replace(graph, keys=dict.fromkeys(graph.placement, 0))
+    unused: list[list[int]] = [[] for _ in range(graph.partitions)]
+    candidate = 0
+    keys = {}
+    # In the order in which tasks were placed, those with state first: a checkpoint depends on their keys.
+    for task, partition in graph.placement.items():
+        while not unused[partition]:
+            unused[partition_of(candidate, graph.partitions)].append(candidate)
+            candidate += 1
+        keys[task] = unused[partition].pop(0)
+    return replace(graph, keys=keys)
 
 
 def _emptiest(partitions: int, *counts: Counter[int]) -> int:
@@ -58,34 +83,21 @@ def _emptiest(partitions: int, *counts: Counter[int]) -> int:
     return min(range(partitions), key=lambda partition: [count[partition] for count in counts])
 
 
-def _groups(plan: PhysicalPlan) -> Iterator[tuple[int, Sequence[int], bool]]:
+def _groups(graph: LogicalGraph) -> Iterator[tuple[int, Sequence[int], bool]]:
     """Yields stage, tasks, and whether they get rows of their own, in the order in which they are placed."""
-    components = [plan.components[name] for stage in plan.stages for name in stage.components]
+    components = [graph.components[name] for stage in graph.stages for name in stage.components]
     own_rows = [component for component in components if component.stage > 0 and not component.fused]
     for component in own_rows:
         if not component.stateless:
             yield component.stage, component.tasks, True
-    if plan.acker_tasks:
-        yield plan.stages[-1].index, plan.acker_tasks, True
+    if graph.acker_tasks:
+        yield graph.stages[-1].index, graph.acker_tasks, True
     for component in own_rows:
         if component.stateless:
             yield component.stage, component.tasks, True
     for component in components:
         if component not in own_rows:
             yield component.stage, component.tasks, False
-
-
-def _find_keys(placement: Mapping[int, int], partitions: int) -> dict[int, int]:
-    """Returns a key for each task: the smallest integer not taken yet that hashes to its partition."""
-    unused: list[list[int]] = [[] for _ in range(partitions)]
-    candidate = 0
-    keys = {}
-    for task, partition in placement.items():
-        while not unused[partition]:
-            unused[partition_of(candidate, partitions)].append(candidate)
-            candidate += 1
-        keys[task] = unused[partition].pop(0)
-    return keys
 
 
 def partition_of(key: int, partitions: int) -> int:

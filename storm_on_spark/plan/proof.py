@@ -1,6 +1,6 @@
 """The proof that a bolt holds no state.
 
-What is proved is that no code of the bolt's class can leave anything behind for the next tuple: not in an
+It proves that no code of the bolt's class can keep anything for the next tuple: not in an
 attribute of the instance or the class, not in a global, not in a variable of an enclosing function, not in a
 default argument, and not by handing itself to code that might. The bytecode of every method is read step by
 step:

@@ -1,4 +1,4 @@
-"""Pass: which bolts hold no state."""
+"""Pass: finds the bolts that have no state."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def judge_statelessness(graph: LogicalGraph) -> LogicalGraph:
     """Adds a verdict for every component: may it run anywhere with nothing saved, or does it have state?
 
     A bolt is stateless if its class says `stateless = True`, or if it is proved
-    (`storm_on_spark.plan.proof`). In doubt it is stateful, which costs speed but is never wrong.
+    (`storm_on_spark.plan.proof`). Otherwise it counts as stateful, which may cost speed but loses no data.
     """
     verdicts = {component: _judge(spec) for component, spec in graph.topology.components.items()}
     return replace(graph, verdicts=verdicts)

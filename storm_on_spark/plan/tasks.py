@@ -1,13 +1,14 @@
-"""Pass: which tasks every component has."""
+"""Pass: assigns task ids to components."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
 
-from storm_on_spark.api.config import Config, effective_conf
+from storm_on_spark.api.config import effective_conf
 from storm_on_spark.api.topology import ComponentSpec
 from storm_on_spark.plan.logical import LogicalGraph
+from storm_on_spark.plan.settings import TaskSettings
 
 
 def assign_tasks(graph: LogicalGraph) -> LogicalGraph:
@@ -27,22 +28,12 @@ def assign_tasks(graph: LogicalGraph) -> LogicalGraph:
         tasks[component] = tuple(range(first, first + count))
         executors[component] = min(spec.parallelism, count)
         first += count
-    conf = effective_conf(graph.conf)
-    ackers = _number(conf, Config.TOPOLOGY_ACKER_EXECUTORS)
-    if ackers is None:
-        ackers = _number(conf, Config.TOPOLOGY_WORKERS) or 1
+    settings = TaskSettings.of(effective_conf(graph.conf))
+    ackers = settings.workers if settings.ackers is None else settings.ackers
     return replace(graph, tasks=tasks, executors=executors, acker_tasks=tuple(range(first, first + ackers)))
 
 
 def _task_count(spec: ComponentSpec, conf: Mapping[str, object]) -> int:
-    merged = effective_conf(conf, spec.conf)
-    count = spec.num_tasks or _number(merged, Config.TOPOLOGY_TASKS) or spec.parallelism
-    limit = _number(merged, Config.TOPOLOGY_MAX_TASK_PARALLELISM)
-    return count if limit is None else min(count, limit)
-
-
-def _number(conf: Mapping[str, object], key: str) -> int | None:
-    value = conf[key]
-    # Configuration is validated before it gets here; a wrong type is a bug of the caller.
-    assert value is None or isinstance(value, int), f"{key} must be a whole number, not {value!r}"
-    return value
+    settings = TaskSettings.of(effective_conf(conf, spec.conf))
+    count = spec.num_tasks or settings.tasks or spec.parallelism
+    return count if settings.max_parallelism is None else min(count, settings.max_parallelism)

@@ -1,4 +1,4 @@
-"""Pass: Storm's rules for a whole topology."""
+"""Pass: checks Storm's rules for a whole topology."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from storm_on_spark.api._checks import label
 from storm_on_spark.api._text import did_you_mean, kind_of, quoted
 from storm_on_spark.api.constants import SYSTEM_PREFIX, is_system_id
+from storm_on_spark.api.custom_grouping import CustomGrouping
 from storm_on_spark.api.errors import InvalidTopologyError
 from storm_on_spark.api.grouping import (
     AllGrouping,
-    CustomGrouping,
     DirectGrouping,
     FieldsGrouping,
     GlobalGrouping,
@@ -37,7 +37,7 @@ _GROUPINGS = (
     DirectGrouping,
     CustomGrouping,
 )
-"""What the runtime knows how to route by."""
+"""The groupings that the runtime implements."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class _Problem:
 
 
 def validate(graph: LogicalGraph) -> LogicalGraph:
-    """Returns the graph unchanged if its topology can run.
+    """Returns the graph unchanged if its topology is valid.
 
     What concerns one component alone was checked when it was added to the builder; this pass checks how they
     fit together.
@@ -134,7 +134,7 @@ def _unknown_stream(source: GlobalStreamId, streams: Iterable[str]) -> str:
 def _unfed_cycles(topology: Topology) -> Iterator[_Problem]:
     """Yields a problem for every cycle that no spout leads to.
 
-    A bolt without inputs, or with an unknown one, counts as fed: that is another problem, told elsewhere.
+    A bolt without inputs, or with an unknown one, counts as fed: that problem is reported elsewhere.
     """
     arcs = [
         (source.component, spec.id)

@@ -1,6 +1,6 @@
-"""Which objects can hold no state: what the proof of statelessness may meet on its way.
+"""Which objects can't hold state: the objects that the proof of statelessness accepts.
 
-Everything here is a list of what is known to be harmless. What is not on it counts as state.
+The lists name what is known to be harmless. Everything else counts as state.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ _IMMUTABLE = frozenset(
         re.Pattern,
         Fields,
         GlobalStreamId,
-        # Not immutable, but what is kept in a logger is nothing that tuples depend on.
+        # A logger is mutable, but tuples don't depend on what it holds.
         logging.Logger,
     )
 )
-"""Types, exactly these: a subclass may have attributes."""
+"""Exact types: a subclass may have attributes."""
 
 _IMMUTABLE_BY_NAME = frozenset(("pyarrow.lib.Schema", "pyarrow.lib.Field", "pyarrow.lib.DataType"))
 """Types of packages that may not be there."""
 
 _CALLABLE_BY_NAME = frozenset(("cython_function_or_method", "_ArrayFunctionDispatcher", "ufunc"))
-"""What compiled packages (pyarrow, numpy) have in place of Python functions."""
+"""Function types of compiled packages (pyarrow, numpy)."""
 
 _READABLE = (dict, list, set, frozenset, tuple)
 """Containers that are harmless as long as they are only read and hold nothing mutable."""
@@ -214,10 +214,10 @@ _OWN_PACKAGE = __name__.partition(".")[0]
 
 
 def static_attribute(owner: object, name: str) -> Any:
-    """Returns what `owner.name` is, for a module, a class or a function, without running any code.
+    """Returns the attribute `owner.name` of a module, a class or a function, without running any code.
 
     Raises:
-        AttributeError: it can't be told.
+        AttributeError: it can't be found without running code.
     """
     if isinstance(owner, types.ModuleType):
         try:

@@ -1,12 +1,12 @@
-"""How plans are put into words: shared by `explain` and the messages about checkpoints."""
+"""Wording about plans that `explain` and the messages about checkpoints share."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from storm_on_spark.api.custom_grouping import CustomGrouping
 from storm_on_spark.api.grouping import (
     AllGrouping,
-    CustomGrouping,
     DirectGrouping,
     FieldsGrouping,
     GlobalGrouping,
@@ -18,15 +18,7 @@ from storm_on_spark.api.grouping import (
 )
 from storm_on_spark.api.streams import DEFAULT_STREAM
 from storm_on_spark.api.topology import ComponentKind
-from storm_on_spark.plan.model import Delivery, Edge, PhysicalPlan, PlannedComponent, StageKind
-
-STAGES = {
-    StageKind.SOURCE: "source: reads the spout log",
-    StageKind.STATELESS: "stateless: mapInArrow",
-    StageKind.STATEFUL: "stateful: transformWithState by task",
-    StageKind.ACKER: "acker: transformWithState by acker task",
-}
-"""What each kind of stage is in Spark."""
+from storm_on_spark.plan.model import Edge, EdgeKind, Operator, PlacedPlan, PlannedComponent, StageKind
 
 KINDS = {
     ComponentKind.SPOUT: "spout",
@@ -47,7 +39,7 @@ _SHARED_OUT: dict[type[Grouping], str] = {
     DirectGrouping: "to the one of {tasks} that emit_direct names",
     CustomGrouping: "to those of {tasks} that {chooser}.choose_tasks names",
 }
-"""How each grouping shares tuples out over the tasks of the consumer."""
+"""How each grouping distributes tuples over the tasks of the consumer."""
 
 
 def listed(names: Iterable[object]) -> str:
@@ -89,7 +81,7 @@ def stream_of(edge: Edge) -> str:
     return edge.source if edge.stream == DEFAULT_STREAM else f"{edge.source}:{edge.stream}"
 
 
-def shared_out(edge: Edge, plan: PhysicalPlan) -> str:
+def shared_out(edge: Edge, plan: PlacedPlan) -> str:
     """Returns to which tasks the tuples of an edge go, e.g. `hash of word over tasks 2, 3`."""
     tasks = plan.components[edge.target].tasks
     grouping = edge.grouping
@@ -102,22 +94,32 @@ def shared_out(edge: Edge, plan: PhysicalPlan) -> str:
     )
 
 
-def became(edge: Edge, plan: PhysicalPlan) -> str:
-    """Returns what the compiler made of a grouping, e.g. `exchange, hash of word over tasks 2, 3`."""
-    if edge.delivery is Delivery.LOCAL:
+def became(edge: Edge, plan: PlacedPlan) -> str:
+    """Returns how the plan implements a grouping, e.g. `exchange, hash of word over tasks 2, 3`."""
+    if edge.kind is EdgeKind.LOCAL:
         return "a call within the stage"
     source, target = plan.components[edge.source].stage, plan.components[edge.target].stage
-    carried = edge.delivery is Delivery.CARRIED
+    carried = edge.kind is EdgeKind.CARRIED
     how = "carried over to the next micro-batch" if carried else travels(plan, source, target)
     return f"{how}, {shared_out(edge, plan)}"
 
 
-def travels(plan: PhysicalPlan, source: int, target: int) -> str:
+def travels(plan: PlacedPlan, source: int, target: int) -> str:
     """Returns how chunks get from one stage to a later one."""
-    return "exchange" if any(map(plan.has_exchange, plan.stages[source + 1 : target + 1])) else "in the same Spark task"
+    return "in the same operator" if plan.operator_of[source] == plan.operator_of[target] else "exchange"
 
 
-def why_there(component: PlannedComponent, plan: PhysicalPlan) -> str:
+def lowered(operator: Operator) -> str:
+    """Returns what an operator is in Spark, e.g. `transformWithState by task`."""
+    if operator.source is not None:
+        return f"{'transformWithState' if operator.state else 'data source'}: reads the {operator.source.value}"
+    if not operator.state:
+        return "mapInArrow"
+    acker = operator.stages[0].kind is StageKind.ACKER
+    return f"transformWithState by {'acker task' if acker else 'task'}"
+
+
+def why_there(component: PlannedComponent, plan: PlacedPlan) -> str:
     """Returns why a component is in its stage."""
     if component.kind.is_spout:
         return "spout"
@@ -130,11 +132,11 @@ def why_there(component: PlannedComponent, plan: PhysicalPlan) -> str:
     return f"level {component.stage}"
 
 
-def where_state_lives(component: PlannedComponent) -> str | None:
+def where_state_lives(component: PlannedComponent, plan: PlacedPlan) -> str | None:
     """Returns where the state of a component is kept; `None` for one that has none."""
     if component.kind.is_spout:
         return "beside the spout log"
     if component.stateless:
         return None
     # A bolt with state is never fused, so it is never in the source stage.
-    return f"state store of stage {component.stage}, by task"
+    return f"state store of operator {plan.operator_of[component.stage]}, by task"

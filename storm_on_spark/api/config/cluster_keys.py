@@ -28,11 +28,10 @@ from storm_on_spark.api.config.types import (
     planned,
 )
 
-_ZOOKEEPER = "comes with the cluster"
-_NIMBUS = "comes with the cluster's Nimbus"
-_SUPERVISOR = "comes with the cluster's supervisors"
-_PACEMAKER = "comes with Pacemaker"
-_UI = "comes with the web interface"
+_ZOOKEEPER = "the cluster does not read it yet"
+_NIMBUS = "Nimbus does not read it yet"
+_SUPERVISOR = "supervisors do not read it yet"
+_UI = "there is no web interface yet"
 _THRIFT = "there is no Thrift service"
 _JVM = "daemons are Python processes"
 _BLOBS = "code distributors replace the blob store"
@@ -68,8 +67,13 @@ CLUSTER_KEYS: Final[tuple[ConfigKey, ...]] = (
         30000,
         "Most milliseconds between two of them.",
     ),
-    honoured(N.STORM_ZOOKEEPER_AUTH_SCHEME, TEXT, None, "Authentication scheme, such as `digest`."),
-    honoured(N.STORM_ZOOKEEPER_AUTH_PAYLOAD, TEXT, None, "What that scheme sends."),
+    honoured(
+        N.STORM_ZOOKEEPER_AUTH_SCHEME,
+        choice("digest", "sasl"),
+        None,
+        "How to log in to ZooKeeper: `digest`, or `sasl` with DIGEST-MD5. Nodes are for that user only then.",
+    ),
+    honoured(N.STORM_ZOOKEEPER_AUTH_PAYLOAD, TEXT, None, "What it sends: `user:password`."),
     planned(N.STORM_ZOOKEEPER_AUTH_USER, TEXT, None, "User name for ZooKeeper.", _ZOOKEEPER),
     planned(N.STORM_ZOOKEEPER_AUTH_PASSWORD, TEXT, None, "Password for ZooKeeper.", _ZOOKEEPER),
     planned(
@@ -90,12 +94,16 @@ CLUSTER_KEYS: Final[tuple[ConfigKey, ...]] = (
         _ZOOKEEPER,
     ),
     accepted(N.STORM_ZOOKEEPER_DRPC_ACL, TEXT, None, "ACL of the DRPC servers, as `scheme:acl`.", _RPC),
-    planned(
+    honoured(
         N.STORM_CLUSTER_STATE_STORE,
-        TEXT,
+        choice(
+            "org.apache.storm.cluster.ZKStateStorageFactory",
+            "org.apache.storm.cluster.PaceMakerStateStorageFactory",
+            "storm_on_spark.cluster.heartbeats.reader.ZooKeeperReader",
+            "storm_on_spark.cluster.heartbeats.reader.PacemakerReader",
+        ),
         "org.apache.storm.cluster.ZKStateStorageFactory",
-        "Name of the class that keeps heartbeats; `PaceMakerStateStorageFactory` means Pacemaker.",
-        _PACEMAKER,
+        "Name of the class that keeps drivers' heartbeats: ZooKeeper's or Pacemaker's, Storm's or ours.",
     ),
     planned(
         N.STORM_CLUSTER_MODE,
@@ -105,6 +113,14 @@ CLUSTER_KEYS: Final[tuple[ConfigKey, ...]] = (
         _ZOOKEEPER,
     ),
     honoured(N.STORM_LOCAL_DIR, TEXT, "storm-local", "Directory of the daemons' files."),
+    honoured(
+        N.STORM_CHECKPOINT_DIR,
+        TEXT,
+        None,
+        "Of a Nimbus: folder in which each topology that names no `topology.checkpoint.dir` gets one of its own. With "
+        "several machines it must be on storage that all of them see. Unset: below `storm.local.dir`, on the disk of "
+        "one machine. Not a key of Storm's.",
+    ),
     honoured(N.STORM_LOCAL_HOSTNAME, TEXT, None, "Name by which this host is known to the others."),
     # Nimbus.
     honoured(N.NIMBUS_SEEDS, TEXTS, ["localhost"], "Hosts where a client looks for Nimbus."),
@@ -120,8 +136,37 @@ CLUSTER_KEYS: Final[tuple[ConfigKey, ...]] = (
         N.NIMBUS_AUTH_TOKEN_FILE,
         TEXT,
         None,
-        "File with the token that all daemons and clients of the cluster share; only its owner may read it. Not a key "
-        "of Storm's.",
+        "File with the token that all daemons and clients of the cluster share, the cluster's secret; only its owner "
+        "may read it. One token a line: the first one signs, all are accepted. Not a key of Storm's.",
+    ),
+    honoured(
+        N.NIMBUS_AUTH_RECORDS,
+        choice("signed", "migrate", "unsigned"),
+        "signed",
+        "What becomes of records in ZooKeeper where there is a token. `signed`: daemons sign them, and refuse unsigned "
+        "ones. `migrate`: they accept unsigned ones, and the leader signs those that are there. `unsigned`: nothing is "
+        "signed or checked. Not a key of Storm's.",
+    ),
+    honoured(
+        N.STORM_TLS_CERTIFICATE_FILE,
+        TEXT,
+        None,
+        "File with this host's certificate and those between it and the CA, as PEM: Nimbuses and supervisors serve "
+        "HTTPS, and nothing else. Not a key of Storm's.",
+    ),
+    honoured(
+        N.STORM_TLS_KEY_FILE,
+        TEXT,
+        None,
+        "File with the certificate's private key, as PEM and without a password; only its owner may read it. Not a "
+        "key of Storm's.",
+    ),
+    honoured(
+        N.STORM_TLS_CA_FILE,
+        TEXT,
+        None,
+        "File with the certificates of the CAs, as PEM, by which daemons and clients know a Nimbus or a supervisor. "
+        "With it they speak HTTPS. Not a key of Storm's.",
     ),
     honoured(
         N.NIMBUS_AUTH_DIGEST_FILE,
@@ -265,6 +310,14 @@ CLUSTER_KEYS: Final[tuple[ConfigKey, ...]] = (
         "Port on which it does; any free one where that is taken. Not a key of Storm's.",
     ),
     honoured(
+        N.SUPERVISOR_LOGS_CLEANUP_AGE_MINS,
+        integer(1),
+        10080,
+        "Minutes for which the logs of a topology that is no more stay on its host, counted from their last line; "
+        "`storm-spark logs` shows them until then. A week by default, as Storm's `logviewer.cleanup.age.mins`. Not a "
+        "key of Storm's.",
+    ),
+    honoured(
         N.SUPERVISOR_SLOTS_PORTS,
         PORTS,
         [6700, 6701, 6702, 6703],
@@ -334,19 +387,20 @@ CLUSTER_KEYS: Final[tuple[ConfigKey, ...]] = (
     accepted(N.SUPERVISOR_THRIFT_SOCKET_TIMEOUT_MS, integer(0), 5000, "Timeout of Thrift clients.", _THRIFT),
     accepted(N.SUPERVISOR_QUEUE_SIZE, integer(1), 128, "Requests that may wait for a thread.", _THRIFT),
     # Pacemaker.
-    planned(N.PACEMAKER_SERVERS, TEXTS, [], "Hosts of the Pacemaker servers; any one left is enough.", _PACEMAKER),
-    planned(N.PACEMAKER_PORT, PORT, 6699, "Port of all Pacemaker servers.", _PACEMAKER),
-    planned(
-        N.PACEMAKER_AUTH_METHOD,
-        choice("NONE", "DIGEST", "KERBEROS"),
-        "NONE",
-        "How clients authenticate.",
-        _PACEMAKER,
+    honoured(
+        N.PACEMAKER_SERVERS,
+        TEXTS,
+        [],
+        "Hosts of the Pacemaker servers, as `host` or `host:port`; any one left is enough.",
     ),
-    planned(N.PACEMAKER_KERBEROS_USERS, TEXTS, [], "Users who may read and write with Kerberos.", _PACEMAKER),
-    planned(N.PACEMAKER_THRIFT_MESSAGE_SIZE_MAX, integer(1), 10485760, "Most bytes of a message.", _PACEMAKER),
-    planned(N.PACEMAKER_MAX_THREADS, integer(1), 50, "Most threads of a server.", _PACEMAKER),
-    planned(N.PACEMAKER_CLIENT_MAX_THREADS, integer(1), 2, "Most threads of a client.", _PACEMAKER),
+    honoured(N.PACEMAKER_PORT, PORT, 6699, "Port of the Pacemaker servers."),
+    honoured(N.PACEMAKER_THRIFT_MESSAGE_SIZE_MAX, integer(1), 10485760, "Most bytes of a message."),
+    honoured(
+        N.PACEMAKER_CLIENT_MAX_THREADS,
+        integer(1),
+        2,
+        "Of a Nimbus: how many Pacemakers it reads at the same time.",
+    ),
     accepted(
         N.PACEMAKER_BASE_THREADS,
         integer(1),
@@ -361,7 +415,6 @@ CLUSTER_KEYS: Final[tuple[ConfigKey, ...]] = (
         "Seconds until an idle thread ends.",
         "Storm 2 doesn't read it either",
     ),
-    accepted(N.PACEMAKER_CHILDOPTS, TEXT_OR_TEXTS, "-Xmx1024m", "JVM options of Pacemaker.", _JVM),
     # Web interface.
     planned(N.UI_HOST, TEXT, "0.0.0.0", "Address that the web interface listens on.", _UI),  # noqa: S104
     planned(N.UI_PORT, PORT, 8080, "Port that the web interface listens on.", _UI),

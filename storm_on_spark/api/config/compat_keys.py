@@ -413,4 +413,12 @@ COMPAT_KEYS: Final[tuple[ConfigKey, ...]] = (
         "Classes that push credentials to the workers.",
         "Spark distributes credentials to its executors",
     ),
+    # What Storm's own defaults.yaml sets for all JVMs.
+    accepted(
+        N.JAVA_LIBRARY_PATH,
+        TEXT,
+        "/usr/local/lib:/opt/local/lib:/usr/lib:/usr/lib64",
+        "Where the JVMs of workers find native libraries.",
+        _JVM,
+    ),
 )

@@ -11,17 +11,18 @@ from storm_on_spark.api._text import kind_of
 from storm_on_spark.api.config.cluster_keys import CLUSTER_KEYS, FAMILIES
 from storm_on_spark.api.config.compat_keys import COMPAT_KEYS
 from storm_on_spark.api.config.names import ConfigNames
+from storm_on_spark.api.config.pacemaker_keys import PACEMAKER_KEYS
 from storm_on_spark.api.config.profiles import PROFILES
 from storm_on_spark.api.config.topology_keys import HONOURED_KEYS, PLANNED_KEYS
 from storm_on_spark.api.config.types import ConfigKey
 from storm_on_spark.api.errors import ConfigError
 
 KEYS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
-    {key.name: key for key in (*HONOURED_KEYS, *PLANNED_KEYS, *COMPAT_KEYS, *CLUSTER_KEYS)}
+    {key.name: key for key in (*HONOURED_KEYS, *PLANNED_KEYS, *COMPAT_KEYS, *CLUSTER_KEYS, *PACEMAKER_KEYS)}
 )
 """All keys by name."""
 
-KNOWN_PREFIXES: Final = ("nimbus.", "pacemaker.", "storm.", "supervisor.", "topology.", "ui.")
+KNOWN_PREFIXES: Final = ("java.", "nimbus.", "pacemaker.", "storm.", "supervisor.", "topology.", "ui.")
 """A key that starts so and isn't in `KEYS` is a mistake; others are the user's own and pass unchecked."""
 
 _TOPOLOGY_DEFAULTS: Final[Mapping[str, object]] = {
@@ -121,6 +122,22 @@ def default_of(key: str) -> object:
     if key not in KEYS:
         raise ConfigError(_unknown(key), key=key)
     return KEYS[key].default
+
+
+def value_of(conf: Mapping[str, Any], key: str) -> Any:
+    """Returns what a configuration says of a key: its default where nothing, or `None`, is said.
+
+    Raises:
+        ConfigError: nothing is said, and there is no such key.
+
+    Example:
+        >>> value_of({"topology.workers": 2}, Config.TOPOLOGY_WORKERS)
+        2
+        >>> value_of({"topology.workers": None}, Config.TOPOLOGY_WORKERS)
+        1
+    """
+    value = conf.get(key)
+    return default_of(key) if value is None else value
 
 
 def problems_of(conf: Mapping[str, object], *, component: bool = False) -> list[str]:

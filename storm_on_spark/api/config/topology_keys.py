@@ -22,11 +22,11 @@ from storm_on_spark.api.config.types import (
 )
 
 _STATE = "all state is saved with every micro-batch, in Spark's state store"
-_WINDOWS = "comes with windowed bolts"
-_TRIDENT = "comes with Trident"
-_MULTILANG = "comes with bolts and spouts in other languages"
-_METRICS = "comes with the metrics API"
-_CLUSTER = "comes with the cluster"
+_WINDOWS = "there are no windowed bolts yet"
+_TRIDENT = "there is no Trident yet"
+_MULTILANG = "there are no bolts and spouts in other languages yet"
+_METRICS = "there is no metrics API yet"
+_CLUSTER = "the cluster does not read it yet"
 
 HONOURED_KEYS: Final[tuple[ConfigKey, ...]] = (
     # Reliability.
@@ -84,6 +84,23 @@ HONOURED_KEYS: Final[tuple[ConfigKey, ...]] = (
         "fail, the error is reported, and the topology goes on. Not a key of Storm's.",
         component=True,
     ),
+    # State.
+    honoured(
+        N.TOPOLOGY_STATE_MEMORY_MB,
+        integer(1),
+        192,
+        "Memory in MB that a worker uses for the entries of each task's `KeyValueState`; what is beyond stays in "
+        "Spark's state store until it is asked for. Not a key of Storm's.",
+        component=True,
+    ),
+    honoured(
+        N.TOPOLOGY_STATE_ATTRIBUTE_WARN_MB,
+        integer(1),
+        16,
+        "Size in MB of a bolt's pickled attributes from which on a warning names the largest: they are pickled whole "
+        "after every micro-batch, where `KeyValueState` would write changes. Not a key of Storm's.",
+        component=True,
+    ),
     # Parallelism.
     honoured(
         N.TOPOLOGY_WORKERS,
@@ -91,6 +108,14 @@ HONOURED_KEYS: Final[tuple[ConfigKey, ...]] = (
         1,
         "Most processes that host spouts, and the number of acker tasks where `topology.acker.executors` is unset. "
         "How many processes execute bolts is up to Spark.",
+    ),
+    honoured(
+        N.TOPOLOGY_SPOUTS_PLACEMENT,
+        choice("driver", "executors"),
+        "driver",
+        "Where the processes that host spouts run: `driver` for beside the driver, `executors` for on the executors' "
+        "machines, where each of them holds a task slot of Spark's for as long as the topology runs. Not a key of "
+        "Storm's.",
     ),
     honoured(
         N.TOPOLOGY_TASKS,
@@ -146,8 +171,16 @@ HONOURED_KEYS: Final[tuple[ConfigKey, ...]] = (
         N.TOPOLOGY_PROFILE,
         choice("latency", "throughput"),
         None,
-        "Sets other keys where they aren't set, for small delays or for large amounts; which ones, stands below. "
+        "Sets other keys, where they aren't set, for small delays or for high throughput; see the list of profiles. "
         "Unset: in between. Not a key of Storm's.",
+    ),
+    honoured(
+        N.TOPOLOGY_DURABILITY,
+        choice("process", "machine"),
+        None,
+        "What must survive before a spout hears of an ack: `process` for the death of processes, `machine` also for "
+        "the loss of the machine, say of its power: then everything is forced to the disk first, once a micro-batch. "
+        "Unset: `machine` on a cluster, `process` elsewhere. Not a key of Storm's.",
     ),
     honoured(
         N.TOPOLOGY_SPOUT_LOG_MAX_BYTES,
@@ -331,7 +364,7 @@ PLANNED_KEYS: Final[tuple[ConfigKey, ...]] = (
         N.TOPOLOGY_SHELLBOLT_MAX_PENDING,
         integer(1),
         100,
-        "Most tuples that wait for such a process.",
+        "Most tuples that wait for a process of a bolt in another language.",
         _MULTILANG,
         component=True,
     ),
@@ -339,7 +372,7 @@ PLANNED_KEYS: Final[tuple[ConfigKey, ...]] = (
         N.TOPOLOGY_SUBPROCESS_TIMEOUT_SECS,
         integer(1),
         None,
-        "Seconds after which such a process that says nothing counts as dead.",
+        "Seconds of silence after which a process of a component in another language counts as dead.",
         _MULTILANG,
         component=True,
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final
+from typing import Any, Final
 
 from storm_on_spark.api._text import quoted
 
@@ -24,6 +24,8 @@ class ConfigType:
     """As it stands in messages."""
     accepts: Callable[[object], bool] = field(repr=False, compare=False)
     """Whether a value (other than `None`, which always means the default) is one of this type."""
+    python: Any = field(default=object, repr=False, compare=False)
+    """Its type in `Settings`, where lists are tuples."""
 
     def __str__(self) -> str:
         return self.name
@@ -54,19 +56,21 @@ def _range_text(minimum: float | None, maximum: float | None) -> str:
 
 def integer(minimum: int | None = None, maximum: int | None = None) -> ConfigType:
     """Returns the type of whole numbers in a range; `True` and `30.0` are none."""
-    return ConfigType(f"an int{_range_text(minimum, maximum)}", lambda v: _is_int(v) and _in_range(v, minimum, maximum))
+    return ConfigType(
+        f"an int{_range_text(minimum, maximum)}", lambda v: _is_int(v) and _in_range(v, minimum, maximum), int
+    )
 
 
 def number(minimum: float | None = None, maximum: float | None = None) -> ConfigType:
     """Returns the type of numbers in a range."""
     return ConfigType(
-        f"a number{_range_text(minimum, maximum)}", lambda v: _is_number(v) and _in_range(v, minimum, maximum)
+        f"a number{_range_text(minimum, maximum)}", lambda v: _is_number(v) and _in_range(v, minimum, maximum), float
     )
 
 
 def choice(*values: str) -> ConfigType:
     """Returns the type of a few strings."""
-    return ConfigType(f"one of {quoted(values)}", lambda v: isinstance(v, str) and v in values)
+    return ConfigType(f"one of {quoted(values)}", lambda v: isinstance(v, str) and v in values, str)
 
 
 def mapping(values: ConfigType) -> ConfigType:
@@ -79,9 +83,9 @@ def mapping(values: ConfigType) -> ConfigType:
     )
 
 
-BOOL: Final = ConfigType("True or False", lambda v: isinstance(v, bool))
-TEXT: Final = ConfigType("a string", lambda v: isinstance(v, str))
-TEXTS: Final = ConfigType("a list of strings", _is_texts)
+BOOL: Final = ConfigType("True or False", lambda v: isinstance(v, bool), bool)
+TEXT: Final = ConfigType("a string", lambda v: isinstance(v, str), str)
+TEXTS: Final = ConfigType("a list of strings", _is_texts, tuple[str, ...])
 TEXT_OR_TEXTS: Final = ConfigType("a string or a list of strings", lambda v: isinstance(v, str) or _is_texts(v))
 LIST: Final = ConfigType("a list", lambda v: isinstance(v, (list, tuple)))
 MAPPING: Final = ConfigType("a mapping", lambda v: isinstance(v, Mapping))
@@ -90,6 +94,7 @@ PORT: Final = integer(1, 65535)
 PORTS: Final = ConfigType(
     "a list of different ports (1 to 65535)",
     lambda v: isinstance(v, (list, tuple)) and all(map(PORT.accepts, v)) and len(set(v)) == len(v),
+    tuple[int, ...],
 )
 
 
