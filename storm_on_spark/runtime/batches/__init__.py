@@ -1,0 +1,1 @@
+"""Micro-batches: how far each reaches, and what became of its messages."""

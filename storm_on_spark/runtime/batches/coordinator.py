@@ -1,0 +1,403 @@
+"""The coordinator: does what the rules of micro-batches say, with spout hosts on one side and Spark on the other.
+
+It lives in the driver's Python process. Spark's streaming source asks it for the next offset (`poll`). The sink hands
+it the outcomes of a batch (`deliver`). Spouts hear of these when the batch is committed: if Spark has to run it again
+after a crash, its outcomes may be others.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+
+from storm_on_spark.api.errors import CheckpointError, ComponentError
+from storm_on_spark.plan.model import PlacedPlan
+from storm_on_spark.plan.words import listed
+from storm_on_spark.runtime.batches.clock import Clock
+from storm_on_spark.runtime.batches.events import (
+    Activated,
+    Committed,
+    Complete,
+    Delivered,
+    DropCarried,
+    Ended,
+    Event,
+    GiveUp,
+    GiveUpHost,
+    HostGone,
+    Instruction,
+    LetGo,
+    LogRead,
+    LogUnreadable,
+    Looked,
+    Moment,
+    NothingNew,
+    Plan,
+    Polled,
+    ReadLog,
+    Refuse,
+    Started,
+    StartHost,
+    Tell,
+    TellOutcomes,
+    WaitForNews,
+)
+from storm_on_spark.runtime.batches.files import BatchFiles
+from storm_on_spark.runtime.batches.metrics import Metrics
+from storm_on_spark.runtime.batches.offsets import Offset
+from storm_on_spark.runtime.batches.rules import BatchPace, BatchRules
+from storm_on_spark.runtime.batches.size import BatchSize
+from storm_on_spark.runtime.batches.spout_outcomes import SpoutOutcomes
+from storm_on_spark.runtime.reports.report import Failure
+from storm_on_spark.runtime.run.settings import BatchSettings, TrackingSettings
+from storm_on_spark.runtime.run.spec import RunSpec
+from storm_on_spark.runtime.run.wiring import Wiring
+from storm_on_spark.runtime.spouts.host_process import HostProcess, spout_groups
+from storm_on_spark.runtime.spouts.log import Epoch, iter_cuts, list_segments
+from storm_on_spark.runtime.spouts.messages import Consumed, Failed, Idle, Message, Progress, Ready, SetActive, Setup
+from storm_on_spark.runtime.storage import Folder, as_storage, inside, name_of
+from storm_on_spark.runtime.storage.claims import make_claim
+from storm_on_spark.runtime.storage.durable import Durable
+
+log = logging.getLogger(__name__)
+
+_OPEN_SECONDS = 120.0
+"""How long a spout may take to open when the topology starts."""
+
+
+class Coordinator:
+    """Runs the spouts of one topology.
+
+    Args:
+        spec: the run.
+        folder: the topology's own folder in the checkpoint.
+        clock: the topology's clock; started by `start`.
+        active: whether spouts start out active.
+        on_failure: called once, on any thread, when a spout or host fails for good.
+        durable: makes micro-batches survive the loss of the machine; None where that is not wanted, or goes by itself.
+        make_host: makes what spouts run in; None for processes beside this one.
+    """
+
+    host_class: type[HostProcess] = HostProcess
+    """What spouts run in unless `make_host` says otherwise."""
+    pace = BatchPace()
+    """Times of the rules."""
+
+    def __init__(
+        self,
+        spec: RunSpec,
+        folder: Folder,
+        clock: Clock,
+        active: bool,
+        on_failure: Callable[[Failure], None],
+        durable: Durable | None = None,
+        make_host: Callable[..., HostProcess] | None = None,
+    ) -> None:
+        self._make_host = make_host or self.host_class
+        self._spec = spec
+        self._plan: PlacedPlan = spec.plan
+        self._folder = folder
+        self._clock = clock
+        self._on_failure = on_failure
+        self._durable = durable
+        #: Micro-batches that ran here, of whose commit it isn't sure that it would survive.
+        self._unsynced: list[int] = []
+        self._wiring = Wiring(spec.plan)
+        settings = BatchSettings.of(spec.plan.conf)
+        tracking = TrackingSettings.of(spec.plan.conf)
+        self._groups = spout_groups(spec.plan)
+        hosts = [tuple(task for executor in group for task in executor) for group in self._groups]
+        self._rules = BatchRules(
+            hosts,
+            BatchSize(settings.max_tuples, settings.max_secs),
+            settings.min_interval_ms / 1000,
+            tracking.timeout_ms if tracking.timeouts else None,
+            self._wiring.tick_periods().values(),
+            active=active,
+            clock_runs=clock.started_at is not None,
+            pace=self.pace,
+        )
+        #: Held while the rules take a step, never while a message is sent: a host may wait for an answer meanwhile.
+        self._changed = threading.Condition()
+        tasks = [task for host in hosts for task in host]
+        self._carried = BatchFiles(inside(folder, "carried"))
+        self._outcomes = SpoutOutcomes(BatchFiles(inside(folder, "outcomes")), tasks)
+        self._hosts: list[HostProcess] = []
+        self._host_of: dict[int, HostProcess] = {}
+        #: Held while spouts are told of outcomes: a task hears of batches in their order, also after a restart.
+        self._telling = threading.Lock()
+        self._completed = threading.Event()
+        self.metrics = Metrics(spec.plan)
+        #: Its number among all that ever ran on the checkpoint, and the numbers of the hosts that it starts.
+        self._owner = 0
+        self._starts = itertools.count(1)
+
+    @property
+    def active(self) -> bool:
+        """Whether spouts are active."""
+        return self._rules.active
+
+    def _step(self, event: Event) -> list[Instruction]:
+        with self._changed:
+            instructions = self._rules.step(event, self._moment())
+            self._changed.notify_all()
+        return instructions
+
+    def _moment(self) -> Moment:
+        return Moment(time.monotonic(), self._clock.now_ms())
+
+    # --- life ---------------------------------------------------------------
+
+    def start(self, planned: Offset, committed: int | None = None) -> None:
+        """Starts the spout hosts and waits until every spout is open; `launch` and `wait_until_open` in one."""
+        self.launch(planned, committed)
+        self.wait_until_open()
+
+    def launch(self, planned: Offset, committed: int | None = None) -> None:
+        """Starts the spout hosts, which open their spouts while the caller goes on.
+
+        Args:
+            planned: the last offset that Spark has in its log; the topology's time goes on from there.
+            committed: the last micro-batch that Spark has committed: a later one runs again, and what it left behind
+                counts for nothing. None if all did that left anything.
+        """
+        self._clock.start(planned.clock)
+        if committed is not None:
+            # Also so that a micro-batch which is planned anew never takes in what it once carried itself.
+            self._carried.delete_after(committed)
+        self._step(Started(planned, max(self._carried.batches(), default=-1)))
+        self._outcomes.load(committed)
+        spec = self._spec.dumps()
+        known = [epoch.owner for epoch in planned.epochs.values()]
+        writers = as_storage(inside(self._folder, "writers"), synced=True)
+        claim, _ = make_claim(writers, uuid.uuid4().hex, {}, known=[*known, *self._writers()])
+        self._owner = claim.number
+
+        def setup(executors: tuple[tuple[int, ...], ...]) -> Setup:
+            started_at = self._clock.started_at
+            clock_ms = self._clock.now_ms() if started_at is None else planned.clock
+            tasks = [task for executor in executors for task in executor]
+            epoch = Epoch(self._owner, next(self._starts))
+            folder = name_of(inside(self._folder, "spouts"))
+            with self._changed:
+                heads = {task: self._rules.head(task) for task in tasks}
+                consumed = {task: self._rules.consumed(task) for task in tasks}
+                active = self.active
+            return Setup(spec, executors, folder, epoch, heads, consumed, active, clock_ms, started_at, str(claim))
+
+        for group in self._groups:
+            tasks = [task for executor in group for task in executor]
+            host = self._make_host(tasks, partial(setup, group), self._on_message, self._on_gone)
+            self._hosts.append(host)
+            self._host_of.update(dict.fromkeys(tasks, host))
+        for host in self._hosts:
+            host.start()
+
+    def wait_until_open(self) -> None:
+        """Waits until every spout is open, or the topology has failed.
+
+        Raises:
+            CheckpointError: the spout logs end before what Spark has planned, or something can't be read.
+            ComponentError: a spout did not open in time.
+        """
+        with self._changed:
+            rules = self._rules
+            self._changed.wait_for(lambda: rules.stopped or rules.refusal or not rules.unopened(), _OPEN_SECONDS)
+            if rules.refusal is not None:
+                raise CheckpointError(rules.refusal)
+            late = [] if rules.stopped else rules.unopened()
+        if late:
+            component = self._wiring.component_of[late[0]]
+            raise ComponentError(component, late[0], "open", f"it did not return within {_OPEN_SECONDS:.0f} s")
+
+    def _writers(self) -> set[int]:
+        """Returns the owners whose segments are in any log."""
+        tasks = (task for group in self._groups for executor in group for task in executor)
+        logs = (inside(self._folder, "spouts", str(task)) for task in tasks)
+        return {segment.epoch.owner for log in logs for segment in list_segments(log)}
+
+    def stop(self) -> None:
+        """Ends the spout hosts; returns when they are gone."""
+        self._step(Ended())
+        for host in self._hosts:
+            host.stop()
+
+    def let_go(self) -> None:
+        """Ends a poll that waits, and every further one at once: the query is about to stop."""
+        self._step(LetGo())
+
+    def set_active(self, active: bool) -> None:
+        """Activates or deactivates the spouts; what they are already is not asked for anew."""
+        self._do(self._step(Activated(active)))
+
+    # --- for the streaming source ---------------------------------------------------------------
+
+    def poll(self, start: Offset) -> Offset:
+        """Returns how far the next micro-batch reaches; `start` itself when there is nothing to do for some time.
+
+        Spark asks when the batch that ended at `start` is committed; after a restart not before a batch that was
+        planned but not committed has run again.
+
+        Raises:
+            CheckpointError: another driver has planned micro-batches on this checkpoint.
+        """
+        with self._writing_checkpoint():
+            self._do(self._step(Polled(start)))
+        with self._changed:
+            while True:
+                for instruction in self._rules.step(Looked(), self._moment()):
+                    if isinstance(instruction, Plan):
+                        return instruction.end
+                    if isinstance(instruction, NothingNew):
+                        return start
+                    if isinstance(instruction, Complete):
+                        self._completed.set()
+                    else:
+                        assert isinstance(instruction, WaitForNews)
+                        self._changed.wait(instruction.secs)
+
+    def _do(self, instructions: Iterable[Instruction]) -> None:
+        for instruction in instructions:
+            if isinstance(instruction, Tell):
+                self._send(instruction)
+            elif isinstance(instruction, TellOutcomes):
+                self._tell_outcomes()
+                self._do(self._step(Committed()))
+            elif isinstance(instruction, DropCarried):
+                for batch in self._carried.batches():
+                    if batch <= instruction.batch:
+                        self._carried.delete(batch)
+            elif isinstance(instruction, GiveUp):
+                self._give_up(instruction.reason)
+            elif isinstance(instruction, ReadLog):
+                self._read_log(instruction)
+            else:
+                assert isinstance(instruction, Refuse)
+                raise CheckpointError(instruction.reason)
+
+    def _send(self, tell: Tell) -> None:
+        for host in self._hosts if tell.task is None else [self._host_of[tell.task]]:
+            host.send(tell.message)
+
+    def _tell_outcomes(self) -> None:
+        if self._durable is not None:
+            while self._unsynced:
+                self._durable.committed(self._unsynced.pop())
+        for batch, settles in self._outcomes.committed():
+            with self._telling:
+                self._outcomes.tell(batch, settles.keys())
+                for task, settle in settles.items():
+                    # A task that is being opened again is told by `_read_log`.
+                    if self._rules.is_ready(task):
+                        self._host_of[task].send(settle)
+
+    @property
+    def completed(self) -> threading.Event:
+        """Set when all spouts are exhausted and nothing is pending or under way."""
+        return self._completed
+
+    def drained(self) -> bool:
+        """Returns whether the spouts are inactive and all that they emitted has been processed and committed."""
+        with self._changed:
+            return self._rules.is_drained() and not self._carried.batches()
+
+    # --- for the sink ---------------------------------------------------------------
+
+    def deliver(self, batch: int, outcomes: Sequence[bytes], carried: Sequence[bytes]) -> None:
+        """Keeps what a micro-batch left behind, for when it is committed.
+
+        Args:
+            batch: Spark's number of the batch. It may come again after a crash.
+            outcomes: OUTCOME chunks.
+            carried: chunks of back edges.
+
+        Raises:
+            OSError: the checkpoint can't be written.
+        """
+        self._carried.write(batch, carried)
+        if carried:
+            self._step(Delivered(batch))
+        self._outcomes.write(batch, outcomes)
+        if self._durable is not None:
+            # Before Spark commits: its word must never survive what it stands for.
+            self._durable.before_commit()
+            self._unsynced.append(batch)
+        self._outcomes.deliver(batch, outcomes)
+
+    # --- from the hosts ---------------------------------------------------------------
+
+    def _on_message(self, message: Message) -> None:
+        with self._writing_checkpoint():
+            if isinstance(message, Failed):
+                self.metrics.add_failure(message.failure)
+            elif isinstance(message, Progress):
+                self.metrics.add_spout(message)
+            assert isinstance(message, (Ready, Failed, Progress, Idle)), message
+            self._do(self._step(message))
+            if isinstance(message, Progress):
+                self._outcomes.saved(message.task, message.saved_batch)
+
+    def _read_log(self, read: ReadLog) -> None:
+        if read.remind is None:
+            self._do(self._step(self._log_read(read)))
+            return
+        # The task is told of no outcome between what it is reminded of and the moment in which it is ready.
+        with self._telling:
+            self._do(self._step(self._log_read(read)))
+
+    def _log_read(self, read: ReadLog) -> LogRead | LogUnreadable:
+        try:
+            if read.remind is not None:
+                self._remind(read.task, read.remind)
+            log = inside(self._folder, "spouts", str(read.task))
+            position, epoch = read.written
+            cuts = tuple((cut.mark, cut.tuples) for cut in iter_cuts(log, read.start, position, epoch))
+        except CheckpointError as error:
+            return LogUnreadable(read, str(error))
+        return LogRead(read.task, read.written, cuts)
+
+    def _remind(self, task: int, committed: int) -> None:
+        """Tells a task of all that may not be in its snapshot; what is there, it ignores."""
+        host = self._host_of[task]
+        for settle in self._outcomes.unsaved(task):
+            host.send(settle)
+        host.send(Consumed(task, committed))
+        if host.active != self.active:
+            host.send(SetActive(self.active))
+
+    def _on_gone(self, host: HostProcess, status: str) -> float | None:
+        """Says after which pause a host that died is started again; None if the topology ends."""
+        for instruction in self._step(HostGone(host.tasks, host.ran_secs)):
+            spouts = listed(sorted({self._wiring.component_of[task] for task in host.tasks}))
+            reason = f"the process {host.pid} of spout {spouts} ended unexpectedly ({status})"
+            if isinstance(instruction, StartHost):
+                log.warning("%s; it is started again", reason)
+                for task in host.tasks:
+                    self.metrics.spout_gone(task)
+                    self.metrics.add_failure(
+                        Failure(self._wiring.component_of[task], task, f"{reason}; it is started again", "", False)
+                    )
+                return instruction.pause
+            assert isinstance(instruction, GiveUpHost)
+            count = instruction.restarts
+            times = f", after {count} restarts in a row" if count else " while it was opened"
+            self._give_up(f"{reason}{times}; look for what ends it: memory, or a crash in native code")
+        return None
+
+    def _give_up(self, reason: Failure | str) -> None:
+        self._on_failure(Failure("", None, reason) if isinstance(reason, str) else reason)
+        self._step(Ended())
+
+    @contextmanager
+    def _writing_checkpoint(self) -> Iterator[None]:
+        """Ends the topology when the checkpoint can't be written: neither Spark nor a host's thread would say so."""
+        try:
+            yield
+        except OSError as error:
+            self._give_up(f"the checkpoint can't be written: {error}")

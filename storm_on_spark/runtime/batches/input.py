@@ -1,0 +1,84 @@
+"""The input of a micro-batch: the chunks between two offsets.
+
+Chunks in a spout log may have been written before a restart with a topology that was changed since. What could have
+changed is that tasks of stateless bolts, and those of the acker, have other numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from storm_on_spark.plan.model import StageKind
+from storm_on_spark.runtime.batches.files import BatchFiles
+from storm_on_spark.runtime.batches.offsets import Offset
+from storm_on_spark.runtime.codec import chunk
+from storm_on_spark.runtime.run.wiring import Wiring
+from storm_on_spark.runtime.spouts.log import ACKER, Mark, read_entries
+from storm_on_spark.runtime.storage import Folder, inside
+from storm_on_spark.runtime.tracking.fold import fold, split_by_acker
+from storm_on_spark.runtime.tracking.lineage import contributions, marked
+
+
+def chunks_between(wiring: Wiring, folder: Folder, start: Offset, end: Offset, partition: int) -> Iterator[bytes]:
+    """Yields the chunks between two offsets whose target lives on `partition`.
+
+    Args:
+        wiring: of the plan.
+        folder: the topology's own folder in the checkpoint.
+        start: where the micro-batch begins.
+        end: where it ends.
+        partition: which of the plan's.
+    """
+    for task, position in sorted(end.logs.items()):
+        begin = start.logs.get(task, 0)
+        if begin < position:
+            yield from _logged(wiring, inside(folder, "spouts", str(task)), begin, end.mark(task), partition)
+    if end.carried > start.carried:  # to list what is not there takes a round trip, where the folder is in a store
+        yield from _carried(wiring, BatchFiles(inside(folder, "carried")), start.carried, end.carried, partition)
+    yield from _clocks(wiring, start.clock, end.clock, partition)
+
+
+def _carried(wiring: Wiring, files: BatchFiles, begin: int, end: int, partition: int) -> Iterator[bytes]:
+    for batch in files.batches():
+        if begin < batch <= end:
+            for body in files.read(batch):
+                if wiring.plan.placement[chunk.read_header(body).target] == partition:
+                    yield chunk.without_flag(body, chunk.CARRIED)
+
+
+def _logged(wiring: Wiring, log: Folder, begin: int, end: Mark, partition: int) -> Iterator[bytes]:
+    plan = wiring.plan
+    ackers = {ACKER - index: task for index, task in enumerate(plan.acker_tasks)}
+    nobodys_home = plan.placement[plan.acker_tasks[0]] if plan.acker_tasks else None
+
+    def is_here(target: int) -> bool:
+        return plan.placement.get(ackers.get(target, target), nobodys_home if target >= 0 else None) == partition
+
+    for _, target, body in read_entries(log, begin, end.position, is_here, end.epoch):
+        if target in ackers:
+            yield chunk.with_target(body, ackers[target])
+        elif wiring.reads(target, chunk.read_header(body).stream):
+            yield body
+        else:
+            yield from _nobodys(plan.acker_tasks, body)
+
+
+def _nobodys(ackers: tuple[int, ...], body: bytes) -> Iterator[bytes]:
+    """Tells the ackers of what was for a stateless bolt that is gone, or has other tasks now: its messages time out."""
+    header = chunk.read_header(body)
+    lineage, _ = chunk.read_lineage(header, body)
+    if lineage is not None:
+        roots, edges = contributions(lineage.roots, lineage.edges)
+        for task, part in split_by_acker(ackers, fold([marked(roots, 0, xors=edges)])):
+            yield chunk.encode_acks(*part, target=task, source=-1, receipts=chunk.receipt(header, body))
+
+
+def _clocks(wiring: Wiring, before: int, now: int, partition: int) -> Iterator[bytes]:
+    plan = wiring.plan
+    for task, period in wiring.tick_periods().items():
+        if plan.placement[task] == partition and now // period > before // period:
+            yield chunk.encode_clock(now, True, target=task)
+    if plan.stages[-1].kind is StageKind.ACKER:
+        for task in plan.acker_tasks:
+            if plan.placement[task] == partition:
+                yield chunk.encode_clock(now, False, target=task)

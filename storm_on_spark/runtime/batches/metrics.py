@@ -1,0 +1,199 @@
+"""What a running topology counts."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from storm_on_spark.api.constants import SYSTEM_TASK
+from storm_on_spark.api.errors import TopologyFailedError
+from storm_on_spark.api.info import ComponentInfo, ErrorInfo, TopologyInfo, TopologyStatus
+from storm_on_spark.api.traces import bounded, with_sources
+from storm_on_spark.plan.model import PlacedPlan
+from storm_on_spark.runtime.reports.latency import LatencyHistogram
+from storm_on_spark.runtime.reports.report import Failure, TaskMetrics, log_error
+from storm_on_spark.runtime.run.settings import ReportSettings
+from storm_on_spark.runtime.spouts.messages import Progress
+from storm_on_spark.runtime.spouts.spout_task import SpoutStats
+
+log = logging.getLogger(__name__)
+
+_ERRORS_KEPT = 20
+_MOST_MESSAGE = 4000
+"""Characters of an error's message."""
+
+
+class Metrics:
+    """Counters of all components, added up over tasks. Any thread may use it.
+
+    Args:
+        plan: the plan; its configuration says how many errors are reported.
+        now: monotonic seconds.
+    """
+
+    def __init__(self, plan: PlacedPlan, now: Callable[[], float] = time.monotonic) -> None:
+        self._plan = plan
+        self._now = now
+        self._settings = ReportSettings.of(plan.conf)
+        #: By task, when its current interval began and how many errors it reported since.
+        self._reported: dict[int | None, tuple[float, int]] = {}
+        self._lock = threading.Lock()
+        self._spouts: dict[int, SpoutStats] = {}
+        #: What spout tasks did in processes that are gone, by task.
+        self._earlier: dict[int, SpoutStats] = {}
+        self._bolts: dict[str, TaskMetrics] = {}
+        self.latencies = LatencyHistogram()
+        self._errors: dict[str, deque[ErrorInfo]] = {}
+
+    def add_spout(self, progress: Progress) -> None:
+        """Takes in news of a spout task."""
+        with self._lock:
+            self._spouts[progress.task] = progress.stats
+            self.latencies.merge(progress.latencies)
+        component = self._plan.component_of(progress.task)
+        for text, trace in progress.errors:
+            failure = Failure(component, progress.task, text, "", False, trace)
+            if self.add_failure(failure):
+                log_error(log, failure)
+
+    def spout_gone(self, task: int) -> None:
+        """Notes that the process of a spout task is gone: a new one counts from zero."""
+        with self._lock:
+            known = self._spouts.pop(task, None)
+            if known is not None:
+                self._earlier[task] = _total([self._earlier.get(task, SpoutStats()), known])
+                self._earlier[task].pending = 0
+
+    def add_bolt(self, metrics: TaskMetrics) -> None:
+        """Takes in what a task did in one execution."""
+        with self._lock:
+            known = self._bolts.get(metrics.component)
+            self._bolts[metrics.component] = metrics if known is None else _sum(known, metrics)
+
+    def add_failure(self, failure: Failure) -> bool:
+        """Takes in an error; the last ones of each component are kept.
+
+        A task may report `topology.max.error.report.per.interval` errors in each interval, as in Storm, so that a bolt
+        that fails on every tuple doesn't drown the rest.
+
+        Returns:
+            Whether it was kept.
+        """
+        now = self._now()
+        with self._lock:
+            began, count = self._reported.get(failure.task, (now, 0))
+            if now - began >= self._settings.interval_secs:
+                began, count = now, 0
+            if count >= self._settings.max_errors and not failure.fatal:
+                return False
+            self._reported[failure.task] = (began, count + 1)
+        error = ErrorInfo(
+            failure.component,
+            SYSTEM_TASK if failure.task is None else failure.task,
+            bounded(failure.message, _MOST_MESSAGE),
+            time.time(),
+            with_sources(failure.own_trace),
+        )
+        with self._lock:
+            self._errors.setdefault(failure.component, deque(maxlen=_ERRORS_KEPT)).append(error)
+        return True
+
+    def spout_totals(self) -> SpoutStats:
+        """Returns the counters of all spout tasks together."""
+        with self._lock:
+            return _total([*self._spouts.values(), *self._earlier.values()])
+
+    def info(
+        self, name: str, status: TopologyStatus, uptime_secs: float, error: TopologyFailedError | None
+    ) -> TopologyInfo:
+        """Returns all that is counted, as of now."""
+        totals = self.spout_totals()
+        return TopologyInfo(
+            name=name,
+            status=status,
+            uptime_secs=uptime_secs,
+            emitted=totals.emitted,
+            transferred=totals.transferred,
+            acked=totals.acked,
+            failed=totals.failed,
+            pending=totals.pending,
+            complete_latency_ms=self.latencies.summary(),
+            components=self.components(),
+            system_errors=self.system_errors(),
+            error=None if error is None else error.reason,
+            error_trace="" if error is None else error.own_trace,
+        )
+
+    def components(self) -> dict[str, ComponentInfo]:
+        """Returns the counters of every component."""
+        with self._lock:
+            return {component_id: self._component(component_id) for component_id in self._plan.components}
+
+    def system_errors(self) -> tuple[ErrorInfo, ...]:
+        """Returns the last errors of what is no component of the topology's, such as `__acker`, oldest first."""
+        with self._lock:
+            names = self._errors.keys() - self._plan.components.keys()
+            found = [error for name in names for error in self._errors[name]]
+        return tuple(sorted(found, key=lambda error: error.time))
+
+    def _component(self, component_id: str) -> ComponentInfo:
+        component = self._plan.components[component_id]
+        errors = tuple(self._errors.get(component_id, ()))
+        if self._plan.topology[component_id].is_spout:
+            parts = (
+                found[task] for found in (self._spouts, self._earlier) for task in component.tasks if task in found
+            )
+            stats = _total(parts)
+            return ComponentInfo(
+                id=component_id,
+                kind=component.kind.value,
+                tasks=len(component.tasks),
+                executed=0,
+                emitted=stats.emitted,
+                transferred=stats.transferred,
+                acked=stats.acked,
+                failed=stats.failed,
+                execute_latency_ms=None,
+                errors=errors,
+            )
+        metrics = self._bolts.get(component_id) or TaskMetrics(component_id, SYSTEM_TASK, 0, 0, 0, 0, 0, 0.0)
+        return ComponentInfo(
+            id=component_id,
+            kind=component.kind.value,
+            tasks=len(component.tasks),
+            executed=metrics.executed,
+            emitted=metrics.emitted,
+            transferred=metrics.transferred,
+            acked=metrics.acked,
+            failed=metrics.failed,
+            execute_latency_ms=1e3 * metrics.seconds / metrics.executed if metrics.executed else None,
+            errors=errors,
+        )
+
+
+def _sum(one: TaskMetrics, other: TaskMetrics) -> TaskMetrics:
+    return TaskMetrics(
+        one.component,
+        -1,
+        one.executed + other.executed,
+        one.acked + other.acked,
+        one.failed + other.failed,
+        one.emitted + other.emitted,
+        one.transferred + other.transferred,
+        one.seconds + other.seconds,
+    )
+
+
+def _total(parts: Iterable[SpoutStats]) -> SpoutStats:
+    total = SpoutStats()
+    for part in parts:
+        total.emitted += part.emitted
+        total.transferred += part.transferred
+        total.acked += part.acked
+        total.failed += part.failed
+        total.timed_out += part.timed_out
+        total.pending += part.pending
+    return total

@@ -1,0 +1,359 @@
+"""The rules of micro-batches: when one is planned, how far it reaches, and what spouts and their hosts are told.
+
+Events and the time go in, instructions come out. No I/O, no clock, no threads: the coordinator does what the rules say.
+
+One round with Spark, from its question for the next micro-batch to the answer:
+
+    IDLE --Polled--> COMMITTING --Committed--> ASKING --there is something to do--> GATHERING --Plan--> IDLE
+                                                 |                                      |
+                                                 +--nothing for `BatchPace.poll_secs`---+--the query ends--> IDLE
+
+In ASKING, all spouts have been asked for a cut. Tuples in a cut, carried tuples, a tick, or the timeout of a message
+that is pending are something to do. In GATHERING, every spout has a moment to add what it has, and the least interval
+between two micro-batches passes.
+
+Spouts may die at any time. What a spout has cut is in its log and stays; the rules forget only what it last said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from storm_on_spark.runtime.batches.events import (
+    Activated,
+    Committed,
+    Complete,
+    Delivered,
+    DropCarried,
+    Event,
+    GiveUp,
+    GiveUpHost,
+    HostGone,
+    Instruction,
+    LetGo,
+    LogRead,
+    LogUnreadable,
+    Looked,
+    Moment,
+    NothingNew,
+    Plan,
+    Polled,
+    ReadLog,
+    Refuse,
+    Started,
+    StartHost,
+    Tell,
+    TellOutcomes,
+    WaitForNews,
+)
+from storm_on_spark.runtime.batches.offsets import Offset
+from storm_on_spark.runtime.batches.restarts import RestartPolicy
+from storm_on_spark.runtime.batches.size import BatchSize
+from storm_on_spark.runtime.batches.spout_progress import SpoutProgress
+from storm_on_spark.runtime.spouts.log import Mark
+from storm_on_spark.runtime.spouts.messages import Consumed, Failed, Idle, Progress, Ready, SetActive, SetClock, Want
+
+
+@dataclass(frozen=True)
+class BatchPace:
+    """Times of the rules."""
+
+    poll_secs: float = 0.2
+    """How long a poll waits before it answers that there is nothing new."""
+    most_poll_secs: float = 1.6
+    """The same after some polls in a row without news. Code that stops Spark's query without `LetGo` waits so long."""
+    answer_secs: float = 0.005
+    """How long spouts have to cut when there is something to do already."""
+
+
+class Phase(Enum):
+    """Where a round with Spark is."""
+
+    IDLE = "Spark has not asked for a micro-batch"
+    COMMITTING = "spouts are told what became of their tuples"
+    ASKING = "spouts are asked for cuts, and there is nothing to do"
+    GATHERING = "there is something to do, and more may come"
+
+
+_HAND_SECS = 0.01
+"""A clock that is driven by hand does not say when it moves: it is looked at this often."""
+_NO_PERIOD_SECS = 60.0
+
+
+class BatchRules:
+    """The micro-batches of one topology.
+
+    Args:
+        hosts: the spout tasks of every host.
+        size: how many tuples a micro-batch may hold.
+        interval_secs: least time between the plans of two micro-batches that are not full.
+        timeout_ms: after which a message times out; None if none does.
+        tick_ms: the periods of ticks.
+        active: whether spouts start out active.
+        clock_runs: whether the topology's clock runs by itself.
+        pace: times of the rules.
+
+    Example:
+        >>> rules = BatchRules([(3,)], BatchSize(1000, 5.0), 0.0, None, (), active=True, clock_runs=True)
+        >>> at = Moment(0.0, clock_ms=500)
+        >>> rules.step(Started(Offset(), carried=-1), at), rules.step(Polled(Offset()), at)
+        ([], [TellOutcomes()])
+        >>> rules.step(Committed(), at)
+        [DropCarried(batch=-1), Tell(message=Want(share=1000), task=None)]
+        >>> rules.step(Looked(), at)
+        [WaitForNews(secs=0.2)]
+        >>> rules.step(LogRead(3, Mark(120), cuts=((Mark(120), 7),)), at)
+        []
+        >>> rules.step(Looked(), at), rules.step(Idle(3, active=True), at)
+        ([WaitForNews(secs=0.005)], [])
+        >>> [plan] = rules.step(Looked(), at)
+        >>> plan.end.logs, plan.end.clock
+        ({3: 120}, 500)
+    """
+
+    def __init__(
+        self,
+        hosts: Iterable[tuple[int, ...]],
+        size: BatchSize,
+        interval_secs: float,
+        timeout_ms: int | None,
+        tick_ms: Collection[int],
+        *,
+        active: bool,
+        clock_runs: bool,
+        pace: BatchPace = BatchPace(),
+    ) -> None:
+        self._restarts = {tuple(tasks): RestartPolicy() for tasks in hosts}
+        self._tasks = {task: SpoutProgress() for task in sorted(task for tasks in self._restarts for task in tasks)}
+        self._size = size
+        self._interval = interval_secs
+        self._timeout_ms = timeout_ms
+        self._tick_ms = set(tick_ms)
+        self._clock_runs = clock_runs
+        self._pace = pace
+        self.active = active
+        self.stopped = False
+        """Whether the topology ends."""
+        self.refusal: str | None = None
+        """Why the topology can't go on from this checkpoint."""
+        self.phase = Phase.IDLE
+        self._let_go = False
+        #: The last offset that Spark has planned a micro-batch up to.
+        self._planned = Offset()
+        #: The last micro-batch that left carried tuples.
+        self._carried = -1
+        #: When the last micro-batch was planned.
+        self._batch_at = float("-inf")
+        #: Polls without news since the last one with news.
+        self._quiet_polls = 0
+        #: When a poll answers that there is nothing new; and until when spouts may add to what there is, 0 in ASKING.
+        self._deadline = self._patience = 0.0
+
+    def step(self, event: Event, at: Moment) -> list[Instruction]:
+        """Takes in what happened.
+
+        Returns:
+            What to do, in this order.
+        """
+        if isinstance(event, (Ready, Idle, Progress, Failed, LogRead, LogUnreadable)):
+            return self._spout(event)
+        if isinstance(event, (Started, Polled, Committed, Looked)):
+            return self._round(event, at)
+        if isinstance(event, HostGone):
+            return self._gone(event)
+        if isinstance(event, Activated):
+            return self._activate(event.active)
+        if isinstance(event, Delivered):
+            self._carried = max(self._carried, event.batch)
+        elif isinstance(event, LetGo):
+            self._let_go = True
+        else:
+            self.stopped = True
+        return []
+
+    def unopened(self) -> list[int]:
+        """Returns the tasks that are not open."""
+        return [number for number, task in self._tasks.items() if not task.ready]
+
+    def is_ready(self, task: int) -> bool:
+        """Returns whether a task is open, and all that is in its log is known."""
+        return self._tasks[task].ready
+
+    def head(self, task: int) -> Mark:
+        """Returns the end of a task's log as far as it is known."""
+        return self._tasks[task].head
+
+    def consumed(self, task: int) -> int:
+        """Returns a position in a task's log up to which micro-batches were planned at the start, or are committed."""
+        return self._tasks[task].consumed
+
+    def is_drained(self) -> bool:
+        """Returns whether spouts are inactive, and all that they emitted has been processed and committed."""
+        return all(task.is_drained() for task in self._tasks.values())
+
+    # --- a round with Spark ---------------------------------------------------------------------------------------
+
+    def _round(self, event: Started | Polled | Committed | Looked, at: Moment) -> list[Instruction]:
+        if isinstance(event, Started):
+            self._planned, self._carried = event.planned, event.carried
+            for number, task in self._tasks.items():
+                task.head = event.planned.mark(number)
+                task.consumed = task.head.position
+            return []
+        if isinstance(event, Polled):
+            return self._polled(event.start, at)
+        if isinstance(event, Committed):
+            return self._committed(at)
+        return self._looked(at)
+
+    def _polled(self, start: Offset, at: Moment) -> list[Instruction]:
+        self._size.ended(at.secs)
+        if (start.logs, start.epochs) != (self._planned.logs, self._planned.epochs):
+            # Another driver has planned since this one read what was planned; the spouts here know nothing of that.
+            return [
+                Refuse(
+                    f"Spark goes on from {start}, but this driver planned {self._planned}: another one runs on this "
+                    "checkpoint"
+                )
+            ]
+        self._planned = start
+        self.phase = Phase.COMMITTING
+        return [TellOutcomes()]
+
+    def _committed(self, at: Moment) -> list[Instruction]:
+        done: list[Instruction] = []
+        start, pace = self._planned, self._pace
+        for number, task in self._tasks.items():
+            position = start.logs.get(number, 0)
+            if position > task.committed:
+                task.committed = position
+                task.consumed = max(task.consumed, position)
+                done.append(Tell(Consumed(number, position), number))
+            task.answered = task.idle = False
+        done.append(DropCarried(start.carried))
+        if not self._clock_runs:
+            done.append(Tell(SetClock(at.clock_ms)))
+        self.phase = Phase.ASKING
+        self._patience = 0.0
+        self._deadline = at.secs + min(pace.most_poll_secs, pace.poll_secs * 2**self._quiet_polls)
+        return [*done, Tell(Want(self._size.for_each(len(self._tasks))))]
+
+    def _looked(self, at: Moment) -> list[Instruction]:
+        if self.stopped or self._let_go:
+            self.phase = Phase.IDLE
+            return [NothingNew(self._planned)]
+        if not self._is_due(at.clock_ms):
+            self.phase = Phase.ASKING
+            done: list[Instruction] = [Complete()] if self._is_complete() else []
+            if at.secs >= self._deadline:
+                self._quiet_polls = min(self._quiet_polls + 1, 8)
+                self.phase = Phase.IDLE
+                return [*done, NothingNew(self._planned)]
+            return [*done, WaitForNews(min(self._deadline - at.secs, self._until_period_ends(at.clock_ms)))]
+        self.phase = Phase.GATHERING
+        self._quiet_polls = 0
+        self._patience = self._patience or min(self._deadline, at.secs + self._pace.answer_secs)
+        answered = at.secs >= self._patience or all(task.answered for task in self._tasks.values())
+        rested = self._batch_at + self._interval
+        if self._is_full() or (answered and at.secs >= rested):
+            self._batch_at = at.secs
+            self.phase = Phase.IDLE
+            self._planned = self._cover(at)
+            return [Plan(self._planned)]
+        self._patience = max(self._patience, rested)
+        return [WaitForNews(self._patience - at.secs)]
+
+    def _is_due(self, clock_ms: int) -> bool:
+        start = self._planned
+        if any(task.waiting() for task in self._tasks.values()) or self._carried > start.carried:
+            return True
+        return any(clock_ms // period > start.clock // period for period in self._periods())
+
+    def _periods(self) -> set[int]:
+        """Returns the periods in ms whose end is a reason for a micro-batch: ticks, and trees that may time out."""
+        if self._timeout_ms is not None and any(task.pending for task in self._tasks.values()):
+            return self._tick_ms | {self._timeout_ms}
+        return self._tick_ms
+
+    def _until_period_ends(self, clock_ms: int) -> float:
+        """Returns in how many seconds the first of these periods ends."""
+        if not self._clock_runs:
+            return _HAND_SECS
+        return min(((period - clock_ms % period) / 1000 for period in self._periods()), default=_NO_PERIOD_SECS)
+
+    def _is_full(self) -> bool:
+        return sum(task.waiting() for task in self._tasks.values()) >= self._size.limit
+
+    def _is_complete(self) -> bool:
+        """Returns whether a finite topology is done: all that was planned is committed, and nothing more comes."""
+        return self.active and all(
+            task.is_finished(self._planned.logs.get(number, 0)) for number, task in self._tasks.items()
+        )
+
+    def _cover(self, at: Moment) -> Offset:
+        start = self._planned
+        logs, epochs = dict(start.logs), dict(start.epochs)
+        share, total = self._size.share(sum(task.waiting() > 0 for task in self._tasks.values())), 0
+        for number, task in self._tasks.items():
+            taken, end = task.take(share)
+            total += taken
+            if end is not None:
+                logs[number], epochs[number] = end
+        self._size.began(total, at.secs)
+        return Offset(logs, max(start.clock, at.clock_ms), max(start.carried, self._carried), epochs)
+
+    # --- spouts and their hosts -----------------------------------------------------------------------------------
+
+    def _activate(self, active: bool) -> list[Instruction]:
+        if self.active == active:
+            return []
+        self.active = active
+        for task in self._tasks.values():
+            task.quiet = False
+        # Code that waits until all is done need not wait for the next poll.
+        return [Tell(SetActive(active)), *([] if active else [Tell(Want())])]
+
+    def _spout(self, event: Ready | Idle | Progress | Failed | LogRead | LogUnreadable) -> list[Instruction]:
+        if isinstance(event, LogUnreadable):
+            self.refusal = event.reason
+            return [] if event.what.remind is None else [GiveUp(event.reason)]
+        if isinstance(event, Failed):
+            if event.refused and not self._tasks[event.task].opened:
+                self.refusal = event.message
+                return []
+            return [GiveUp(event.failure)]
+        task = self._tasks[event.task]
+        if isinstance(event, Ready):
+            # Of a task that has died also what it cut without being able to say so.
+            read = ReadLog(event.task, task.head.position, event.written, task.committed if task.opened else None)
+            if not task.opened:
+                task.opened, task.tuples_end = True, task.head.position
+            return [read]
+        if isinstance(event, LogRead):
+            for end, tuples in event.cuts:
+                task.add_cut(end, tuples)
+            task.head, task.ready = event.written, True
+        elif isinstance(event, Idle):
+            task.answered, task.idle, task.quiet = True, True, not event.active
+        else:
+            task.exhausted, task.pending = event.stats.exhausted, event.stats.pending
+            if event.cut:
+                task.add_cut(event.written, event.tuples)
+                if event.tuples:
+                    task.answered = True
+                    task.idle = task.quiet = False
+        return []
+
+    def _gone(self, event: HostGone) -> list[Instruction]:
+        if self.stopped:
+            return []
+        tasks = [self._tasks[number] for number in event.tasks]
+        for task in tasks:
+            task.ready = task.idle = task.quiet = task.exhausted = False
+        if not all(task.opened for task in tasks):
+            return [GiveUpHost(0)]
+        policy = self._restarts[event.tasks]
+        pause = policy.next_pause(event.ran_secs)
+        return [GiveUpHost(policy.restarts)] if pause is None else [StartHost(pause)]

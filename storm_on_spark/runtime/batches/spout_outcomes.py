@@ -1,0 +1,122 @@
+"""The outcomes of micro-batches, from the sink that says them to the snapshots of the spouts that heard them.
+
+An outcome passes three stages. Spark has run the micro-batch, but may run it again: the outcome is *delivered*. Spark
+has committed it: the spouts are told, but may die before they save what they heard: the outcome is *unsaved*. Every
+spout has saved it: its file goes. A driver that starts anew finds the files, and begins with the first stage.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Container, Iterator, Sequence
+
+import numpy as np
+
+from storm_on_spark.runtime.batches.files import BatchFiles
+from storm_on_spark.runtime.batches.outcomes import merged, read_outcome
+from storm_on_spark.runtime.spouts.messages import Settle
+from storm_on_spark.runtime.tracking.acker import Outcome
+from storm_on_spark.runtime.tracking.ids import spout_task_of
+
+
+class SpoutOutcomes:
+    """Keeps outcomes until all spouts have saved them.
+
+    Args:
+        files: where they are kept; nothing else writes there.
+        tasks: the spout tasks of the topology. Others may have been part of it when the micro-batch ran.
+    """
+
+    def __init__(self, files: BatchFiles, tasks: Container[int]) -> None:
+        self._files = files
+        self._tasks = tasks
+        #: Batch -> outcomes that spouts hear of once it is committed.
+        self._delivered: dict[int, list[Outcome]] = {}
+        #: Held for `_unsaved`, which is read and changed on the threads of all hosts.
+        self._lock = threading.Lock()
+        #: Batch -> tasks that may still need to be told of its outcome after a crash.
+        self._unsaved: dict[int, set[int]] = {}
+
+    def load(self, committed: int | None = None) -> None:
+        """Reads what an earlier driver left, which spouts hear of anew.
+
+        Args:
+            committed: the last micro-batch that Spark has committed; what later ones left is deleted. None if all did
+                that left anything.
+
+        Raises:
+            CheckpointError: a file is damaged.
+        """
+        if committed is not None:
+            self._files.delete_after(committed)
+        self._delivered = {batch: self._read(batch) for batch in self._files.batches()}
+
+    def write(self, batch: int, chunks: Sequence[bytes]) -> None:
+        """Writes the OUTCOME chunks of a micro-batch, in place of those of an earlier attempt.
+
+        Raises:
+            OSError: they can't be written.
+        """
+        self._files.write(batch, chunks)
+
+    def deliver(self, batch: int, chunks: Sequence[bytes]) -> None:
+        """Notes the outcomes of a micro-batch that are written, in place of those of an earlier attempt."""
+        self._delivered.pop(batch, None)
+        if chunks:
+            self._delivered[batch] = [read_outcome(body) for body in chunks]
+
+    def committed(self) -> Iterator[tuple[int, dict[int, Settle]]]:
+        """Yields (batch, what each spout task is told) of all that was delivered: it is committed now.
+
+        A batch of which no task is told is forgotten, and not yielded.
+        """
+        delivered, self._delivered = self._delivered, {}
+        for batch, outcomes in sorted(delivered.items()):
+            roots, codes = merged(outcomes)
+            # They ascend, and so do their tasks.
+            owners, starts = np.unique(spout_task_of(roots), return_index=True)
+            parts = zip(owners.tolist(), starts, [*starts[1:], len(roots)], strict=True)
+            told = {
+                task: Settle(task, batch, roots[start:end], codes[start:end])
+                for task, start, end in parts
+                if task in self._tasks
+            }
+            if told:
+                yield batch, told
+            else:
+                # Their spout is no longer part of the topology.
+                self._files.delete(batch)
+
+    def tell(self, batch: int, tasks: Collection[int]) -> None:
+        """Notes that tasks are told of a batch; from now on they may die before they save what they heard."""
+        with self._lock:
+            self._unsaved[batch] = set(tasks)
+
+    def unsaved(self, task: int) -> Iterator[Settle]:
+        """Yields what may not be in the snapshot of a task, the oldest first.
+
+        Raises:
+            CheckpointError: a file is damaged.
+        """
+        with self._lock:
+            batches = sorted(batch for batch, tasks in self._unsaved.items() if task in tasks)
+        for batch in batches:
+            roots, codes = merged(self._read(batch))
+            mine = spout_task_of(roots) == task
+            yield Settle(task, batch, roots[mine], codes[mine])
+
+    def saved(self, task: int, last: int) -> None:
+        """Notes that a task has saved the outcomes of all batches up to `last`; files that all have saved go."""
+        done = []
+        with self._lock:
+            for batch, tasks in list(self._unsaved.items()):
+                if batch <= last:
+                    tasks.discard(task)
+                if not tasks:
+                    del self._unsaved[batch]
+                    done.append(batch)
+        for batch in done:
+            self._files.delete(batch)
+
+    def _read(self, batch: int) -> list[Outcome]:
+        return [read_outcome(body) for body in self._files.read(batch)]

@@ -1,0 +1,65 @@
+"""What the coordinator knows of a spout task: how far its log reaches, and what its host last said."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from storm_on_spark.runtime.spouts.log import Mark
+
+
+@dataclass
+class SpoutProgress:
+    """How far a spout task has come."""
+
+    opened: bool = False
+    """Whether it was open once; from then on, it is started again if its process dies."""
+    ready: bool = False
+    #: End of the log as far as cuts are known.
+    head: Mark = Mark()  # noqa: RUF009 # it is immutable
+    #: Cuts that no batch was planned for: (end, tuples). One without tuples, which only saves what was settled, is no
+    #: reason for a batch.
+    cuts: deque[tuple[Mark, int]] = field(default_factory=deque)
+    #: End of the last cut that holds tuples, or what was planned at the start.
+    tuples_end: int = 0
+    #: Position up to which Spark has committed a micro-batch that was planned here.
+    committed: int = 0
+    #: The same, or what was planned at the start.
+    consumed: int = 0
+    answered: bool = False
+    idle: bool = False
+    #: Whether it said, since it was deactivated, that nothing is left to cut.
+    quiet: bool = False
+    exhausted: bool = False
+    pending: int = 0
+
+    def add_cut(self, end: Mark, tuples: int) -> None:
+        """Notes a cut."""
+        self.head = end
+        self.cuts.append((end, tuples))
+        if tuples:
+            self.tuples_end = end.position
+
+    def waiting(self) -> int:
+        """Returns how many tuples no batch was planned for."""
+        return sum(tuples for _, tuples in self.cuts)
+
+    def is_finished(self, planned: int) -> bool:
+        """Returns whether nothing more comes, now or later, behind a position of its log."""
+        return self.idle and self.exhausted and not self.pending and self.tuples_end <= planned
+
+    def is_drained(self) -> bool:
+        """Returns whether the spout is inactive, and all that it emitted has been processed and committed."""
+        return self.ready and self.quiet and not self.pending and self.tuples_end <= self.committed
+
+    def take(self, share: int) -> tuple[int, Mark | None]:
+        """Takes the cuts of the next micro-batch: as many as have no more than `share` tuples, and the first anyway.
+
+        Returns:
+            How many tuples they have, and the end of the last of them; None without cuts.
+        """
+        taken, last = 0, None
+        while self.cuts and (taken == 0 or taken + self.cuts[0][1] <= share):
+            last, tuples = self.cuts.popleft()
+            taken += tuples
+        return taken, last

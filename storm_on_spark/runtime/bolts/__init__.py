@@ -1,0 +1,1 @@
+"""Executing bolts: tasks, collectors, stages, a worker's instances."""

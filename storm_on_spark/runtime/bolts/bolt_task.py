@@ -1,0 +1,489 @@
+"""One task of a bolt: a prepared instance and how it executes a micro-batch.
+
+A tuple whose execution raises is poison: its trees fail, the error is reported, and the instance and its output become
+what they would be had the tuple never come. So the work since the last known good state is done again without it.
+A batch without errors pays nothing for this.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+import sysconfig
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from sys import getrefcount
+from types import CodeType
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from storm_on_spark.api.context import TopologyContext
+from storm_on_spark.api.errors import ComponentError, FailedException, ReportedFailedException
+from storm_on_spark.api.hooks import BoltExecuteInfo
+from storm_on_spark.api.state import BaseStatefulBolt
+from storm_on_spark.api.topology import ComponentKind
+from storm_on_spark.api.tuple import Delivery, Tuple
+from storm_on_spark.plan.model import EdgeKind
+from storm_on_spark.runtime.bolts.collectors import BasicCollector, BatchCollector, Held, Ledger, RichCollector
+from storm_on_spark.runtime.emit.output import OutputMark, Sealed, Sent, TaskOutput
+from storm_on_spark.runtime.reports.report import USER_ERRORS
+from storm_on_spark.runtime.run.settings import BoltSettings
+from storm_on_spark.runtime.run.wiring import Wiring
+from storm_on_spark.runtime.state.keyvalue.ahead import looking_ahead
+from storm_on_spark.runtime.state.keyvalue.state import StoredState
+from storm_on_spark.runtime.state.keyvalue.store import Store
+from storm_on_spark.runtime.state.snapshot import Snapshots
+from storm_on_spark.runtime.tracking.acker import FAIL, RESET
+from storm_on_spark.runtime.tracking.fold import Fold
+from storm_on_spark.runtime.tracking.ids import EdgeIds
+from storm_on_spark.runtime.tracking.lineage import InputLineage, contributions, marked
+from storm_on_spark.runtime.values.frozen import NestedRows, is_nested
+from storm_on_spark.runtime.values.hashing import mix64
+from storm_on_spark.runtime.values.rows import Columns
+
+_ALONE = 2 if sys.version_info < (3, 14) and not sysconfig.get_config_var("Py_GIL_DISABLED") else 0
+"""References to a tuple that nobody but the loop has; 0, for never, where Python counts them in another way.
+
+A bolt rarely keeps its tuples. One that it has not kept is used for the next values, which saves a tenth of what a
+short `execute` takes: an object is made and thrown away, and two attributes set.
+"""
+
+log = logging.getLogger(__name__)
+
+_warned: set[tuple[str, int]] = set()
+#: Component and task whose large attributes have been warned about.
+
+_TRACED_ERRORS = 20
+"""So many errors of an execution come with their traceback; to format one takes longer than most tuples."""
+
+
+class Kept(NamedTuple):
+    """A task's state as it was before this micro-batch, of which `KeyValueState` reads what it needs.
+
+    Args:
+        store: the state.
+        entries: how many entries the journal of its key-value state has.
+    """
+
+    store: Store
+    entries: int
+
+
+class Input(NamedTuple):
+    """Tuples that arrived together: rows of values, or a record batch for a `BatchBolt`."""
+
+    delivery: Delivery
+    rows: Any
+    size: int
+
+
+@dataclass
+class Execution:
+    """What came of executing one micro-batch."""
+
+    sealed: list[Sealed] = field(default_factory=list)
+    folds: list[Fold] = field(default_factory=list)
+    executed: int = 0
+    acked: int = 0
+    failed: int = 0
+    sent: dict[str, Sent] = field(default_factory=dict)
+    """By stream."""
+    seconds: float = 0.0
+    errors: list[ComponentError] = field(default_factory=list)
+
+
+class _PoisonError(Exception):
+    """The `count` tuples from `index` of the input on can't be executed (more than one only for a batch)."""
+
+    def __init__(self, index: int, cause: BaseException, count: int = 1) -> None:
+        super().__init__(index)
+        self.index = index
+        self.cause = cause
+        self.count = count
+
+
+@dataclass
+class _Good:
+    """A state known to be good: everything before `index` is done."""
+
+    index: int
+    snapshot: bytes | None
+    output: OutputMark
+    ledger: tuple[int, ...]
+    journal: int
+
+
+class BoltTask:
+    """A prepared bolt.
+
+    Args:
+        wiring: the tables of the plan.
+        instance: the bolt's own copy for this task.
+        context: the task's context.
+        stateless: whether the instance needs no snapshots.
+        fail_fast: whether an exception of the bolt ends the execution (`topology.fail.fast`).
+        kept: where the key-value state of a `BaseStatefulBolt` is; None where there is none yet.
+
+    Raises:
+        ComponentError: `prepare` or `init_state` raised.
+    """
+
+    def __init__(
+        self,
+        wiring: Wiring,
+        instance: Any,
+        context: TopologyContext,
+        *,
+        stateless: bool,
+        fail_fast: bool,
+        kept: Kept | None = None,
+    ) -> None:
+        self.component = context.this_component_id
+        self.task = context.this_task_id
+        #: Names the run that the task belongs to.
+        self.wiring = wiring
+        self.kind = wiring.plan.components[self.component].kind
+        self.instance = instance
+        self._context = context
+        self._fail_fast = fail_fast
+        conf = wiring.conf(self.component)
+        self._output = TaskOutput(wiring, context)
+        #: Snapshot that equals the instance's state between executions; None for a stateless bolt.
+        self.snapshot: bytes | None = None
+        try:
+            if self.kind is ComponentKind.BASIC_BOLT:
+                self._collector: Any = BasicCollector(self._output)
+                instance.prepare(conf, context)
+            else:
+                self._collector = (RichCollector if self.kind is ComponentKind.BOLT else BatchCollector)(self._output)
+                instance.prepare(conf, context, self._collector)
+        except USER_ERRORS as error:
+            raise self._wrap("prepare", error) from error
+        self._collector.hooks = context.hooks  # with those that `prepare` added
+        settings = wiring.settings(BoltSettings, self.component)
+        #: The key-value state of a `BaseStatefulBolt`.
+        self.state: StoredState | None = None
+        #: Places of the fields by which tuples are grouped for this bolt, by source and stream.
+        self._grouped_by: dict[tuple[str, str], tuple[int, ...]] = {}
+        if isinstance(instance, BaseStatefulBolt):
+            self._grouped_by = wiring.grouped_by(self.component)
+            self.state = StoredState(settings.state_memory_mb << 20)
+            if kept is not None:
+                self.state.attach(kept.store)
+                self.state.load(*kept)
+            try:
+                instance.init_state(self.state)
+            except USER_ERRORS as error:
+                raise self._wrap("init_state", error) from error
+        self._run = {
+            ComponentKind.BOLT: self._run_rich,
+            ComponentKind.BASIC_BOLT: self._run_basic,
+            ComponentKind.BATCH_BOLT: self._run_batches,
+        }[self.kind]
+        self._snapshots: Snapshots | None = None
+        self._warn_bytes = settings.attribute_warn_mb << 20
+        if not stateless:
+            given = (self._collector, context, conf, *([] if self.state is None else [self.state]))
+            try:
+                self._snapshots = Snapshots(instance, f'bolt "{self.component}" (task {self.task})', given)
+            except USER_ERRORS as error:
+                raise self._wrap("snapshot", error) from error
+            self.snapshot = self._snapshots.prepared
+
+    def restore(self, snapshot: bytes) -> None:
+        """Puts a snapshot from the state store over the prepared instance."""
+        assert self._snapshots is not None
+        self._snapshots.restore(snapshot)
+        self.snapshot = snapshot
+
+    def catch_up(self, snapshot: bytes, kept: Kept, held: int) -> None:
+        """Brings the instance from an earlier state of its task to that of the state store, where others have gone on.
+
+        Args:
+            snapshot: the present one.
+            kept: the present key-value state.
+            held: how many entries its journal had at that earlier state.
+        """
+        if self.state is not None:
+            self.state.catch_up(kept.store, held, kept.entries)
+        if snapshot != self.snapshot:
+            self.restore(snapshot)
+
+    def roll_back(self, snapshot: bytes, kept: Kept) -> None:
+        """Sets the instance to what the state store holds, because it executed something that did not count.
+
+        Raises:
+            ComponentError: `pre_rollback` raised.
+        """
+        if self.state is not None:
+            try:
+                self.instance.pre_rollback()
+            except USER_ERRORS as error:
+                raise self._wrap("pre_rollback", error) from error
+            self.state.load(*kept)
+        self.restore(snapshot)
+
+    def execute(
+        self,
+        inputs: Sequence[Input],
+        ids: EdgeIds,
+        batch: int,
+        kept: Kept | None = None,
+    ) -> Execution:
+        """Executes one micro-batch; afterwards `snapshot` and `state` are the new state.
+
+        Args:
+            inputs: the tuples in order. Their deliveries become part of this execution.
+            ids: where edge ids come from.
+            batch: the number of the micro-batch, the same for every attempt at it.
+            kept: the key-value state as it was before this batch; only for a `BaseStatefulBolt`.
+
+        Raises:
+            ComponentError: the bolt raised and `topology.fail.fast` is set, or its state can't be pickled.
+        """
+        started = time.perf_counter()
+        ledger: Ledger = self._collector.open_ledger()
+        lineage = _taken_in(inputs, ledger)
+        self._output.begin(mix64(batch))
+        result = Execution(executed=sum(part.size for part in inputs))
+        poisoned = self._execute_all(inputs, result, kept)
+        if self.state is not None:
+            try:
+                self.instance.pre_prepare(batch)
+                self.instance.pre_commit(batch)
+            except USER_ERRORS as error:
+                raise self._wrap("pre_commit", error) from error
+        # A row of a batch may have been failed more than once.
+        ledger.failed = list(dict.fromkeys([*ledger.failed, *poisoned]))
+        result.errors += [
+            ComponentError(self.component, self.task, "report_error", text, "", trace) for text, trace in ledger.errors
+        ]
+        result.sent = self._output.sent()
+        result.folds, result.acked = self._settle(ledger, lineage)
+        result.failed = len(ledger.failed) + len(ledger.failed_held)
+        for sealed in self._output.seal(lambda: lineage.roots, ids):
+            result.sealed.append(sealed)
+            if sealed.box.kind is EdgeKind.CARRIED and sealed.roots is not None and sealed.edges is not None:
+                # It is executed in a micro-batch to come; see `InputLineage.left`.
+                roots, edges = contributions(sealed.roots, sealed.edges.ids())
+                result.folds.append(marked(roots, 0, xors=edges))
+        if self._snapshots is not None:
+            self.snapshot = self._take()
+            if len(self.snapshot) > self._warn_bytes:
+                self._warn_of_size(self._snapshots, len(self.snapshot))
+        self._collector.close_ledger()
+        result.seconds = time.perf_counter() - started
+        return result
+
+    @classmethod
+    def loops(cls) -> frozenset[CodeType]:
+        """Returns the code of the functions that call the bolt.
+
+        In their frames `self` is the task, and `tup` or `batch` what it executes.
+        """
+        return frozenset(run.__code__ for run in (cls._run_rich, cls._run_basic, cls._run_batches))
+
+    # --- executing ---------------------------------------------------------------
+
+    def _execute_all(self, inputs: Sequence[Input], result: Execution, kept: Kept | None) -> list[int]:
+        """Executes all tuples but the poison ones; returns the positions of these."""
+        good = self._good(0, self.snapshot)
+        poisoned: list[int] = []
+        #: Poison that lies ahead, first position and number of tuples; the nearest is the last. There is more than
+        #: one only if a bolt does not always raise at the same tuple.
+        ahead: list[tuple[int, int]] = []
+        while True:
+            stop = ahead[-1][0] if ahead else None
+            try:
+                self._run(inputs, good.index, stop)
+            except _PoisonError as poison:
+                error = self._wrap("execute", poison.cause, traced=len(poisoned) < _TRACED_ERRORS)
+                if self._fail_fast:
+                    raise error from poison.cause
+                result.errors.append(error)
+                poisoned += range(poison.index, poison.index + poison.count)
+                ahead.append((poison.index, poison.count))
+                if self.state is not None and len(poisoned) == poison.count:
+                    # The first poison of the batch: `good` is where that began.
+                    assert kept is not None
+                    self.state.start_again(*kept)
+                self._back_to(good)
+                continue
+            if stop is None:
+                return poisoned
+            _, count = ahead.pop()
+            anew = stop > good.index and self._snapshots is not None
+            good = self._good(stop + count, self._take() if anew else good.snapshot)
+
+    def _good(self, index: int, snapshot: bytes | None) -> _Good:
+        journal = 0 if self.state is None else self.state.mark()
+        return _Good(index, snapshot, self._output.mark(), self._collector.ledger.mark(), journal)
+
+    def _back_to(self, good: _Good) -> None:
+        if good.snapshot is not None:
+            assert self._snapshots is not None
+            self._snapshots.restore(good.snapshot)
+        if self.state is not None:
+            self.state.undo(good.journal)
+        self._output.truncate(good.output)
+        self._collector.ledger.truncate(good.ledger)
+
+    def _take(self) -> bytes:
+        assert self._snapshots is not None
+        with self.guarded("snapshot"):
+            return self._snapshots.take()
+
+    @contextlib.contextmanager
+    def guarded(self, phase: str) -> Iterator[None]:
+        """Says of an exception within, raised by the bolt or by its values, whose it is."""
+        try:
+            yield
+        except USER_ERRORS as error:
+            raise self._wrap(phase, error) from error
+
+    def _warn_of_size(self, snapshots: Snapshots, size: int) -> None:
+        """Says once in a process that a task's attributes are large, and what to do."""
+        if (self.component, self.task) in _warned:
+            return
+        _warned.add((self.component, self.task))
+        name, bytes_of_it = snapshots.largest()
+        which = f"attribute {name!r}" if name else "what its __getstate__ returns"
+        log.warning(
+            f'the attributes of bolt "{self.component}" (task {self.task}) take {size / (1 << 20):.1f} MB, most of '
+            f"them {which} with {bytes_of_it / (1 << 20):.1f} MB, and are pickled whole after each micro-batch: keep "
+            "what is large in the KeyValueState of a BaseStatefulBolt, of which only changes are written "
+            f"(topology.state.attribute.warn.mb is {self._warn_bytes >> 20})"
+        )
+
+    def _run_basic(self, inputs: Sequence[Input], start: int, stop: int | None) -> None:
+        execute, collector, ledger = self._execute, self._collector, self._collector.ledger
+        for delivery, first, rows in _from(inputs, start, stop):
+            tup = Tuple.of((), delivery)
+            for index, position, values in zip(count(delivery.offset + first), count(first), rows, strict=False):
+                ledger.current = index
+                if getrefcount(tup) != _ALONE:
+                    tup = Tuple()
+                    tup._delivery, tup._settled = delivery, False
+                tup._values, tup._position = values, position
+                try:
+                    execute(tup, collector)
+                except FailedException as failure:
+                    ledger.failed.append(index)
+                    if isinstance(failure, ReportedFailedException):
+                        collector.report_error(failure)
+                except USER_ERRORS as error:
+                    raise _PoisonError(index, error) from error
+
+    def _run_rich(self, inputs: Sequence[Input], start: int, stop: int | None) -> None:
+        execute = self._execute
+        parts = _from(inputs, start, stop)
+        if self.state is not None and self.state.looks_ahead:
+            parts = looking_ahead(self.state, self._grouped_by, list(parts))
+        for delivery, first, rows in parts:
+            tup = Tuple.of((), delivery)
+            for position, values in zip(count(first), rows, strict=False):
+                if getrefcount(tup) != _ALONE:
+                    tup = Tuple()
+                    tup._delivery = delivery
+                tup._values, tup._position, tup._settled = values, position, False
+                try:
+                    execute(tup)
+                except USER_ERRORS as error:
+                    raise _PoisonError(delivery.offset + position, error) from error
+
+    @property
+    def _execute(self) -> Callable[..., None]:
+        """The bolt's `execute`, with the hooks that there are now."""
+        execute: Callable[..., None] = self.instance.execute
+        hooks = self._context.hooks
+        if not hooks:
+            return execute
+
+        def execute_and_tell(tup: Tuple, *collector: BasicCollector) -> None:
+            execute(tup, *collector)
+            for hook in hooks:
+                hook.bolt_execute(BoltExecuteInfo(tup, self.task, None))
+
+        return execute_and_tell
+
+    def _run_batches(self, inputs: Sequence[Input], start: int, stop: int | None) -> None:
+        collector = self._collector
+        for delivery, batch, rows in inputs:
+            if rows == 0 or delivery.offset < start or (stop is not None and delivery.offset >= stop):
+                continue
+            collector.offset, collector.rows = delivery.offset, rows
+            try:
+                self.instance.execute_batch(batch, collector)
+            except FailedException as failure:
+                collector.fail(np.arange(rows))
+                if isinstance(failure, ReportedFailedException):
+                    collector.report_error(failure)
+            except USER_ERRORS as error:
+                raise _PoisonError(delivery.offset, error, rows) from error
+
+    # --- settling ---------------------------------------------------------------
+
+    def _settle(self, ledger: Ledger, lineage: InputLineage) -> tuple[list[Fold], int]:
+        """Returns the report for the ackers, and how many tuples were acked."""
+        acked = ledger.acked if self.kind is ComponentKind.BOLT else None
+        count = lineage.size - len(ledger.failed) if acked is None else len(acked)
+        folds = lineage.report(acked, ledger.failed)
+        folds.append(_fold_of_held(ledger.acked_held, 0))
+        folds.append(_fold_of_held(ledger.failed_held, FAIL))
+        if ledger.reset:
+            folds.append(marked(np.array(ledger.reset, np.uint64), RESET))
+        return [part for part in folds if len(part.roots)], count + len(ledger.acked_held)
+
+    def _wrap(self, phase: str, error: BaseException, *, traced: bool = True) -> ComponentError:
+        if isinstance(error, ComponentError):
+            return error
+        return ComponentError.of(self.component, self.task, phase, error, traced=traced)
+
+
+def _taken_in(inputs: Sequence[Input], ledger: Ledger) -> InputLineage:
+    """Makes the deliveries part of an execution."""
+    offset = 0
+    for delivery, _, size in inputs:
+        delivery.epoch = ledger.epoch
+        delivery.offset = offset
+        offset += size
+    return InputLineage([(delivery, size) for delivery, _, size in inputs])
+
+
+def _fold_of_held(held: Sequence[Held], mark: int) -> Fold:
+    pairs = [(root, edge) for roots, edge in held for root in roots]
+    flat = np.array(pairs, dtype=np.uint64).reshape(-1, 2)
+    return marked(flat[:, 0], mark, xors=None if mark else flat[:, 1])
+
+
+def _from(inputs: Sequence[Input], start: int, stop: int | None) -> Any:
+    """Yields (delivery, first position, rows) for the tuples from `start` up to `stop`."""
+    for delivery, rows, size in inputs:
+        first = max(0, start - delivery.offset)
+        last = size if stop is None else min(size, stop - delivery.offset)
+        if first == 0 and last == size:
+            yield delivery, 0, rows
+        elif first < last:
+            yield delivery, first, rows[first:last]
+
+
+def to_rows(batch: pa.RecordBatch) -> Columns | NestedRows:
+    """Returns the rows of a record batch as Python values, for a bolt that executes tuples."""
+    if any(map(is_nested, batch.schema.types)):
+        return NestedRows(batch)
+    return Columns([column.to_pylist() for column in batch.columns], batch.num_rows)
+
+
+def to_batch(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
+    """Returns rows of values as a record batch, for a `BatchBolt`; types are inferred by Arrow.
+
+    Raises:
+        pyarrow.ArrowInvalid: the values of a column have no common Arrow type.
+    """
+    columns = Columns.of(rows).columns if rows else [[]] * len(names)
+    return pa.RecordBatch.from_arrays([pa.array(column) for column in columns], names=list(names))

@@ -1,0 +1,71 @@
+"""Executing an operator: chunks in, rows out.
+
+It is the same for all operators; what differs is who brings the chunks (`storm_on_spark.spark`), how many stages there
+are, and whether there is state. Within an operator, chunks go from stage to stage in this process, as bytes, as they do
+between operators: what a bolt does to a value is not seen in another.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+
+from storm_on_spark.plan.model import Operator, Stage, StageKind
+from storm_on_spark.runtime.bolts.stage import BatchInfo, Chunk, Row, StateAccess, execute_acker, execute_bolts
+from storm_on_spark.runtime.bolts.worker import Worker
+from storm_on_spark.runtime.codec import chunk
+
+Waiting = dict[int, list[Chunk]]
+"""The chunks for a stage, by task."""
+
+
+def execute_operator(
+    worker: Worker,
+    operator: Operator,
+    bodies: Iterable[bytes],
+    info: BatchInfo,
+    state_of: Callable[[int], StateAccess] | None = None,
+) -> Iterator[Row]:
+    """Yields what leaves an operator: rows for the sink and for operators that come later.
+
+    Args:
+        worker: this process's instances.
+        operator: of the worker's plan.
+        bodies: the chunks of one partition; of an operator with state, those of one key.
+        info: which batch and partition.
+        state_of: gives the state of a task; not needed by an operator without state.
+    """
+    wiring, keys = worker.wiring, worker.spec.plan.keys
+    waiting: dict[int | None, Waiting] = {stage.index: defaultdict(list) for stage in operator.stages}
+
+    def sorted_out(chunks: Iterable[Chunk]) -> Iterator[Row]:
+        """Keeps chunks for a stage that comes; yields those that leave the operator."""
+        for header, body in chunks:
+            if chunk.is_for_sink(header):
+                yield wiring.system_key, body
+            elif (stage := wiring.stage_of_task(header.target)) in waiting:
+                waiting[stage][header.target].append((header, body))
+            else:
+                yield keys[header.target], body
+
+    yield from sorted_out(map(chunk.with_header, bodies))
+    for stage in operator.stages:
+        for outgoing in _executions(worker, stage, waiting.pop(stage.index), info, state_of):
+            yield from sorted_out(outgoing)
+
+
+def _executions(
+    worker: Worker, stage: Stage, by_task: Waiting, info: BatchInfo, state_of: Callable[[int], StateAccess] | None
+) -> Iterator[Iterator[Chunk]]:
+    """Yields what each execution of a stage emits: one of all its tasks, or one for each where they have state."""
+    if stage.kind in (StageKind.SOURCE, StageKind.STATELESS):
+        if by_task:
+            yield execute_bolts(worker, stage, by_task, info)
+        return
+    assert state_of is not None, f"stage {stage.index} has state"
+    for task in sorted(by_task):
+        chunks = by_task.pop(task)
+        if stage.kind is StageKind.ACKER:
+            yield execute_acker(worker.wiring, task, chunks, state_of(task))
+        else:
+            yield execute_bolts(worker, stage, {task: chunks}, info, state_of(task))

@@ -1,0 +1,361 @@
+"""Executing a stage: the chunks for its tasks in, the chunks that these emit out.
+
+Which chunks are for which stage, and where those go that it emits, is decided in
+`storm_on_spark.runtime.bolts.operator`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import Protocol
+
+import pyarrow as pa
+
+from storm_on_spark.api.constants import ACKER_COMPONENT, SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
+from storm_on_spark.api.errors import ComponentError, StormError
+from storm_on_spark.api.fields import Fields
+from storm_on_spark.api.topology import ComponentKind
+from storm_on_spark.api.tuple import Delivery
+from storm_on_spark.plan.model import EdgeKind, Stage
+from storm_on_spark.runtime.bolts.bolt_task import Execution, Input, Kept, to_batch, to_rows
+from storm_on_spark.runtime.bolts.worker import CachedTask, Worker
+from storm_on_spark.runtime.codec import chunk
+from storm_on_spark.runtime.codec.chunk import Header, Kind
+from storm_on_spark.runtime.emit.encode import encode_sealed
+from storm_on_spark.runtime.emit.output import Sealed
+from storm_on_spark.runtime.processes.prints import speaking
+from storm_on_spark.runtime.reports.report import Failure, TaskMetrics
+from storm_on_spark.runtime.run.settings import TrackingSettings
+from storm_on_spark.runtime.run.wiring import StreamInfo, Wiring
+from storm_on_spark.runtime.state import deltas
+from storm_on_spark.runtime.state.version import StateVersion, StateVersions
+from storm_on_spark.runtime.tracking import acker
+from storm_on_spark.runtime.tracking.fold import Fold, fold, split_by_acker
+from storm_on_spark.runtime.tracking.ids import EdgeIds
+
+Row = tuple[int, bytes]
+"""Key and chunk, as rows travel through Spark."""
+Chunk = tuple[Header, bytes]
+"""A chunk with its header, which is read once."""
+
+_MOST_ERRORS = 100
+"""Errors of a task that one execution reports; a bolt may fail on every tuple."""
+_MOST_DELTAS = 32
+"""Deltas of a snapshot before it is written whole again. Each is read by itself, by a worker that has nothing yet."""
+_TICK_FIELDS = Fields("rate_secs")
+
+
+class StateAccess(Protocol):
+    """The state of one task in this batch: values by name, and of `entries` by name and number.
+
+    A bolt has `version`, `snapshot` and `entries`: the journal of key-value state, and, by numbers below zero, deltas
+    of the snapshot; and where its key-value state is large, `header`, `directory` and `pages`. An acker has `pending`.
+    """
+
+    def get(self, name: str, index: int = 0) -> bytes | None:
+        """Returns a value, or None."""
+
+    def put(self, name: str, value: bytes, index: int = 0) -> None:
+        """Sets a value."""
+
+    def remove(self, name: str, index: int = 0) -> None:
+        """Removes a value, which may be none."""
+
+
+@dataclass(frozen=True)
+class BatchInfo:
+    """Which execution this is; the same for every attempt at it."""
+
+    batch: int
+    partition: int
+
+
+def execute_bolts(
+    worker: Worker, stage: Stage, by_task: dict[int, list[Chunk]], info: BatchInfo, state: StateAccess | None = None
+) -> Iterator[Chunk]:
+    """Yields what a stage of bolts makes of the chunks for its tasks.
+
+    Args:
+        worker: this process's instances.
+        stage: the stage; not the acker's.
+        by_task: the chunks, in any order; taken out as they are decoded.
+        info: which batch and partition.
+        state: the state of the one task that there are chunks for; None in a stage without state.
+    """
+    run = _StageRun(worker, stage, info, state, next(iter(by_task)) if state is not None else info.partition)
+    try:
+        run.take_in(by_task)
+        yield from run.execute()
+    except StormError as error:
+        # Ends the topology: the sink reads it before the batch can be committed.
+        yield run.report([Failure.of(error)])
+
+
+class _StageRun:
+    def __init__(self, worker: Worker, stage: Stage, info: BatchInfo, state: StateAccess | None, place: int) -> None:
+        self.worker = worker
+        self.wiring = worker.wiring
+        self.stage = stage
+        self.info = info
+        self.state = state
+        self.inputs: dict[int, list[Input]] = {}
+        self.ticks: set[int] = set()
+        self.folds: list[Fold] = []
+        #: Of the chunks that were sent and those that were executed; all that stays in this process has none.
+        self.receipts = 0
+        self.reports: list[TaskMetrics | Failure] = []
+        #: Tells this run from others of the stage in this batch that may execute the same stateless task: runs without
+        #: state by partition, and runs with state by task, as what is fused with a task with state executes for each.
+        self.place = place
+        #: Numbers outgoing chunks. The upper bits keep those of a task that several runs execute apart.
+        self.sequence = count(place << 40)
+
+    def take_in(self, by_task: dict[int, list[Chunk]]) -> None:
+        """Turns chunks into inputs, those of each task in the order in which they were emitted."""
+        for task in list(by_task):
+            for header, body in sorted(by_task.pop(task), key=lambda item: (item[0].source, item[0].sequence)):
+                if header.kind != Kind.CLOCK:
+                    self.inputs.setdefault(task, []).append(self._decode(header, body))
+                elif header.size:
+                    self.ticks.add(task)
+
+    def _decode(self, header: Header, body: bytes) -> Input:
+        stream = self.wiring.streams[header.stream]
+        lineage, payload = chunk.read_lineage(header, body)
+        self.receipts ^= chunk.receipt(header, body)
+        delivery = Delivery(stream.component, stream.stream, header.source, stream.fields, lineage)
+        columnar = self.wiring.component(header.target).kind is ComponentKind.BATCH_BOLT
+        values: object
+        if header.kind == Kind.ARROW:
+            batch = chunk.read_batch(payload)
+            values = batch if columnar else to_rows(batch)
+        elif columnar:
+            with self._fitting(header.target, stream):
+                values = chunk.read_rows_as_batch(header, payload, stream.fields)
+        else:
+            values = chunk.read_rows(header, payload)
+        return Input(delivery, values, header.size)
+
+    @contextlib.contextmanager
+    def _fitting(self, task: int, stream: StreamInfo) -> Iterator[None]:
+        """Says of tuples that have no place in a record batch whose they are."""
+        try:
+            yield
+        except pa.ArrowException as error:
+            raise ComponentError(
+                self.wiring.component(task).id,
+                task,
+                "execute",
+                f'the tuples of stream "{stream.stream}" from "{stream.component}" don\'t fit in Arrow '
+                f"columns, which a BatchBolt needs: {error}",
+            ) from error
+
+    def execute(self) -> Iterator[Chunk]:
+        """Executes the components in order; yields what leaves the stage."""
+        for component_id in self.stage.components:
+            component = self.wiring.plan.components[component_id]
+            if component.kind.is_spout:
+                continue
+            for task in component.tasks:
+                inputs = self.inputs.pop(task, [])
+                if task in self.ticks:
+                    inputs.append(self._tick(component_id))
+                if inputs:
+                    yield from self._execute_task(task, inputs)
+        yield from self._folded()
+        if self.reports:
+            yield self.report(self.reports)
+
+    def _tick(self, component: str) -> Input:
+        rows: object = [(self.wiring.conf(component)["topology.tick.tuple.freq.secs"],)]
+        if self.wiring.plan.components[component].kind is ComponentKind.BATCH_BOLT:
+            rows = to_batch(list(_TICK_FIELDS), rows)  # type: ignore[arg-type]
+        return Input(Delivery(SYSTEM_COMPONENT, TICK_STREAM, SYSTEM_TASK, _TICK_FIELDS), rows, 1)
+
+    def _execute_task(self, task: int, inputs: list[Input]) -> Iterator[Chunk]:
+        component = self.wiring.component(task)
+        ids = EdgeIds(self.worker.spec.storm_id, self.info.batch, self.place, task)
+        execute = self._execute_stateless if component.stateless else self._execute_stateful
+        with speaking(component.id, task):
+            execution = execute(task, inputs, ids)
+        for sealed in execution.sealed:
+            box = sealed.box
+            if box.kind is EdgeKind.LOCAL:
+                self.inputs.setdefault(box.target, []).append(self._local(task, sealed))
+            else:
+                sent = chunk.with_header(encode_sealed(sealed, component.id, task, next(self.sequence)))
+                self.receipts ^= chunk.receipt(*sent)
+                yield sent
+        self.folds += execution.folds
+        self.reports.append(_metrics(component.id, task, execution))
+        self.reports += [Failure.of(error, fatal=False) for error in execution.errors[:_MOST_ERRORS]]
+        more = len(execution.errors) - _MOST_ERRORS
+        if more > 0:
+            text = f'"{component.id}" (task {task}) had {more} more errors in this micro-batch'
+            self.reports.append(Failure(component.id, task, text, "", False))
+
+    def _local(self, task: int, sealed: Sealed) -> Input:
+        stream, target, values = sealed.box.stream, sealed.box.target, sealed.values
+        delivery = Delivery(stream.component, stream.stream, task, stream.fields, sealed.lineage())
+        if self.wiring.component(target).kind is not ComponentKind.BATCH_BOLT:
+            rows = to_rows(values) if isinstance(values, pa.RecordBatch) else values
+            return Input(delivery, rows, len(rows))
+        if not isinstance(values, pa.RecordBatch):
+            with self._fitting(target, stream):
+                values = to_batch(list(stream.fields), values)
+        return Input(delivery, values, values.num_rows)
+
+    # An instance is out of the cache while it executes: after an exception it is of no version, and its output is
+    # half done.
+
+    def _execute_stateless(self, task: int, inputs: list[Input], ids: EdgeIds) -> Execution:
+        cached = self.worker.tasks.pop(task, None) or CachedTask(self.worker.prepare(task), None)
+        execution = cached.bolt.execute(inputs, ids, self.info.batch)
+        self.worker.tasks[task] = cached
+        return execution
+
+    def _execute_stateful(self, task: int, inputs: list[Input], ids: EdgeIds) -> Execution:
+        """Executes a task whose instance is a cache over the state store.
+
+        State variable `version` says which state the others hold: `snapshot`, and the entries of key-value state. Among
+        the entries are the deltas to the snapshot, from -1 down.
+        """
+        assert self.state is not None
+        versions = StateVersions.load(self.state.get("version"))
+        cached = self._instance_at(task, versions)
+        bolt = cached.bolt
+        before = bolt.snapshot
+        kept = Kept(self.state, versions.newest.entries)
+        if bolt.state is not None:
+            bolt.state.attach(self.state)
+        execution = bolt.execute(inputs, ids, self.info.batch, kept)
+        assert bolt.snapshot is not None
+        _, generation, entries, *written = versions.newest
+        changed = not versions or bolt.snapshot != before
+        if changed:
+            written = self._write_snapshot(before if versions else None, bolt.snapshot, versions.newest)
+        if bolt.state is not None:
+            changes = bolt.state.commit(self.state, entries, lambda: bolt.guarded("snapshot"))
+            if changes is not None:
+                changed = True
+                entries, generation = changes.entries, generation + changes.anew
+            bolt.state.attach(None)
+        if changed:
+            versions = versions.next(generation, entries, *written)
+            cached.version = versions.newest.id
+            self.state.put("version", versions.dump())
+        self.worker.tasks[task] = cached
+        return execution
+
+    def _write_snapshot(self, before: bytes | None, after: bytes, newest: StateVersion) -> list[int]:
+        """Writes a snapshot, as a delta if that is much less; returns its two numbers for `StateVersion`."""
+        assert self.state is not None
+        if (
+            before is not None
+            and newest.deltas < _MOST_DELTAS
+            and (delta := deltas.delta_of(before, after)) is not None
+        ):
+            self.state.put("entries", delta, -1 - newest.deltas)
+            return [newest.snapshot, newest.deltas + 1]
+        self.state.put("snapshot", after)
+        for number in range(newest.deltas):
+            self.state.remove("entries", -1 - number)
+        return [newest.snapshot + 1, 0]
+
+    def _read_snapshot(
+        self, newest: StateVersion, held: StateVersion | None = None, known: bytes | None = None
+    ) -> bytes:
+        """Returns the present snapshot; from a known one only the deltas since are read, if it is not too old."""
+        assert self.state is not None
+        if held is not None and held.snapshot == newest.snapshot:
+            snapshot, first = known, held.deltas
+        else:
+            snapshot, first = self.state.get("snapshot"), 0
+        assert snapshot is not None, "a version without a snapshot"
+        for number in range(first, newest.deltas):
+            delta = self.state.get("entries", -1 - number)
+            assert delta is not None, f"delta {number} of {newest.deltas} is missing"
+            snapshot = deltas.applied(snapshot, delta)
+        return snapshot
+
+    def _instance_at(self, task: int, versions: StateVersions) -> CachedTask:
+        cached = self.worker.tasks.pop(task, None)
+        newest = versions.newest
+        if cached is not None and versions and cached.version == newest.id:
+            return cached
+        if not versions:
+            # Nothing of this task has been committed yet.
+            return CachedTask(self.worker.prepare(task), None)
+        assert self.state is not None
+        kept = Kept(self.state, newest.entries)
+        if cached is None:
+            cached = CachedTask(self.worker.prepare(task, kept), newest.id)
+            cached.bolt.restore(self._read_snapshot(newest))
+        elif (held := versions.held(cached.version)) is not None:
+            snapshot = self._read_snapshot(newest, held, cached.bolt.snapshot)
+            cached.bolt.catch_up(snapshot, kept, held.entries)
+        else:
+            cached.bolt.roll_back(self._read_snapshot(newest), kept)
+        cached.version = newest.id
+        return cached
+
+    def _folded(self) -> Iterator[Chunk]:
+        if not self.folds and not self.receipts:
+            return
+        folded = fold(self.folds)
+        # What cancelled out within this execution need not travel.
+        news = (folded.xors != 0) | (folded.marks != 0)
+        for task, part in split_by_acker(self.worker.spec.plan.acker_tasks, Fold(*(column[news] for column in folded))):
+            body = chunk.encode_acks(*part, target=task, source=-1, receipts=self.receipts)
+            yield chunk.with_header(body)
+
+    def report(self, records: list[TaskMetrics | Failure]) -> Chunk:
+        """Returns a chunk for the sink."""
+        return chunk.with_header(chunk.encode_report(records, source=self.stage.index))
+
+
+def _metrics(component: str, task: int, execution: Execution) -> TaskMetrics:
+    return TaskMetrics(
+        component,
+        task,
+        execution.executed,
+        execution.acked,
+        execution.failed,
+        sum(sent.emitted for sent in execution.sent.values()),
+        sum(sent.transferred for sent in execution.sent.values()),
+        execution.seconds,
+    )
+
+
+def execute_acker(wiring: Wiring, task: int, chunks: list[Chunk], state: StateAccess) -> Iterator[Chunk]:
+    """Yields what an acker task makes of the chunks for it: outcomes."""
+    settings = wiring.settings(TrackingSettings)
+    timeout_ms, timeouts = settings.timeout_ms, settings.timeouts
+    parts: list[acker.Contribution] = []
+    clock = None
+    for header, body in chunks:
+        if header.kind == Kind.CLOCK:
+            clock = header.sequence
+        else:
+            roots, xors, marks, receipts = chunk.read_acks(header, body)
+            parts.append(acker.Contribution(roots, xors, marks, header.sequence // timeout_ms, receipts))
+    assert clock is not None, f"acker task {task} got no clock, which every micro-batch brings"
+    pending = acker.AckerState.load(state.get("pending") or b"", timeout_ms, timeouts)
+    had = len(pending)
+    outcome = pending.apply(parts, clock // timeout_ms)
+    if pending.lost:
+        text = (
+            f"a micro-batch lost tuples between two stages, or executed some twice: the {len(outcome.roots)} messages "
+            "that were open have failed. A stage was computed anew and a bolt emitted other tuples than before"
+        )
+        failure = Failure(ACKER_COMPONENT, task, text, "", False)
+        yield chunk.with_header(chunk.encode_report([failure], source=task))
+    if len(pending):
+        state.put("pending", pending.dump(clock))
+    elif had:
+        state.remove("pending")
+    if len(outcome.roots):
+        yield chunk.with_header(chunk.encode_outcome(outcome.roots, outcome.codes, source=task))

@@ -1,0 +1,140 @@
+"""Noticing a bolt that hangs.
+
+A thread of the Python worker looks now and then at what the main thread executes. If that is the same tuple for
+longer than `topology.task.stall.secs`, it writes down which one and kills the worker; Spark then runs the task again,
+and after a few such attempts the topology fails, with the note as its reason. Looking from outside costs the hot loops
+nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from types import CodeType, FrameType
+from typing import NamedTuple, NoReturn
+
+from storm_on_spark.api.tuple import Tuple
+from storm_on_spark.runtime.bolts.bolt_task import BoltTask
+from storm_on_spark.runtime.run.wiring import Wiring
+from storm_on_spark.runtime.storage import Folder, as_storage, inside
+
+EXIT_CODE = 75
+_NOTES = "stalls"
+_NOTE_CHARS = 2000
+_NOTE_BYTES = 1 << 16
+
+
+class Stall(NamedTuple):
+    """A bolt that hung."""
+
+    component: str
+    task: int
+    sentence: str
+
+
+class StallWatch:
+    """Decides whether a thread hangs; pure but for the frames that it looks at.
+
+    Args:
+        stall_secs: how long one tuple may take.
+        wiring: that of the run which is watched. A worker executes tasks of other runs too, with their own limits.
+        now: monotonic seconds.
+    """
+
+    def __init__(self, stall_secs: float, wiring: Wiring, now: Callable[[], float] = time.monotonic) -> None:
+        self._stall_secs = stall_secs
+        self._wiring = wiring
+        self._now = now
+        self._loops = BoltTask.loops()
+        self._seen: object = None
+        self._since = 0.0
+
+    def look(self, frame: FrameType | None) -> Stall | None:
+        """Returns what hangs in the stack above `frame`, or None."""
+        found = _executing(frame, self._loops)
+        if found is None or found[0].wiring is not self._wiring:
+            self._seen = None
+            return None
+        task, item = found
+        if item is not self._seen:
+            self._seen, self._since = item, self._now()
+            return None
+        waited = self._now() - self._since
+        if waited < self._stall_secs:
+            return None
+        what = repr(item) if isinstance(item, Tuple) else f"a batch of {getattr(item, 'num_rows', '?')} rows"
+        return Stall(
+            task.component,
+            task.task,
+            f'component "{task.component}" (task {task.task}) has been executing one tuple for {waited:.0f} s '
+            f"(topology.task.stall.secs = {self._stall_secs:g}): {what:.500}",
+        )
+
+
+def _executing(frame: FrameType | None, loops: frozenset[CodeType]) -> tuple[BoltTask, object] | None:
+    """Returns the task and the tuple or batch in hand, if a bolt executes in this stack."""
+    while frame is not None:
+        if frame.f_code in loops:
+            names = frame.f_locals
+            return names["self"], names.get("tup", names.get("batch"))
+        frame = frame.f_back
+    return None
+
+
+def watch_main_thread(stall_secs: float, wiring: Wiring, folder: Folder) -> Callable[[], None]:
+    """Starts the thread that ends this process when its main thread hangs in a bolt of one run.
+
+    Args:
+        stall_secs: how long one tuple may take.
+        wiring: that of the run.
+        folder: the topology's own folder in the checkpoint; the note goes there.
+
+    Returns:
+        Ends the watch.
+    """
+    main = threading.main_thread().ident
+    assert main is not None
+    watch = StallWatch(stall_secs, wiring)
+    over = threading.Event()
+
+    def run() -> None:
+        while not over.wait(stall_secs / 4):
+            stall = watch.look(sys._current_frames().get(main))
+            if stall is not None:
+                _end(folder, stall)
+
+    threading.Thread(target=run, name="stall-watch", daemon=True).start()
+    return over.set
+
+
+def _end(folder: Folder, stall: Stall) -> NoReturn:
+    sys.stderr.write(f"{stall.sentence}; its worker is ended and the micro-batch tried again\n")
+    sys.stderr.flush()
+    try:
+        note = stall._replace(sentence=stall.sentence[:_NOTE_CHARS])
+        notes = as_storage(inside(folder, _NOTES))
+        notes.put(f"{time.time_ns():020d}-{os.getpid()}", json.dumps(note).encode())
+    finally:
+        os._exit(EXIT_CODE)
+
+
+def read_notes(folder: Folder) -> list[Stall]:
+    """Returns what was noted since `clear_notes`, oldest first."""
+    notes = as_storage(inside(folder, _NOTES))
+    found = []
+    for note in notes.list_folder():
+        with contextlib.suppress(ValueError, TypeError, FileNotFoundError):  # nobody's note, or cleared meanwhile
+            found.append(Stall(*json.loads(notes.read(note.name, 0, _NOTE_BYTES))))
+    return found
+
+
+def clear_notes(folder: Folder) -> None:
+    """Forgets what was noted: a new start, or the micro-batch has come to its end after all."""
+    notes = as_storage(inside(folder, _NOTES))
+    for note in notes.list_folder():
+        notes.delete(note.name)

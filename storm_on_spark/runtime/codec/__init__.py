@@ -1,0 +1,1 @@
+"""Tuples as bytes: chunks and their columns."""

@@ -1,0 +1,361 @@
+"""Chunks, which Spark moves between stages instead of tuples.
+
+A chunk is one binary row that holds everything one task sent to one other task in one execution. A row of its own for
+each tuple costs about ten times as much. The layout, little endian:
+
+    header   version u8, kind u8, flags u16, target i32, source i32, sequence i64, size u32, stream u32, extra u32
+    payload  by kind:
+      TUPLES  roots and edges (both only with ANCHORED), then the pickled columns (see `texts`)
+              roots are `extra` bytes: packed ids (see `packing`), or with RAGGED a pickle: per tuple an int or a tuple
+              of ints
+              edges are size*u64, or with DRAWN the u64 that they start from (see `EdgeRange`)
+      ARROW   roots and edges as above, then an Arrow IPC stream of one record batch, with repeated texts as
+              numbers (see `texts`)
+      ACKS    roots (packed ids), receipts u64, xors size*u64 (not with CLEAR), packed marks: one fold of a task's work
+              (see `acker`)
+      OUTCOME roots (packed ids), codes (packed marks): what became of root tuples (see `acker`)
+      CLOCK   nothing; `sequence` is the batch's clock in ms, `size` is 1 when the task's tick is due
+      REPORT  pickled records for the sink: metrics and errors
+
+`sequence` orders the chunks of one source, so a receiver that sorts by (source, sequence) sees emit order.
+
+The sender and the executor of a chunk of anchored tuples both report its receipt to the ackers. A receipt is computed
+from header, roots and edges: the ackers see by it whether a chunk was lost or duplicated.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Sequence
+from enum import IntEnum
+from itertools import zip_longest
+from typing import Any, NamedTuple
+from zlib import crc32
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from storm_on_spark.api.errors import CheckpointError
+from storm_on_spark.runtime.codec.arrow_texts import number_texts, spell_texts
+from storm_on_spark.runtime.codec.packing import pack_ids, pack_marks, unpack_ids, unpack_marks
+from storm_on_spark.runtime.codec.texts import (
+    Packed,
+    TextNumbers,
+    pack_column,
+    unpack_column,
+    unpack_to_arrow,
+)
+from storm_on_spark.runtime.tracking.ids import EdgeRange, U64Array
+from storm_on_spark.runtime.tracking.lineage import PackedLineage, Roots
+from storm_on_spark.runtime.values import pickling
+from storm_on_spark.runtime.values.frozen import FrozenRows
+from storm_on_spark.runtime.values.hashing import mix64
+from storm_on_spark.runtime.values.rows import Columns
+
+VERSION = 6
+_HEADER = struct.Struct("<BBHiiqIII")
+HEADER_BYTES = _HEADER.size
+
+
+class Kind(IntEnum):
+    """The kinds of chunks."""
+
+    TUPLES = 1
+    ARROW = 2
+    ACKS = 3
+    OUTCOME = 4
+    CLOCK = 5
+    REPORT = 6
+
+
+ANCHORED = 1
+"""Flag: some tuple has a root, so the chunk has roots and edges."""
+RAGGED = 2
+"""Flag: some tuple has several roots."""
+CARRIED = 4
+"""Flag: travels over a back edge; every stage passes it on to the sink, which keeps it for the next micro-batch."""
+DRAWN = 8
+"""Flag: the edges are consecutive outputs of the generator; the chunk has only the start."""
+CLEAR = 16
+"""Flag: all xors are zero and left out."""
+REPORTED = 32
+"""Flag: the edges have been reported to the ackers (see `InputLineage.report`); without it the ackers get the chunk's
+receipt."""
+
+_FLAGS_OFFSET = 2
+_TARGET_OFFSET = 4
+_U64 = struct.Struct("<Q")
+
+
+class Header(NamedTuple):
+    """The fixed part of a chunk."""
+
+    version: int
+    kind: int
+    flags: int
+    target: int
+    source: int
+    sequence: int
+    size: int
+    stream: int
+    extra: int
+
+
+Edges = U64Array | EdgeRange
+"""Per tuple its edge id."""
+
+
+def with_header(body: bytes) -> tuple[Header, bytes]:
+    """Returns a chunk with its header."""
+    return read_header(body), body
+
+
+def is_for_sink(header: Header) -> bool:
+    """Returns whether a chunk passes through all later operators."""
+    return header.kind in (Kind.OUTCOME, Kind.REPORT) or bool(header.flags & CARRIED)
+
+
+def read_header(body: bytes | memoryview) -> Header:
+    """Returns the header of a chunk.
+
+    Raises:
+        CheckpointError: the bytes are no chunk, or one of an unknown version.
+    """
+    if len(body) < HEADER_BYTES:
+        raise CheckpointError(f"a chunk of {len(body)} bytes is shorter than its header of {HEADER_BYTES} bytes")
+    header = Header._make(_HEADER.unpack_from(body))
+    if header.version != VERSION:
+        raise CheckpointError(f"a chunk has format version {header.version}; this release reads version {VERSION}")
+    return header
+
+
+def encode_tuples(
+    values: Sequence[Sequence[Any]],
+    roots: Roots | None,
+    edges: Edges | None,
+    *,
+    target: int,
+    source: int,
+    sequence: int,
+    stream: int,
+    flags: int = 0,
+    numbers: Sequence[TextNumbers] = (),
+) -> bytes:
+    """Returns a TUPLES chunk of `values`, all of one stream and so of one length.
+
+    `numbers` has what is kept of the texts of each column, or is empty.
+    """
+    columns = Columns.of(values.kept if isinstance(values, FrozenRows) else values).columns
+    payload = pickling.dumps([pack_column(*column) for column in zip_longest(columns, numbers[: len(columns)])])
+    return _join(Kind.TUPLES, payload, len(values), roots, edges, target, source, sequence, stream, flags)
+
+
+def encode_arrow(
+    batch: pa.RecordBatch,
+    roots: Roots | None,
+    edges: Edges | None,
+    *,
+    target: int,
+    source: int,
+    sequence: int,
+    stream: int,
+    flags: int = 0,
+) -> bytes:
+    """Returns an ARROW chunk of the rows of `batch`."""
+    batch, sink = number_texts(batch), pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    payload = sink.getvalue().to_pybytes()
+    return _join(Kind.ARROW, payload, batch.num_rows, roots, edges, target, source, sequence, stream, flags)
+
+
+def _join(
+    kind: Kind,
+    payload: bytes,
+    count: int,
+    roots: Roots | None,
+    edges: Edges | None,
+    target: int,
+    source: int,
+    sequence: int,
+    stream: int,
+    flags: int,
+) -> bytes:
+    anchors, extra = b"", 0
+    if roots is not None and edges is not None:
+        flags |= ANCHORED
+        if isinstance(roots, list):
+            flags |= RAGGED
+            anchors = pickling.dumps(roots)
+        else:
+            anchors = pack_ids(roots)
+        extra = len(anchors)
+        if isinstance(edges, EdgeRange):
+            flags |= DRAWN
+            anchors += _U64.pack(edges.start)
+        else:
+            anchors += edges.tobytes()
+    header = _HEADER.pack(VERSION, kind, flags, target, source, sequence, count, stream, extra)
+    return b"".join((header, anchors, payload))
+
+
+def _anchors_end(header: Header) -> int:
+    edges = _U64.size if header.flags & DRAWN else 8 * header.size
+    return HEADER_BYTES + header.extra + edges
+
+
+def receipt(header: Header, body: bytes) -> int:
+    """Returns the receipt of a TUPLES or ARROW chunk, a u64; 0 if it is not reported to the ackers."""
+    if not header.flags & ANCHORED or header.flags & REPORTED:
+        return 0
+    return mix64(header.size << 32 | crc32(memoryview(body)[: _anchors_end(header)]))
+
+
+def read_lineage(header: Header, body: bytes | memoryview) -> tuple[PackedLineage | None, memoryview]:
+    """Returns lineage and payload of a TUPLES or ARROW chunk; no lineage if no tuple is anchored.
+
+    Raises:
+        CheckpointError: the chunk is cut short; also when roots or edges are asked for.
+    """
+    view = memoryview(body)
+    if not header.flags & ANCHORED:
+        return None, view[HEADER_BYTES:]
+    end = _anchors_end(header)
+    if len(view) < end:
+        raise CheckpointError(f"a chunk of {header.size} anchored tuples has {len(view)} bytes, not {end} or more")
+    packed, rest = view[HEADER_BYTES : HEADER_BYTES + header.extra], view[HEADER_BYTES + header.extra : end]
+
+    def roots() -> Roots:
+        if header.flags & RAGGED:
+            listed: list[Any] = pickling.loads(packed)
+            return listed
+        return unpack_ids(packed, header.size)[0]
+
+    def edges() -> U64Array:
+        if header.flags & DRAWN:
+            return EdgeRange(_U64.unpack(rest)[0], header.size).ids()
+        return np.frombuffer(rest, np.uint64)
+
+    return PackedLineage(roots, edges, reported=bool(header.flags & REPORTED)), view[end:]
+
+
+def read_rows(header: Header, payload: memoryview) -> Columns | FrozenRows:
+    """Returns the values of a TUPLES chunk."""
+    return _rows(header, pickling.loads(payload))
+
+
+def _rows(header: Header, packed: list[Packed]) -> Columns | FrozenRows:
+    rows = Columns([unpack_column(column, header.size) for column in packed], header.size)
+    return FrozenRows(rows) if any(map(_is_frozen, packed)) else rows
+
+
+def _is_frozen(packed: Packed) -> bool:
+    return isinstance(packed, tuple) and len(packed) == 2
+
+
+def read_rows_as_batch(header: Header, payload: memoryview, names: Iterable[str]) -> pa.RecordBatch:
+    """Returns the values of a TUPLES chunk as a record batch.
+
+    Raises:
+        pyarrow.ArrowInvalid: the values of a column have no common Arrow type.
+    """
+    packed = pickling.loads(payload)
+    if any(map(_is_frozen, packed)):
+        columns = [pa.array(column) for column in Columns.of(_rows(header, packed)).columns]
+    else:
+        columns = [unpack_to_arrow(column, header.size) for column in packed]
+    return pa.RecordBatch.from_arrays(columns, names=list(names))
+
+
+def read_batch(payload: memoryview) -> pa.RecordBatch:
+    """Returns the record batch of an ARROW chunk."""
+    with pa.ipc.open_stream(pa.py_buffer(payload)) as reader:
+        return spell_texts(reader.read_next_batch())
+
+
+def encode_acks(
+    roots: U64Array,
+    xors: U64Array,
+    marks: NDArray[np.uint8],
+    *,
+    target: int,
+    source: int,
+    clock: int = 0,
+    receipts: int = 0,
+) -> bytes:
+    """Returns an ACKS chunk.
+
+    Args:
+        roots: what something happened to.
+        xors: runs parallel to it, as `marks`.
+        marks: of the acker.
+        target: the acker's task.
+        source: the spout's task, or -1.
+        clock: the time in ms at which the roots in it were emitted, if any was.
+        receipts: of the chunks that were sent and those that were executed, all XORed.
+    """
+    clear = not xors.any()
+    header = _HEADER.pack(VERSION, Kind.ACKS, CLEAR if clear else 0, target, source, clock, len(roots), 0, 0)
+    return b"".join((header, pack_ids(roots), _U64.pack(receipts), b"" if clear else xors.tobytes(), pack_marks(marks)))
+
+
+def read_acks(header: Header, body: bytes | memoryview) -> tuple[U64Array, U64Array, NDArray[np.uint8], int]:
+    """Returns (roots, xors, marks, receipts) of an ACKS chunk."""
+    count = header.size
+    roots, view = unpack_ids(memoryview(body)[HEADER_BYTES:], count)
+    width = 0 if header.flags & CLEAR else 8 * count
+    if len(view) < _U64.size + width:
+        raise CheckpointError(f"a chunk with {count} roots is cut short: {len(view)} bytes are left for their XORs")
+    (receipts,), view = _U64.unpack_from(view), view[_U64.size :]
+    xors = np.frombuffer(view[:width], np.uint64) if width else np.zeros(count, np.uint64)
+    marks, rest = unpack_marks(view[width:], count)
+    _check_end(header, rest)
+    return roots, xors, marks, receipts
+
+
+def _check_end(header: Header, rest: memoryview) -> None:
+    if len(rest):
+        raise CheckpointError(f"a chunk with {header.size} roots has {len(rest)} bytes too many")
+
+
+def encode_outcome(roots: U64Array, codes: NDArray[np.uint8], *, source: int) -> bytes:
+    """Returns an OUTCOME chunk of an acker task."""
+    header = _HEADER.pack(VERSION, Kind.OUTCOME, 0, -1, source, 0, len(roots), 0, 0)
+    return b"".join((header, pack_ids(roots), pack_marks(codes)))
+
+
+def read_outcome(header: Header, body: bytes | memoryview) -> tuple[U64Array, NDArray[np.uint8]]:
+    """Returns (roots, codes) of an OUTCOME chunk."""
+    roots, view = unpack_ids(memoryview(body)[HEADER_BYTES:], header.size)
+    codes, rest = unpack_marks(view, header.size)
+    _check_end(header, rest)
+    return roots, codes
+
+
+def encode_clock(clock: int, tick: bool, *, target: int) -> bytes:
+    """Returns a CLOCK chunk: the micro-batch's time in ms, and whether the target's tick is due."""
+    return _HEADER.pack(VERSION, Kind.CLOCK, 0, target, -1, clock, int(tick), 0, 0)
+
+
+def encode_report(records: Sequence[Any], *, source: int) -> bytes:
+    """Returns a REPORT chunk for the sink."""
+    header = _HEADER.pack(VERSION, Kind.REPORT, 0, -1, source, 0, len(records), 0, 0)
+    return header + pickling.dumps(list(records))
+
+
+def read_report(body: bytes | memoryview) -> list[Any]:
+    """Returns the records of a REPORT chunk."""
+    records: list[Any] = pickling.loads(memoryview(body)[HEADER_BYTES:])
+    return records
+
+
+def with_target(body: bytes, target: int) -> bytes:
+    """Returns the chunk for another task."""
+    return body[:_TARGET_OFFSET] + target.to_bytes(4, "little", signed=True) + body[_TARGET_OFFSET + 4 :]
+
+
+def without_flag(body: bytes, flag: int) -> bytes:
+    """Returns the chunk with `flag` cleared."""
+    flags = int.from_bytes(body[_FLAGS_OFFSET : _FLAGS_OFFSET + 2], "little") & ~flag
+    return body[:_FLAGS_OFFSET] + flags.to_bytes(2, "little") + body[_FLAGS_OFFSET + 2 :]

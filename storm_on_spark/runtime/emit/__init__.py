@@ -1,0 +1,1 @@
+"""From `emit` to chunks: routing, boxes, encoding."""

@@ -1,0 +1,42 @@
+"""Ends a process with the process that started it.
+
+A closed socket shows that the other side is gone, unless another process has inherited it, such as a child that a spout
+forked. So the kernel is asked for a signal, which also ends a stopped process. Where there is no such signal, the
+parent's id is watched.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import threading
+import time
+
+_PR_SET_PDEATHSIG = 1
+_WATCH_SECONDS = 0.25
+
+
+def die_with(parent: int) -> None:
+    """Ends this process by SIGKILL when its parent ends, or the parent's thread that started it.
+
+    Args:
+        parent: its process id, as the parent knows it; if that isn't the parent any more, this process ends at once.
+    """
+    prctl = getattr(ctypes.CDLL(None), "prctl", None)
+    if prctl is not None:
+        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    # The parent may have ended before the signal was requested.
+    _end_unless(parent)
+    threading.Thread(target=_watch, args=(parent,), name="parent-watch", daemon=True).start()
+
+
+def _watch(parent: int) -> None:
+    while True:
+        _end_unless(parent)
+        time.sleep(_WATCH_SECONDS)
+
+
+def _end_unless(parent: int) -> None:
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)

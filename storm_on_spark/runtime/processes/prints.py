@@ -1,0 +1,113 @@
+"""Labels of printed lines: what a spout or bolt prints is preceded by component and task.
+
+All processes of a topology share one stream. The printing task is known by thread, because a spout host has a thread
+for each executor.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from typing import TextIO
+
+
+class _Speaker(threading.local):
+    label = ""
+
+
+_speaker = _Speaker()
+
+
+def speaks(component: str, task: int) -> None:
+    """Sets the task whose code this thread calls from here on.
+
+    Example:
+        >>> speaks("count", 4)
+        >>> label()
+        '[count:4] '
+        >>> silent()
+        >>> label()
+        ''
+    """
+    _speaker.label = f"[{component}:{task}] "
+
+
+def silent() -> None:
+    """Notes that this thread calls no task's code from here on."""
+    _speaker.label = ""
+
+
+def label() -> str:
+    """Returns the label of lines that this thread prints."""
+    return _speaker.label
+
+
+@contextlib.contextmanager
+def speaking(component: str, task: int) -> Iterator[None]:
+    """Notes whose code this thread calls within."""
+    before = _speaker.label
+    speaks(component, task)
+    try:
+        yield
+    finally:
+        _speaker.label = before
+
+
+class LabelledOutput(io.RawIOBase):
+    """Puts the label of the printing task before each line.
+
+    Whole lines are written at once, since other threads and processes write to the same place.
+
+    Args:
+        descriptor: where it goes; it stays open.
+        mark: bytes before each line and its label.
+    """
+
+    def __init__(self, descriptor: int, mark: bytes = b"") -> None:
+        self._descriptor = descriptor
+        self._mark = mark
+        self._partial = b""
+
+    def writable(self) -> bool:
+        """Always true."""
+        return True
+
+    def fileno(self) -> int:
+        """Returns the descriptor below; what is written there directly has no label."""
+        return self._descriptor
+
+    def write(self, data: object) -> int:
+        """Writes the lines that are complete by now and returns the number of bytes taken."""
+        taken = bytes(data)  # type: ignore[call-overload]
+        *lines, self._partial = (self._partial + taken).split(b"\n")
+        if lines:
+            before = self._mark + label().encode("utf-8", "replace")
+            _write_all(self._descriptor, b"".join(before + line + b"\n" for line in lines))
+        return len(taken)
+
+    def close(self) -> None:
+        """Ends the last line. The descriptor stays open."""
+        if not self.closed and self._partial:
+            self.write(b"\n")
+        super().close()
+
+
+def labelled(stream: TextIO, mark: bytes = b"") -> TextIO:
+    """Returns a stream like `stream` that labels its lines."""
+    stream.flush()
+    buffer = io.BufferedWriter(LabelledOutput(stream.fileno(), mark))
+    return io.TextIOWrapper(buffer, encoding="utf-8", errors="replace", line_buffering=True)
+
+
+def label_all() -> None:
+    """Labels what this process prints from here on."""
+    sys.stdout, sys.stderr = labelled(sys.stdout), labelled(sys.stderr)
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(descriptor, data) :]

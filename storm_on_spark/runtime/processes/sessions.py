@@ -1,0 +1,107 @@
+"""Processes by session: all that one process started, in any process group.
+
+Spark's Python daemon makes a process group of its own, so a group does not hold all of a driver; a session does.
+Everything is read from `/proc`; without it, only the leader of a session is known.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from pathlib import Path
+
+_PROC = Path("/proc")
+
+
+def this_kernel() -> str:
+    """Returns which boot of which machine, and which of its process tables, this process sees; empty if unknown.
+
+    Processes with the same see each other's ids and locks.
+    """
+    try:
+        boot = (_PROC / "sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot} {(_PROC / 'self/ns/pid').readlink()}"
+    except OSError:
+        return ""
+
+
+def started_at(pid: int) -> str | None:
+    """Returns when a living process was started, in the kernel's ticks; with its id it names a process for good.
+
+    Example:
+        >>> started_at(os.getpid()) == started_at(os.getpid()) != None
+        True
+    """
+    fields = _stat(pid)
+    if fields is None:
+        return "" if not _PROC.is_dir() and _exists(pid) else None
+    return None if fields[0] in "ZX" else fields[19]
+
+
+def session_members(session: int, leader_started: str | None = None) -> list[int]:
+    """Returns the ids of the living processes of a session.
+
+    Args:
+        session: id of its leader, which may have ended.
+        leader_started: when the leader was started. An id is used again only when nothing is left of its session; with
+            this, a new session of the same number is not taken for the old one.
+
+    Example:
+        >>> os.getpid() in session_members(os.getsid(0))
+        True
+    """
+    now = started_at(session)
+    if leader_started is not None and now is not None and now != leader_started:
+        return []
+    if not _PROC.is_dir():
+        return [session] if now is not None else []
+    found = []
+    for entry in os.scandir(_PROC):
+        if entry.name.isdigit():
+            fields = _stat(int(entry.name))
+            if fields is not None and fields[0] not in "ZX" and fields[3] == str(session):
+                found.append(int(entry.name))
+    return sorted(found)
+
+
+def is_on_a_command_line(path: Path) -> bool:
+    """Returns whether the arguments of a living process name `path` or something in it; no where none can be seen."""
+    named = os.fsencode(path)
+    for entry in _PROC.glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):  # it has ended, or is somebody else's
+            if named in entry.read_bytes():
+                return True
+    return False
+
+
+def kill_session(session: int, leader_started: str | None = None) -> list[int]:
+    """Kills the processes of a session by SIGKILL, the leader first; returns which there were.
+
+    One that is started meanwhile may be left: ask again until there is none.
+    """
+    found = session_members(session, leader_started)
+    for pid in sorted(found, key=lambda pid: pid != session):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    return found
+
+
+def _stat(pid: int) -> list[str] | None:
+    """Returns the fields of `/proc/PID/stat` from the state on."""
+    try:
+        text = (_PROC / str(pid) / "stat").read_text()
+    except (OSError, UnicodeDecodeError):
+        return None
+    # The name stands in parentheses and may hold anything, parentheses too.
+    return text.rpartition(")")[2].split()
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True

@@ -1,0 +1,1 @@
+"""Reports of tasks, and their presentation for people."""

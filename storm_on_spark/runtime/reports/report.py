@@ -1,0 +1,73 @@
+"""Reports of stages to the sink."""
+
+from __future__ import annotations
+
+import logging
+from typing import NamedTuple
+
+from storm_on_spark.api.errors import ComponentError, StormError
+from storm_on_spark.api.traces import own_trace, reported, summary, whole_trace, with_sources
+
+USER_ERRORS = (Exception, SystemExit)
+"""What counts as an error of user code. A `sys.exit()` in it would end a thread or a worker without a word."""
+
+
+_TRACED_REPORTS = 20
+"""So many reported errors in a row come with their traceback; to format one takes longer than most tuples."""
+
+
+class TaskMetrics(NamedTuple):
+    """The counters of one task in one execution."""
+
+    component: str
+    task: int
+    executed: int
+    acked: int
+    failed: int
+    emitted: int
+    """Tuples that it emitted, each counted once."""
+    transferred: int
+    """The same, each counted once for every task that received it."""
+    seconds: float
+
+
+class Failure(NamedTuple):
+    """An error of user code, or of the topology as a whole."""
+
+    component: str
+    task: int | None
+    message: str
+    trace: str = ""
+    """The whole traceback."""
+    fatal: bool = True
+    own_trace: str = ""
+    """The traceback with the user's own frames."""
+
+    @classmethod
+    def of(cls, error: StormError, *, fatal: bool = True) -> Failure:
+        """Returns the record of an exception."""
+        if isinstance(error, ComponentError):
+            return cls(error.component, error.task, str(error), error.cause_text, fatal, error.own_trace)
+        return cls("", None, str(error), whole_trace(error), fatal, own_trace(error))
+
+    @property
+    def text(self) -> str:
+        """Message and own trace, for a log."""
+        return f"{self.message}\n{with_sources(self.own_trace).rstrip()}" if self.own_trace else self.message
+
+
+class Reported(NamedTuple):
+    """An error that user code reported through its collector."""
+
+    message: str
+    own_trace: str
+
+
+def add_reported(errors: list[Reported], error: BaseException) -> None:
+    """Adds an error that user code reported to those that the next report takes along."""
+    errors.append(Reported(summary(error), reported(error) if len(errors) < _TRACED_REPORTS else ""))
+
+
+def log_error(log: logging.Logger, failure: Failure) -> None:
+    """Logs an error that doesn't end the topology; its whole traceback is the record's `whole_trace`."""
+    log.warning("%s", failure.text, extra={"whole_trace": failure.trace})

@@ -1,0 +1,74 @@
+"""What the runtime reads of the configuration, typed; each class is what one part of it needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from storm_on_spark.api.config import Config
+from storm_on_spark.api.config.settings import Settings
+
+
+@dataclass(frozen=True)
+class SpoutSettings(Settings):
+    """Of a spout's tasks."""
+
+    max_pending: Annotated[int | None, Config.TOPOLOGY_MAX_SPOUT_PENDING]
+    log_max_bytes: Annotated[int, Config.TOPOLOGY_SPOUT_LOG_MAX_BYTES]
+    batch_max_tuples: Annotated[int, Config.TOPOLOGY_BATCH_MAX_TUPLES]
+    durability: Annotated[str | None, Config.TOPOLOGY_DURABILITY]
+
+
+@dataclass(frozen=True)
+class BoltSettings(Settings):
+    """Of a bolt's tasks."""
+
+    fail_fast: Annotated[bool, Config.TOPOLOGY_FAIL_FAST]
+    tick_secs: Annotated[int | None, Config.TOPOLOGY_TICK_TUPLE_FREQ_SECS]
+    state_memory_mb: Annotated[int, Config.TOPOLOGY_STATE_MEMORY_MB]
+    attribute_warn_mb: Annotated[int, Config.TOPOLOGY_STATE_ATTRIBUTE_WARN_MB]
+
+
+@dataclass(frozen=True)
+class HookSettings(Settings):
+    """Of the hooks that every task gets."""
+
+    debug: Annotated[bool, Config.TOPOLOGY_DEBUG]
+    names: Annotated[tuple[str, ...] | None, Config.TOPOLOGY_AUTO_TASK_HOOKS]
+
+
+@dataclass(frozen=True)
+class BatchSettings(Settings):
+    """Of micro-batches and the hosts of spouts."""
+
+    workers: Annotated[int, Config.TOPOLOGY_WORKERS]
+    max_tuples: Annotated[int, Config.TOPOLOGY_BATCH_MAX_TUPLES]
+    max_secs: Annotated[float, Config.TOPOLOGY_BATCH_MAX_SECS]
+    min_interval_ms: Annotated[int, Config.TOPOLOGY_BATCH_MIN_INTERVAL_MS]
+
+
+@dataclass(frozen=True)
+class TrackingSettings(Settings):
+    """Of tuple trees.
+
+    Example:
+        >>> TrackingSettings.of({"topology.message.timeout.secs": 2}).timeout_ms
+        2000
+    """
+
+    timeout_secs: Annotated[int, Config.TOPOLOGY_MESSAGE_TIMEOUT_SECS]
+    timeouts: Annotated[bool, Config.TOPOLOGY_ENABLE_MESSAGE_TIMEOUTS]
+
+    @property
+    def timeout_ms(self) -> int:
+        """After this time a tree times out, if trees do."""
+        return 1000 * self.timeout_secs
+
+
+@dataclass(frozen=True)
+class ReportSettings(Settings):
+    """Of what is said of errors and of tasks that hang."""
+
+    max_errors: Annotated[int, Config.TOPOLOGY_MAX_ERROR_REPORT_PER_INTERVAL]
+    interval_secs: Annotated[int, Config.TOPOLOGY_ERROR_THROTTLE_INTERVAL_SECS]
+    stall_secs: Annotated[int, Config.TOPOLOGY_TASK_STALL_SECS]

@@ -1,0 +1,173 @@
+"""The specification of a run, for every process of it: the plan and the code of the components."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import io
+import pickle
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+
+from storm_on_spark.api.errors import ComponentError, StormError
+from storm_on_spark.api.topology import Topology
+from storm_on_spark.plan.model import PlacedPlan
+from storm_on_spark.runtime.storage import Folder, StoragePlace
+from storm_on_spark.runtime.values import pickling
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """One start of one topology."""
+
+    name: str
+    """The topology's name."""
+    storm_id: str
+    """Name and a unique part; the same when the topology goes on from its checkpoint, so ids are repeatable."""
+    start_id: str
+    """Unique for each start; instances of an earlier start are not used again."""
+    plan: PlacedPlan
+    """The plan; its topology carries no component objects."""
+    code: Mapping[str, bytes]
+    """The components, cloudpickled one by one, by id."""
+    sys_path: tuple[str, ...]
+    """Folders of the driver's `sys.path` that workers need to import the user's modules."""
+    folder: str = ""
+    """The topology's own folder in the checkpoint, where workers leave notes; none for an empty string."""
+    place: StoragePlace | None = None
+    """How that is reached, where it is in a store."""
+
+    def dumps(self) -> bytes:
+        """Returns the specification as bytes for other processes of this run."""
+        # In two layers: the plan may name the user's modules, for a custom grouping. They can be imported only
+        # after `sys_path` is set.
+        data: bytes = pickle.dumps((self.sys_path, _dumps(self)))
+        return data
+
+    def instance(self, component: str) -> Any:
+        """Returns a fresh copy of a component.
+
+        Raises:
+            StormError: its code can't be loaded here, say because a module can't be imported.
+        """
+        try:
+            instance = pickle.loads(self.code[component])
+        except Exception as error:
+            raise StormError(
+                f'component "{component}" can\'t be loaded in a worker ({type(error).__name__}: {error}); '
+                "ship the modules it needs, for example with --py-files"
+            ) from error
+        pickling.register_component(instance)
+        return instance
+
+    def open_folder(self) -> Folder | None:
+        """Returns the topology's own folder in the checkpoint, if it has one."""
+        if self.place is not None:
+            return self.place.open()
+        return Path(self.folder) if self.folder else None
+
+    def load_all(self) -> None:
+        """Makes what the code of any component can name known to `pickling`."""
+        for component in self.code:
+            with contextlib.suppress(StormError):
+                self.instance(component)
+
+
+def load_spec(data: bytes) -> RunSpec:
+    """Returns the specification that `RunSpec.dumps` wrote; makes the user's modules importable first.
+
+    Raises:
+        StormError: the plan can't be loaded here, say because a module can't be imported.
+    """
+    sys_path, body = pickle.loads(data)
+    add_to_path(sys_path)
+    try:
+        spec: RunSpec = pickle.loads(body)
+    except Exception as error:
+        raise StormError(
+            f"the topology can't be loaded in a worker ({type(error).__name__}: {error}); "
+            "ship the modules it needs, for example with --py-files"
+        ) from error
+    return spec
+
+
+def add_to_path(folders: tuple[str, ...]) -> None:
+    """Appends the folders to `sys.path` where they are missing."""
+    for folder in folders:
+        if folder not in sys.path:
+            sys.path.append(folder)
+
+
+def make_spec(
+    plan: PlacedPlan,
+    name: str,
+    storm_id: str,
+    start_id: str,
+    sys_path: tuple[str, ...],
+    folder: str = "",
+    place: StoragePlace | None = None,
+) -> RunSpec:
+    """Returns the specification of a run.
+
+    Raises:
+        ComponentError: a component can't be pickled; the message names the attribute at fault where it can.
+    """
+    components = plan.topology.components
+    stripped = {component_id: dataclasses.replace(spec, component=None) for component_id, spec in components.items()}
+    bare = dataclasses.replace(plan, topology=type(plan.topology)(stripped))
+    return RunSpec(name, storm_id, start_id, bare, pickled(plan.topology), sys_path, folder, place)
+
+
+def pickled(topology: Topology) -> dict[str, bytes]:
+    """Returns the components of a topology as bytes, by id.
+
+    Raises:
+        ComponentError: a component can't be pickled; the message names the attribute at fault where it can.
+    """
+    code: dict[str, bytes] = {}
+    for component_id, spec in topology.components.items():
+        try:
+            code[component_id] = _dumps(spec.component)
+        except Exception as error:
+            raise _cannot_pickle(component_id, spec.component, error) from error
+    return code
+
+
+class _Pickler(cloudpickle.Pickler):  # type: ignore[misc] # cloudpickle has no types
+    """Cloudpickle, which includes the definitions of a script, and also cached functions of a script."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, _CACHED) and (obj.__module__ == "__main__" or "<locals>" in obj.__qualname__):
+            return _cached, (obj.__wrapped__, obj.cache_parameters())
+        return super().reducer_override(obj)
+
+
+_CACHED = type(functools.lru_cache(abs))
+
+
+def _cached(function: Any, parameters: dict[str, Any]) -> Any:
+    """Returns `function` with an empty cache: the cache of another process is not state."""
+    return functools.update_wrapper(functools.lru_cache(**parameters)(function), function)
+
+
+def _dumps(value: object) -> bytes:
+    with io.BytesIO() as file:
+        _Pickler(file).dump(value)
+        return file.getvalue()
+
+
+def _cannot_pickle(component_id: str, component: object, error: Exception) -> ComponentError:
+    culprits = []
+    for attribute, value in getattr(component, "__dict__", {}).items():
+        try:
+            _dumps(value)
+        except Exception:
+            culprits.append(f"{attribute} ({type(value).__name__})")
+    hint = f"; attribute(s) at fault: {', '.join(culprits)}: create them in prepare or open" if culprits else ""
+    return ComponentError(component_id, None, "pickling", f"the component can't be pickled: {error}{hint}")

@@ -1,0 +1,1 @@
+"""Running spouts: tasks, their log, the process that they live in."""

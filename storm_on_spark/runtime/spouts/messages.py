@@ -1,0 +1,164 @@
+"""What the coordinator and the spout hosts say to each other.
+
+Messages are pickled: nobody else can write them. A host beside the driver inherits one end of a socket pair; one on
+another machine has an authenticated connection (`remote.line`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, Protocol
+
+from storm_on_spark.runtime.codec.packing import pack_ids, pack_marks, unpack_ids, unpack_marks
+from storm_on_spark.runtime.reports.latency import LatencyHistogram
+from storm_on_spark.runtime.reports.report import Failure, Reported
+from storm_on_spark.runtime.spouts.log import Epoch, Mark
+from storm_on_spark.runtime.spouts.spout_task import SpoutStats
+from storm_on_spark.runtime.tracking.fold import U8Array
+from storm_on_spark.runtime.tracking.ids import U64Array
+
+FIRST_TUPLES = 10_000
+"""Tuples that a micro-batch may hold as long as no batch has been timed."""
+
+
+class Channel(Protocol):
+    """A connection over which messages go, pickled."""
+
+    def send_bytes(self, data: bytes, /) -> None:
+        """Sends a message."""
+        ...
+
+    def recv_bytes(self) -> bytes:
+        """Returns the next message."""
+        ...
+
+    def close(self) -> None:
+        """Ends the connection."""
+        ...
+
+
+class Setup(NamedTuple):
+    """First message to a host: what to run."""
+
+    spec: bytes
+    tasks: tuple[tuple[int, ...], ...]
+    """The host's executors, each a thread with these tasks."""
+    folder: str
+    """Where the spout logs are; each task has a folder of its own in it."""
+    epoch: Epoch
+    """Of the host as a writer of logs."""
+    planned: Mapping[int, Mark]
+    """Task -> up to where its log must be whole."""
+    consumed: Mapping[int, int]
+    """Task -> position in its log up to which batches are planned."""
+    active: bool
+    clock_ms: int
+    clock_at: float | None
+    """Monotonic time (the machine's, in s) at which the clock showed `clock_ms`; None for a clock that stands still
+    until `SetClock` says otherwise."""
+    claim: str = ""
+    """Name of a file beside the logs, by which a host on another machine sees whether it has the same directory."""
+
+
+class SetClock(NamedTuple):
+    """The topology's clock, when it is driven by hand."""
+
+    clock_ms: int
+
+
+class Want(NamedTuple):
+    """A micro-batch could start now: cut at the next chance."""
+
+    share: int | None = None
+    """Tuples that it may take of each task; None for as many as before."""
+
+
+class Consumed(NamedTuple):
+    """Spark has committed everything up to `position` of a task's log."""
+
+    task: int
+    position: int
+
+
+class Settle(NamedTuple):
+    """What ended in a micro-batch for one spout task."""
+
+    task: int
+    batch: int
+    roots: U64Array
+    codes: U8Array
+
+    def __reduce__(self) -> tuple[Callable[..., Settle], tuple[object, ...]]:
+        # As few bytes: the roots of a task nearly always ascend by one, and have one outcome.
+        packed = pack_ids(self.roots), pack_marks(self.codes)
+        return _unpacked, (self.task, self.batch, len(self.roots), *packed)
+
+
+class SetActive(NamedTuple):
+    """Activate or deactivate."""
+
+    active: bool
+
+
+class Stop(NamedTuple):
+    """Close the spouts and exit."""
+
+
+class Ready(NamedTuple):
+    """A task is open; its log ends at `written`."""
+
+    task: int
+    written: Mark
+
+
+class Progress(NamedTuple):
+    """News of a task: a cut, settled messages, or both."""
+
+    task: int
+    written: Mark
+    """Where the log ends."""
+    cut: bool
+    """Whether `written` is new."""
+    tuples: int
+    """How many tuples the cut holds."""
+    saved_batch: int
+    """The last batch whose outcome is in a snapshot, so that it need not be told again after a crash."""
+    stats: SpoutStats
+    latencies: LatencyHistogram
+    """Latencies since the last message."""
+    errors: tuple[Reported, ...]
+
+
+class Idle(NamedTuple):
+    """Answer to `Want` when there is nothing to cut."""
+
+    task: int
+    active: bool
+    """Whether the spout may emit something yet."""
+
+
+class Failed(NamedTuple):
+    """A task failed for good."""
+
+    task: int
+    component: str
+    message: str
+    trace: str
+    own_trace: str = ""
+    """The part of `trace` that is the user's."""
+    refused: bool = False
+    """Whether the reason is that it can't go on from the checkpoint."""
+
+    @property
+    def failure(self) -> Failure:
+        """The record of it."""
+        return Failure(self.component, self.task, self.message, self.trace, True, self.own_trace)
+
+
+Message = Setup | SetClock | Want | Consumed | Settle | SetActive | Stop | Ready | Progress | Idle | Failed
+
+
+def _unpacked(task: int, batch: int, count: int, roots: bytes, codes: bytes) -> Settle:
+    ids, _ = unpack_ids(memoryview(roots), count)
+    marks, _ = unpack_marks(memoryview(codes), count)
+    return Settle(task, batch, ids, marks)

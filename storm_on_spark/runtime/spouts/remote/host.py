@@ -1,0 +1,202 @@
+"""A spout host on another machine, as the coordinator sees it."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import pickle
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from storm_on_spark.plan.words import listed
+from storm_on_spark.runtime.spouts.host_process import HostProcess
+from storm_on_spark.runtime.spouts.messages import Message, Setup, Stop
+from storm_on_spark.runtime.spouts.remote.line import Line
+from storm_on_spark.runtime.spouts.remote.listener import Hello
+
+log = logging.getLogger(__name__)
+
+_STOP_SECONDS = 6.0
+_LOOK_SECONDS = 0.5
+"""How often a host that has not called is looked after."""
+_REASON_SECONDS = 3.0
+"""How long the next process of a host may take to say how the one before it ended."""
+_ROOM_SECONDS = 30.0
+"""How long a host may have no place: when the topology starts it fails then, later it says so and waits."""
+
+
+class Keeper(Protocol):
+    """Sees to it that a host's process runs somewhere."""
+
+    def ensure(self) -> str:
+        """Starts what keeps the process, unless that runs; returns why it can't be, or an empty string."""
+        ...
+
+    def end(self) -> None:
+        """Ends what keeps the process, and the process."""
+        ...
+
+
+class RemoteHost(HostProcess):
+    """A host whose process calls the driver.
+
+    Args:
+        keeper: sees to it that there is one.
+        tasks: as for `HostProcess`.
+        setup: as for `HostProcess`.
+        on_message: as for `HostProcess`.
+        on_gone: as for `HostProcess`.
+    """
+
+    def __init__(
+        self,
+        keeper: Keeper,
+        tasks: Sequence[int],
+        setup: Callable[[], Setup],
+        on_message: Callable[[Message], None],
+        on_gone: Callable[[HostProcess, str], float | None],
+    ) -> None:
+        super().__init__(tasks, setup, on_message, on_gone)
+        self._keeper = keeper
+        self._news = threading.Condition()
+        #: The process that has called and was not answered, and the one that is being talked to.
+        self._waiting: tuple[Line, Hello] | None = None
+        self._current: tuple[Line, Hello] | None = None
+        #: Bytes that went over lines which have ended: to the host, and from it.
+        self._bytes = (0, 0)
+        #: Whether any process has called.
+        self._met = False
+
+    @property
+    def pid(self) -> int | None:
+        """The process id, on its machine."""
+        current = self._current
+        return None if current is None else current[1].pid
+
+    @property
+    def machine(self) -> str:
+        """The machine that the process is on; empty as long as there is none."""
+        current = self._current
+        return "" if current is None else current[1].machine
+
+    @property
+    def traffic(self) -> tuple[int, int]:
+        """Bytes to the host and from it."""
+        current, (sent, received) = self._current, self._bytes
+        return (
+            (sent, received)
+            if current is None
+            else (sent + current[0].bytes_sent, received + current[0].bytes_received)
+        )
+
+    def answer(self, line: Line, hello: Hello) -> None:
+        """Takes the call of a process of this host; any thread may bring it.
+
+        A later attempt of the Spark task takes the place of an earlier one, which may be on a machine that Spark has
+        given up. An earlier one is hung up on, and calls again.
+        """
+        with self._news:
+            known = self._current or self._waiting
+            if self._stopping.is_set() or (known is not None and hello.attempt < known[1].attempt):
+                line.close()
+                return
+            if self._waiting is not None:
+                self._waiting[0].close()
+            self._waiting = line, hello
+            if self._current is not None:
+                self._current[0].hang_up()
+            self._news.notify_all()
+
+    def start(self) -> None:
+        """Has the process started somewhere, and returns at once."""
+        self._started_at = time.monotonic()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Lets the host close its spouts and end; ends it if it does not in time."""
+        with self._news:
+            self._stopping.set()
+            self._news.notify_all()
+        self.send(Stop())
+        if self._thread.is_alive():
+            self._thread.join(_STOP_SECONDS)
+        current = self._current
+        if current is not None:
+            current[0].hang_up()
+        self._keeper.end()
+        if self._thread.ident is not None:
+            self._thread.join()
+        if self._waiting is not None:
+            self._waiting[0].close()
+
+    def _serve(self) -> None:
+        """Talks to one process after the other, until there is to be no further one."""
+        while True:
+            reason = self._await_call()
+            if self._stopping.is_set():
+                return
+            status = reason or self._talk()
+            if self._stopping.is_set():
+                return
+            pause = self._on_gone(self, status)
+            self._current = None
+            if pause is None or self._stopping.wait(pause):
+                return
+
+    def _await_call(self) -> str:
+        """Waits for the call of a process; returns an empty string, or why there will be none."""
+        since, complained = time.monotonic(), False
+        while True:
+            with self._news:
+                if self._waiting is not None or self._stopping.is_set():
+                    self._current, self._waiting = self._waiting, None
+                    return ""
+            reason = self._keeper.ensure()
+            if reason and time.monotonic() - since > _ROOM_SECONDS:
+                if not self._met:
+                    return reason
+                if not complained:
+                    complained = True
+                    log.warning("the spouts with tasks %s wait: %s", listed(map(str, self.tasks)), reason)
+            with self._news:
+                self._news.wait_for(lambda: self._waiting is not None or self._stopping.is_set(), _LOOK_SECONDS)
+
+    def _talk(self) -> str:
+        """Hands on what the process says; returns how it ended."""
+        assert self._current is not None
+        line, hello = self._current
+        self._met, self._started_at = True, time.monotonic()
+        # Nobody else can send before: there is no connection for them until the host has its first message.
+        with self._lock:
+            setup = self._make_setup()
+            self.active = setup.active
+            if setup.clock_at is not None:
+                # The topology's time as of now, for a machine with another monotonic clock.
+                now = time.monotonic()
+                setup = setup._replace(clock_ms=setup.clock_ms + int(1000 * (now - setup.clock_at)), clock_at=now)
+            with contextlib.suppress(OSError):  # the host is gone already
+                line.send_bytes(pickle.dumps(setup, 5))
+            self._connection = line
+        try:
+            while True:
+                self._on_message(pickle.loads(line.recv_bytes()))
+        except (EOFError, OSError):
+            with self._lock:
+                self._connection = None
+                self._bytes = self._bytes[0] + line.bytes_sent, self._bytes[1] + line.bytes_received
+                line.close()
+        return self._how_it_ended(hello)
+
+    def _how_it_ended(self, hello: Hello) -> str:
+        if self._stopping.is_set():
+            return ""
+        with self._news:
+            self._news.wait_for(lambda: self._waiting is not None or self._stopping.is_set(), _REASON_SECONDS)
+            following = self._waiting
+        if following is not None and following[1].attempt == hello.attempt:
+            return following[1].previous or f"its connection from {hello.machine} broke"
+        if following is not None:
+            return f"Spark has started it anew on {following[1].machine}, instead of {hello.machine}"
+        return f"nothing more was heard of it from {hello.machine}"

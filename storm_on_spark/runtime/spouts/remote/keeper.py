@@ -1,0 +1,81 @@
+"""What runs in a Spark task: it keeps the process of one spout host running, until the driver has that ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from storm_on_spark.runtime.spouts.host_process import end_group, how_it_ended
+
+_QUICK_SECONDS = 10.0
+_QUICK_ENDS = 5
+"""So many processes in a row that could not even start are enough."""
+_CANT_START = 1
+"""Python's exit code where it can't import what it is to run."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a host's process needs to know before it can call the driver. Its text has no secret."""
+
+    number: int
+    """Which of the run's hosts it is."""
+    driver: str
+    """The driver's address, as `spark.driver.host`."""
+    port: int
+    secret: str
+    """Of the run, in hexadecimal digits."""
+    mark: str = ""
+    """What goes before each line that a spout prints."""
+
+    def __repr__(self) -> str:
+        return f"Place(number={self.number}, driver={self.driver!r}, port={self.port})"
+
+
+def keep_host(place: Place, attempt: int) -> None:
+    """Starts the process of a host, and again whenever it ends; returns when the driver has stopped it.
+
+    Args:
+        place: which, and where the driver is.
+        attempt: of this task; a later one has a greater number.
+
+    Raises:
+        RuntimeError: it can't be started here.
+    """
+    package = str(Path(__file__).parents[4])
+    # All that this process can import, what Spark has shipped included.
+    path = os.pathsep.join(dict.fromkeys([package, *filter(None, sys.path)]))
+    previous, quick = "", 0
+    while True:
+        started = time.monotonic()
+        process = subprocess.Popen(
+            # By its file descriptor and not by argument: anybody may read arguments.
+            [sys.executable, "-m", "storm_on_spark.runtime.spouts.remote.process", str(os.getpid())],
+            stdin=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": path},
+        )
+        assert process.stdin is not None
+        told = {**asdict(place), "attempt": attempt, "previous": previous, "machine": this_machine()}
+        try:
+            with process.stdin:
+                process.stdin.write(json.dumps(told).encode())
+        except BrokenPipeError:
+            pass  # it has ended; its exit code says how
+        code = end_group(process)
+        if code == 0:
+            return
+        quick = quick + 1 if code == _CANT_START and time.monotonic() - started < _QUICK_SECONDS else 0
+        if quick == _QUICK_ENDS:
+            raise RuntimeError(f"the process of spout host {place.number} can't be started on {this_machine()}")
+        previous = f"{how_it_ended(code)} on {this_machine()}"
+
+
+def this_machine() -> str:
+    """Returns the name of this machine as Spark knows it."""
+    return os.environ.get("SPARK_LOCAL_HOSTNAME") or os.environ.get("SPARK_LOCAL_IP") or socket.gethostname()

@@ -1,0 +1,75 @@
+"""The process of a spout host that a keeper has started: `python -m ….remote.process PARENT`.
+
+It calls the driver first, and imports what a spout host needs after that: the driver hears at once how the process
+before it ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import sys
+import time
+from typing import Any
+
+from storm_on_spark.runtime.processes import breakpoints, prints
+from storm_on_spark.runtime.processes.parent import die_with
+from storm_on_spark.runtime.spouts.remote.line import Line, call_driver, notice_loss
+from storm_on_spark.runtime.spouts.remote.listener import Hello
+
+_CALL_SECONDS = 10.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
+
+
+def call(told: dict[str, Any]) -> tuple[Line, bytes]:
+    """Calls the driver until it wants this host; returns the line, and the driver's first message.
+
+    The driver hangs up on a host that it doesn't want: a later attempt of the same Spark task has taken its place.
+    """
+    pause = _FIRST_PAUSE
+    hello = Hello(told["number"], told["attempt"], os.getpid(), told["machine"], told["previous"])
+    while True:
+        with contextlib.suppress(OSError, EOFError):
+            line = _called(told["driver"], told["port"], bytes.fromhex(told["secret"]))
+            try:
+                line.send_bytes(hello.to_bytes())
+                line.settimeout(None)
+                return line, line.recv_bytes()
+            except BaseException:
+                line.close()
+                raise
+        time.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+def _called(driver: str, port: int, secret: bytes) -> Line:
+    connection = socket.create_connection((driver, port), _CALL_SECONDS)
+    try:
+        notice_loss(connection)
+        return call_driver(connection, secret)
+    except BaseException:
+        connection.close()
+        raise
+
+
+def main() -> None:
+    """Runs the host for the process that the first argument names."""
+    die_with(int(sys.argv[1]))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    told = json.loads(sys.stdin.buffer.read())
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    sys.stdout, sys.stderr = (prints.labelled(stream, told["mark"].encode()) for stream in (sys.stdout, sys.stderr))
+    breakpoints.pass_over()
+    with contextlib.suppress(PermissionError):  # it leads a session, and so a group
+        os.setpgid(0, 0)
+    line, first = call(told)
+    from storm_on_spark.runtime.spouts.remote.serving import serve
+
+    serve(line, first, told["machine"])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,258 @@
+"""A spout host: the process in which arbitrary Python spouts live.
+
+The coordinator starts it: `python -m storm_on_spark.runtime.spouts.spout_host FD PARENT`. Every executor is a thread
+that calls `next_tuple` of its tasks in turn, as a Storm executor does. When the driver goes, the host ends with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import signal
+import sys
+import threading
+import time
+from collections import deque
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import NoReturn
+
+from storm_on_spark.api.errors import CheckpointError, ComponentError, StormError
+from storm_on_spark.api.traces import own_trace, summary, whole_trace
+from storm_on_spark.runtime.processes import breakpoints, prints
+from storm_on_spark.runtime.processes.parent import die_with
+from storm_on_spark.runtime.run.run import Run
+from storm_on_spark.runtime.run.settings import SpoutSettings
+from storm_on_spark.runtime.run.spec import load_spec
+from storm_on_spark.runtime.spouts.batch_spout_task import open_spout_task
+from storm_on_spark.runtime.spouts.messages import (
+    Channel,
+    Consumed,
+    Failed,
+    Message,
+    Ready,
+    SetActive,
+    SetClock,
+    Settle,
+    Setup,
+    Stop,
+)
+from storm_on_spark.runtime.spouts.pacing import RestRules
+from storm_on_spark.runtime.spouts.task_loop import TaskLoop
+from storm_on_spark.runtime.storage import Folder, inside
+
+
+class Executor(threading.Thread):
+    """A thread with one or more tasks of one spout.
+
+    Args:
+        host: the process.
+        tasks: the tasks.
+        active: whether they start out active.
+    """
+
+    def __init__(self, host: SpoutHost, tasks: tuple[int, ...], active: bool) -> None:
+        super().__init__(name=f"spout-{'-'.join(map(str, tasks))}", daemon=True)
+        self._host = host
+        self.tasks = tasks
+        self._active = active
+        self._inbox: deque[Message] = deque()
+        self._news = threading.Event()
+        self._stopping = False
+
+    def tell(self, message: Message) -> None:
+        """Hands a message to the thread."""
+        self._inbox.append(message)
+        self._news.set()
+
+    def stop(self) -> None:
+        """Lets the thread end after the current call."""
+        self._stopping = True
+        self._news.set()
+
+    def run(self) -> None:
+        """Opens the tasks, and calls them in turn until the thread is stopped."""
+        task = self.tasks[0]
+        loops: dict[int, TaskLoop] = {}
+        try:
+            for task in self.tasks:
+                prints.speaks(self._host.component_of(task), task)
+                loops[task] = self._host.open(task)
+                if self._active:
+                    loops[task].task.activate()
+            rest, several = RestRules(), len(loops) > 1
+            while not self._stopping:
+                self._news.clear()
+                while self._inbox:
+                    message = self._inbox.popleft()
+                    if isinstance(message, SetActive):
+                        if message.active == self._active:
+                            continue
+                        self._active = message.active
+                    for task in [message.task] if isinstance(message, (Settle, Consumed)) else self.tasks:
+                        if several:
+                            prints.speaks(loops[task].task.component, task)
+                        loops[task].handle(message)
+                emitted = False
+                for task, loop in loops.items():
+                    if several:
+                        prints.speaks(loop.task.component, task)
+                    emitted |= loop.burst(self._active)
+                    loop.cut_if_due(self._active)
+                held = not emitted and all(loop.held(self._active) for loop in loops.values())
+                secs = rest.after(emitted=emitted, news=bool(self._inbox), held=held)
+                if secs:
+                    self._news.wait(secs)
+            for loop in loops.values():
+                if loop.task.dirty:
+                    loop.task.cut()
+                loop.task.close()
+        except (StormError, OSError) as error:
+            self._fail(task, error)
+        except BaseException as error:  # asyncio's CancelledError, for one: the thread must not end without a word
+            self._fail(task, error)
+
+    def _fail(self, task: int, error: BaseException) -> None:
+        self._host.send(failed(task, self._host.component_of(task), error))
+
+
+def failed(task: int, component: str, error: BaseException) -> Failed:
+    """Returns the message that a task has failed for good."""
+    message = str(error)
+    if isinstance(error, OSError):
+        message = f"component {component!r} (task {task}): the spout log can't be written: {error}"
+    elif not isinstance(error, StormError):
+        message = f"component {component!r} (task {task}) failed: {summary(error)}"
+    if isinstance(error, ComponentError):
+        traces = error.cause_text, error.own_trace
+    else:
+        traces = whole_trace(error), own_trace(error)
+    return Failed(task, component, message, *traces, refused=isinstance(error, CheckpointError))
+
+
+class SpoutHost:
+    """The process: reads messages on its main thread and hands them to the executors."""
+
+    def __init__(self, connection: Channel) -> None:
+        self._connection = connection
+        self._lock = threading.Lock()
+        setup = self._receive()
+        if not isinstance(setup, Setup):
+            raise StormError(f"the first message to a spout host must be Setup, not {type(setup).__name__}")
+        self._setup = setup
+        self._run = Run(load_spec(setup.spec))
+        self._clock_ms = setup.clock_ms
+        self._executors = [Executor(self, tasks, setup.active) for tasks in setup.tasks]
+
+    def run(self) -> None:
+        """Runs until the coordinator says stop or goes away."""
+        by_task = {task: executor for executor in self._executors for task in executor.tasks}
+        for executor in self._executors:
+            executor.start()
+        try:
+            while True:
+                message = self._receive()
+                if isinstance(message, Stop):
+                    break
+                if isinstance(message, SetClock):
+                    self._clock_ms = message.clock_ms
+                elif isinstance(message, (Settle, Consumed)):
+                    by_task[message.task].tell(message)
+                else:
+                    for executor in self._executors:
+                        executor.tell(message)
+        except (EOFError, OSError):
+            _end()  # the driver is gone; what is in the log is all that counts
+        for executor in self._executors:
+            executor.stop()
+        deadline = time.monotonic() + 5
+        for executor in self._executors:
+            executor.join(max(0.0, deadline - time.monotonic()))
+
+    def open(self, task: int) -> TaskLoop:
+        """Opens a task's spout and log."""
+        run, setup = self._run, self._setup
+        # Where the checkpoint is in a store, the specification says how that is reached.
+        place = run.spec.place
+        logs: Folder = Path(setup.folder) if place is None else inside(place.open(), "spouts")
+        spout = open_spout_task(
+            run.spec,
+            run.wiring,
+            run.context(task),
+            inside(logs, str(task)),
+            self.clock,
+            epoch=setup.epoch,
+            planned=setup.planned[task],
+        )
+        loop = TaskLoop(spout, run.wiring.settings(SpoutSettings, spout.component), self.send, setup.consumed[task])
+        self.send(Ready(task, spout.log.written))
+        return loop
+
+    def clock(self) -> int:
+        """Returns the topology's time in ms."""
+        if self._setup.clock_at is None:
+            return self._clock_ms
+        return self._setup.clock_ms + int(1000 * (time.monotonic() - self._setup.clock_at))
+
+    def component_of(self, task: int) -> str:
+        """Returns the component that owns `task`."""
+        return self._run.wiring.component_of[task]
+
+    def send(self, message: Message) -> None:
+        """Sends a message to the coordinator; any thread may."""
+        with self._lock:
+            try:
+                self._connection.send_bytes(pickle.dumps(message, 5))
+            except OSError:
+                _end()
+
+    def _receive(self) -> Message:
+        message: Message = pickle.loads(self._connection.recv_bytes())
+        return message
+
+
+def _end() -> NoReturn:
+    """Ends this process at once, and what its spouts have started, unless the kernel has done the first already."""
+    if os.getpgid(0) == os.getpid():
+        os.killpg(0, signal.SIGKILL)
+    os._exit(0)
+
+
+def keep_from_children(descriptor: int) -> None:
+    """Closes a file in the processes that a spout starts: a socket ends when the last process has closed it."""
+    os.set_inheritable(descriptor, False)
+
+    def close() -> None:
+        with contextlib.suppress(OSError):
+            os.close(descriptor)
+
+    os.register_at_fork(after_in_child=close)
+
+
+def main() -> None:
+    """Runs a spout host on the inherited socket that the first argument names, for the process that the second does."""
+    die_with(int(sys.argv[2]))
+    # Ctrl-C goes to the whole process group; the driver decides what becomes of the host.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # What a spout prints is no answer of the program that runs the topology.
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    prints.label_all()
+    breakpoints.pass_over()
+    # A group of its own: the driver ends it as a whole when this process has ended.
+    with contextlib.suppress(PermissionError):  # it leads a session, and so a group
+        os.setpgid(0, 0)
+    connection = Connection(int(sys.argv[1]))
+    keep_from_children(connection.fileno())
+    try:
+        host = SpoutHost(connection)
+    except Exception as error:
+        reason = str(error) if isinstance(error, StormError) else f"a spout host can't start: {summary(error)}"
+        message = Failed(-1, "", reason, whole_trace(error), own_trace(error))
+        connection.send_bytes(pickle.dumps(message, 5))
+        return
+    host.run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,187 @@
+"""One spout task on its executor's thread: does what the rules of its pace say."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Final
+
+from storm_on_spark.runtime.reports.latency import LatencyHistogram
+from storm_on_spark.runtime.run.settings import SpoutSettings
+from storm_on_spark.runtime.spouts.messages import (
+    FIRST_TUPLES,
+    Consumed,
+    Idle,
+    Message,
+    Progress,
+    SetActive,
+    Settle,
+    Want,
+)
+from storm_on_spark.runtime.spouts.pacing import (
+    Burst,
+    Committed,
+    MakeCut,
+    Pace,
+    PacingRules,
+    SayIdle,
+    Turn,
+    TurnEnded,
+    Wanted,
+    WasCut,
+)
+from storm_on_spark.runtime.spouts.spout_task import SpoutTask
+
+_TURNS: Final = (Turn(active=False), Turn(active=True))
+
+
+class _TaskLoad:
+    """What a task holds, for the rules; see `Load`."""
+
+    def __init__(self, task: SpoutTask) -> None:
+        self._task = task
+
+    @property
+    def fresh(self) -> int:
+        return self._task.fresh
+
+    @property
+    def dirty(self) -> bool:
+        return self._task.dirty
+
+    @property
+    def pending(self) -> int:
+        return len(self._task.pending)
+
+    @property
+    def log_end(self) -> int:
+        return self._task.log.end
+
+
+class TaskLoop:
+    """One task on its executor's thread, and what it tells the coordinator.
+
+    Args:
+        task: the task, open. It is also where the time comes from.
+        settings: its settings.
+        send: sends a message to the coordinator.
+        consumed: position in the log up to which batches are planned.
+        pace: times and sizes of the rules.
+    """
+
+    def __init__(
+        self,
+        task: SpoutTask,
+        settings: SpoutSettings,
+        send: Callable[[Message], None],
+        consumed: int,
+        pace: Pace = Pace(),  # noqa: B008 # it is immutable
+    ) -> None:
+        self.task = task
+        self._send = send
+        self._rules = PacingRules(
+            settings.max_pending,
+            settings.log_max_bytes,
+            min(FIRST_TUPLES, settings.batch_max_tuples),
+            task.most_cut_tuples,
+            ((cut.end, cut.tuples) for cut in task.log.cuts(consumed)),
+            consumed=consumed,
+            now=task.now(),
+            pace=pace,
+        )
+        self._load = _TaskLoad(task)
+        self._going_on = False
+        self._reported = copy.copy(task.stats)
+        self._saved_batch = task.settled_batch
+
+    def blocked(self) -> bool:
+        """Returns whether back pressure or `topology.max.spout.pending` forbids to call `next_tuple`."""
+        return self._rules.blocked(self._load)
+
+    def held(self, active: bool) -> bool:
+        """Returns whether nothing can happen until a message comes."""
+        return self._rules.held(self._load, active)
+
+    def burst(self, active: bool) -> bool:
+        """Calls `next_tuple` a few times; returns whether anything was emitted."""
+        self._going_on = emitted = False
+        now = self.task.now()
+        for instruction in self._rules.step(_TURNS[active], now):
+            assert isinstance(instruction, Burst)
+            emitted = self._burst(instruction, now)
+        return emitted
+
+    def _burst(self, burst: Burst, now: float) -> bool:
+        task, emitted = self.task, False
+        reach: float = task.fresh
+        until = now + burst.secs
+        for _ in range(burst.calls):
+            if task.fresh >= reach:
+                reach = self._rules.reach(self._load)
+                if task.fresh >= reach:
+                    return emitted
+            if not task.next_tuple(now):
+                return emitted
+            emitted = True
+            now = task.now()
+            if task.fresh >= burst.fresh or now > until:
+                break
+        self._going_on = True
+        return emitted
+
+    def handle(self, message: Message) -> None:
+        """Deals with a message to the task."""
+        if isinstance(message, Settle):
+            self.task.settle(message.batch, message.roots, message.codes)
+        elif isinstance(message, Consumed):
+            self._rules.step(Committed(message.position), self.task.now())
+            self.task.trim(message.position)
+        elif isinstance(message, Want):
+            self._rules.step(Wanted(message.share), self.task.now())
+        elif isinstance(message, SetActive):
+            (self.task.activate if message.active else self.task.deactivate)()
+
+    def cut_if_due(self, active: bool) -> None:
+        """Cuts when the coordinator waits for it or enough has come together, and tells the coordinator."""
+        task, now = self.task, self.task.now()
+        for instruction in self._rules.step(TurnEnded(self._load, active, self._going_on), now):
+            if isinstance(instruction, MakeCut):
+                self._cut(now)
+            elif isinstance(instruction, SayIdle):
+                self._send(Idle(task.task, active))
+            else:
+                task.stats.pending = len(task.pending)
+                task.stats.exhausted = task.exhausted()
+                if task.stats != self._reported or task.errors:
+                    self._progress(cut=False, tuples=0)
+
+    def _cut(self, began: float) -> None:
+        task, tuples = self.task, self.task.fresh
+        cut = task.cut()
+        self._saved_batch = task.settled_batch
+        now = task.now()
+        self._rules.step(WasCut(cut.end, tuples, task.cut_bytes, now - began), now)
+        if tuples and cut.position == task.log.base:
+            # The segment before could not go while it was the last one.
+            task.trim(self._rules.committed)
+        self._progress(cut=True, tuples=tuples)
+
+    def _progress(self, *, cut: bool, tuples: int) -> None:
+        task = self.task
+        task.stats.pending = len(task.pending)
+        task.stats.exhausted = task.exhausted()
+        self._reported = copy.copy(task.stats)
+        latencies, task.latencies = task.latencies, LatencyHistogram()
+        errors, task.errors[:] = tuple(task.errors), []
+        self._send(
+            Progress(
+                task.task,
+                task.log.written,
+                cut,
+                tuples,
+                self._saved_batch,
+                self._reported,
+                latencies,
+                errors,
+            )
+        )

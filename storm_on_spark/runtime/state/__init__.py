@@ -1,0 +1,1 @@
+"""The state of tasks: snapshots of attributes, and key-value state."""

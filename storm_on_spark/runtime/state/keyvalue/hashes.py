@@ -1,0 +1,70 @@
+"""The hashes by which keys are placed in pages: the upper 32 bits of the stable hash, for many keys at a time.
+
+Equal keys have equal hashes in every process, so pages that one worker wrote are read by any other. Keys of other types
+than `stable_hash` knows all have one hash: they are found by comparison, and lie in one page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from storm_on_spark.runtime.values.hashing import GOLDEN, TEXT, stable_hash
+
+Hashes = NDArray[np.uint32]
+
+_ANY = 0x5BD1E995
+"""The hash of keys that have none."""
+_SMALL = 1 << 60
+"""Integers below, and above its negative, are their own `hash`, but for -1."""
+
+
+def hash_of(key: Any) -> int:
+    """Returns the hash of a key, in `range(2**32)`."""
+    try:
+        return stable_hash(key) >> 32
+    except TypeError:
+        return _ANY
+
+
+def hashes_of(keys: Sequence[Any]) -> Hashes:
+    """Returns `hash_of` each key, for whole columns of `int` or `str` ten and three times as fast.
+
+    Example:
+        >>> keys = [1, "a", None]
+        >>> hashes_of(keys).tolist() == [hash_of(key) for key in keys]
+        True
+    """
+    types = set(map(type, keys))
+    if types == {int}:
+        try:
+            values = np.array(keys, np.int64)
+        except OverflowError:
+            pass
+        else:
+            if int(values.min()) > -_SMALL and int(values.max()) < _SMALL:
+                return _spread(np.where(values == -1, -2, values).view(np.uint64))
+    elif types == {str}:
+        return _mixed([crc32(key.encode("utf-8", "surrogatepass"), TEXT) + len(key) for key in keys])
+    return np.fromiter(map(hash_of, keys), np.uint32, len(keys))
+
+
+def _spread(values: NDArray[np.uint64]) -> Hashes:
+    """The upper half of `hashing.spread`."""
+    values = values ^ (values >> np.uint64(32))
+    values *= np.uint64(GOLDEN)
+    spread: Hashes = (values >> np.uint64(32)).astype(np.uint32)
+    return spread
+
+
+def _mixed(values: Iterable[int]) -> Hashes:
+    """The upper half of `hashing.mix64`."""
+    mixed = np.array(values, np.uint64)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    upper: Hashes = ((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(32)).astype(np.uint32)
+    return upper

@@ -1,0 +1,470 @@
+"""`KeyValueState`: what is in use as a dict with a journal, the rest in pages in Spark's state store.
+
+What changed in a micro-batch is written as entries of a journal. A state that fits in memory is no more than that:
+when the entries since then weigh as much as the whole, the journal is written anew.
+
+A larger one has pages as well, and the dict holds what the pages don't say yet (`_unmerged`, which the journal has too)
+and a cache of what they do. When too much is unmerged, some parts of the key space are merged into pages. A start reads
+the journal, not the pages. Whoever knows which keys come, says so to `look_ahead`: then each page is looked at once for
+all of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice, repeat
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from storm_on_spark.api.errors import StormError
+from storm_on_spark.api.state import KeyValueState
+from storm_on_spark.runtime.state.keyvalue import journal
+from storm_on_spark.runtime.state.keyvalue.hashes import hash_of, hashes_of
+from storm_on_spark.runtime.state.keyvalue.pages import PAGE_BYTES, Pages
+from storm_on_spark.runtime.state.keyvalue.rows import GONE, Rows
+from storm_on_spark.runtime.state.keyvalue.store import Store, WatchedStore
+from storm_on_spark.runtime.state.keyvalue.unmerged import Unmerged
+from storm_on_spark.runtime.values import pickling
+
+ENTRIES = "entries"
+"""Name of the journal in the state store."""
+DEFAULT_MEMORY = 192 << 20
+"""Bytes of memory for a task's entries, where nothing else is said."""
+
+_LEAST_BYTES = 4 << 20
+"""The journal is not written anew before what was added weighs this much, or less where memory is small."""
+_ENTRY_BYTES = 150
+"""What an entry takes in a dict beside key and value themselves, and these as objects beside their bytes."""
+_UNMERGED = 3 / 8
+"""Of the entries that fit in memory, those that are not in pages, at most. The more there are, the more entries of a
+page change when it is rewritten, and the longer a start takes."""
+_FETCHED_BEFORE_TRIM = 1 << 16
+_REST = 64
+"""Micro-batches without a look ahead after one that did not help."""
+
+_PLAIN = (int, float, str, bytes, bool, type(None))
+"""Values of these types can't be changed in place."""
+
+Guard = Callable[[], contextlib.AbstractContextManager[None]]
+
+
+class _Copy(NamedTuple):
+    """A value as it was when the bolt got hold of it."""
+
+    data: bytes
+
+
+class Written(NamedTuple):
+    """What `commit` has written.
+
+    Args:
+        entries: how many the journal has now.
+        anew: whether it has been written anew.
+    """
+
+    entries: int
+    anew: bool
+
+
+class StoredState(KeyValueState):
+    """The key-value state of a task, as its worker holds it.
+
+    Args:
+        memory: bytes for what is held; 5/8 for entries as Python objects, of which there are a few times fewer than
+            in as many bytes of pages, and the rest for pages.
+        page_bytes: about the size of a page.
+
+    Example:
+        >>> state = StoredState()
+        >>> state.put("storm", state.get("storm", 0) + 1)
+        >>> state.get("storm"), "spark" in state, list(state.items())
+        (1, False, [('storm', 1)])
+    """
+
+    def __init__(self, memory: int = DEFAULT_MEMORY, page_bytes: int = PAGE_BYTES) -> None:
+        self._hot_bytes = memory * 5 // 8
+        self._pages = Pages(memory - self._hot_bytes, page_bytes)
+        #: The state in this micro-batch; None between two.
+        self._store: WatchedStore | None = None
+        #: Entries in memory. `GONE` is the value of a key that is known to have none; only where there are pages.
+        self._hot: dict[Any, Any] = {}
+        #: Keys of which the pages may say something else; all are in `_hot` and in the journal. Empty without pages.
+        self._unmerged = Unmerged()
+        #: The other keys in `_hot`, by when they became such, the oldest first, and those that have been looked up in
+        #: pages since the last `_trim`; some are unmerged again by now, or forgotten. Empty without pages.
+        self._clean: deque[list[Any]] = deque()
+        self._looked_up: list[Any] = []
+        #: (key, value before, `GONE` if none, or a copy), since the last commit.
+        self._journal: list[tuple[Any, Any]] = []
+        self._size = 0
+        #: Whether a key has been deleted since the last commit.
+        self._deleted = False
+        #: Whether `get` copies what it hands out, so that `undo` also takes back what is changed in place.
+        self._careful = False
+        #: Keys whose values have been copied since the last mark.
+        self._copied: set[Any] = set()
+        self._base_bytes = self._added_bytes = 0
+        #: Of all entries written or read: keys and bytes.
+        self._seen_keys = self._seen_bytes = 0
+        #: The keys of the last look ahead; how many were looked for, and how many were fetched one by one.
+        self._recent: set[Any] = set()
+        self._looked = self._fetched = self._rest = 0
+
+    # --- for the bolt ----------------------------------------------------------------------------------------------
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        """Returns the value of `key`, or `default`."""
+        value = self._hot.get(key, GONE)
+        if value is GONE:
+            value = self._fetch(key)
+            if value is GONE:
+                return default
+        if self._careful:
+            self._copy(key, value)
+        return value
+
+    def put(self, key: Any, value: Any) -> None:
+        """Sets the value of `key`."""
+        before = self._hot.get(key, GONE)
+        if before is GONE:
+            before = self._fetch(key)
+            if before is GONE:
+                self._size += 1
+        self._journal.append((key, before))
+        self._hot[key] = value
+
+    def delete(self, key: Any) -> Any:
+        """Removes `key`; returns the value that it had, or None."""
+        before = self._hot.get(key, GONE)
+        if before is GONE:
+            before = self._fetch(key)
+            if before is GONE:
+                return None
+        self._journal.append((key, before))
+        self._size -= 1
+        self._deleted = True
+        self._clear(key)
+        return before
+
+    def items(self) -> Iterator[tuple[Any, Any]]:
+        """Yields all (key, value); from pages, where there are any, one bucket after the other."""
+        return self._stream(self._reading()) if self._pages.exist else iter(self._hot.items())
+
+    def __contains__(self, key: object) -> bool:
+        return self._hot.get(key, GONE) is not GONE or self._fetch(key) is not GONE
+
+    def __len__(self) -> int:
+        return self._size
+
+    def _clear(self, key: Any) -> None:
+        if self._pages.exist:
+            self._hot[key] = GONE
+        else:
+            self._hot.pop(key, None)
+
+    def _fetch(self, key: Any) -> Any:
+        """Returns the value of a key that is not in memory, or has none; it is in memory from now on."""
+        if not self._pages.exist or key in self._hot:
+            return GONE
+        value = self._pages.find(key, hash_of(key), self._reading())
+        self._fetched += 1
+        if self._fetched % _FETCHED_BEFORE_TRIM == 0:
+            self._trim()
+        self._looked_up.append(key)
+        self._hot[key] = value
+        return value
+
+    def _reading(self) -> Store:
+        if self._store is None:
+            raise StormError("key-value state that is larger than memory can only be read while its bolt executes")
+        return self._store
+
+    def _stream(self, store: Store) -> Iterator[tuple[Any, Any]]:
+        hot = self._hot
+        own = list(dict.fromkeys(chain(self._unmerged, map(itemgetter(0), self._journal))))
+        hashes = hashes_of(own)
+        order = np.argsort(hashes)
+        hashes, places, first = hashes[order], order.tolist(), 0
+        for _, end, rows in self._pages.scan(store):
+            last = first + int(np.searchsorted(hashes[first:], end))
+            found: dict[Any, tuple[int, Any]] = {}
+            if rows is not None:
+                for hashed, (key, value) in zip(rows.hashes.tolist(), rows.items(), strict=True):
+                    found[key] = hashed, value
+            for place, hashed in zip(places[first:last], hashes[first:last].tolist(), strict=True):
+                found.setdefault(own[place], (hashed, GONE))
+            first = last
+            yield from self._in_order(found, hot)
+
+    @staticmethod
+    def _in_order(found: dict[Any, tuple[int, Any]], hot: dict[Any, Any]) -> Iterator[tuple[Any, Any]]:
+        """Yields the entries of a bucket in an order that does not depend on what is in memory, or was merged when."""
+        ordered = sorted(found.items(), key=lambda item: item[1][0])
+        if len({hashed for hashed, _ in found.values()}) < len(found):
+            ordered.sort(key=lambda item: (item[1][0], pickling.dumps(item[0])))
+        for key, (_, value) in ordered:
+            now = hot.get(key, value)
+            if now is not GONE:
+                yield key, now
+
+    # --- for the runtime: reading ahead, and taking back -----------------------------------------------------------
+
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether it helps to know the keys that come."""
+        return self._pages.exist and not self._rest
+
+    def look_ahead(self, keys: set[Any]) -> None:
+        """Brings the entries of keys into memory that will probably be asked for."""
+        self._recent = keys
+        unknown = list(keys.difference(self._hot))
+        self._looked += len(unknown)
+        if unknown:
+            self._trim(len(unknown))
+            self._looked_up += unknown
+            self._pages.find_all(unknown, hashes_of(unknown), self._reading(), self._hot)
+
+    def mark(self) -> int:
+        """Returns a mark for `undo`."""
+        self._copied.clear()
+        return len(self._journal)
+
+    def undo(self, mark: int) -> None:
+        """Takes back what was done since `mark`."""
+        hot = self._hot
+        for key, before in reversed(self._journal[mark:]):
+            if before is GONE:
+                self._size -= 1
+                self._clear(key)
+                continue
+            if hot.get(key, GONE) is GONE:
+                self._size += 1
+            hot[key] = pickling.loads(before.data) if isinstance(before, _Copy) else before
+        if self._pages.exist:
+            self._note_clean([key for key, _ in self._journal[mark:]])
+        del self._journal[mark:]
+        self._copied.clear()
+
+    def start_again(self, store: Store, entries: int) -> None:
+        """Takes back all that was done since the last commit, and prepares for more of the kind.
+
+        `undo` alone would not do: a bolt that changes a value in place has changed it in the journal as well. From here
+        on, until `commit`, values are copied before the bolt gets them.
+
+        Args:
+            store: what was written so far.
+            entries: how many entries of the journal there are in it.
+        """
+        self.load(store, entries)
+        self._careful = True
+
+    def _copy(self, key: Any, value: Any) -> None:
+        if not isinstance(value, _PLAIN) and key not in self._copied:
+            self._journal.append((key, _Copy(pickling.dumps(value))))
+            self._copied.add(key)
+
+    # --- for the runtime: state store -------------------------------------------------------------------------------
+
+    def attach(self, store: Store | None) -> None:
+        """Says where entries that are not in memory come from in this micro-batch; from nowhere after it."""
+        self._store = None if store is None else WatchedStore(store)
+
+    def load(self, store: Store, entries: int) -> None:
+        """Replaces the state by what was written.
+
+        Raises:
+            CheckpointError: a record is missing, or has another format version.
+        """
+        self._hot.clear()
+        self._unmerged.clear()
+        self._clean.clear()
+        self._looked_up.clear()
+        self._journal.clear()
+        self._recent = set()
+        self._deleted = False
+        self._base_bytes = self._added_bytes = 0
+        self._pages.load(store)
+        self._replay(store, 0, entries)
+
+    def catch_up(self, store: Store, first: int, entries: int) -> None:
+        """Does what others have written since this state was the present one.
+
+        Args:
+            store: what was written.
+            first: how many entries of the journal there were then.
+            entries: how many there are now.
+        """
+        small = not self._pages.exist
+        merged = self._pages.load(store)
+        if small and self._pages.exist:
+            self._unmerged.add(self._hot)
+        # All that was unmerged in these parts is in their pages; `_replay` adds what has changed since.
+        self._note_clean(self._unmerged.remove(merged))
+        self._replay(store, first, entries)
+
+    def _replay(self, store: Store, first: int, end: int) -> None:
+        hot = self._hot
+        for entry, size in journal.unpack(_entries(store, first, end)):
+            for key in entry.removed:
+                self._clear(key)
+            hot.update(zip(entry.keys, entry.values, strict=True))
+            if self._pages.exist:
+                self._unmerged.add(chain(entry.removed, entry.keys))
+            self._count(size, len(entry.keys), base=entry.kind == journal.BASE)
+        self._size = self._pages.keys if self._pages.exist else len(hot)
+
+    def commit(self, store: Store, entries: int, guard: Guard = contextlib.nullcontext) -> Written | None:
+        """Writes what has changed since the last commit; returns None if nothing has.
+
+        Args:
+            store: where to.
+            entries: how many entries the journal has.
+            guard: surrounds what runs code of the bolt's values: pickling.
+
+        Raises:
+            Exception: the state store raised when the bolt read from it, whatever the bolt has made of that.
+        """
+        if self._store is not None and self._store.error is not None:
+            raise self._store.error
+        self._careful = False
+        self._settle_looks()
+        if not self._journal:
+            self._trim()
+            return None
+        touched, removed = self._changes()
+        self._journal.clear()
+        self._deleted = False
+        hot = self._hot
+        with guard():
+            added = journal.pack(journal.CHANGES, touched, list(map(hot.__getitem__, touched)), removed)
+        for entry in added:
+            self._count(len(entry), 0, base=False)
+        self._seen_keys += len(touched)
+        if self._pages.exist:
+            self._unmerged.add(chain(touched, removed))
+        elif len(hot) > self._most:
+            self._pages.begin()
+            self._unmerged.add(hot)
+        self._merge(store, guard)
+        most = 2 * self._base_bytes if self._pages.exist else self._base_bytes
+        anew = self._added_bytes > max(min(_LEAST_BYTES, self._hot_bytes // 16), most)
+        if anew:
+            with guard():
+                added = self._whole_journal()
+            self._base_bytes, self._added_bytes = sum(map(len, added)), 0
+            for number in range(len(added), entries):
+                store.remove(ENTRIES, number)
+            entries = 0
+        for number, entry in enumerate(added, entries):
+            store.put(ENTRIES, entry, number)
+        self._pages.commit(store, self._size)
+        self._trim()
+        return Written(entries + len(added), anew)
+
+    def _changes(self) -> tuple[list[Any], list[Any]]:
+        """Returns the keys that have been set, in the order that a dict has them in, and those that have been removed.
+
+        A key may be both: one that was deleted and set again comes last.
+        """
+        hot = self._hot
+        touched = dict.fromkeys(map(itemgetter(0), self._journal))
+        if not self._deleted:
+            return list(touched), []
+        again: dict[Any, None] = {}
+        for key, before in self._journal:
+            if before is GONE and hot.get(key, GONE) is not GONE:
+                again.pop(key, None)
+                again[key] = None
+        removed = [key for key in touched if key in again or hot.get(key, GONE) is GONE]
+        kept = [key for key in touched if key not in again and hot.get(key, GONE) is not GONE]
+        return [*kept, *again], removed
+
+    def _whole_journal(self) -> list[bytes]:
+        """Returns entries that hold all that is not in pages."""
+        hot = self._hot
+        if not self._pages.exist:
+            return journal.pack(journal.BASE, list(hot), list(hot.values()), [])
+        keys = list(self._unmerged)
+        values = list(map(hot.__getitem__, keys))
+        removed = [key for key, value in zip(keys, values, strict=True) if value is GONE]
+        if removed:
+            pairs = [pair for pair in zip(keys, values, strict=True) if pair[1] is not GONE]
+            keys, values = [key for key, _ in pairs], [value for _, value in pairs]
+        return journal.pack(journal.BASE, keys, values, removed)
+
+    def _count(self, size: int, keys: int, *, base: bool) -> None:
+        if base:
+            self._base_bytes += size
+        else:
+            self._added_bytes += size
+        self._seen_bytes += size
+        self._seen_keys += keys
+
+    # --- memory -----------------------------------------------------------------------------------------------------
+
+    @property
+    def _most(self) -> int:
+        """How many entries fit in memory."""
+        return int(self._hot_bytes / (_ENTRY_BYTES + 2 * self._seen_bytes / max(1, self._seen_keys)))
+
+    def _merge(self, store: Store, guard: Guard) -> None:
+        """Merges parts into pages, those with most to merge first, when too much is unmerged.
+
+        A part is merged as a whole: another worker takes it from the directory that nothing of it is left.
+        """
+        keys = self._unmerged.take(int(self._most * _UNMERGED))
+        if not keys:
+            return
+        with guard():
+            rows = Rows.of(keys, list(map(self._hot.__getitem__, keys)))
+        self._pages.merge(rows, store)
+        self._note_clean(keys)
+
+    def _note_clean(self, keys: list[Any]) -> None:
+        if keys:
+            self._clean.append(keys)
+
+    def _trim(self, room: int = 0) -> None:
+        """Forgets entries that pages hold, until the rest, and `room` more, fits in memory.
+
+        Those that became such first go first, but for those that were wanted last.
+        """
+        hot, clean, most = self._hot, self._clean, self._most
+        if not self._pages.exist or len(hot) + room <= most:
+            return
+        goal = max(0, most * 7 // 8 - room)
+        unmerged, recent = self._unmerged.keys, self._recent
+        changed = set(map(itemgetter(0), self._journal))
+        # What has been changed meanwhile is unmerged, or will be; or `undo` notes it.
+        self._note_clean(list(set(self._looked_up).difference(unmerged, changed)))
+        self._looked_up = []
+        stay: set[Any] = set()
+        while len(hot) > goal and clean:
+            free = set(clean.popleft()).difference(unmerged)
+            wanted = free.intersection(recent) | free.intersection(changed)
+            stay |= wanted
+            _forget(hot, free.difference(wanted))
+        _forget(hot, islice(stay.difference(changed), max(0, len(hot) - goal)))
+        self._note_clean(list(stay.intersection(hot)))
+
+    def _settle_looks(self) -> None:
+        if self._rest:
+            self._rest -= 1
+        elif self._looked and self._fetched > self._looked:
+            self._rest = _REST
+        self._looked = self._fetched = 0
+
+
+def _forget(hot: dict[Any, Any], keys: Iterable[Any]) -> None:
+    deque(map(hot.pop, keys, repeat(None)), maxlen=0)  # the quickest way to call something for each
+
+
+def _entries(store: Store, first: int, end: int) -> Iterator[bytes]:
+    for number in range(first, end):
+        entry = store.get(ENTRIES, number)
+        assert entry is not None, f"entry {number} of {end} is missing"
+        yield entry

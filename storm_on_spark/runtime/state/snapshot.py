@@ -1,0 +1,245 @@
+"""Snapshots of component instances: their attributes, as bytes.
+
+The state of a plain bolt or spout is what its attributes hold. `Snapshots` takes them, leaves out what can't be
+pickled (connections, locks, the collector: `prepare` makes them again) and puts them back over a prepared instance.
+`__getstate__` and `__setstate__` are honoured where the class defines them.
+
+An attribute may lead back to the instance itself (a bound method, a helper that knows its bolt) or to what `prepare`
+was given. Such references are pickled by name, so that after a restore they lead to the living instance and collector
+and not to copies of them.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from storm_on_spark.api.collector import (
+    BasicOutputCollector,
+    BatchOutputCollector,
+    OutputCollector,
+    SpoutOutputCollector,
+)
+from storm_on_spark.api.context import TopologyContext
+from storm_on_spark.api.errors import CheckpointError
+from storm_on_spark.api.state import KeyValueState
+from storm_on_spark.runtime.values import pickling
+
+log = logging.getLogger(__name__)
+
+_VERSION = 1
+
+_SERVICES = (
+    OutputCollector,
+    SpoutOutputCollector,
+    BasicOutputCollector,
+    BatchOutputCollector,
+    TopologyContext,
+    KeyValueState,
+)
+"""Types that the runtime passes to `prepare`, `open` and `init_state`: never part of a snapshot."""
+
+
+class Snapshots:
+    """Takes and restores the attributes of one instance.
+
+    Args:
+        instance: the spout or bolt, after `prepare` or `open`.
+        name: how messages call it.
+        given: what `prepare` or `open` was given.
+    """
+
+    def __init__(self, instance: object, name: str, given: Sequence[object] = ()) -> None:
+        self._instance = instance
+        self._name = name
+        self._given = tuple(given)
+        # Values of built-in types never ask a reducer.
+        self._reducers = dict.fromkeys((type(instance), *map(type, given)), self._reduce)
+        self._slots = _slots(type(instance))
+        self._own_state = _defines(instance, "__getstate__")
+        self._own_restore = _defines(instance, "__setstate__")
+        #: The attributes of a prepared instance. One that a snapshot neither has nor deletes is transient or new in
+        #: the code.
+        self._born = frozenset(self._attributes())
+        #: Attributes that could not be pickled once; each is warned about.
+        self.transient: set[str] = set()
+        #: The snapshot of the instance as `prepare` or `open` made it.
+        self.prepared = self.take()
+
+    def take(self) -> bytes:
+        """Returns the attributes as bytes. Equal bytes mean equal state; unequal bytes may still mean equal state.
+
+        Raises:
+            TypeError: the instance's own `__getstate__` returns something that can't be pickled or put back.
+        """
+        if self._own_state:
+            state = self._instance.__getstate__()  # type: ignore[attr-defined]
+            if not (self._own_restore or isinstance(state, dict)):
+                raise TypeError(
+                    f"__getstate__ of {self._name} returns {type(state).__name__}, not a dict of attributes; "
+                    "define __setstate__, which takes it"
+                )
+            return self._packed(state)
+        state = self._picklable()
+        try:
+            return self._packed(state)
+        except Exception:  # whatever the attributes' own methods raise
+            self._notice_transient(state)
+            return self._packed(self._picklable())
+
+    def largest(self) -> tuple[str, int]:
+        """Returns the attribute with most bytes when it is pickled, and these; "" for a bolt's own `__getstate__`."""
+        if self._own_state:
+            return "", len(self.take())
+        sizes = {}
+        for name, value in self._picklable().items():
+            sizes[name] = len(pickling.dumps(value, self._reducers))
+        return max(sizes.items(), key=lambda item: item[1], default=("", 0))
+
+    def restore(self, data: bytes) -> None:
+        """Puts a snapshot back over the instance.
+
+        Raises:
+            CheckpointError: it is of another version, or the code of today can't read it.
+        """
+        _live.objects = (self._instance, *self._given)
+        try:
+            snapshot = _unpacked(data)
+            if self._own_restore:
+                self._set_state(snapshot.state)
+                return
+            state = snapshot.state if self._own_state else {**self._remains(snapshot), **snapshot.state}
+        except CheckpointError:
+            raise
+        except Exception as error:  # a class that was renamed, or whatever `__setstate__` raises
+            raise CheckpointError(
+                f"the code of {self._name} can't read its saved state ({type(error).__name__}: {error}); undo what was "
+                "changed in the code, or start afresh with --reset-checkpoint"
+            ) from error
+        finally:
+            _live.objects = ()
+        for name, value in state.items():
+            if name in self._slots:
+                setattr(self._instance, name, value)
+            else:
+                # Not by `setattr`, which the class may have redefined.
+                self._instance.__dict__[name] = value
+
+    def _set_state(self, state: Any) -> None:
+        services = {name: value for name, value in self._attributes().items() if self._is_given(value)}
+        self._instance.__setstate__(state)  # type: ignore[attr-defined]
+        for name, value in services.items():
+            # A `__setstate__` may replace all attributes, also those that `prepare` set.
+            if not hasattr(self._instance, name):
+                setattr(self._instance, name, value)
+
+    def _remains(self, snapshot: _Snapshot) -> dict[str, Any]:
+        """Deletes the attributes that are not in a snapshot; returns those that keep their prepared values."""
+        anew = []
+        for name in self._picklable().keys() - snapshot.state.keys():
+            if name in self._born and name not in snapshot.deleted:
+                anew.append(name)
+            else:
+                delattr(self._instance, name)
+        prepared: dict[str, Any] = _unpacked(self.prepared).state if anew else {}
+        return {name: prepared[name] for name in anew if name in prepared}
+
+    def _packed(self, state: Any) -> bytes:
+        deleted = [] if self._own_state else sorted(self._born.difference(self._attributes()))
+        return pickling.dumps((_VERSION, state, deleted), self._reducers)
+
+    def _picklable(self) -> dict[str, Any]:
+        return {
+            name: value
+            for name, value in self._attributes().items()
+            if name not in self.transient and not self._is_given(value)
+        }
+
+    def _attributes(self) -> dict[str, Any]:
+        instance = self._instance
+        slots = {name: getattr(instance, name) for name in self._slots if hasattr(instance, name)}
+        return {**slots, **instance.__dict__}
+
+    def _is_given(self, value: object) -> bool:
+        return isinstance(value, _SERVICES) or any(value is given for given in self._given)
+
+    def _notice_transient(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            try:
+                pickling.dumps(value, self._reducers)
+            except Exception as error:
+                self.transient.add(name)
+                log.warning(
+                    "attribute %r of %s can't be pickled (%s), so it is not part of its state: it will be what "
+                    "prepare or open makes of it after a restart",
+                    name,
+                    self._name,
+                    error,
+                )
+
+    def _reduce(self, obj: Any) -> Any:
+        for index, known in enumerate((self._instance, *self._given)):
+            if obj is known:
+                return _alive, (index,)
+        return obj.__reduce_ex__(pickling.PROTOCOL)
+
+
+class _Snapshot(NamedTuple):
+    state: Any
+    #: Attributes that `prepare` made and that are gone.
+    deleted: list[str]
+
+
+def read_snapshot(data: bytes) -> Any:
+    """Returns what a snapshot holds: the attributes by name, or what the instance's own `__getstate__` returned.
+
+    Raises:
+        CheckpointError: it is of another version.
+    """
+    return _unpacked(data).state
+
+
+def _unpacked(data: bytes) -> _Snapshot:
+    version, *content = pickling.loads(data)
+    if version != _VERSION:
+        raise CheckpointError(f"a snapshot has format version {version}; this release reads version {_VERSION}")
+    return _Snapshot(*content)
+
+
+_live = threading.local()
+#: `objects`: what references in the snapshot that this thread restores lead to; empty outside `Snapshots.restore`.
+
+
+def _alive(index: int) -> object:
+    objects: tuple[object, ...] = getattr(_live, "objects", ())
+    return objects[index] if index < len(objects) else _NotHere()
+
+
+class _NotHere:
+    """Stands for the bolt or its collector, and for their methods, where a snapshot is only read."""
+
+    def __getattr__(self, name: str) -> _NotHere:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self
+
+    def __repr__(self) -> str:
+        return "<not part of the state>"
+
+
+def _slots(cls: type) -> frozenset[str]:
+    """Returns the attributes that live in slots, under the names by which they are accessed."""
+    names = set()
+    for base in cls.__mro__:
+        slots = vars(base).get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            private = name.startswith("__") and not name.endswith("__")
+            names.add(f"_{base.__name__.lstrip('_')}{name}" if private else name)
+    return frozenset(names - {"__dict__", "__weakref__"})
+
+
+def _defines(instance: object, method: str) -> bool:
+    """Whether a class below `object` defines `method` (Python 3.11 gave `object` a `__getstate__`)."""
+    return any(method in vars(cls) for cls in type(instance).__mro__ if cls is not object)

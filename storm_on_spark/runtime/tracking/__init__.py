@@ -1,0 +1,1 @@
+"""Tracking of messages: ids, tuple trees, the acker, pending messages."""
