@@ -1,7 +1,7 @@
-"""Spark's daemon for Python workers, with two additions: what user code prints is marked, and garbage is left longer.
+"""Spark's daemon for Python workers. What user code prints is marked and labelled, and garbage is left longer.
 
 The JVM merges all that its workers print into its own standard error. A mark at the start of each line lets
-`storm_on_spark.spark.logs.OutputPump` show a bolt's `print` on the terminal and nothing else.
+`storm_on_spark.spark.session.logs.OutputPump` show a bolt's `print` on the terminal and nothing else.
 
 After each task Spark's daemon lets Python look through all objects for garbage. That takes 30 ms with the modules that
 a worker has imported, the next task waits for it, and a micro-batch has a task for each stage and partition: it was
@@ -15,46 +15,16 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import io
-import os
 import socket
 import sys
 import time
 from collections.abc import Iterator
-from typing import TextIO
+
+from storm_on_spark.runtime.processes import breakpoints
+from storm_on_spark.runtime.processes.prints import labelled
 
 MARK = b"\x1e"
 """First byte of a line that user code printed: ASCII's record separator."""
-
-
-class MarkedOutput(io.RawIOBase):
-    """Puts `MARK` before each line. Whole lines are written at once, since other workers share the pipe."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        self._partial = b""
-
-    def writable(self) -> bool:
-        """Always true."""
-        return True
-
-    def fileno(self) -> int:
-        """Returns the descriptor below; what is written there directly is not marked."""
-        return self._descriptor
-
-    def write(self, data: object) -> int:
-        """Writes the lines that are complete by now and returns the number of bytes taken."""
-        taken = bytes(data)  # type: ignore[call-overload]
-        *lines, self._partial = (self._partial + taken).split(b"\n")
-        if lines:
-            os.write(self._descriptor, b"".join(MARK + line + b"\n" for line in lines))
-        return len(taken)
-
-    def close(self) -> None:
-        """Ends the last line. The descriptor stays open."""
-        if not self.closed and self._partial:
-            self.write(b"\n")
-        super().close()
 
 
 @contextlib.contextmanager
@@ -62,19 +32,13 @@ def marked_output() -> Iterator[None]:
     """Marks what is printed within."""
     before = sys.stdout, sys.stderr
     try:
-        sys.stdout, sys.stderr = (_marked(stream) for stream in before)
+        sys.stdout, sys.stderr = (labelled(stream, MARK) for stream in before)
         yield
     finally:
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(OSError, ValueError):
                 stream.close()
         sys.stdout, sys.stderr = before
-
-
-def _marked(stream: TextIO) -> TextIO:
-    stream.flush()
-    buffer = io.BufferedWriter(MarkedOutput(stream.fileno()))
-    return io.TextIOWrapper(buffer, encoding="utf-8", errors="replace", line_buffering=True)
 
 
 class Garbage:
@@ -124,6 +88,7 @@ def main() -> None:
         garbage.after_task()
         return code
 
+    breakpoints.pass_over()
     daemon.worker = worker
     daemon.manager()
 

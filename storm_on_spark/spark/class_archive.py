@@ -1,9 +1,4 @@
-"""A quick start of the driver's JVM: an archive of the classes that Spark and its first micro-batches load.
-
-Java maps such an archive into memory instead of reading, checking and linking some 20 thousand classes at every start
-(application class-data sharing, JEP 310). It is made once for each Java and each set of jars, and is never required.
-Where there is one, the JVM is also started without Spark's launcher, which is a JVM of its own: what the launcher said
-when the archive was made is kept beside it.
+"""Makes the archive of classes that `storm_on_spark.spark.session.class_archive` describes.
 
 `python -m storm_on_spark.spark.class_archive` makes it; `make setup` does so, too.
 """
@@ -11,99 +6,37 @@ when the archive was made is kept beside it.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import logging
 import os
 import shlex
-import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from importlib.util import find_spec
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from storm_on_spark.api.errors import TopologyFailedError
-from storm_on_spark.spark import jars
-from storm_on_spark.spark.dirs import cache_dir, writable_dir
-from storm_on_spark.spark.java import Java, find_java
+from storm_on_spark.spark.session import jars, local_session, stop_session
+from storm_on_spark.spark.session.class_archive import (
+    VERSION,
+    ClassArchive,
+    find_archive,
+    folder_of,
+    key_of,
+    read_archive,
+)
+from storm_on_spark.spark.session.dirs import writable_dir
+from storm_on_spark.spark.session.java import Java, find_java
+from storm_on_spark.spark.warm_up import warm_up
 
 _log = logging.getLogger(__name__)
 
-_VERSION = 1
 _KEPT = 3
 """Archives of other Javas and virtual environments that stay in the cache; each takes some 150 MB."""
 _DUMP_SECS = 600.0
-_MAX_RECORD_BYTES = 1 << 20
 _LIST_OPTION = "-XX:DumpLoadedClassList="
-_MAIN_CLASS = "org.apache.spark.deploy.SparkSubmit"
-_HARMLESS = frozenset(
-    {"SPARK_HOME", "SPARK_LOCAL_DIRS", "SPARK_LOCAL_IP", "SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE"}
-)
-"""Variables of Spark that don't change the command with which its launcher starts a JVM.
-
-The last two are what PySpark leaves behind in each process that has had a session.
-"""
-_OTHERS = frozenset({"HADOOP_CONF_DIR", "YARN_CONF_DIR", "PYSPARK_SUBMIT_ARGS"})
-"""Variables that do, though they aren't called SPARK_something."""
-
-
-@dataclass(frozen=True)
-class ClassArchive:
-    """An archive, and the command line that fits it."""
-
-    path: Path
-    class_path: tuple[str, ...]
-    options: tuple[str, ...]
-    """What Spark's launcher adds to the options of its user."""
-
-    def submit_script(self, java: Java, memory: str, options: str) -> str:
-        """Returns a shell script that does the same as Spark's `spark-submit`, quickly.
-
-        Args:
-            java: what to run.
-            memory: the heap's size, as `spark.driver.memory`.
-            options: as `spark.driver.extraJavaOptions`.
-        """
-        command = [
-            *(str(java.home / "bin" / "java"), "-cp", os.pathsep.join(self.class_path), f"-Xmx{memory}"),
-            *(f"-XX:SharedArchiveFile={self.path}", *shlex.split(options), *self.options, _MAIN_CLASS),
-        ]
-        # As the original: Spark wants equal strings to have equal hashes in all Python processes.
-        return f'#!/bin/sh\nexport PYTHONHASHSEED=0\nexec {shlex.join(command)} "$@"\n'
-
-
-def find_archive(
-    java: Java, extra: Sequence[Path] = (), root: Path | None = None, env: Mapping[str, str] | None = None
-) -> ClassArchive | None:
-    """Returns the archive for a JVM on this machine, or None if there is none or it can't be used.
-
-    Classes in an archive aren't checked again, so it must be this user's and nobody else's to write.
-
-    Args:
-        java: what the JVM is.
-        extra: jars that come before Spark's.
-        root: the cache; by default this user's.
-        env: environment of the JVM; by default this process's.
-    """
-    if _reads_settings_elsewhere(os.environ if env is None else env):
-        return None
-    key = _key(java, extra)
-    folder = _folder(root)
-    if key is None or not (folder / f"{key}.json").exists():
-        return None
-    try:
-        return _read(folder, key)
-    except (OSError, ValueError, RecursionError) as error:
-        _log.warning(
-            "Spark starts without its archive of classes, which takes some seconds longer: %s. "
-            "Make it anew with: python -m storm_on_spark.spark.class_archive",
-            error,
-        )
-        return None
 
 
 def make_archive(java: Java, extra: Sequence[Path] = (), root: Path | None = None) -> ClassArchive | None:
@@ -112,8 +45,8 @@ def make_archive(java: Java, extra: Sequence[Path] = (), root: Path | None = Non
     Raises:
         SetupError: Spark does not start.
     """
-    folder = _folder(root)
-    key = _key(java, extra)
+    folder = folder_of(root)
+    key = key_of(java, extra)
     if key is None or not writable_dir(folder):
         return None
     _discard(folder, key)
@@ -143,7 +76,7 @@ def make_archive(java: Java, extra: Sequence[Path] = (), root: Path | None = Non
             return None
         archive.chmod(0o600)
         record = {
-            "version": _VERSION,
+            "version": VERSION,
             "bytes": archive.stat().st_size,
             "class_path": class_path,
             "options": options,
@@ -154,14 +87,11 @@ def make_archive(java: Java, extra: Sequence[Path] = (), root: Path | None = Non
         archive.replace(folder / f"{key}.jsa")
         described.replace(folder / f"{key}.json")
     _forget_old(folder)
-    return _read(folder, key)
+    return read_archive(folder, key)
 
 
 def _rehearse(classes: Path) -> tuple[list[str], list[str]]:
     """Runs a topology, has Java write down which classes it loads, and returns the JVM's class path and options."""
-    from storm_on_spark.spark.session import local_session, stop_session
-    from storm_on_spark.spark.warm_up import warm_up
-
     option = f"{_LIST_OPTION}{classes}"
     session = local_session(conf={"spark.driver.extraJavaOptions": shlex.quote(option)})
     try:
@@ -174,56 +104,6 @@ def _rehearse(classes: Path) -> tuple[list[str], list[str]]:
     finally:
         stop_session(session)
     return class_path, arguments[arguments.index(option) + 1 :]
-
-
-def _folder(root: Path | None) -> Path:
-    return cache_dir() / "classes" if root is None else root
-
-
-def _reads_settings_elsewhere(env: Mapping[str, str]) -> bool:
-    """Returns whether Spark's launcher would look into files, or at variables, that we don't know."""
-    return any((name.startswith("SPARK_") and name not in _HARMLESS) or name in _OTHERS for name in env)
-
-
-def _key(java: Java, extra: Sequence[Path]) -> str | None:
-    """Returns the name of the archive for a Java and its class path as they are now."""
-    spec = find_spec("pyspark")
-    if spec is None or spec.origin is None or (Path(spec.origin).parent / "conf").exists():
-        return None
-    digest = hashlib.sha256(f"{_VERSION}\n{java.home.resolve()}\n".encode())
-    try:
-        for path in (*extra, java.home / "release", *sorted((Path(spec.origin).parent / "jars").iterdir())):
-            found = path.stat()
-            digest.update(f"{path}\t{found.st_size}\t{found.st_mtime_ns}\n".encode())
-    except OSError:
-        return None
-    return digest.hexdigest()[:24]
-
-
-def _read(folder: Path, key: str) -> ClassArchive:
-    """Returns an archive that is whole and only this user's.
-
-    Raises:
-        OSError: a file is missing or can't be read.
-        ValueError: it isn't.
-    """
-    archive, described = folder / f"{key}.jsa", folder / f"{key}.json"
-    for path, is_kind in ((folder, stat.S_ISDIR), (archive, stat.S_ISREG), (described, stat.S_ISREG)):
-        found = path.lstat()
-        if not is_kind(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-            raise ValueError(f"{path} must belong to this user, and nobody else may have access to it")
-    with described.open("rb") as file:
-        record = json.loads(file.read(_MAX_RECORD_BYTES))
-    match record:
-        case {"version": int(version), "bytes": int(size), "class_path": list(class_path), "options": list(options)}:
-            pass
-        case _:
-            raise ValueError(f"{described} is no description of an archive")
-    if version != _VERSION or not all(isinstance(text, str) for text in (*class_path, *options)):
-        raise ValueError(f"{described} is no description of an archive of version {_VERSION}")
-    if archive.stat().st_size != size:
-        raise ValueError(f"{archive} has {archive.stat().st_size} bytes instead of {size}")
-    return ClassArchive(archive, tuple(class_path), tuple(options))
 
 
 def _discard(folder: Path, key: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import logging
 import os
 import sys
 import time
@@ -13,24 +14,40 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from storm_on_spark.api.config import Config, effective_conf, validate_conf
+from storm_on_spark.api.config import (
+    Config,
+    effective_conf,
+    validate_conf,
+    without_effect,
+    without_effect_sentence,
+)
+from storm_on_spark.api.errors import ComponentError, InvalidTopologyError
 from storm_on_spark.api.topology import Topology
-from storm_on_spark.plan.compile import compile_plan
+from storm_on_spark.plan.compile import compile_graph, place
 from storm_on_spark.plan.explain import explain_dict, explain_mermaid, explain_text
-from storm_on_spark.plan.model import PhysicalPlan
-from storm_on_spark.plan.placement import with_partitions
-from storm_on_spark.runtime.clock import Clock, SystemClock
-from storm_on_spark.runtime.coordinator import Coordinator
-from storm_on_spark.runtime.offsets import Offset
-from storm_on_spark.runtime.spec import make_spec
-from storm_on_spark.runtime.stall import clear_notes, read_notes
+from storm_on_spark.plan.logical import LogicalGraph
+from storm_on_spark.plan.model import PlacedPlan
+from storm_on_spark.plan.picture import plan_html
+from storm_on_spark.plan.placement import partitions_of
+from storm_on_spark.plan.settings import TaskSettings
+from storm_on_spark.runtime.batches.clock import Clock, SystemClock
+from storm_on_spark.runtime.batches.coordinator import Coordinator
+from storm_on_spark.runtime.batches.offsets import Offset
+from storm_on_spark.runtime.bolts.stall import clear_notes, read_notes
+from storm_on_spark.runtime.reports.report import Failure
+from storm_on_spark.runtime.run.settings import TrackingSettings
+from storm_on_spark.runtime.run.spec import make_spec, pickled
+from storm_on_spark.runtime.spouts.host_process import spout_groups
+from storm_on_spark.runtime.storage import Storage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from storm_on_spark.spark.checkpoint import Checkpoint, Manifest
-    from storm_on_spark.spark.owner import OwnerFence
-    from storm_on_spark.spark.query import TopologyQuery
+    from storm_on_spark.spark.checkpoint.directory import Checkpoint, Manifest
+    from storm_on_spark.spark.checkpoint.owner import Fence
+    from storm_on_spark.spark.query.running import TopologyQuery
+
+log = logging.getLogger(__name__)
 
 ExplainFormat = Literal["text", "json", "mermaid", "spark"]
 
@@ -53,37 +70,115 @@ def compile_topology(topology: Topology, conf: Mapping[str, Any] | None = None) 
         >>> _ = builder.set_spout("words", ListSpout(["storm", "spark"], fields=["word"]))
         >>> _ = builder.set_bolt("show", CaptureBolt()).shuffle_grouping("words")
         >>> compiled = compile_topology(builder.create_topology())
-        >>> [stage.kind.value for stage in compiled.plan.stages]
+        >>> [stage.kind.value for stage in compiled.graph.stages]
         ['source', 'acker']
     """
     validate_conf(conf or {}, "the topology")
-    return CompiledTopology(compile_plan(topology, effective_conf(conf or {})))
+    idle = without_effect(conf or {}, *(component.conf for component in topology.components.values()))
+    return CompiledTopology(compile_graph(topology, effective_conf(conf or {})), without_effect_sentence(idle))
 
 
 class CompiledTopology:
     """A topology that is ready to start.
 
     Args:
-        plan: the physical plan, without partitions.
+        graph: its stages; where they run is decided by `placed`.
+        warning: a sentence about settings that have no effect; empty if there are none.
     """
 
-    def __init__(self, plan: PhysicalPlan) -> None:
-        self.plan = plan
+    def __init__(self, graph: LogicalGraph, warning: str = "") -> None:
+        self.graph = graph
+        self.warning = warning
 
-    def explain(self, format: ExplainFormat = "text", spark: SparkSession | None = None) -> str:  # noqa: A002 # what it is
-        """Returns a description of the plan.
+    def check(self) -> None:
+        """Checks what `start` would refuse before it starts Spark.
+
+        Raises:
+            InvalidTopologyError: a component can't be pickled.
+        """
+        try:
+            pickled(self.graph.topology)
+        except ComponentError as error:
+            raise InvalidTopologyError(str(error)) from error
+
+    def _repr_html_(self) -> str:
+        return plan_html(self.expected())
+
+    def explain(
+        self,
+        format: ExplainFormat = "text",  # noqa: A002 # what it is
+        spark: SparkSession | None = None,
+        width: int | None = None,
+        master: str | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+    ) -> str:
+        """Returns a description of what `start` would run.
 
         Args:
             format: `text` for people, `json`, `mermaid` for a diagram, or `spark` for Spark's own plan.
-            spark: needed for `spark`; a local session is started for None.
+            spark: the session that it would run on. None for a local one, which is started only for `spark`.
+            width: how long the lines of `text` may be; None for as long as they come out.
+            master: without a session, where that local one would run; all cores of this machine for None.
+            checkpoint: the directory that it would go on from.
+
+        Raises:
+            CheckpointError: the checkpoint can't be read.
+            SetupError: Spark can't be started, or the session is no classic one.
         """
-        if format == "json":
-            return json.dumps(explain_dict(self.plan), indent=2)
-        if format == "mermaid":
-            return explain_mermaid(self.plan)
         if format == "spark":
-            return self._explain_spark(spark)
-        return explain_text(self.plan)
+            from storm_on_spark.launch.conf_text import spark_conf
+            from storm_on_spark.spark.session import local_session
+
+            spark = spark or local_session(master, spark_conf(self.graph.conf), checkpoint)
+            return _explain_spark(self.expected(spark, checkpoint=checkpoint), spark)
+        plan = self.expected(spark, master, checkpoint)
+        if format == "json":
+            return json.dumps(explain_dict(plan), indent=2)
+        if format == "mermaid":
+            return explain_mermaid(plan)
+        return explain_text(plan, width)
+
+    def expected(
+        self,
+        spark: SparkSession | None = None,
+        master: str | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+    ) -> PlacedPlan:
+        """Returns the plan that `start` would run; the arguments are those of `explain`.
+
+        Without a session two things are not known: how many cores a cluster has, for which those of this machine are
+        taken, and what is in a checkpoint in a store, which is taken for new.
+
+        Raises:
+            CheckpointError: the checkpoint can't be read.
+            SetupError: the session is no classic one.
+        """
+        from storm_on_spark.launch.conf_text import spark_conf
+        from storm_on_spark.spark.checkpoint.directory import manifest_in
+        from storm_on_spark.spark.checkpoint.location import location_of, place_of
+        from storm_on_spark.spark.session import cores, expected_parallelism
+        from storm_on_spark.spark.session.classic import require_classic
+
+        if spark is not None:
+            require_classic(spark)
+        manifest = None
+        location = None if checkpoint is None else location_of(checkpoint)
+        if location is not None and (spark is not None or location.path is not None):
+            manifest = manifest_in(place_of(location, spark).open())
+        if spark is not None:
+            return self.placed(spark.sparkContext.defaultParallelism, manifest)
+        return self.placed(expected_parallelism(master, spark_conf(self.graph.conf)) or cores(), manifest)
+
+    def placed(self, parallelism: int, manifest: Manifest | None = None) -> PlacedPlan:
+        """Returns the plan on as many partitions as the topology gets.
+
+        Args:
+            parallelism: how many cores Spark has.
+            manifest: of the checkpoint that the topology goes on from; None for a first start.
+        """
+        if manifest is None:
+            return place(self.graph, partitions_of(self.graph, parallelism))
+        return place(resumed_graph(self.graph, manifest), manifest.partitions)
 
     def start(
         self,
@@ -92,7 +187,7 @@ class CompiledTopology:
         checkpoint: str | os.PathLike[str] | None = None,
         clock: Clock | None = None,
         active: bool = True,
-        fence: OwnerFence | None = None,
+        fence: Fence | None = None,
     ) -> TopologyQuery:
         """Starts the topology as one streaming query.
 
@@ -108,134 +203,154 @@ class CompiledTopology:
         Raises:
             CheckpointError: the checkpoint can't be used for this topology.
             ComponentError: a component can't be pickled, or a spout raised in `open`.
-            SetupError: Spark can't be started, or can't call this process.
+            SetupError: Spark can't be started, or can't call this process, or the session is no classic one.
         """
-        from storm_on_spark.spark.checkpoint import Checkpoint
-        from storm_on_spark.spark.failures import told_at_once
-        from storm_on_spark.spark.lowering import lower
-        from storm_on_spark.spark.offset_server import OffsetServer
-        from storm_on_spark.spark.query import TopologyQuery
+        from storm_on_spark.launch.conf_text import spark_conf
+        from storm_on_spark.spark.checkpoint.location import location_of
+        from storm_on_spark.spark.checkpoint.stored import open_checkpoint
+        from storm_on_spark.spark.query.durability import MachineDurability, drop_torn, durability_of
+        from storm_on_spark.spark.query.executor_spouts import ExecutorSpouts
+        from storm_on_spark.spark.query.failures import told_at_once, topology_failed
+        from storm_on_spark.spark.query.lowering import lower
+        from storm_on_spark.spark.query.offset_server import OffsetServer
+        from storm_on_spark.spark.query.positions import SourceSettings
+        from storm_on_spark.spark.query.running import TopologyQuery
+        from storm_on_spark.spark.query.sink import Sink, open_callbacks
+        from storm_on_spark.spark.query.state_stores import close_state_stores
         from storm_on_spark.spark.session import local_session, settings_applied
-        from storm_on_spark.spark.sink import Sink, open_callbacks
-        from storm_on_spark.spark.source import SourceSettings
-        from storm_on_spark.spark.state_stores import close_state_stores
+        from storm_on_spark.spark.session.classic import require_classic
 
+        if spark is not None:
+            require_classic(spark)
         start_id = uuid.uuid4().hex
-        early: list[tuple[str, str]] = []
+        early: list[Failure] = []
         running: list[TopologyQuery] = []
 
-        def on_failure(reason: str, trace: str) -> None:
-            early.append((reason, trace))
+        def on_failure(failure: Failure) -> None:
+            early.append(failure)
             if running:
-                running[0].fail(reason, trace)
+                running[0].fail(failure)
 
         with contextlib.ExitStack() as stack:
             # Before Spark, so that what can't be shipped or resumed costs no start of a JVM.
-            make_spec(self.plan, name, "", start_id, ())
-            store = Checkpoint(checkpoint)
+            pickled(self.graph.topology)
+            if self.warning:
+                log.warning("%s", self.warning)
+            location = None if checkpoint is None else location_of(checkpoint)
+            if location is not None and location.path is None:
+                # Only a session knows how a store is reached.
+                spark = spark or local_session(None, spark_conf(self.graph.conf), checkpoint)
+            store = open_checkpoint(location, spark, fence)
             stack.callback(store.close)
+            on_cluster = fence is not None
+            fence = fence or store.fence
             manifest = store.manifest()
+            resumed = store.committed() if manifest is not None and store.committed() >= 0 else None
             spark = spark or local_session()
             open_callbacks(spark)
-            partitions = manifest.partitions if manifest else self._partitions(spark)
-            plan = with_partitions(self.plan if manifest is None else resumed_plan(self.plan, manifest), partitions)
+            plan = self.placed(spark.sparkContext.defaultParallelism, manifest)
             manifest = store.claim(name, plan)
             _tidy(store, fence)
             # Also at the end, for an executor may have been killed and not the driver.
             stack.callback(_tidy, store, fence)
-            named = {**plan.conf, Config.TOPOLOGY_NAME: name, Config.STORM_ID: manifest.storm_id}
+            remote = plan.conf[Config.TOPOLOGY_SPOUTS_PLACEMENT] == "executors"
+            # Over a network file system, other machines see only what was forced to the disk.
+            distributed = on_cluster or (remote and not str(spark.sparkContext.master).startswith("local"))
+            durability = durability_of(plan.conf, distributed)
+            named = {
+                **plan.conf,
+                Config.TOPOLOGY_NAME: name,
+                Config.STORM_ID: manifest.storm_id,
+                Config.TOPOLOGY_DURABILITY: durability,
+            }
             plan = dataclasses.replace(plan, conf=named)
-            spec = make_spec(plan, name, manifest.storm_id, start_id, _user_path(), str(store.folder))
-            clear_notes(store.folder)
-            coordinator = Coordinator(spec, store.folder, clock or SystemClock(), active, on_failure)
+            folder = ("", store.place) if isinstance(store.own, Storage) else (str(store.own), None)
+            spec = make_spec(plan, name, manifest.storm_id, start_id, _user_path(), *folder)
+            clear_notes(store.own)
+            durable = None
+            if store.location.path is not None:
+                drop_torn(store.location.path)
+                if durability == "machine":
+                    durable = MachineDurability(store.location.path)
+            make_host = None
+            if remote:
+                spouts = ExecutorSpouts(spark, name, start_id, len(spout_groups(plan)))
+                stack.callback(spouts.close)
+                make_host = spouts.host
+            coordinator = Coordinator(spec, store.own, clock or SystemClock(), active, on_failure, durable, make_host)
             stack.callback(coordinator.stop)
             # Spouts open, and emit, from here on; Spark prepares the query meanwhile.
             started = time.monotonic()
-            coordinator.launch(store.planned())
+            coordinator.launch(store.planned(), store.committed())
             poll = coordinator.poll if fence is None else _fenced(coordinator.poll, fence, on_failure)
             server = OffsetServer(poll, on_failure)
             stack.callback(server.close)
-            settings = SourceSettings(start_id, spec.dumps(), str(store.folder), server.path, partitions)
-            wanted = {"spark.sql.shuffle.partitions": str(partitions)}
+            settings = SourceSettings(start_id, spec.dumps(), server.path, plan.partitions)
+            wanted = {"spark.sql.shuffle.partitions": str(plan.partitions)}
             with settings_applied(spark, wanted):
                 frame = lower(spark, spec, settings)
             coordinator.wait_until_open()
             if early:
-                raise _failed(name, *early[0])
+                raise topology_failed(name, early[0])
             with settings_applied(spark, wanted), told_at_once(name):
                 query = (
-                    frame.writeStream.foreachBatch(Sink(coordinator, on_failure, store.folder))
-                    # No URI: Hadoop takes a path as it is and would not decode a %20.
-                    .option("checkpointLocation", f"file:{store.path}")
+                    frame.writeStream.foreachBatch(Sink(coordinator, on_failure, store.own))
+                    .option("checkpointLocation", store.location.url)
                     .queryName(name)
                     .start()
                 )
-            stack.callback(close_state_stores, spark, store.path, query.runId)
-            timeout = float(plan.conf["topology.message.timeout.secs"])  # type: ignore[arg-type]
+            stack.callback(close_state_stores, spark, store.root, store.location, query.runId)
+            timeout = TrackingSettings.of(plan.conf).timeout_secs
             topology = TopologyQuery(
                 query,
                 name,
                 started,
                 timeout,
                 coordinator,
-                lambda: [stall.sentence for stall in read_notes(store.folder)],
+                lambda: [stall.sentence for stall in read_notes(store.own)],
                 stack.pop_all(),
                 fence,
             )
+            topology.resumed_batch = resumed
             running.append(topology)
-            for reason, trace in early:
-                topology.fail(reason, trace)
+            for failure in early:
+                topology.fail(failure)
             topology.watch()
             return topology
 
-    def _partitions(self, spark: SparkSession) -> int:
-        """Returns the number of partitions: what the configuration says, else one a core, but no more than tasks."""
-        asked = self.plan.conf.get("topology.partitions")
-        if asked is not None:
-            return int(asked)  # type: ignore[call-overload, no-any-return]
-        widest = max(
-            len(self.plan.acker_tasks),
-            *(
-                sum(len(self.plan.components[component].tasks) for component in stage.components)
-                for stage in self.plan.stages
-            ),
-        )
-        return max(1, min(spark.sparkContext.defaultParallelism, widest))
 
-    def _explain_spark(self, spark: SparkSession | None) -> str:
-        from storm_on_spark.spark.lowering import lower
-        from storm_on_spark.spark.session import local_session, settings_applied
-        from storm_on_spark.spark.source import SourceSettings
+def _explain_spark(plan: PlacedPlan, spark: SparkSession) -> str:
+    from storm_on_spark.spark.query.lowering import lower
+    from storm_on_spark.spark.query.positions import SourceSettings
+    from storm_on_spark.spark.session import settings_applied
 
-        spark = spark or local_session()
-        partitions = self._partitions(spark)
-        spec = make_spec(with_partitions(self.plan, partitions), "explain", "explain", uuid.uuid4().hex, ())
-        with settings_applied(spark, {"spark.sql.shuffle.partitions": str(partitions)}):
-            frame = lower(spark, spec, SourceSettings(spec.start_id, spec.dumps(), "", "", partitions))
-            return str(frame._jdf.queryExecution().logical().toString())  # noqa: SLF001 # no public way
+    spec = make_spec(plan, "explain", "explain", uuid.uuid4().hex, ())
+    with settings_applied(spark, {"spark.sql.shuffle.partitions": str(plan.partitions)}):
+        frame = lower(spark, spec, SourceSettings(spec.start_id, spec.dumps(), "", plan.partitions))
+        return str(frame._jdf.queryExecution().logical().toString())  # noqa: SLF001 # no public way
 
 
-def resumed_plan(plan: PhysicalPlan, manifest: Manifest) -> PhysicalPlan:
-    """Returns a plan with as many acker tasks as at the first start, unless their number is configured.
+def resumed_graph(graph: LogicalGraph, manifest: Manifest) -> LogicalGraph:
+    """Returns a topology with as many acker tasks as at the first start, unless their number is configured.
 
     By default it depends on `topology.workers`, which may change.
     """
     ackers = len(manifest.fingerprint.get("acker", {}).get("keys", ()))
-    configured = plan.conf.get(Config.TOPOLOGY_ACKER_EXECUTORS) is not None
-    if configured or ackers in (0, len(plan.acker_tasks)):
-        return plan
-    return compile_plan(plan.topology, {**plan.conf, Config.TOPOLOGY_ACKER_EXECUTORS: ackers})
+    configured = TaskSettings.of(graph.conf).ackers is not None
+    if configured or ackers in (0, len(graph.acker_tasks)):
+        return graph
+    return compile_graph(graph.topology, {**graph.conf, Config.TOPOLOGY_ACKER_EXECUTORS: ackers})
 
 
 def _fenced(
-    poll: Callable[[Offset], Offset], fence: OwnerFence, on_failure: Callable[[str, str], None]
+    poll: Callable[[Offset], Offset], fence: Fence, on_failure: Callable[[Failure], None]
 ) -> Callable[[Offset], Offset]:
     """Returns `poll`, which touches the checkpoint, for an owner only."""
 
     def owned() -> bool:
         reason = fence.lost()
         if reason is not None:
-            on_failure(reason, "")
+            on_failure(Failure("", None, reason))
         return reason is None
 
     def fenced(start: Offset) -> Offset:
@@ -247,18 +362,12 @@ def _fenced(
     return fenced
 
 
-def _tidy(store: Checkpoint, fence: OwnerFence | None) -> None:
+def _tidy(store: Checkpoint, fence: Fence | None) -> None:
     # What another owner is writing just now is not ours to remove.
     if fence is None or fence.lost() is None:
         # Never a reason not to start or to end; the disk may be broken.
         with contextlib.suppress(OSError):
             store.remove_half_written()
-
-
-def _failed(name: str, reason: str, trace: str) -> Exception:
-    from storm_on_spark.api.errors import TopologyFailedError
-
-    return TopologyFailedError(name, reason)
 
 
 def _user_path() -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Mapping
 from types import TracebackType
@@ -11,13 +12,13 @@ from storm_on_spark.api.config import Config
 from storm_on_spark.api.errors import AlreadyAliveError, NotAliveError
 from storm_on_spark.api.info import TopologyInfo
 from storm_on_spark.api.topology import Topology
-from storm_on_spark.runtime.clock import Clock
+from storm_on_spark.runtime.batches.clock import Clock
 from storm_on_spark.spark.compiled import compile_topology
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from storm_on_spark.spark.query import TopologyQuery
+    from storm_on_spark.spark.query.running import TopologyQuery
 
 
 class LocalCluster:
@@ -61,14 +62,20 @@ class LocalCluster:
     @property
     def spark(self) -> SparkSession:
         """The session that topologies run on; started when first asked for."""
+        return self._session(None, {})
+
+    def _session(self, checkpoint: str | os.PathLike[str] | None, conf: Mapping[str, Any]) -> SparkSession:
         with self._lock:
             if self._spark is None:
                 from pyspark import SparkContext
 
+                from storm_on_spark.launch.conf_text import spark_conf
                 from storm_on_spark.spark.session import local_session
 
                 self._own_session = SparkContext._active_spark_context is None  # noqa: SLF001 # no public way to ask
-                self._spark = local_session()
+                # How a store is reached is for the session to know.
+                hadoop = {key: value for key, value in spark_conf(conf).items() if key.startswith("spark.hadoop.")}
+                self._spark = local_session(conf=hadoop, checkpoint=checkpoint)
             return self._spark
 
     def submit_topology(self, name: str, conf: Mapping[str, Any] | None, topology: Topology) -> TopologyQuery:
@@ -90,7 +97,7 @@ class LocalCluster:
         merged = {**self._conf, **(conf or {})}
         compiled = compile_topology(topology, merged)
         checkpoint = merged.get(Config.TOPOLOGY_CHECKPOINT_DIR)
-        query = compiled.start(self.spark, name=name, checkpoint=checkpoint, clock=self._clock)
+        query = compiled.start(self._session(checkpoint, merged), name=name, checkpoint=checkpoint, clock=self._clock)
         self._topologies[name] = query
         return query
 

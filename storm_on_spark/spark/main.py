@@ -1,32 +1,38 @@
 """Running a topology module as a script: by `python job.py` and by `spark-submit job.py`.
 
-The command line (`storm-spark run`) does the same with progress and more options; this is what a file needs that
-Spark itself starts.
+The command line (`storm-spark run`) does the same with a live table and more options; this is what a file needs that
+Spark itself starts. It reports progress in plain lines.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import sys
-import tempfile
+import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
-from storm_on_spark.api.config import Config
+from storm_on_spark.api.config import Config, effective_conf
 from storm_on_spark.api.errors import ConfigError, InvalidTopologyError, StormError
 from storm_on_spark.api.info import TopologyInfo
 from storm_on_spark.api.topology import Topology
+from storm_on_spark.api.traces import trace_of
+from storm_on_spark.launch.conf_text import merged, spark_conf
+from storm_on_spark.launch.document import document, to_json
+from storm_on_spark.runtime.reports.observer import Lines, Observer
 from storm_on_spark.spark.compiled import compile_topology
-from storm_on_spark.spark.conf_text import merged, spark_conf
 from storm_on_spark.spark.session import check_session, local_session, log_file, stop_session
+from storm_on_spark.spark.session.answer import answer_only
+from storm_on_spark.spark.session.owned import temporary_checkpoint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from storm_on_spark.spark.query import TopologyQuery
+    from storm_on_spark.spark.query.running import TopologyQuery
 
 Build = Callable[[Mapping[str, Any]], Topology]
 Report = Callable[[Any, str, TopologyInfo], Any]
@@ -42,8 +48,8 @@ def run_main(
 ) -> None:
     """Runs a topology to its end and exits: 0 when it is done, 1 when it failed, 2 for bad usage.
 
-    Options on the command line: `-c KEY=VALUE`, `--name`, `--checkpoint DIR` and `--json`. Ctrl-C drains. The result
-    goes to standard output, all else to standard error.
+    Options on the command line: `-c KEY=VALUE`, `--name`, `--checkpoint DIR`, `--json` and `--quiet`. Ctrl-C drains.
+    The result goes to standard output, all else to standard error: what the run is doing, and how it ended.
 
     Args:
         build: returns the topology for a configuration.
@@ -60,13 +66,32 @@ def run_main(
         ...     run_main(build, conf, report)
     """
     options = _options(argv)
-    try:
-        code = _run(build, {**(conf or {}), **merged((), options.pairs)}, report, options)
-    except (ConfigError, InvalidTopologyError) as error:
-        code = _tell(error, 2)
-    except StormError as error:
-        code = _tell(error, 1)
-    sys.exit(code)
+    outcome = Outcome(options.name)
+    with answer_only(options.json) as answer:
+        try:
+            _run(build, {**(conf or {}), **merged((), options.pairs)}, report, options, outcome)
+        except (ConfigError, InvalidTopologyError) as error:
+            outcome.error, outcome.code = error, 2
+        except StormError as error:
+            outcome.error, outcome.code = error, 1
+        except Exception as error:
+            if not options.json:
+                raise
+            traceback.print_exc()
+            outcome.error, outcome.code = error, 1
+        _print(outcome, options, answer)
+    sys.exit(outcome.code)
+
+
+@dataclass
+class Outcome:
+    """How a run ended."""
+
+    name: str | None
+    info: TopologyInfo | None = None
+    result: Any = None
+    error: Exception | None = None
+    code: int = 0
 
 
 def _options(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -77,35 +102,43 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--name", help="the topology's name; by default that of the file")
     parser.add_argument("--checkpoint", metavar="DIR", help="keep state in DIR, and go on from what is there")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument("--quiet", action="store_true", help="print no progress and no summary")
     return parser.parse_args(argv)
 
 
-def _run(build: Build, conf: dict[str, Any], report: Report | None, options: argparse.Namespace) -> int:
-    name = options.name or Path(sys.argv[0]).stem.replace("_", "-") or "topology"
+def _run(
+    build: Build, conf: dict[str, Any], report: Report | None, options: argparse.Namespace, outcome: Outcome
+) -> None:
+    script = Path(sys.argv[0]).stem.replace("_", "-")
+    name = outcome.name = options.name or conf.get(Config.TOPOLOGY_NAME) or script or "topology"
     compiled = compile_topology(build(conf), conf)
-    with _session(conf) as spark, contextlib.ExitStack() as stack:
-        checkpoint = options.checkpoint or conf.get(Config.TOPOLOGY_CHECKPOINT_DIR)
+    checkpoint = options.checkpoint or conf.get(Config.TOPOLOGY_CHECKPOINT_DIR)
+    progress = _Progress(options.quiet)
+    progress.say("Starting Spark ...")
+    with _session(conf, checkpoint) as spark, contextlib.ExitStack() as stack:
         if checkpoint is None:
-            checkpoint = stack.enter_context(tempfile.TemporaryDirectory(prefix="storm-on-spark-"))
+            checkpoint = str(stack.enter_context(temporary_checkpoint()))
+        progress.say(f"Starting {name} ...")
         query = compiled.start(spark, name=name, checkpoint=checkpoint)
+        progress.begin(query, checkpoint, effective_conf(conf))
         try:
-            _await(query)
+            _await(query, progress)
         finally:
             query.stop()
-        info = query.status_info()
+            outcome.info = query.status_info()
+        progress.end(outcome.info)
         if query.failure is not None:
             raise query.failure
-        result = None if report is None else report(spark, checkpoint, info)
-    _print(info, result, as_json=options.json)
-    return 0
+        if report is not None:
+            outcome.result = report(spark, checkpoint, outcome.info)
 
 
 @contextlib.contextmanager
-def _session(conf: Mapping[str, Any]) -> Iterator[SparkSession]:
+def _session(conf: Mapping[str, Any], checkpoint: str | None) -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession
 
     ours = SparkSession.getActiveSession() is None
-    spark = local_session(conf=spark_conf(conf))
+    spark = local_session(conf=spark_conf(conf), checkpoint=checkpoint)
     try:
         for sentence in check_session(spark):
             print(sentence, file=sys.stderr)  # noqa: T201 # this is a program's main
@@ -115,32 +148,68 @@ def _session(conf: Mapping[str, Any]) -> Iterator[SparkSession]:
             stop_session(spark)
 
 
-def _await(query: TopologyQuery) -> None:
+class _Progress:
+    """Prints to standard error what a run is doing, in the words of `storm-spark run`."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._quiet = quiet
+        self._observer = Observer()
+        self._lines = Lines()
+
+    def begin(self, query: TopologyQuery, checkpoint: str, conf: Mapping[str, Any]) -> None:
+        times_out = conf[Config.TOPOLOGY_ENABLE_MESSAGE_TIMEOUTS]
+        self._observer = Observer(query.message_timeout_secs if times_out else None, query.resumed_batch, checkpoint)
+        self.say(self._observer.begins())
+
+    def look(self, info: TopologyInfo, note: str = "") -> None:
+        now = time.monotonic()
+        self._observer.look(now, info)
+        self.say(self._lines.next(now, info, self._observer, note))
+
+    def end(self, info: TopologyInfo) -> None:
+        self.say(self._observer.ends(info))
+
+    def say(self, sentence: str | None) -> None:
+        if sentence is not None and not self._quiet:
+            print(sentence, file=sys.stderr, flush=True)  # noqa: T201 # this is a program's main
+
+
+def _await(query: TopologyQuery, progress: _Progress) -> None:
     try:
         while query.isActive:
+            progress.look(query.status_info())
             query.awaitTermination(0.5)
     except KeyboardInterrupt:
         print("Draining; Ctrl-C stops at once", file=sys.stderr)  # noqa: T201
-        query.drain(_DRAIN_SECS)
+        until = time.monotonic() + _DRAIN_SECS
+        while not query.drain(0.5) and query.isActive and (now := time.monotonic()) < until:
+            progress.look(query.status_info(), f"draining, at most {until - now:.0f} s more")
 
 
-def _print(info: TopologyInfo, result: Any, *, as_json: bool) -> None:
-    if as_json:
-        print(json.dumps({**info.to_dict(), "result": result}, default=str))  # noqa: T201
-        return
-    for row in result if isinstance(result, list) else []:
-        print(*(row.values() if isinstance(row, dict) else [row]), sep="\t")  # noqa: T201
-    latency = info.complete_latency_ms
-    text = "" if latency is None else f", complete latency p50 {latency['p50']:.0f} ms, p99 {latency['p99']:.0f} ms"
-    print(  # noqa: T201
-        f"{info.name}: {info.status}, {info.emitted} emitted, {info.acked} acked, {info.failed} failed, "
-        f"{info.pending} pending in {info.uptime_secs:.1f} s{text}",
-        file=sys.stderr,
-    )
+def _print(outcome: Outcome, options: argparse.Namespace, answer: TextIO) -> None:
+    """Prints how a run ended: the answer on standard output, the rest on standard error."""
+    info, result = outcome.info, outcome.result
+    if options.json:
+        error = None if outcome.error is None else str(outcome.error)
+        print(to_json(document(outcome.name, info, error, result)), file=answer, flush=True)
+    if outcome.error is not None:
+        _tell(outcome.error, outcome.code)
+    elif info is not None and not options.json:
+        for row in result if isinstance(result, list) else []:
+            print(*(row.values() if isinstance(row, dict) else [row]), sep="\t", file=answer)
+        if options.quiet:
+            return
+        latency = info.complete_latency_ms
+        text = "" if latency is None else f", complete latency p50 {latency['p50']:.0f} ms, p99 {latency['p99']:.0f} ms"
+        print(  # noqa: T201
+            f"{info.name}: {info.status}; spouts: {info.emitted} emitted, {info.acked} acked, {info.failed} failed, "
+            f"{info.pending} pending in {info.uptime_secs:.1f} s{text}",
+            file=sys.stderr,
+        )
 
 
-def _tell(error: Exception, code: int) -> int:
+def _tell(error: Exception, code: int) -> None:
     log = log_file()
     where = "" if code == 2 or log is None else f"\nDetails are in {log}."
-    print(f"Error: {error}{where}", file=sys.stderr)  # noqa: T201
-    return code
+    trace = "" if code == 2 else trace_of(error).rstrip()
+    print(f"Error: {error}{where}", *filter(None, [trace]), sep="\n", file=sys.stderr)  # noqa: T201

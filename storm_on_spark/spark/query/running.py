@@ -13,9 +13,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from storm_on_spark.api.errors import TopologyFailedError
 from storm_on_spark.api.info import TopologyInfo, TopologyStatus
-from storm_on_spark.runtime.coordinator import Coordinator
-from storm_on_spark.spark.failures import reason_of
-from storm_on_spark.spark.owner import OwnerFence
+from storm_on_spark.api.traces import own_part
+from storm_on_spark.runtime.batches.coordinator import Coordinator
+from storm_on_spark.runtime.reports.report import Failure
+from storm_on_spark.spark.checkpoint.owner import Fence
+from storm_on_spark.spark.query.failures import reason_of, topology_failed
+from storm_on_spark.spark.query.interrupts import interruptible
 
 _WATCH_SECONDS = 0.1
 
@@ -38,11 +41,13 @@ class TopologyQuery(StreamingQuery):
         coordinator: Coordinator,
         notes: Callable[[], list[str]],
         release: contextlib.ExitStack,
-        fence: OwnerFence | None = None,
+        fence: Fence | None = None,
     ) -> None:
         super().__init__(query._jsq)  # noqa: SLF001 # what a StreamingQuery is made of
         self._topology = name
         self.message_timeout_secs = message_timeout_secs
+        #: The last micro-batch before this start; None for a topology that begins.
+        self.resumed_batch: int | None = None
         self._coordinator = coordinator
         #: What workers wrote down before they ended; the best reason for a failure there is.
         self._notes = notes
@@ -68,21 +73,27 @@ class TopologyQuery(StreamingQuery):
 
     def status_info(self) -> TopologyInfo:
         """Returns status and counters as of now."""
-        metrics = self._coordinator.metrics
-        totals = metrics.spout_totals()
         status = self._status or ("ACTIVE" if self._coordinator.active else "INACTIVE")
-        return TopologyInfo(
-            name=self._topology,
-            status=status,
-            uptime_secs=(self._ended or time.monotonic()) - self._started,
-            emitted=totals.emitted,
-            acked=totals.acked,
-            failed=totals.failed,
-            pending=totals.pending,
-            complete_latency_ms=metrics.latencies.summary(),
-            components=metrics.components(),
-            error=None if self._failure is None else self._failure.reason,
-        )
+        uptime = (self._ended or time.monotonic()) - self._started
+        return self._coordinator.metrics.info(self._topology, status, uptime, self._failure)
+
+    def _repr_html_(self) -> str:
+        return self.status_info()._repr_html_()  # what notebooks call
+
+    def live(self, seconds: float | None = None) -> TopologyInfo:
+        """Shows the topology in a notebook's cell, redrawn while it runs: a table, and a chart of acks a second.
+
+        Interrupting the cell stops the topology, and nothing of it is left running.
+
+        Args:
+            seconds: how long to look; until the topology ends for None. It goes on afterwards.
+
+        Returns:
+            Status and counters at the end.
+        """
+        from storm_on_spark.spark.query.live import show_live
+
+        return show_live(self, seconds)
 
     def activate(self) -> None:
         """Lets the spouts emit again."""
@@ -118,13 +129,11 @@ class TopologyQuery(StreamingQuery):
         """Why the topology failed; None if it did not."""
         return self._failure
 
-    def fail(self, reason: str, trace: str) -> None:
+    def fail(self, failure: Failure) -> None:
         """Ends the topology as failed; the first reason counts. Any thread may call it."""
         with self._lock:
             if self._failure is None and self._status is None:
-                self._failure = TopologyFailedError(self._topology, reason)
-                if trace:
-                    self._failure.add_note(trace) if hasattr(self._failure, "add_note") else None
+                self._failure = topology_failed(self._topology, failure)
 
     # --- Spark's side ---------------------------------------------------------------
 
@@ -150,7 +159,8 @@ class TopologyQuery(StreamingQuery):
         Raises:
             TopologyFailedError: it ended with an error.
         """
-        ended = self._done.wait(timeout)
+        with interruptible():
+            ended = self._done.wait(timeout)
         if ended and self._failure is not None:
             raise self._failure
         return None if timeout is None else ended
@@ -178,7 +188,7 @@ class TopologyQuery(StreamingQuery):
                     if self._failure is None and self._status is None:
                         self._status = "COMPLETED"
             elif self._fence is not None and (reason := self._fence.lost()) is not None:
-                self.fail(reason, "")
+                self.fail(Failure("", None, reason))
             if self._status is not None or self._failure is not None:
                 self._stop_query()
                 self._over.wait(_WATCH_SECONDS)
@@ -191,9 +201,10 @@ class TopologyQuery(StreamingQuery):
             # Without a limit, as each question keeps two processes busy.
             super().awaitTermination()
         except StreamingQueryException as error:
-            self.fail((self._notes() or [_reason(error)])[-1], str(error))
+            trace = _trace(error)
+            self.fail(Failure("", None, (self._notes() or [_reason(error)])[-1], trace, True, own_part(trace)))
         except Exception as error:  # the JVM is gone
-            self.fail(f"Spark is gone: {type(error).__name__}", str(error))
+            self.fail(Failure("", None, f"Spark is gone: {type(error).__name__}", str(error)))
         self._over.set()
         self._ender.join()
         with self._lock:
@@ -210,5 +221,9 @@ class TopologyQuery(StreamingQuery):
 
 def _reason(error: StreamingQueryException) -> str:
     """Returns why a query failed, as one line."""
-    trace = getattr(error, "_stackTrace", None)  # PySpark shows it only where the session asks for it
-    return f"the Spark query failed: {reason_of(trace or str(error))}"
+    return f"the Spark query failed: {reason_of(_trace(error))}"
+
+
+def _trace(error: StreamingQueryException) -> str:
+    # PySpark shows it only where the session asks for it.
+    return getattr(error, "_stackTrace", None) or str(error)

@@ -1,14 +1,14 @@
-"""The streaming source: positions in the spout logs as offsets, and stage 0 in its read.
+"""The streaming source: positions in the spout logs as offsets, and a first operator without state in its read.
 
 Spark runs the driver's side of a Python data source in a process of its own. That process knows nothing: it asks the
 coordinator over a Unix socket how far the next batch reaches. `read` runs in Python workers, takes the chunks of its
 partition from the logs and executes the bolts that are fused with the spouts.
 
-Where one operator executes all stages, the source only says where the micro-batch begins and ends. Spark takes that one
-row from the process that was asked, and needs no worker for it.
+A first operator with state can't be executed here. For it, the source only says where the micro-batch begins and ends,
+and the operator reads the logs. Spark takes that one row from the process that was asked, and needs no worker for it.
 
 Before the first micro-batch, Spark starts four processes, one after the other, that import this module and never read.
-So what only workers need, numpy and pyarrow above all, is in `storm_on_spark.spark.stage_io` and imported there.
+So what only workers need, numpy and pyarrow above all, is in `operator_io` and imported there.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import contextlib
 import json
 import socket
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import (
@@ -28,7 +27,8 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from storm_on_spark.runtime.offsets import Offset
+from storm_on_spark.runtime.batches.offsets import Offset
+from storm_on_spark.spark.query.positions import SourceSettings
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,20 +37,6 @@ SCHEMA = "key int, body binary"
 """Every row between stages: the key of a task, and a chunk."""
 
 _MAX_ANSWER = 1 << 20
-
-
-@dataclass(frozen=True)
-class SourceSettings:
-    """What the source needs to know of its run."""
-
-    start_id: str
-    spec: bytes
-    folder: str
-    """The topology's own folder in the checkpoint."""
-    socket: str
-    """Where the coordinator listens."""
-    partitions: int
-    """The plan's."""
 
 
 class _Line:
@@ -133,8 +119,8 @@ class TopologyReader(DataSourceStreamReader):
     # --- in the workers ---------------------------------------------------------------
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yields the rows of stage 0."""
-        from storm_on_spark.spark.stage_io import read_source
+        """Yields the rows of the first operator."""
+        from storm_on_spark.spark.query.operator_io import read_source
 
         assert isinstance(partition, _Partition)
         start, end = Offset.from_json(partition.start), Offset.from_json(partition.end)
@@ -165,19 +151,13 @@ class OffsetsReader(SimpleDataSourceStreamReader):
         return iter([] if start == end else [(0, json.dumps([start, end]).encode())])
 
 
-def offsets_of(body: bytes) -> tuple[Offset, Offset]:
-    """Returns where a micro-batch begins and ends, from the row that stands for it."""
-    start, end = json.loads(body)
-    return Offset.from_json(start), Offset.from_json(end)
-
-
-def source_class(name: str, settings: SourceSettings, joined: bool) -> type[DataSource]:
+def source_class(name: str, settings: SourceSettings, read_later: bool) -> type[DataSource]:
     """Returns a data source for one run; Spark knows data sources by name and makes them itself.
 
     Args:
         name: of the source.
         settings: the run.
-        joined: whether one operator executes all stages.
+        read_later: whether the first operator reads the logs, and the source says only from where to where.
     """
 
     class TopologySource(DataSource):
@@ -189,7 +169,7 @@ def source_class(name: str, settings: SourceSettings, joined: bool) -> type[Data
             return SCHEMA
 
         # Spark takes the one that is defined.
-        if joined:
+        if read_later:
 
             def simpleStreamReader(self, schema: StructType) -> OffsetsReader:  # noqa: N802
                 return OffsetsReader(settings)

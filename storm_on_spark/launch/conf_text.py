@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from storm_on_spark.api.config import KNOWN_PREFIXES
+from storm_on_spark.api.config import KNOWN_PREFIXES, problems_of
 from storm_on_spark.api.errors import ConfigError
 
 _MAX_FILE_BYTES = 1 << 20
+_MEMORY_KEYS = frozenset(("spark.driver.memory", "spark.executor.memory"))
+_LEAST_MEMORY = 450 << 20
+"""Spark refuses a JVM with less: one and a half times what it reserves for itself."""
 _TYPED = frozenset(f"tag:yaml.org,2002:{kind}" for kind in ("bool", "float", "int", "null"))
 
 
@@ -45,11 +49,14 @@ def parse_pair(text: str) -> tuple[str, Any]:
     key, equals, value = text.partition("=")
     key = key.strip()
     if not equals or not key:
-        raise ConfigError(f"-c takes KEY=VALUE, such as topology.workers=2, not {text!r}")
+        raise ConfigError(f"-c takes KEY=VALUE, such as topology.workers=2, not {_short(text)}")
     try:
-        return key, parse_value(value)
-    except yaml.YAMLError as error:
-        raise ConfigError(f"-c {key}: {_problem(error)} in {value!r}", key=key) from error
+        found = parse_value(value)
+    except RecursionError:
+        raise ConfigError(f"-c {key}: the value is nested too deeply", key=key) from None
+    except (yaml.YAMLError, ValueError) as error:
+        raise ConfigError(f"-c {key}: {_problem(error)} in {_short(value)}", key=key) from error
+    return key, found
 
 
 def read_file(path: Path) -> dict[str, Any]:
@@ -66,7 +73,7 @@ def read_file(path: Path) -> dict[str, Any]:
     if len(content) > _MAX_FILE_BYTES:
         raise ConfigError(f"{path} is larger than {_MAX_FILE_BYTES} bytes: that is no configuration file")
     try:
-        found = yaml.load(content, _Loader)  # noqa: S506 # a subclass of SafeLoader
+        found, lines = _loaded(content)
     except RecursionError:
         raise ConfigError(f"{path} is nested too deeply") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -78,16 +85,29 @@ def read_file(path: Path) -> dict[str, Any]:
     for key, value in found.items():
         if isinstance(value, dict) and f"{key}." in KNOWN_PREFIXES and value:
             first = next(iter(value))
-            raise ConfigError(f"{path}: keys are written in full: {key}.{first}: {value[first]}", key=key)
+            raise ConfigError(f"{path}:{lines[key]}: keys are written in full: {key}.{first}: {value[first]}", key=key)
+    problems = [(key, problem) for key, value in found.items() for problem in problems_of({key: value})]
+    if problems:
+        raise ConfigError(
+            "\n".join(f"{path}:{lines[key]}: {problem}" for key, problem in problems), key=str(problems[0][0])
+        )
     return found
 
 
 def merged(files: Iterable[Path], pairs: Iterable[str]) -> dict[str, Any]:
-    """Returns all of it: later files win over earlier ones, and `-c` over files."""
+    """Returns all of it: later files win over earlier ones, and `-c` over files.
+
+    Raises:
+        ConfigError: a file or pair can't be read, or a key or value in it makes no sense; the message says where.
+    """
     conf: dict[str, Any] = {}
     for path in files:
         conf |= read_file(path)
-    return conf | dict(parse_pair(pair) for pair in pairs)
+    given = dict(parse_pair(pair) for pair in pairs)
+    problems = [(key, problem) for key, value in given.items() for problem in problems_of({key: value})]
+    if problems:
+        raise ConfigError("\n".join(f"-c {problem}" for _, problem in problems), key=problems[0][0])
+    return conf | given
 
 
 def spark_conf(conf: Mapping[str, Any]) -> dict[str, str]:
@@ -96,11 +116,27 @@ def spark_conf(conf: Mapping[str, Any]) -> dict[str, str]:
     >>> spark_conf({"spark.ui.enabled": True, "topology.workers": 2, "spark.driver.memory": "4g"})
     {'spark.ui.enabled': 'true', 'spark.driver.memory': '4g'}
     """
-    return {
+    found = {
         key: str(value).lower() if isinstance(value, bool) else str(value)
         for key, value in conf.items()
         if key.startswith("spark.")
     }
+    for key in _MEMORY_KEYS & found.keys():
+        _check_memory(key, found[key])
+    return found
+
+
+def _check_memory(key: str, text: str) -> None:
+    """Checks an amount of memory, which Java would refuse in words of its own.
+
+    Raises:
+        ConfigError: it is no amount, or one with which Spark does not start.
+    """
+    found = re.fullmatch(r"(\d{1,15})([kmgt]?)b?", text.strip().lower())
+    # Spark takes a number without a unit for MiB.
+    size = -1 if found is None else int(found[1]) << {"k": 10, "": 20, "m": 20, "g": 30, "t": 40}[found[2]]
+    if size < _LEAST_MEMORY:
+        raise ConfigError(f"{key} must be an amount of at least 450m, such as 2g, not {_short(text)}", key=key)
 
 
 class _Loader(yaml.SafeLoader):
@@ -120,6 +156,26 @@ class _Loader(yaml.SafeLoader):
             if isinstance(key, yaml.ScalarNode):
                 seen.add(key.value)
         return super().construct_mapping(node, deep)
+
+
+def _loaded(content: bytes) -> tuple[Any, dict[Any, int]]:
+    """Returns what YAML text says, and the line of each key at its top."""
+    loader = _Loader(content)
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return None, {}
+        found = loader.construct_document(node)
+        pairs = node.value if isinstance(node, yaml.MappingNode) else []
+        numbers = [key.start_mark.line + 1 for key, _ in pairs]
+        return found, dict(zip(found, numbers, strict=False)) if isinstance(found, dict) else {}
+    finally:
+        loader.dispose()
+
+
+def _short(text: str) -> str:
+    shown = repr(text)
+    return shown if len(shown) <= 80 else f"{shown[:77]}..."
 
 
 def _problem(error: Exception) -> str:

@@ -4,7 +4,7 @@ Spark's wheel carries Ivy, which resolves from the public Maven repository with 
 reaches nothing but `mvn` is set up (a company mirror in its settings), Maven fetches. What could not be had
 is not asked for again for a day, so an offline machine does not wait at every start.
 
-`python -m storm_on_spark.spark.jars` fetches all of them.
+`python -m storm_on_spark.spark.session.jars` fetches all of them.
 """
 
 from __future__ import annotations
@@ -23,14 +23,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from storm_on_spark.spark.dirs import cache_dir, writable_dir
-from storm_on_spark.spark.java import find_java
+from storm_on_spark.spark.session.dirs import cache_dir, writable_dir
+from storm_on_spark.spark.session.java import find_java
 
 _log = logging.getLogger(__name__)
 
 _RETRY_AFTER_SECS = 24 * 3600.0
-_PATIENCE_SECS = 40.0
-"""Most time that one resolver may take for one jar."""
+_BLOCK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -56,11 +55,13 @@ class Jar:
 
 @dataclass(frozen=True)
 class JarSet:
-    """Jars that only make sense together, and what it costs to do without them."""
+    """Jars that belong together, and what is missing without them."""
 
     name: str
     jars: tuple[Jar, ...]
     without: str
+    patience_secs: float = 40.0
+    """Most time that one resolver may take for one jar."""
 
 
 BARE_LOCAL_FS = JarSet(
@@ -75,6 +76,33 @@ BARE_LOCAL_FS = JarSet(
     ),
     without="each micro-batch takes 100 to 200 ms longer, as Hadoop forks a shell for every checkpoint file",
 )
+
+S3A = JarSet(
+    name="S3 file system",
+    jars=(
+        Jar(
+            "org.apache.hadoop",
+            "hadoop-aws",
+            "3.5.0",
+            "66bd9eefb938b1a1657487324b63c13df2d8b17164a1dd24e0ef37b905bc5baa",
+        ),
+        Jar(
+            "software.amazon.awssdk",
+            "bundle",
+            "2.35.4",
+            "db4b55f24ad1b4e70f17eb1717a4de76a8dadc5a27d764be7c44ff67b2c1c677",
+        ),
+        Jar(
+            "software.amazon.s3.analyticsaccelerator",
+            "analyticsaccelerator-s3",
+            "1.3.1",
+            "4959a9747cbb479c73c3ffbcd479bee5b014f8b2880994585a8693fb9d24675e",
+        ),
+    ),
+    without="it can't reach s3a://",
+    patience_secs=600.0,
+)
+"""For the Hadoop that pyspark 4.2.1 brings. Amazon's bundle is 690 MB, so it is fetched only for who asks for S3."""
 
 ALL = (BARE_LOCAL_FS,)
 
@@ -108,7 +136,7 @@ def fetch(jars: JarSet, root: Path | None = None, *, now: float | None = None) -
             return None
     except OSError:
         pass
-    if not (writable_dir(folder) and all(_fetch_one(jar, folder) for jar in jars.jars)):
+    if not (writable_dir(folder) and all(_fetch_one(jar, folder, jars.patience_secs) for jar in jars.jars)):
         with contextlib.suppress(OSError):
             refused.touch()
             os.utime(refused, (now, now))
@@ -122,13 +150,13 @@ def _folder(root: Path | None) -> Path:
     return cache_dir() / "jars" if root is None else root
 
 
-def _fetch_one(jar: Jar, folder: Path) -> bool:
+def _fetch_one(jar: Jar, folder: Path, patience_secs: float) -> bool:
     if _is(folder / jar.file_name, jar):
         return True
     # Inside the cache, so that the rename at the end stays within one file system and is atomic.
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as scratch:
         for resolve in (_with_ivy, _with_maven):
-            path = resolve(jar, Path(scratch))
+            path = resolve(jar, Path(scratch), patience_secs)
             if path is None:
                 continue
             if _is(path, jar):
@@ -139,14 +167,17 @@ def _fetch_one(jar: Jar, folder: Path) -> bool:
 
 
 def _is(path: Path, jar: Jar) -> bool:
+    digest = hashlib.sha256()
     try:
-        content = path.read_bytes()
+        with path.open("rb") as file:
+            while block := file.read(_BLOCK_BYTES):
+                digest.update(block)
     except OSError:
         return False
-    return hashlib.sha256(content).hexdigest() == jar.sha256 and zipfile.is_zipfile(path)
+    return digest.hexdigest() == jar.sha256 and zipfile.is_zipfile(path)
 
 
-def _with_ivy(jar: Jar, scratch: Path) -> Path | None:
+def _with_ivy(jar: Jar, scratch: Path, patience_secs: float) -> Path | None:
     java, ivy = find_java(), _ivy_jar()
     if java is None or ivy is None:
         return None
@@ -162,10 +193,10 @@ def _with_ivy(jar: Jar, scratch: Path) -> Path | None:
         *("-dependency", jar.group, jar.artifact, jar.version),
         *("-retrieve", f"{out}/[artifact]-[revision].[ext]"),
     ]
-    return _run(command, out / f"{jar.artifact}-{jar.version}.jar")
+    return _run(command, out / f"{jar.artifact}-{jar.version}.jar", patience_secs)
 
 
-def _with_maven(jar: Jar, scratch: Path) -> Path | None:
+def _with_maven(jar: Jar, scratch: Path, patience_secs: float) -> Path | None:
     maven = shutil.which("mvn")
     if maven is None:
         return None
@@ -182,7 +213,7 @@ def _with_maven(jar: Jar, scratch: Path) -> Path | None:
         *(maven, "--batch-mode", "--quiet", "--file", str(pom)),
         *("dependency:copy-dependencies", f"-DoutputDirectory={out}"),
     ]
-    return _run(command, out / f"{jar.artifact}-{jar.version}.jar")
+    return _run(command, out / f"{jar.artifact}-{jar.version}.jar", patience_secs)
 
 
 def _ivy_jar() -> Path | None:
@@ -195,10 +226,10 @@ def _ivy_jar() -> Path | None:
     return next(iter(sorted((Path(spec.origin).parent / "jars").glob("ivy-*.jar"))), None)
 
 
-def _run(command: list[str], product: Path) -> Path | None:
+def _run(command: list[str], product: Path, patience_secs: float) -> Path | None:
     try:
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PATIENCE_SECS, check=False
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=patience_secs, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         _log.debug("%s: %s", command[0], error)

@@ -20,7 +20,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import BinaryIO
 
-from storm_on_spark.spark.dirs import state_dir, writable_dir
+from storm_on_spark.spark.session.dirs import own_dir, state_dir, writable_dir
 from storm_on_spark.worker_daemon import MARK
 
 LOG4J_CONFIGURATION = Path(__file__).with_name("log4j2.properties")
@@ -35,7 +35,7 @@ def new_log_file(folder: Path | None = None) -> Path:
     folder = state_dir() / "logs" if folder is None else folder
     if not writable_dir(folder):
         folder = Path(tempfile.gettempdir()) / f"storm-on-spark-logs-{os.getuid()}"
-        if not writable_dir(folder):
+        if not own_dir(folder):
             folder = Path(tempfile.mkdtemp(prefix="storm-on-spark-logs-"))
     sessions = {found[0] for file in folder.iterdir() if (found := _SESSION.match(file.name))}
     for old in sorted(sessions, reverse=True)[_KEPT_SESSIONS - 1 :]:

@@ -1,11 +1,12 @@
 """Finds the Java that Spark runs on: 17 or 21.
 
-Nothing but the standard library is imported at the top, so that `python -I storm_on_spark/spark/java.py` can
+Nothing but the standard library is imported at the top, so that `python -I storm_on_spark/spark/session/java.py` can
 say what is missing before anything is installed.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
@@ -86,8 +87,10 @@ def missing_sentence(env: Mapping[str, str] | None = None) -> str:
     found = list(installed_javas(os.environ if env is None else env))
     versions = " and ".join(f"{java.major} ({java.home})" for java in found)
     here = f"only Java {versions}" if found else "no Java"
+    given = (os.environ if env is None else env).get("JAVA_HOME", "")
+    nor = f" (nor in JAVA_HOME={given})" if given and _major_of(Path(given)) is None else ""
     return (
-        f"Spark needs Java 17 or 21 and there is {here} here: install one (Debian, Ubuntu: apt-get install "
+        f"Spark needs Java 17 or 21 and there is {here} here{nor}: install one (Debian, Ubuntu: apt-get install "
         "openjdk-17-jre-headless; macOS: brew install openjdk@17) and put it on PATH or in JAVA_HOME."
     )
 
@@ -103,7 +106,20 @@ def require_java() -> Java:
     java = find_java()
     if java is None:
         raise SetupError(missing_sentence())
+    note = ignored_java_home(os.environ, java)
+    if note:
+        logging.getLogger(__name__).warning("%s", note)
     return java
+
+
+def ignored_java_home(env: Mapping[str, str], used: Java) -> str:
+    """Returns a warning if JAVA_HOME names another Java than the one that is used; otherwise nothing."""
+    given = env.get("JAVA_HOME", "")
+    if not given or Path(given).resolve() == used.home.resolve():
+        return ""
+    major = _major_of(Path(given))
+    what = "where there is no Java" if major is None else f"which is Java {major}"
+    return f"JAVA_HOME is {given}, {what}; Spark needs 17 or 21, so Java {used.major} at {used.home} is used instead."
 
 
 def _major_of(home: Path) -> int | None:

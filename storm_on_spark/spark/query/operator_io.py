@@ -1,22 +1,19 @@
-"""What a Python worker of Spark does around a stage: which batch it is in, what comes in, and how rows go out."""
+"""What a Python worker of Spark does around an operator: which batch it is in, what comes in, and how rows go out."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark import TaskContext
 
-from storm_on_spark.runtime.batch_input import chunks_between
-from storm_on_spark.runtime.offsets import Offset
-from storm_on_spark.runtime.stage import BatchInfo, Row, execute_stage
-from storm_on_spark.runtime.worker import Worker, worker_for
-from storm_on_spark.spark.source import offsets_of
-
-if TYPE_CHECKING:
-    from storm_on_spark.spark.source import SourceSettings
+from storm_on_spark.runtime.batches.input import chunks_between
+from storm_on_spark.runtime.batches.offsets import Offset
+from storm_on_spark.runtime.bolts.operator import execute_operator
+from storm_on_spark.runtime.bolts.stage import BatchInfo, Row
+from storm_on_spark.runtime.bolts.worker import Worker, worker_for
+from storm_on_spark.runtime.storage import Folder
+from storm_on_spark.spark.query.positions import SourceSettings, offsets_of
 
 ARROW_SCHEMA = pa.schema([("key", pa.int32()), ("body", pa.binary())])
 
@@ -25,16 +22,21 @@ _BATCH_BYTES = 32 << 20
 
 
 def read_source(settings: SourceSettings, start: Offset, end: Offset, partition: int) -> Iterator[pa.RecordBatch]:
-    """Yields the rows of stage 0 for one partition of the micro-batch between two offsets."""
+    """Yields the rows of a first operator without state, for one partition of the micro-batch between two offsets."""
     worker = worker_for(settings.start_id, settings.spec)
-    bodies = chunks_between(worker.wiring, Path(settings.folder), start, end, partition)
-    yield from to_batches(execute_stage(worker, worker.spec.plan.stages[0], bodies, batch_info(), None))
+    bodies = chunks_between(worker.wiring, _folder(worker), start, end, partition)
+    yield from to_batches(execute_operator(worker, worker.spec.plan.operators[0], bodies, batch_info()))
 
 
 def chunks_of(worker: Worker, rows: Iterable[bytes]) -> Iterator[bytes]:
     """Yields the chunks of the micro-batch for which the source's one row stands."""
     for row in rows:
-        yield from chunks_between(worker.wiring, Path(worker.spec.folder), *offsets_of(row), partition=0)
+        yield from chunks_between(worker.wiring, _folder(worker), *offsets_of(row), partition=0)
+
+
+def _folder(worker: Worker) -> Folder:
+    assert worker.folder is not None, "a run has a checkpoint"
+    return worker.folder
 
 
 def batch_info() -> BatchInfo:

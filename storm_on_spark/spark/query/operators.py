@@ -1,4 +1,4 @@
-"""The stages as Spark runs them: without state in `mapInArrow`, with state in `transformWithState`, or all in one.
+"""Operators as Spark runs them: without state in `mapInArrow`, with state in `transformWithState`.
 
 Before the first micro-batch, Spark starts a process for each operator with state, which asks for its state variables
 and does no more. So what only workers need, numpy and pyarrow above all, is imported when they execute.
@@ -26,33 +26,33 @@ _KEY = StructType(
 _VALUE = StructType([StructField("value", BinaryType())])
 
 
-def stateless_stage(
+def stateless_operator(
     start_id: str, spec: bytes, index: int
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Returns the function that `mapInArrow` calls for each partition."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from storm_on_spark.runtime.stage import execute_stage
-        from storm_on_spark.runtime.worker import worker_for
-        from storm_on_spark.spark.stage_io import batch_info, to_batches
+        from storm_on_spark.runtime.bolts.operator import execute_operator
+        from storm_on_spark.runtime.bolts.worker import worker_for
+        from storm_on_spark.spark.query.operator_io import batch_info, to_batches
 
         worker = worker_for(start_id, spec)
         bodies = (body for batch in batches for body in batch.column(1).to_pylist())
-        yield from to_batches(execute_stage(worker, worker.spec.plan.stages[index], bodies, batch_info(), None))
+        yield from to_batches(execute_operator(worker, worker.spec.plan.operators[index], bodies, batch_info()))
 
     return run
 
 
-class StagesProcessor(StatefulProcessor):
-    """Executes a stage, for which Spark's grouping key is the key of a task; or all stages, with one key.
+class OperatorProcessor(StatefulProcessor):
+    """Executes an operator with state; Spark's grouping key is the key of tasks.
 
     Args:
         start_id: the run.
         spec: its specification.
-        index: the stage; None for all.
+        index: the operator's place in the plan.
     """
 
-    def __init__(self, start_id: str, spec: bytes, index: int | None) -> None:
+    def __init__(self, start_id: str, spec: bytes, index: int) -> None:
         self._start_id = start_id
         self._spec = spec
         self._index = index
@@ -63,18 +63,17 @@ class StagesProcessor(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
         """Executes the chunks of one key."""
-        from storm_on_spark.runtime.stages import execute_stages
-        from storm_on_spark.runtime.worker import worker_for
-        from storm_on_spark.spark.stage_io import batch_info, chunks_of
+        from storm_on_spark.runtime.bolts.operator import execute_operator
+        from storm_on_spark.runtime.bolts.worker import worker_for
+        from storm_on_spark.spark.query.operator_io import batch_info, chunks_of
 
         worker = worker_for(self._start_id, self._spec)
-        stages = worker.spec.plan.stages
+        operator = worker.spec.plan.operators[self._index]
         bodies: Iterator[bytes] = (bytes(row[1]) for row in rows)
-        if self._index is None:
+        if operator.source is not None:
             bodies = chunks_of(worker, bodies)
-        else:
-            stages = stages[self._index : self._index + 1]
-        for row_key, body in execute_stages(worker, stages, bodies, batch_info(), partial(_TaskState, self._state)):
+        state_of = partial(_TaskState, self._state)
+        for row_key, body in execute_operator(worker, operator, bodies, batch_info(), state_of):
             yield Row(key=row_key, body=body)
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from storm_on_spark.spark.jars import BARE_LOCAL_FS
+from storm_on_spark.spark.session.jars import BARE_LOCAL_FS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -200,6 +200,27 @@ def with_attempts(master: str, attempts: int = 4) -> str:
         return master
     threads = re.search(r"\[(.+)\]", master)
     return f"local[{threads[1].strip() if threads else 1},{attempts}]"
+
+
+def parallelism_of(master: str, conf: Mapping[str, str], cores: int) -> int | None:
+    """Returns what will be `defaultParallelism` of a session on `master`; None if only its cluster can tell.
+
+    Args:
+        master: as Spark takes it.
+        conf: Spark's settings.
+        cores: how many cores this machine has.
+
+    >>> [parallelism_of(master, {}, 8) for master in ("local", "local[3]", "local[*, 4]", "spark://host:7077")]
+    [1, 3, 8, None]
+    >>> parallelism_of("yarn", {"spark.default.parallelism": "6"}, 8)
+    6
+    """
+    if "spark.default.parallelism" in conf:
+        return int(conf["spark.default.parallelism"])
+    found = re.fullmatch(r"local(\[\s*(\*|[0-9]+)\s*(,.*)?\])?", master)
+    if found is None:
+        return None
+    return cores if found[2] == "*" else int(found[2] or 1)
 
 
 def _conf(spark: SparkSession, key: str) -> str | None:

@@ -1,9 +1,9 @@
-"""Finds the topology that somebody names: `FILE.py` or `package.module`, with an optional `:ATTRIBUTE`."""
+"""Finds a topology by name: `FILE.py` or `package.module`, with an optional `:ATTRIBUTE`."""
 
 from __future__ import annotations
 
 import difflib
-import importlib
+import importlib.util
 import inspect
 import os
 import sys
@@ -14,15 +14,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import storm_on_spark
+from storm_on_spark.api._text import short_repr
 from storm_on_spark.api.builder import TopologyBuilder
 from storm_on_spark.api.errors import StormError
 from storm_on_spark.api.topology import Topology
 
 ATTRIBUTES = ("topology", "build")
-"""What is looked for without `:ATTRIBUTE`, in this order."""
+"""The attributes that are tried without `:ATTRIBUTE`, in this order."""
 
-_OURS = Path(storm_on_spark.__file__).parent
+_OURS = Path(__file__).parents[1]
 
 
 class LoadError(StormError, ValueError):
@@ -31,7 +31,7 @@ class LoadError(StormError, ValueError):
 
 @dataclass(frozen=True)
 class Target:
-    """A loaded module and what in it makes the topology."""
+    """A loaded module and its attribute that makes the topology."""
 
     where: str
     """As it was given, without the attribute."""
@@ -75,13 +75,20 @@ class Target:
             LoadError: what was found is no topology.
         """
         value = getattr(self.module, self.attribute)
+        verb = "is"
         if callable(value) and not isinstance(value, Topology):
+            needed = _arity(value)
+            if needed > 1:
+                raise LoadError(
+                    f"{self.where}: {self.attribute} takes {needed} arguments; it may take one, the configuration"
+                )
             with_conf = _wants_argument(value)
+            verb = "returned"
             value = self.call(value, *([dict(conf)] if with_conf else []))
         if isinstance(value, Topology):
             return value
         hint = "; return what its create_topology() returns" if isinstance(value, TopologyBuilder) else ""
-        raise LoadError(f"{self.where}: {self.attribute} gives {_a(value)}, not a Topology{hint}")
+        raise LoadError(f"{self.where}: {self.attribute} {verb} {_a(value)}, not a Topology{hint}")
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Calls a function of the module; an error in it names the line of the user's code.
@@ -121,17 +128,28 @@ def load(text: str) -> Target:
 
 def _split(text: str) -> tuple[str, str | None]:
     where, colon, attribute = text.rpartition(":")
-    if colon and attribute.isidentifier() and not Path(text).exists():
+    if colon and attribute.isidentifier() and not _exists(text):
         return where, attribute
     return text, None
 
 
 def _is_path(where: str) -> bool:
-    return where.endswith(".py") or os.sep in where or Path(where).exists()
+    return where.endswith(".py") or os.sep in where or _exists(where)
+
+
+def _exists(where: str) -> bool:
+    try:
+        return Path(where).exists()
+    except OSError as error:
+        # Too long, for example: no file has that name, and no module either.
+        raise LoadError(f"there is no file {short_repr(where)}: {error.strerror}") from error
+    except ValueError as error:
+        raise LoadError(f"there is no file {short_repr(where)}: {error}") from error
 
 
 def _import_file(where: str) -> ModuleType:
     path = Path(where)
+    _exists(where)
     if path.is_dir():
         inside = sorted(file.name for file in path.glob("*.py") if not file.name.startswith("_"))
         some = f"; name a file in it: {', '.join(inside[:5])}" if inside else ""
@@ -147,6 +165,7 @@ def _import_file(where: str) -> ModuleType:
         root = root.parent
     if "." in path.stem:
         raise LoadError(f"{where} can't be imported as a module: its name has a dot in it; rename it")
+    _check_source(path, where)
     for folder in dict.fromkeys((path.parent, root)):
         _search_first(folder)
     known = sys.modules.get(name)
@@ -156,6 +175,24 @@ def _import_file(where: str) -> ModuleType:
     if not _is_file_of(module, path):
         raise LoadError(f"{where} has the name of another module, {name!r} ({module.__file__}); rename it")
     return module
+
+
+def _check_source(path: Path, where: str) -> None:
+    """Checks that a file can be Python source: Python itself would blame its import system.
+
+    Raises:
+        LoadError: it can't be read, or is no text.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise LoadError(f"{where} can't be read: {error.strerror}") from error
+    if b"\0" in content:
+        raise LoadError(f"{where} is a binary file, not Python source")
+    try:
+        importlib.util.decode_source(content)
+    except (SyntaxError, UnicodeDecodeError, LookupError) as error:
+        raise LoadError(f"{where} is no Python source: {error}") from error
 
 
 def _import_module(name: str) -> ModuleType:

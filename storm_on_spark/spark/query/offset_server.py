@@ -5,14 +5,15 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-import shutil
 import socket
 import threading
 import traceback
 from collections.abc import Callable
 
-from storm_on_spark.runtime.offsets import Offset
-from storm_on_spark.spark.dirs import socket_folder
+from storm_on_spark.runtime.batches.offsets import Offset
+from storm_on_spark.runtime.reports.report import Failure
+from storm_on_spark.spark.session.dirs import socket_folder
+from storm_on_spark.spark.session.owned import remove_owned
 
 log = logging.getLogger(__name__)
 
@@ -24,10 +25,10 @@ class OffsetServer:
 
     Args:
         poll: the coordinator's `poll`.
-        on_failure: called with (reason, trace) when that raises: Spark would only hear that there is nothing new.
+        on_failure: called when that raises: Spark would only hear that there is nothing new.
     """
 
-    def __init__(self, poll: Callable[[Offset], Offset], on_failure: Callable[[str, str], None]) -> None:
+    def __init__(self, poll: Callable[[Offset], Offset], on_failure: Callable[[Failure], None]) -> None:
         self._poll = poll
         self._on_failure = on_failure
         self._folder = socket_folder()
@@ -62,7 +63,7 @@ class OffsetServer:
         except Exception as error:
             log.exception("the next micro-batch can't be planned")
             reason = f"the next micro-batch can't be planned: {type(error).__name__}: {error}"
-            self._on_failure(reason, traceback.format_exc())
+            self._on_failure(Failure("", None, reason, traceback.format_exc()))
 
     def close(self) -> None:
         """Stops answering and removes the socket; returns when all threads have ended."""
@@ -72,4 +73,4 @@ class OffsetServer:
             end.close()
         for thread in self._threads:
             thread.join()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        remove_owned(self._folder)

@@ -1,4 +1,4 @@
-"""Starts and stops a local SparkSession that has all that a topology wants and leaves the terminal clean."""
+"""Starts and stops a local SparkSession that suits topologies and keeps the terminal clean."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import contextlib
 import os
 import pkgutil
 import re
-import shutil
 import site
 import subprocess
 import sys
@@ -21,16 +20,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from storm_on_spark.api.errors import SetupError
-from storm_on_spark.spark import jars
-from storm_on_spark.spark.class_archive import find_archive
-from storm_on_spark.spark.dirs import fits_sockets, remove_scratch_of_the_dead, session_scratch, socket_folder
-from storm_on_spark.spark.java import Java, require_java
-from storm_on_spark.spark.logs import LOG4J_CONFIGURATION, OutputPump, new_log_file
-from storm_on_spark.spark.settings import (
+from storm_on_spark.spark.session import jars
+from storm_on_spark.spark.session.class_archive import find_archive
+from storm_on_spark.spark.session.classic import require_no_remote
+from storm_on_spark.spark.session.dirs import fits_sockets, remove_scratch_of_the_dead, session_scratch, socket_folder
+from storm_on_spark.spark.session.java import Java, require_java
+from storm_on_spark.spark.session.logs import LOG4J_CONFIGURATION, OutputPump, new_log_file
+from storm_on_spark.spark.session.owned import remove_owned
+from storm_on_spark.spark.session.settings import (
     BARE_FS_CLASS,
     BARE_FS_KEY,
     STACK_SIZE,
     check_session,
+    parallelism_of,
     required_settings,
     settings_applied,
     with_attempts,
@@ -49,13 +51,19 @@ __all__ = [
     "stop_session",
 ]
 
+STARTED_WITH = tuple(
+    f"storm_on_spark.spark.{name}" for name in ("compiled", "query.lowering", "query.running", "query.sink")
+)
+"""Modules that the start of a topology needs. They are in higher layers, so this module may not import them."""
 _LOG_KEY = "spark.stormOnSpark.logFile"
 _MEMORY, _JAVA_OPTIONS = "spark.driver.memory", "spark.driver.extraJavaOptions"
 _CLASS_PATH = "spark.driver.extraClassPath"
+_CLASS_PATHS = (_CLASS_PATH, "spark.executor.extraClassPath")
+_HADOOP_AWS = "hadoop-aws"
 _STOP_SECS = 20.0
 _QUICK_START = "-XX:TieredStopAtLevel=1"
-"""The JVM moves opaque chunks and leaves the work to Python: the optimizing compiler costs more than it brings. A
-run of a few seconds takes 17 s of processor time instead of 30 s."""
+"""The JVM moves opaque chunks and leaves the work to Python: the optimizing compiler costs more than it gains. See
+docs/decisions/0011-start-of-the-jvm.md."""
 
 _lock = threading.Lock()
 _latest_log: Path | None = None
@@ -67,7 +75,9 @@ _sockets: Path | None = None
 """The folder of its sockets; `_scratch` unless that has too long a path."""
 
 
-def local_session(master: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:
+def local_session(
+    master: str | None = None, conf: Mapping[str, str] | None = None, checkpoint: str | os.PathLike[str] | None = None
+) -> SparkSession:
     """Returns a SparkSession on this machine, made for topologies.
 
     A process has at most one Spark context: if there is one already, its session is returned as it is. Under
@@ -78,19 +88,23 @@ def local_session(master: str | None = None, conf: Mapping[str, str] | None = No
         master: `local[N]`, `local-cluster[...]` or a cluster's address; by default `local` with all cores. A
             local master gets four attempts per task where it doesn't say otherwise.
         conf: settings of Spark that go before ours.
+        checkpoint: of the topology that is to run; what its store needs is put on the class path.
 
     Raises:
-        SetupError: no Java that Spark runs on, or Spark does not start; the message names the log file.
+        SetupError: no Java that Spark runs on, or Spark does not start (the message names the log file), or PySpark
+            would connect to a remote session, or the checkpoint is in a store whose jars can't be had.
     """
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     with _lock:
+        require_no_remote()
         if SparkContext._active_spark_context is not None:  # noqa: SLF001 # no public way to ask
             return SparkSession.builder.getOrCreate()
         if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:  # noqa: SLF001
             return _join(master, dict(conf or {}))
-        return _start(with_attempts(master or f"local[{cores()}]"), dict(conf or {}))
+        settings = _with_jars(dict(conf or {}), checkpoint)
+        return _start(with_attempts(master or f"local[{cores()}]"), settings)
 
 
 def stop_session(spark: SparkSession) -> None:
@@ -106,7 +120,7 @@ def stop_session(spark: SparkSession) -> None:
 
 
 def _stop(spark: SparkSession) -> None:
-    """Stops `spark`. That its JVM is gone, killed for its memory say, is no error here: there is nothing to stop."""
+    """Stops `spark`. It is no error if its JVM has ended already, for example because it was killed."""
     from py4j.protocol import Py4JNetworkError
     from pyspark.sql import SparkSession, SQLContext
 
@@ -115,7 +129,7 @@ def _stop(spark: SparkSession) -> None:
             warnings.filterwarnings("ignore", "Unable to cleanly shutdown Spark JVM", RuntimeWarning)
             spark.stop()
     except (Py4JNetworkError, OSError):
-        # PySpark breaks off at its first question to the JVM. What is left to do needs none.
+        # PySpark stops at its first call of the JVM. The remaining steps need no JVM.
         spark.sparkContext.stop()
         SparkSession._instantiatedSession = SparkSession._activeSession = None  # noqa: SLF001 # as its stop() does
         SQLContext._instantiatedContext = None  # noqa: SLF001
@@ -132,6 +146,21 @@ def log_file(spark: SparkSession | None = None) -> Path | None:
 def cores() -> int:
     """Returns how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def expected_parallelism(master: str | None = None, conf: Mapping[str, str] | None = None) -> int | None:
+    """Returns what is `defaultParallelism` of the session that `local_session` returns for these arguments.
+
+    No session is started. None if it is not known before, as on a cluster.
+    """
+    pyspark = sys.modules.get("pyspark")
+    active = None if pyspark is None else pyspark.SparkContext._active_spark_context  # noqa: SLF001 # no public way
+    if active is not None:
+        found: int = active.defaultParallelism
+        return found
+    settings = conf or {}
+    # A master among the settings wins.
+    return parallelism_of(settings.get("spark.master") or master or f"local[{cores()}]", settings, cores())
 
 
 def _start(master: str, conf: dict[str, str]) -> SparkSession:
@@ -187,8 +216,8 @@ def _import_ahead() -> None:
     """Imports what the start of a topology needs, while the JVM is starting and this process would wait for it."""
     # What can't be imported says so where it is needed.
     with contextlib.suppress(Exception):
-        for module in ("compiled", "lowering", "query", "sink"):
-            import_module(f"storm_on_spark.spark.{module}")
+        for module in STARTED_WITH:
+            import_module(module)
 
 
 def _skip_search_for_sources(session: SparkSession) -> None:
@@ -261,6 +290,26 @@ def _settings(master: str, log: Path, scratch: Path, bare_fs: tuple[Path, ...] |
             "spark.executor.logs.rolling.maxRetainedFiles": "3",
         }
     return settings
+
+
+def _with_jars(conf: dict[str, str], checkpoint: str | os.PathLike[str] | None) -> dict[str, str]:
+    """Returns the settings, with the jars of the checkpoint's store unless the user names such jars.
+
+    Raises:
+        SetupError: they can't be had.
+    """
+    if not os.fspath(checkpoint or "").startswith("s3a:") or any(
+        _HADOOP_AWS in value for key, value in conf.items() if "jars" in key or key.endswith("ClassPath")
+    ):
+        return conf
+    found = jars.fetch(jars.S3A)
+    if found is None:
+        raise SetupError(
+            f"a checkpoint in s3a:// needs the jars {', '.join(map(str, jars.S3A.jars))}, which can't be fetched here; "
+            "put them on the class path with spark.driver.extraClassPath and spark.executor.extraClassPath"
+        )
+    paths = os.pathsep.join(map(str, found))
+    return {**conf, **{key: os.pathsep.join(filter(None, (conf.get(key), paths))) for key in _CLASS_PATHS}}
 
 
 def _merged(ours: dict[str, str], theirs: Mapping[str, str]) -> dict[str, str]:
@@ -403,7 +452,7 @@ def _end_jvm() -> None:
         _pump.join(_STOP_SECS)
     for folder in (_scratch, _sockets):
         if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_owned(folder)
     # When this session began, the JVM of one whose driver was killed may still have been about to end.
     remove_scratch_of_the_dead()
     _pump = _scratch = _sockets = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,15 +12,17 @@ from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 
 from storm_on_spark.api.errors import SetupError, StormError
-from storm_on_spark.runtime import chunk
-from storm_on_spark.runtime.chunk import Kind
-from storm_on_spark.runtime.coordinator import Coordinator
-from storm_on_spark.runtime.report import Failure
-from storm_on_spark.runtime.stall import clear_notes, read_notes
+from storm_on_spark.runtime.batches.coordinator import Coordinator
+from storm_on_spark.runtime.bolts.stall import clear_notes, read_notes
+from storm_on_spark.runtime.codec import chunk
+from storm_on_spark.runtime.codec.chunk import Kind
+from storm_on_spark.runtime.reports.report import Failure, log_error
+from storm_on_spark.runtime.storage import Folder
 
 log = logging.getLogger(__name__)
 
 
+_LOOK_SECS = 10.0
 _TOLD = "told by the topology"
 
 
@@ -66,14 +69,16 @@ class Sink:
 
     Args:
         coordinator: hears of outcomes and carried tuples.
-        on_failure: called with (reason, trace) when the topology must end.
+        on_failure: called when the topology must end.
         folder: the topology's own folder in the checkpoint, where workers note that a bolt hung.
     """
 
-    def __init__(self, coordinator: Coordinator, on_failure: Callable[[str, str], None], folder: Path) -> None:
+    def __init__(self, coordinator: Coordinator, on_failure: Callable[[Failure], None], folder: Folder) -> None:
         self._coordinator = coordinator
         self._on_failure = on_failure
         self._folder = folder
+        #: When workers' notes are looked for again, where that takes a round trip.
+        self._look_at = 0.0
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Runs the micro-batch; what it raises keeps Spark from committing it."""
@@ -105,23 +110,27 @@ class Sink:
         for report in reports:
             if isinstance(report, Failure) and report.fatal:
                 self._coordinator.metrics.add_failure(report)
-                self._on_failure(report.message, report.trace)
+                self._on_failure(report)
                 raise StormError(report.message)
         try:
             self._coordinator.deliver(batch, outcomes, carried)
         except OSError as error:
             reason = f"the checkpoint can't be written: {error}"
-            self._on_failure(reason, "")
+            self._on_failure(Failure("", None, reason))
             raise StormError(reason) from error
         for report in [*self._overcome(), *reports]:
             if isinstance(report, Failure):
                 if self._coordinator.metrics.add_failure(report):
-                    log.warning("%s", report.message)
+                    log_error(log, report)
             else:
                 self._coordinator.metrics.add_bolt(report)  # type: ignore[arg-type]
 
     def _overcome(self) -> list[Failure]:
         """Returns what hung in this micro-batch, which has come to its end: no later failure has that as its reason."""
+        now = time.monotonic()
+        if not isinstance(self._folder, Path) and now < self._look_at:
+            return []
+        self._look_at = now + _LOOK_SECS
         stalls = read_notes(self._folder)
         if stalls:
             clear_notes(self._folder)

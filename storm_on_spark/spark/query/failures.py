@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator
 
 from storm_on_spark.api.errors import TopologyFailedError
+from storm_on_spark.api.traces import with_sources
+from storm_on_spark.runtime.reports.report import Failure
 
 _MAX_CHARS = 500
 _PYTHON = re.compile(r"Traceback \(most recent call last\):\n(?:(?:[ \t][^\n]*)?\n)*(\S[^\n]*)")
@@ -65,6 +67,11 @@ def told_at_once(topology: str) -> Iterator[None]:
         yield
     except (Py4JError, PySparkException) as error:
         raise TopologyFailedError(topology, reason_of(str(error))) from None
+
+
+def topology_failed(topology: str, failure: Failure) -> TopologyFailedError:
+    """Returns the error that a topology ends with."""
+    return TopologyFailedError(topology, failure.message, with_sources(failure.own_trace), failure.trace)
 
 
 def _short(line: str) -> str:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from storm_on_spark.runtime.storage import Storage
+from storm_on_spark.spark.checkpoint.location import Location
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -18,14 +20,15 @@ if TYPE_CHECKING:
 _PACKAGE = "org.apache.spark.sql.execution.streaming.state"
 
 
-def close_state_stores(spark: SparkSession, checkpoint: Path, run_id: uuid.UUID | str) -> None:
+def close_state_stores(spark: SparkSession, root: Storage, location: Location, run_id: uuid.UUID | str) -> None:
     """Closes the stores that this JVM has open for a run of a query.
 
     Those of executors in other JVMs can't be reached from here; they end with the executors.
 
     Args:
         spark: the session that the query ran on.
-        checkpoint: the query's checkpoint directory.
+        root: the query's checkpoint.
+        location: where that is.
         run_id: the query's `runId`.
     """
     # All of this is Spark's inside: where it differs, the stores stay open as long as Spark likes.
@@ -34,22 +37,20 @@ def close_state_stores(spark: SparkSession, checkpoint: Path, run_id: uuid.UUID 
         stores = _object(jvm, f"{_PACKAGE}.StateStore")
         nothing = _object(jvm, "scala.None")
         run = jvm.java.util.UUID.fromString(str(run_id))
-        root = checkpoint / "state"
-        # The path as Hadoop writes it: one slash after the scheme.
-        location = f"file:{root}"
+        # As Hadoop writes it: a directory has one slash after the scheme.
+        state = f"{location.url}/state"
         store_id = getattr(jvm, f"{_PACKAGE}.StateStoreId")
         provider_id = getattr(jvm, f"{_PACKAGE}.StateStoreProviderId")
         for operator, partition in _stores_in(root):
-            store = provider_id(store_id(location, operator, partition, "default"), run)
+            store = provider_id(store_id(state, operator, partition, "default"), run)
             if stores.isLoaded(store):
                 stores.removeFromLoadedProvidersAndClose(store, nothing)
 
 
-def _stores_in(root: Path) -> list[tuple[int, int]]:
+def _stores_in(root: Storage) -> list[tuple[int, int]]:
     """Returns (operator, partition) of every store in a checkpoint."""
-    folders = [path for path in root.glob("*/*") if path.is_dir()]
-    names = [(path.parent.name, path.name) for path in folders]
-    return sorted((int(op), int(part)) for op, part in names if op.isdigit() and part.isdigit())
+    names = [one.name.split("/") for one in root.list_folder("state", deep=True)]
+    return sorted({(int(name[1]), int(name[2])) for name in names if len(name) > 3 and (name[1] + name[2]).isdigit()})
 
 
 def _object(jvm: Any, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Who may run on a checkpoint: a fence that needs no server.
+"""The owner of a checkpoint: a fence that needs no server.
 
 A driver that lost sight of ZooKeeper goes on running. When another one is given its topology, the two share nothing
 but the checkpoint; so its owner stands there, in `storm/owner.json`. Whoever takes a checkpoint over writes itself
@@ -15,10 +15,12 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
+from typing import Protocol
 
 from storm_on_spark.api.errors import CheckpointError
-from storm_on_spark.runtime.processes import session_members, this_kernel
-from storm_on_spark.spark.checkpoint import local_directory
+from storm_on_spark.runtime.processes.sessions import session_members, this_kernel
+from storm_on_spark.runtime.storage.durable import make_folder, write_file
+from storm_on_spark.spark.checkpoint.location import local_directory
 
 VERSION = 1
 _FOLDER = "storm"
@@ -28,7 +30,7 @@ _POLL_SECS = 0.05
 
 @dataclass(frozen=True)
 class Owner:
-    """Who runs on a checkpoint.
+    """The owner of a checkpoint.
 
     Example:
         >>> old, new = Owner("count-1-1700000000", 7, "a"), Owner("count-1-1700000000", 9, "b")
@@ -37,13 +39,13 @@ class Owner:
     """
 
     scope: str
-    """What epochs are counted in: the topology's id. Another topology on the same checkpoint starts afresh."""
+    """The topology's id: epochs are counted per topology, and start anew with another topology."""
     epoch: int
     """Grows with every owner of the scope, whatever host it is on."""
     token: str
     """Tells this owner from all others, also from itself before a restart."""
     kernel: str = ""
-    """Which machine's processes it belongs to, as `this_kernel` says; empty if that can't be told."""
+    """The machine and process table of its processes, as `this_kernel` returns them; empty if unknown."""
     session: int = 0
     """The session of its processes: they may outlive the driver for a moment, and write to the checkpoint."""
     started: str = ""
@@ -52,6 +54,14 @@ class Owner:
     def precedes(self, other: Owner) -> bool:
         """Whether `other` may take the checkpoint over from this one."""
         return self.scope != other.scope or self.token == other.token or self.epoch < other.epoch
+
+
+class Fence(Protocol):
+    """Notices when an owner is no longer the owner of its checkpoint."""
+
+    def lost(self) -> str | None:
+        """Returns why the owner must stop; None while it may go on."""
+        ...
 
 
 class OwnerFence:
@@ -80,11 +90,11 @@ class OwnerFence:
         self._now = now
         self._sleep = sleep
         self.former: Owner | None = None
-        """Who had it and did not give it back."""
+        """The previous owner, if it did not release the checkpoint."""
         #: Whether what stood there was no owner: then there may be one that nothing is known of.
         self._unknown_former = False
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            make_folder(self._folder, sync=True)
             with self._alone():
                 self._write(owner)
         except OSError as error:
@@ -144,7 +154,7 @@ class OwnerFence:
         except FileNotFoundError:
             return f"checkpoint {self._checkpoint} has no owner any more: {self._file.name} was removed"
         except OSError:
-            return None  # it can't be told; whoever needs the checkpoint fails by itself
+            return None  # Unknown; code that needs the checkpoint raises its own error.
         if content == self._content:
             return None
         other = _parsed(content)
@@ -174,9 +184,8 @@ class OwnerFence:
         self._unknown_former = content is not None and before is None
         self.owner = owner
         self._content = json.dumps({"version": VERSION, **asdict(owner)}).encode()
-        temporary = self._file.with_name(f"owner-{owner.token}.tmp")
-        temporary.write_bytes(self._content)
-        temporary.replace(self._file)
+        # Owners must keep their order also if the machine dies.
+        write_file(self._file, self._content, sync=True, temporary=f"owner-{owner.token}.tmp")
 
     def _read(self) -> bytes:
         with self._file.open("rb") as file:
@@ -187,7 +196,8 @@ class OwnerFence:
         """Keeps other claims of this machine out, or a late one could win between our look and our writing."""
         descriptor = os.open(self._folder / "owner.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            with contextlib.suppress(OSError):  # a file system without locks: epochs still order the owners
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield
         finally:
             os.close(descriptor)
@@ -196,8 +206,10 @@ class OwnerFence:
         descriptor = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             return False
+        except OSError:
+            return True  # a file system without locks has none that is taken
         finally:
             os.close(descriptor)
         return True

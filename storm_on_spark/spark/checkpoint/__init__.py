@@ -1,0 +1,1 @@
+"""The checkpoint of a topology: its folder or store, its owner, its state."""

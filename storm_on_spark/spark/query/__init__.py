@@ -1,0 +1,1 @@
+"""The streaming query: source, operators, sink, and what watches it."""

@@ -1,0 +1,180 @@
+"""What makes a micro-batch survive the loss of the machine, Spark's own files included.
+
+Spark writes offsets, state and commits to a directory without forcing them to the disk. Two calls a micro-batch do:
+
+- before Spark commits it, `syncfs` of the checkpoint's file system: what was planned, what the batch left in state,
+  outcomes and carried tuples. So a commit that is on the disk never stands for state that isn't.
+- before spouts hear of its outcomes, `fsync` of the commit.
+
+In between the machine may die with anything half-written: that is what `drop_torn` removes at the next start. Spark has
+then forgotten what nobody was told of. Hadoop keeps the checksums of a file in another file beside it. The machine may
+die when only the first one is whole.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from storm_on_spark.api.config import Config
+from storm_on_spark.runtime.storage.durable import sync_file_system, sync_folder
+
+log = logging.getLogger(__name__)
+
+
+def durability_of(conf: Mapping[str, Any], on_cluster: bool) -> str:
+    """Returns the level that a topology runs with.
+
+    Example:
+        >>> durability_of({}, on_cluster=False), durability_of({}, on_cluster=True)
+        ('process', 'machine')
+        >>> durability_of({"topology.durability": "process"}, on_cluster=True)
+        'process'
+    """
+    return str(conf.get(Config.TOPOLOGY_DURABILITY) or ("machine" if on_cluster else "process"))
+
+
+class MachineDurability:
+    """Forces what belongs to micro-batches to the disk.
+
+    Args:
+        checkpoint: the checkpoint's directory.
+
+    Raises:
+        OSError: the disk fails.
+    """
+
+    def __init__(self, checkpoint: Path) -> None:
+        self._checkpoint = checkpoint
+        # Also what an earlier start may have left, which had no time or no wish to do it.
+        sync_file_system(checkpoint)
+
+    def before_commit(self) -> None:
+        """Forces everything to the disk; Spark's workers have closed their files by now."""
+        sync_file_system(self._checkpoint)
+
+    def committed(self, batch: int) -> None:
+        """Forces Spark's commit of a micro-batch to the disk."""
+        folder = self._checkpoint / "commits"
+        file = os.open(folder / str(batch), os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(file)
+        finally:
+            os.close(file)
+        sync_folder(folder)
+
+
+def drop_torn(checkpoint: Path) -> list[str]:
+    """Removes what a power loss left of files that Spark wrote last, and returns their names.
+
+    Only what nothing depends on: the commit of the last micro-batch, and the offsets of one without a commit. Other
+    files that can't be read are damage, and whoever needs them says so. Only for the owner, while no query runs.
+
+    Raises:
+        OSError: they can't be read or removed.
+    """
+    dropped: list[str] = []
+
+    def drop(file: Path) -> None:
+        log.warning("%s was not written whole when the machine died; nothing depends on it, and it is removed", file)
+        file.unlink()
+        _sums_of(file).unlink(missing_ok=True)
+        dropped.append(str(file.relative_to(checkpoint)))
+
+    commit = _last(checkpoint / "commits")
+    offsets = _last(checkpoint / "offsets")
+    if commit is not None and (offsets is None or int(offsets.name) <= int(commit.name)) and not _whole(commit, 2):
+        drop(commit)
+        commit = _last(checkpoint / "commits")
+    # Two at most: the next micro-batch is planned when the last one is committed.
+    while offsets is not None and (commit is None or int(offsets.name) > int(commit.name)) and not _whole(offsets, 3):
+        drop(offsets)
+        offsets = _last(checkpoint / "offsets")
+    metadata = checkpoint / "metadata"
+    if offsets is None and metadata.exists() and not _has_json(metadata.read_bytes()):
+        drop(metadata)
+    snapshots = _newest_snapshots(checkpoint)
+    for snapshot in snapshots:
+        if not _is_zip(snapshot):
+            drop(snapshot)
+    whole = [file for file, lines in ((commit, 2), (offsets, 3)) if file is not None and _whole(file, lines)]
+    whole += [metadata] if metadata.exists() and _has_json(metadata.read_bytes()) else []
+    whole += [snapshot for snapshot in snapshots if snapshot.exists()]
+    for file in whole:
+        if not _sums_fit(file):
+            sums = _sums_of(file)
+            log.warning("%s was not written whole when the machine died; its file is, and is read without it", sums)
+            sums.unlink()
+            dropped.append(str(sums.relative_to(checkpoint)))
+    return dropped
+
+
+def _newest_snapshots(checkpoint: Path) -> list[Path]:
+    """Returns the newest snapshot of each state store that has more than one: it can be made again from the one before.
+
+    A snapshot is written behind the micro-batches' backs, so that only the next one forces it to the disk.
+    """
+    found: list[Path] = []
+    for folder in {path.parent for path in (checkpoint / "state").rglob("*.zip")}:
+        snapshots = sorted(folder.glob("*.zip"), key=lambda path: path.stat().st_mtime)
+        found += snapshots[-1:] if len(snapshots) > 1 else []
+    return found
+
+
+def _sums_of(file: Path) -> Path:
+    """Returns where Hadoop keeps the checksums of a file."""
+    return file.with_name(f".{file.name}.crc")
+
+
+def _sums_fit(file: Path) -> bool:
+    """Whether a file's checksums are those of its content, or there are none: Hadoop asks for neither.
+
+    The format is that of Hadoop's `ChecksumFileSystem`: `crc`, a zero, the bytes a checksum stands for, then one CRC-32
+    for each so many bytes.
+    """
+    try:
+        sums = _sums_of(file).read_bytes()
+    except FileNotFoundError:
+        return True
+    size = int.from_bytes(sums[4:8], "big")
+    if sums[:4] != b"crc\0" or not size:
+        return False
+    content = file.read_bytes()
+    parts = (content[start : start + size] for start in range(0, len(content), size))
+    return sums[8:] == b"".join(zlib.crc32(part).to_bytes(4, "big") for part in parts)
+
+
+def _is_zip(path: Path) -> bool:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return archive.testzip() is None
+    except (zipfile.BadZipFile, OSError, EOFError, ValueError):
+        return False
+
+
+def _last(folder: Path) -> Path | None:
+    """Returns the file of the last micro-batch in one of Spark's logs."""
+    if not folder.is_dir():
+        return None
+    return max((path for path in folder.iterdir() if path.name.isdecimal()), key=lambda p: int(p.name), default=None)
+
+
+def _whole(path: Path, lines: int) -> bool:
+    """Whether a file of one of Spark's logs is as Spark writes it: a version, then lines of JSON."""
+    data = path.read_bytes()
+    version, *rest = data.split(b"\n")
+    return version[:1] == b"v" and version[1:].isdigit() and len(rest) >= lines - 1 and all(map(_has_json, rest))
+
+
+def _has_json(data: bytes) -> bool:
+    try:
+        json.loads(data)
+    except ValueError:
+        return False
+    return True

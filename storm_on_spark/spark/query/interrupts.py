@@ -1,0 +1,30 @@
+"""Ctrl-C, and the interrupt of a notebook's cell, while somebody waits for a topology."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """Lets an interrupt end the waiting within, and nothing else.
+
+    PySpark cancels all jobs of the session at an interrupt, which would end the topology as failed, in the middle of a
+    micro-batch. A handler that somebody else has put there stays.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not _is_pysparks(before):
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _is_pysparks(handler: object) -> bool:
+    return getattr(handler, "__module__", "").startswith("pyspark")

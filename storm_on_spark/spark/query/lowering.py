@@ -1,0 +1,38 @@
+"""A physical plan as one Spark query: source, operators, sink."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, SparkSession
+
+from storm_on_spark.plan.model import Operator
+from storm_on_spark.runtime.run.spec import RunSpec
+from storm_on_spark.spark.query.operators import OperatorProcessor, stateless_operator
+from storm_on_spark.spark.query.positions import SourceSettings
+from storm_on_spark.spark.query.source import SCHEMA, source_class
+
+
+def lower(spark: SparkSession, spec: RunSpec, settings: SourceSettings) -> DataFrame:
+    """Returns the streaming frame whose rows are what reaches the sink.
+
+    The plan is one chain: Spark recomputes a branch for each of its readers, so nothing ever branches.
+    """
+    operators = spec.plan.operators
+    name = f"storm-{spec.start_id}"
+    spark.dataSource.register(source_class(name, settings, read_later=operators[0].state))
+    frame = spark.readStream.format(name).load()
+    for index, operator in enumerate(operators):
+        frame = _lowered(frame, index, operator, settings)
+    return frame
+
+
+def _lowered(frame: DataFrame, index: int, operator: Operator, settings: SourceSettings) -> DataFrame:
+    if operator.state:
+        if not operator.exchange:
+            # Spark is told that the rows are in one partition already, so that it puts no exchange there.
+            frame = frame.coalesce(1)
+        processor = OperatorProcessor(settings.start_id, settings.spec, index)
+        return frame.groupBy("key").transformWithState(processor, SCHEMA, "Append", "None")
+    if operator.source is not None:
+        return frame  # the source has executed it as it read
+    run = stateless_operator(settings.start_id, settings.spec, index)
+    return frame.repartition(settings.partitions, "key").mapInArrow(run, SCHEMA)

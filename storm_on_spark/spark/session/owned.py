@@ -1,0 +1,105 @@
+"""Temporary folders whose owner holds a lock in them, so that what a killed process left can be found and removed.
+
+A process id does not name an owner: containers that share `/tmp` have processes of the same ids. A lock on a file in
+the folder does: the kernel gives it up when the owner ends, however that happens. Whoever gets it then may remove the
+folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from storm_on_spark.runtime.processes.sessions import is_on_a_command_line
+
+PREFIX: Final = "storm-on-spark"
+_LOCK: Final = "owner.lock"
+_RUIN_SECS: Final = 600.0
+"""A folder of ours without a lock is one that a dying process has made again after it was removed. It has to be this
+old to be taken for that, for a new folder has no lock for a moment."""
+
+_held: dict[Path, int] = {}
+"""Folder -> descriptor of the lock on it, in this process."""
+
+
+def make_owned(parent: Path | None = None) -> Path:
+    """Makes a temporary folder that belongs to this process until `remove_owned`.
+
+    Args:
+        parent: where to make it; the folder for temporary files for None.
+    """
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}-{os.getpid()}-", dir=parent))
+        lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        taken = True
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            taken = os.fstat(lock).st_nlink == 0
+        except BlockingIOError:
+            pass  # somebody who sweeps up was quicker
+        except OSError:
+            taken = False  # a file system without locks: nobody else gets one either
+        if not taken:
+            _held[folder] = lock
+            return folder
+        os.close(lock)
+
+
+def remove_owned(folder: Path) -> None:
+    """Removes a folder that `make_owned` made. What can't be removed stays."""
+    shutil.rmtree(folder, ignore_errors=True)
+    lock = _held.pop(folder, None)
+    if lock is not None:
+        os.close(lock)
+
+
+@contextlib.contextmanager
+def temporary_checkpoint() -> Iterator[Path]:
+    """Yields the path of a new checkpoint that is removed at the end.
+
+    What killed processes left is removed first.
+    """
+    remove_abandoned([Path(tempfile.gettempdir())])
+    folder = make_owned()
+    try:
+        yield folder / "checkpoint"
+    finally:
+        remove_owned(folder)
+
+
+def remove_abandoned(roots: Iterable[Path]) -> None:
+    """Removes the folders in `roots` that `make_owned` made and whose owner is gone."""
+    for root in roots:
+        for left in root.glob(f"{PREFIX}-*"):
+            if re.fullmatch(rf"{PREFIX}-\d+-\w+", left.name):
+                with contextlib.suppress(OSError):
+                    _remove_if_abandoned(left)
+
+
+def _remove_if_abandoned(folder: Path) -> None:
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+        return
+    try:
+        lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        if time.time() - found.st_mtime > _RUIN_SECS and not is_on_a_command_line(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+        return
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Its JVM may be about to start. It ends by itself when it sees that nobody is there, but not if it finds
+        # nothing where it is to write first.
+        if not is_on_a_command_line(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        os.close(lock)
