@@ -1,9 +1,11 @@
-"""What can go wrong in a cluster.
+"""Errors of a cluster.
 
 ```
 StormError
 └── ClusterError                        whatever the cluster layer raises
     ├── RecordError        (ValueError) a znode, a file or a request holds something else than it should
+    │   ├── FormatError                 a record of another release's format; its content is not known here
+    │   └── SignatureError              a znode isn't signed with the cluster's secret as it has to be
     ├── NotLeaderError                  only the leader may do this; names the leader where there is one
     ├── TransitionError                 a topology's status doesn't allow what was asked
     ├── FencedError                     a leader that no longer is one tried to write
@@ -11,20 +13,19 @@ StormError
     ├── OwnershipLostError              another driver owns the topology by now
     ├── CodeError                       a topology's code can't be packed, stored, fetched or verified
     │   └── ChecksumError               what arrived is not what was sent
+    ├── WireError          (ValueError) bytes on a connection are no message of Pacemaker's
     ├── LimitError                      more was sent, or asked for, than there may be
     ├── AuthenticationError             a Nimbus doesn't know who asks
     └── UnavailableError                ZooKeeper or every Nimbus is out of reach
+        └── PacemakerError              a Pacemaker can't be reached, hasn't answered in time, or refuses
 ```
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from storm_on_spark.api.errors import StormError
-
-if TYPE_CHECKING:
-    from storm_on_spark.cluster.records import Ownership
 
 
 class ClusterError(StormError, RuntimeError):
@@ -33,6 +34,14 @@ class ClusterError(StormError, RuntimeError):
 
 class RecordError(ClusterError, ValueError):
     """A znode, a file or a request holds something else than it should."""
+
+
+class FormatError(RecordError):
+    """A record is of a format that this release doesn't read; another release may have written it."""
+
+
+class SignatureError(RecordError):
+    """A znode has no valid signature by the cluster's secret: it is ignored."""
 
 
 class NotLeaderError(ClusterError):
@@ -52,7 +61,7 @@ class NotLeaderError(ClusterError):
 
 
 class TransitionError(ClusterError):
-    """A topology's status doesn't allow what was asked of it, or nobody could wait that long."""
+    """A topology's status does not allow the request, or the wait is too long."""
 
 
 class FencedError(ClusterError):
@@ -63,6 +72,18 @@ class ConflictError(ClusterError):
     """A node is not as the writer believed it to be; nothing was changed. Read again and decide anew."""
 
 
+class OwningDriver(Protocol):
+    """The driver that owns a topology: an `Ownership` record."""
+
+    @property
+    def host(self) -> str:
+        """Its machine."""
+
+    @property
+    def pid(self) -> int:
+        """Its process there."""
+
+
 class OwnershipLostError(ClusterError):
     """Another driver owns the topology by now, or its assignment has changed; this one must stop.
 
@@ -71,7 +92,7 @@ class OwnershipLostError(ClusterError):
         owner: the driver that owns the topology; None if it is the assignment that has changed.
     """
 
-    def __init__(self, message: str, owner: Ownership | None = None) -> None:
+    def __init__(self, message: str, owner: OwningDriver | None = None) -> None:
         super().__init__(message, owner)
         self.owner = owner
 
@@ -84,7 +105,11 @@ class CodeError(ClusterError):
 
 
 class ChecksumError(CodeError):
-    """What arrived is not what was sent."""
+    """Received data differs from what was sent."""
+
+
+class WireError(ClusterError, ValueError):
+    """Bytes on a connection are no message of Pacemaker's; nothing that follows them can be trusted."""
 
 
 class LimitError(ClusterError):
@@ -92,8 +117,12 @@ class LimitError(ClusterError):
 
 
 class AuthenticationError(ClusterError):
-    """A Nimbus doesn't know who asks: no token, or a wrong one."""
+    """A request to a Nimbus has no token, or a wrong one."""
 
 
 class UnavailableError(ClusterError):
     """ZooKeeper, or every Nimbus, is out of reach."""
+
+
+class PacemakerError(UnavailableError):
+    """A Pacemaker can't be reached, hasn't answered in time, or refuses."""

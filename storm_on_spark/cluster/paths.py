@@ -8,12 +8,14 @@ Below `storm.zookeeper.root` (`/storm`); `*` marks ephemeral nodes. Values are t
     supervisors/<supervisor id>*      SupervisorInfo
     counter                           digits          how many topologies were ever submitted
     submissions/<key>                 Submission      submissions under way
+    names/<topology name>             NameClaim       whose name it is, from submission to removal
     storms/<topology id>              StormBase
     assignments/<topology id>         Assignment
     code/<topology id>                CodeManifest
     code/<topology id>/<host:port>*   empty           this Nimbus has the code
     owners/<topology id>*             Ownership       held by the driver; its creation is fenced by the assignment
     workerbeats/<topology id>         WorkerBeat
+    checkpoints/<topology id>         CheckpointInfo  which state the topology has; fenced as its driver, or leader, is
     errors/<topology id>/<component>/e-<sequence>     ErrorRecord, the last few
     credentials/<topology id>         bytes           only with authentication and an ACL
 """
@@ -28,11 +30,13 @@ NIMBUSES = "nimbuses"
 SUPERVISORS = "supervisors"
 COUNTER = "counter"
 SUBMISSIONS = "submissions"
+NAMES = "names"
 STORMS = "storms"
 ASSIGNMENTS = "assignments"
 CODE = "code"
 OWNERS = "owners"
 WORKERBEATS = "workerbeats"
+CHECKPOINTS = "checkpoints"
 ERRORS = "errors"
 CREDENTIALS = "credentials"
 
@@ -41,15 +45,17 @@ FOLDERS = (
     NIMBUSES,
     SUPERVISORS,
     SUBMISSIONS,
+    NAMES,
     STORMS,
     ASSIGNMENTS,
     CODE,
     OWNERS,
     WORKERBEATS,
+    CHECKPOINTS,
     ERRORS,
     CREDENTIALS,
 )
-"""Nodes that are always there, made by whoever comes first."""
+"""Nodes that always exist; the first daemon makes them."""
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,13 @@
-"""What a Nimbus knows of a topology without importing it: the compiled plan that was submitted with its code."""
+"""The compiled plan that is submitted with a topology's code: a Nimbus reads it without importing the code."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import msgspec
 
 from storm_on_spark.cluster.errors import RecordError
+from storm_on_spark.plan.logical import LogicalGraph
 
 MAX_BYTES = 16 << 20
 MAX_TASKS = 20_000
@@ -30,7 +33,9 @@ class PlannedEdge(msgspec.Struct, frozen=True):
 
 
 class PlanSummary(msgspec.Struct, frozen=True):
-    """The parts of `explain --json` that are of use here; what else is in there is left alone.
+    """The components of a plan and what is between them, whatever the number of partitions, which a driver decides.
+
+    What else stands in a `plan.json` is left alone.
 
     Example:
         >>> plan = PlanSummary.of(b'{"components": {"a": {"kind": "spout", "tasks": [1, 2], "executors": 2}},'
@@ -42,6 +47,15 @@ class PlanSummary(msgspec.Struct, frozen=True):
     components: dict[str, PlannedPart]
     edges: tuple[PlannedEdge, ...]
     acker_tasks: tuple[int, ...]
+
+    @classmethod
+    def of_graph(cls, graph: LogicalGraph) -> PlanSummary:
+        """Returns what a topology was compiled to."""
+        return cls(
+            {name: PlannedPart(part.kind.value, part.tasks, part.executors) for name, part in graph.components.items()},
+            tuple(PlannedEdge(edge.source, edge.stream, edge.target, edge.grouping.describe()) for edge in graph.edges),
+            graph.acker_tasks,
+        )
 
     @classmethod
     def of(cls, data: bytes, where: str) -> PlanSummary:
@@ -56,6 +70,11 @@ class PlanSummary(msgspec.Struct, frozen=True):
             return msgspec.json.decode(data, type=cls)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise RecordError(f"{where}: no plan of a topology: {error}") from error
+
+    def document(self) -> dict[str, Any]:
+        """Returns it in terms of JSON, as `of` reads it."""
+        found: dict[str, Any] = msgspec.to_builtins(self)
+        return found
 
     def tasks(self) -> dict[str, int]:
         """Returns component -> number of tasks."""

@@ -1,16 +1,19 @@
-"""What the znodes hold: typed records, as JSON with a version.
+"""The contents of znodes: typed records, as JSON with a version.
 
 Whoever reads a record checks it: its size, its version, every field's type. A field that this version does not know is
 refused like any other damage; a change of a record's fields is a new `VERSION`.
+
+Records by which somebody runs code, deletes something or connects to an address are `signed` where the cluster has a
+secret: see `storm_on_spark.cluster.security.keyring`.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 import msgspec
 
-from storm_on_spark.cluster.errors import RecordError
+from storm_on_spark.cluster.errors import FormatError, RecordError
 from storm_on_spark.cluster.plan_summary import PlanSummary
 
 VERSION = 1
@@ -27,10 +30,18 @@ Conf = dict[str, Any]
 class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Base of what is kept in a znode."""
 
+    VERSION: ClassVar[int] = VERSION
+    """That of the record as it is written."""
+    READS: ClassVar[tuple[int, ...]] = (VERSION,)
+    """Those that this release reads."""
+    signed: ClassVar[bool] = False
+    """Whether it counts only with the signature of the cluster's secret, where there is one."""
+
 
 class NimbusSummary(Record, frozen=True):
     """A Nimbus that is up; ephemeral."""
 
+    signed: ClassVar[bool] = True
     host: str
     port: int
     """Of its REST interface."""
@@ -46,8 +57,9 @@ class NimbusSummary(Record, frozen=True):
 
 
 class LeaderInfo(Record, frozen=True):
-    """Who leads. The node's ZooKeeper version is what leaders' writes are fenced by."""
+    """The leader. Leaders' writes are fenced by the node's ZooKeeper version."""
 
+    signed: ClassVar[bool] = True
     address: str
     epoch: int
     """Grows with every leadership: the transaction id of the leader's node in the queue for the lock."""
@@ -64,8 +76,9 @@ class ArtifactInfo(Record, frozen=True):
 
 
 class CodeManifest(Record, frozen=True):
-    """What a topology's code consists of, and where it is."""
+    """The parts of a topology's code, and where they are."""
 
+    signed: ClassVar[bool] = True
     topology_id: str
     artifacts: tuple[ArtifactInfo, ...]
     uploader: str
@@ -76,12 +89,13 @@ class CodeManifest(Record, frozen=True):
     metafile: str
     """What that distributor needs to find it again."""
     plan: PlanSummary | None = None
-    """What it compiles to, for whoever has no use for the code itself."""
+    """Its compiled plan, for readers that don't need the code."""
 
 
 class Submission(Record, frozen=True):
     """A submission that is under way; the visible state while replicas are awaited."""
 
+    signed: ClassVar[bool] = True
     key: str
     """Chosen by the client: the same submission sent again, to another leader too, is the same."""
     topology_id: str
@@ -93,12 +107,18 @@ class Submission(Record, frozen=True):
     step: Literal["storing", "replicating"]
 
 
+class NameClaim(Record, frozen=True):
+    """Whose a topology's name is: written with its submission, removed with the topology, each in one transaction."""
+
+    topology_id: str
+
+
 class Transition(Record, frozen=True):
-    """What is to happen to a topology when its wait is over."""
+    """The operation that follows the wait of a topology."""
 
     kind: Literal["kill", "rebalance"]
     due_at: float
-    """Seconds since the epoch."""
+    """Seconds since the epoch, by ZooKeeper's clock: leaders' own may differ. See `ClusterClock`."""
     previous: Status
     conf: Conf = {}
     """Of a rebalance: configuration to change."""
@@ -109,6 +129,7 @@ class Transition(Record, frozen=True):
 class StormBase(Record, frozen=True):
     """A topology that was submitted."""
 
+    signed: ClassVar[bool] = True
     topology_id: str
     name: str
     owner: str
@@ -127,6 +148,7 @@ class StormBase(Record, frozen=True):
 class Assignment(Record, frozen=True):
     """Where a topology's driver is to run. A driver may own its topology only while this node is as it was."""
 
+    signed: ClassVar[bool] = True
     topology_id: str
     supervisor_id: str
     host: str
@@ -141,6 +163,7 @@ class Assignment(Record, frozen=True):
 class SupervisorInfo(Record, frozen=True):
     """A supervisor that is up; ephemeral."""
 
+    signed: ClassVar[bool] = True
     supervisor_id: str
     host: str
     slots: tuple[int, ...]
@@ -165,7 +188,7 @@ class Ownership(Record, frozen=True):
 
 
 class WorkerBeat(Record, frozen=True):
-    """What a driver says of itself every few seconds."""
+    """A driver's heartbeat, sent every few seconds."""
 
     topology_id: str
     supervisor_id: str
@@ -179,8 +202,28 @@ class WorkerBeat(Record, frozen=True):
     """`TopologyInfo.to_dict()`."""
 
 
+class CheckpointInfo(Record, frozen=True):
+    """Which state a topology has: a driver that finds something else in its checkpoint must not start."""
+
+    signed: ClassVar[bool] = True
+    topology_id: str
+    location: str
+    """Where the checkpoint was."""
+    identity: str
+    """`storm_id` of its manifest; empty as long as nothing has been committed."""
+    launch: int
+    """Of the driver that said so."""
+    host: str
+    """Where that driver ran."""
+    from_scratch: int = 0
+    """The launch from which on the topology is to forget its state, where that was asked for."""
+
+
 class ErrorRecord(Record, frozen=True):
     """An error of a component, as Storm keeps it for the UI."""
+
+    VERSION: ClassVar[int] = 2
+    READS: ClassVar[tuple[int, ...]] = (1, 2)
 
     component: str
     task: int
@@ -188,6 +231,8 @@ class ErrorRecord(Record, frozen=True):
     time: float
     host: str
     port: int
+    trace: str = ""
+    """The traceback with the frames of the user's own code; since version 2."""
 
 
 R = TypeVar("R", bound=Record)
@@ -204,7 +249,7 @@ def encode(record: Record) -> bytes:
         b'{"format":1,"address":"localhost:6627","epoch":7,"since":0.0}'
     """
     try:
-        data = msgspec.json.encode({"format": VERSION, **msgspec.to_builtins(record)})
+        data = msgspec.json.encode({"format": record.VERSION, **msgspec.to_builtins(record)})
     except (TypeError, msgspec.EncodeError) as error:
         raise RecordError(f"{type(record).__name__} can't be written as JSON: {error}") from error
     if len(data) > MAX_BYTES:
@@ -221,6 +266,7 @@ def decode(type_: type[R], data: bytes, where: str) -> R:
         where: path of the znode, or name of the file, for the error.
 
     Raises:
+        FormatError: it is of a format that this release doesn't read.
         RecordError: it is something else.
 
     Example:
@@ -229,7 +275,7 @@ def decode(type_: type[R], data: bytes, where: str) -> R:
         >>> decode(LeaderInfo, b'{"format":2}', "/storm/leader-info")
         Traceback (most recent call last):
         ...
-        storm_on_spark.cluster.errors.RecordError: /storm/leader-info: version 2 of LeaderInfo; this release reads 1
+        storm_on_spark.cluster.errors.FormatError: /storm/leader-info: version 2 of LeaderInfo; this release reads 1
     """
     name = type_.__name__
     if len(data) > MAX_BYTES:
@@ -237,8 +283,10 @@ def decode(type_: type[R], data: bytes, where: str) -> R:
     try:
         fields = msgspec.json.decode(data, type=dict[str, Any])
         version = fields.pop("format", None)
-        if version != VERSION:
-            raise RecordError(f"{where}: version {version!r} of {name}; this release reads {VERSION}")
+        if version not in type_.READS:
+            kind = FormatError if isinstance(version, int) else RecordError
+            known = " and ".join(map(str, type_.READS))
+            raise kind(f"{where}: version {version!r} of {name}; this release reads {known}")
         return msgspec.convert(fields, type_)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise RecordError(f"{where}: no {name}: {error}") from error

@@ -1,4 +1,4 @@
-"""What is closed, or started and closed, by a `with` statement."""
+"""Objects that a `with` statement closes, or starts and closes."""
 
 from __future__ import annotations
 

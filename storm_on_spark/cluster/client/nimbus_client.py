@@ -17,26 +17,17 @@ import httpx
 import msgspec
 
 from storm_on_spark.api.config import Config, default_of, validate_conf
-from storm_on_spark.api.errors import AlreadyAliveError, ConfigError, InvalidTopologyError, NotAliveError, StormError
+from storm_on_spark.api.errors import NotAliveError, StormError
+from storm_on_spark.cluster.client.answers import Json, KeptLog, LogPart, error_of, json_of, kept_logs_of, log_part_of
 from storm_on_spark.cluster.client.retry import Retry
 from storm_on_spark.cluster.code.checksums import artifacts_of
-from storm_on_spark.cluster.errors import (
-    AuthenticationError,
-    ClusterError,
-    CodeError,
-    ConflictError,
-    LimitError,
-    NotLeaderError,
-    RecordError,
-    TransitionError,
-    UnavailableError,
-)
-from storm_on_spark.cluster.nimbus.submission import SubmissionState, SubmitRequest
-from storm_on_spark.cluster.rest.auth import read_token
-from storm_on_spark.cluster.rest.schemas import LOG_SIZE, LOG_START
+from storm_on_spark.cluster.errors import ConflictError, NotLeaderError, UnavailableError
+from storm_on_spark.cluster.nimbus.submission import SubmissionState, SubmitRequest, name_of
+from storm_on_spark.cluster.security.proofs import auth_of
+from storm_on_spark.cluster.security.tls import Tls
+from storm_on_spark.cluster.security.tokens import Tokens
 from storm_on_spark.cluster.service import Closing
 
-Json = dict[str, Any]
 Progress = Callable[["SubmitProgress"], object]
 
 _TIMEOUT: Final = httpx.Timeout(30.0, connect=5.0)
@@ -44,27 +35,14 @@ _UPLOAD_SECS: Final = 600.0
 _POLL_SECS: Final = (0.02, 0.05, 0.1, 0.2)
 """Between questions how far a submission is; the last again and again."""
 _MOST_MISSED: Final = 10
-"""Polls, until a submission that nobody knows of is sent again."""
+"""Polls until a submission that no Nimbus knows is sent again."""
 _MOST_HOPS: Final = 5
 """From one Nimbus to the next that is said to lead; leadership moves, but not in circles."""
 _BLOCK: Final = 1 << 20
 
-_ERRORS: Final[Mapping[str, type[StormError]]] = {
-    "Unauthorized": AuthenticationError,
-    "Not Alive": NotAliveError,
-    "Already Alive": AlreadyAliveError,
-    "Conflict": TransitionError,
-    "Try Again": ConflictError,
-    "Too Much": LimitError,
-    "Bad Code": CodeError,
-    "Bad Request": RecordError,
-    "Bad Configuration": ConfigError,
-    "Invalid Topology": InvalidTopologyError,
-}
-
 
 class SubmitProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """What a submission does at this moment."""
+    """The current step of a submission."""
 
     phase: Literal["uploading", "replicating", "submitted"]
     topology_id: str = ""
@@ -74,26 +52,19 @@ class SubmitProgress(msgspec.Struct, frozen=True, kw_only=True):
     size: int = 0
     replicas: int = 0
     wanted: int = 0
-
-
-class LogPart(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of a log."""
-
-    data: bytes
-    start: int
-    """Its first byte's number."""
-    size: int
-    """Of the whole log at that moment."""
+    warnings: tuple[str, ...] = ()
+    """The cluster's message about it."""
 
 
 class NimbusClient(Closing):
     """A client of a cluster. It follows the leader, and tries again while leadership changes.
 
     Args:
-        conf: where the Nimbuses are (`nimbus.seeds`, `nimbus.thrift.port`), how often to try (`storm.nimbus.retry.*`)
-            and the file with the token, if there is one (`nimbus.auth.token.file`).
+        conf: where the Nimbuses are (`nimbus.seeds`, `nimbus.thrift.port`), how often to try
+            (`storm.nimbus.retry.*`), the file with the token (`nimbus.auth.token.file`) and that with the CA
+            (`storm.tls.ca.file`), where there are such.
         seeds: `host:port` of Nimbuses, in the place of the configuration's.
-        token: in the place of the configuration's.
+        token: in the place of the configuration's. It proves the requests, and is never sent.
         auth: name and password of a user, in the place of a token.
         sleep: waits between attempts.
         clock: monotonic seconds.
@@ -123,12 +94,13 @@ class NimbusClient(Closing):
         self._retry = Retry.from_conf(conf)
         self._sleep = sleep
         self._clock = clock
-        if token is None and auth is None and conf.get(Config.NIMBUS_AUTH_TOKEN_FILE) is not None:
-            token = read_token(conf[Config.NIMBUS_AUTH_TOKEN_FILE])
-        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        tokens = None if token is None else Tokens((token,))
+        if token is None and auth is None:
+            tokens = Tokens.from_conf(conf)
+        self._tls = Tls.of_client(conf)
         self._http = httpx.Client(
-            headers=headers,
-            auth=None if auth is None else httpx.DigestAuth(*auth),
+            auth=auth_of(tokens) if auth is None else httpx.DigestAuth(*auth),
+            verify=self._tls.verify,
             timeout=_TIMEOUT,
             trust_env=False,
             follow_redirects=False,
@@ -192,18 +164,43 @@ class NimbusClient(Closing):
             NotAliveError: there is no such log.
             UnavailableError: the supervisor's host doesn't answer.
         """
-        address = urlsplit(link).netloc
+        link, address = self._over_tls(link), urlsplit(link).netloc
         try:
             response = self._http.get(f"{link}&start={start}&length={length}")
         except (httpx.TransportError, httpx.InvalidURL) as error:
             raise UnavailableError(f"the supervisor at {address} doesn't answer: {error}") from error
         if not response.is_success:
-            raise _error(response, address)
-        try:
-            first, size = (int(response.headers[name]) for name in (LOG_START, LOG_SIZE))
-        except (KeyError, ValueError) as error:
-            raise ClusterError(f"what {link} answers is no part of a log") from error
-        return LogPart(data=response.content, start=first, size=size)
+            raise error_of(response, address)
+        return log_part_of(response, link)
+
+    def _over_tls(self, link: str) -> str:
+        """Returns a link as it is to be asked: it says where, but whether over TLS is not its to say."""
+        return urlsplit(link)._replace(scheme=self._tls.scheme).geturl()
+
+    def kept_logs(self, topology: str) -> list[KeptLog]:
+        """Returns the logs that hosts have kept of a topology, also after its removal, the newest first.
+
+        Args:
+            topology: its id, or a name: then the logs of all that had it.
+
+        Raises:
+            UnavailableError: no supervisor answers.
+        """
+        found: list[KeptLog] = []
+        silent: list[str] = []
+        links = [self._over_tls(link) for row in self.supervisors() if (link := str(row.get("workerLogsLink") or ""))]
+        for link in links:
+            try:
+                response = self._http.get(link, params={"topology": topology})
+            except (httpx.TransportError, httpx.InvalidURL) as error:
+                silent.append(f"{urlsplit(link).netloc}: {error}")
+                continue
+            if not response.is_success:
+                raise error_of(response, urlsplit(link).netloc)
+            found += kept_logs_of(response, link)
+        if silent and len(silent) == len(links):
+            raise UnavailableError(f"no supervisor answers: {'; '.join(silent)}")
+        return sorted(found, key=lambda each: -each.modified)
 
     def topology_id(self, name: str) -> str:
         """Returns the id of a topology, given its name or its id.
@@ -211,11 +208,16 @@ class NimbusClient(Closing):
         Raises:
             NotAliveError: there is none.
         """
-        rows = self.topologies()
+        page = self._get("/topology/summary")
+        rows = list(page["topologies"])
         for key in ("name", "id"):
             for row in rows:
                 if row[key] == name:
                     return str(row["id"])
+        for topology_id in page.get("unreadable", {}):
+            # Whoever asks for that hears why nothing can be said of it.
+            if name in (topology_id, name_of(topology_id)):
+                return str(topology_id)
         known = ", ".join(sorted(row["name"] for row in rows)) or "none"
         raise NotAliveError(f"there is no topology {name!r}; there are: {known}")
 
@@ -241,10 +243,22 @@ class NimbusClient(Closing):
         workers: int | None = None,
         executors: Mapping[str, int] | None = None,
         conf: Mapping[str, Any] | None = None,
+        from_scratch: bool = False,
     ) -> None:
-        """Has a topology started anew, with other executors and configuration and maybe elsewhere."""
+        """Has a topology started anew, with other executors and configuration and maybe elsewhere.
+
+        Args:
+            name: the topology's name or id.
+            wait_secs: how long what it emitted has to get done; its message timeout for None.
+            workers: `topology.workers` from now on.
+            executors: component -> executors.
+            conf: configuration to change.
+            from_scratch: whether it forgets its state.
+        """
         options = {"numWorkers": workers, "executors": dict(executors or {})}
-        body = {"rebalanceOptions": options, "conf": dict(conf or {})}
+        body: Json = {"rebalanceOptions": options, "conf": dict(conf or {})}
+        if from_scratch:
+            body["fromScratch"] = True
         self._change(name, f"rebalance/{_wait(wait_secs)}", body)
 
     def submit(
@@ -333,7 +347,7 @@ class NimbusClient(Closing):
         self._leader_request("POST", "/topology/submit", json=request)
 
     def _await(self, key: str, progress: Progress, deadline: float | None) -> SubmissionState | None:
-        """Returns the submission when it is in; None if nobody knows of it, or has its code."""
+        """Returns the submission when it is accepted; None if no Nimbus knows it or has its code."""
         missed = 0
         for pause in itertools.chain(_POLL_SECS, itertools.repeat(_POLL_SECS[-1])):
             state = self._known(key)
@@ -345,7 +359,11 @@ class NimbusClient(Closing):
                 phase: Literal["replicating", "submitted"] = "submitted" if state.step == "submitted" else "replicating"
                 progress(
                     SubmitProgress(
-                        phase=phase, topology_id=state.topology_id, replicas=state.replicas, wanted=state.wanted
+                        phase=phase,
+                        topology_id=state.topology_id,
+                        replicas=state.replicas,
+                        wanted=state.wanted,
+                        warnings=state.warnings,
                     )
                 )
                 if state.step == "submitted":
@@ -426,38 +444,14 @@ class NimbusClient(Closing):
             content = msgspec.json.encode(json)
             headers["Content-Type"] = "application/json"
         timeout = httpx.Timeout(_UPLOAD_SECS, connect=5.0) if stream is not None else _TIMEOUT
+        url = f"{self._tls.scheme}://{address}/api/v1{path}"
         try:
-            response = self._http.request(
-                method, f"http://{address}/api/v1{path}", content=content, headers=headers, timeout=timeout
-            )
+            response = self._http.request(method, url, content=content, headers=headers, timeout=timeout)
         except (httpx.TransportError, httpx.InvalidURL) as error:
             raise UnavailableError(f"{type(error).__name__}: {error}") from error
         if response.is_success:
-            return _json(response)
-        raise _error(response, address)
-
-
-def _json(response: httpx.Response) -> Json:
-    try:
-        return msgspec.json.decode(response.content, type=dict[str, Any])
-    except msgspec.MsgspecError as error:
-        raise ClusterError(f"{response.request.url}: the answer is no JSON object: {error}") from error
-
-
-def _error(response: httpx.Response, address: str) -> StormError:
-    try:
-        body = msgspec.json.decode(response.content, type=dict[str, Any])
-    except msgspec.MsgspecError:
-        body = {}
-    message = str(body.get("errorMessage") or f"Nimbus {address} answered with HTTP {response.status_code}")
-    if response.status_code == 421:
-        leader = body.get("leader")
-        return NotLeaderError(message, leader if isinstance(leader, str) else None)
-    if response.status_code in (429, 502, 503, 504):
-        return UnavailableError(message)
-    if response.status_code == 401:
-        return AuthenticationError(f"Nimbus {address}: {message}")
-    return _ERRORS.get(str(body.get("error")), ClusterError)(message)
+            return json_of(response)
+        raise error_of(response, address)
 
 
 def _has_port(seed: str) -> bool:

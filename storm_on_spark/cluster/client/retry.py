@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from storm_on_spark.api.config import Config, default_of
+from storm_on_spark.api.config import Config, value_of
 
 
 @dataclass(frozen=True)
@@ -25,15 +25,10 @@ class Retry:
     @classmethod
     def from_conf(cls, conf: Mapping[str, Any]) -> Retry:
         """Returns what the configuration asks for."""
-
-        def read(key: str) -> Any:
-            value = conf.get(key)
-            return default_of(key) if value is None else value
-
         return cls(
-            read(Config.STORM_NIMBUS_RETRY_TIMES),
-            read(Config.STORM_NIMBUS_RETRY_INTERVAL) / 1000,
-            read(Config.STORM_NIMBUS_RETRY_INTERVAL_CEILING) / 1000,
+            value_of(conf, Config.STORM_NIMBUS_RETRY_TIMES),
+            value_of(conf, Config.STORM_NIMBUS_RETRY_INTERVAL) / 1000,
+            value_of(conf, Config.STORM_NIMBUS_RETRY_INTERVAL_CEILING) / 1000,
         )
 
     def pauses(self, random: Callable[[], float]) -> Iterator[float]:

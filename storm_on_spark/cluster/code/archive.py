@@ -38,7 +38,7 @@ _DAMAGES: Final = (
     ValueError,
     struct.error,
 )
-"""What `zipfile` raises on archives that are none."""
+"""Exceptions of `zipfile` for files that are not archives."""
 
 
 def write(path: Path, files: Mapping[str, Path | bytes]) -> None:

@@ -3,7 +3,7 @@
 code.zip            what goes on the module search path
 topology.json       TopologyFile: where in it the topology is
 conf.json           its configuration
-plan.json           what it compiles to, as `explain --json` says it
+plan.json           its components, tasks and subscriptions (`PlanSummary`)
 requirements.txt    packages to install, as pip reads it
 """
 
@@ -44,7 +44,7 @@ from storm_on_spark.cluster.records import CodeManifest, Record, decode, encode
 
 
 class TopologyFile(Record, frozen=True):
-    """What `topology.json` holds."""
+    """The contents of `topology.json`."""
 
     entry: str
     """`folder/FILE.py` in the archive or `package.module`, with an optional `:ATTRIBUTE`."""
@@ -53,7 +53,7 @@ class TopologyFile(Record, frozen=True):
     release: str = ""
     """Version of Storm on Spark that packed it."""
     packed: tuple[str, ...] = ()
-    """What was taken, for people: modules, packages, an archive."""
+    """Its contents, for people: modules, packages, an archive."""
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,9 @@ class Packed:
     files: tuple[Path, ...]
     entry: str
     packed: tuple[str, ...]
-    """What is in it: modules, packages, an archive."""
+    """Its contents: modules, packages, an archive."""
     left_out: tuple[str, ...]
-    """What is not in it and why, a sentence each."""
+    """The modules that are not in it, with the reason, a sentence each."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Unpacked:
 
     @property
     def target(self) -> str:
-        """What `storm_on_spark.spark.loader.load` loads it by.
+        """What `storm_on_spark.launch.loader.load` loads it by.
 
         A module is found there once `folder` is on the module search path.
         """

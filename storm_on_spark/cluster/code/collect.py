@@ -1,4 +1,4 @@
-"""What of a person's files makes up a topology: found from the name that a command was given."""
+"""Finds the user's files that belong to a topology, from the name that a command was given."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOST_SENTENCES = 50
 
 @dataclass
 class Collected:
-    """What goes into the archive."""
+    """The contents of the archive."""
 
     entry: str
     files: dict[str, Path | bytes] = field(default_factory=dict)

@@ -96,7 +96,7 @@ class DeltaCodeDistributor(CodeDistributor):
         artifacts = artifacts_of(folder)
         schema = _schema()
         with folders.scratch_of(Path(folder).absolute()) as copy:
-            # Rows are written from files that were checked and that nobody else knows.
+            # Rows are written from private files that were checked.
             folders.store(artifacts, copy / "code", lambda info, file: copy_verified(folder, info, file))
 
             def write() -> None:
@@ -160,12 +160,13 @@ class DeltaCodeDistributor(CodeDistributor):
             raise CodeError(f"{self._location}: it has not all code of {topology_id}")
 
     def get_replication_count(self, topology_id: str) -> int:
-        """Returns 1 if the table has code of the topology.
+        """Returns how many live Nimbuses have found all code of the topology in the table; 0 if there is none.
 
-        How often the storage keeps it is the storage's affair; leave `topology.min.replication.count` at 1.
+        How often the storage keeps it is the storage's affair, and nobody can ask it. What a client can be told is from
+        how many Nimbuses the code can be had: any of those can lead.
         """
         rows = self._attempt("count rows", lambda: self._dataset().count_rows(filter=_partition(topology_id)))
-        return int(rows > 0)
+        return max(1, len(self.peers.holders(topology_id))) if rows else 0
 
     def stored(self) -> dict[str, float]:
         """Returns the topologies that have rows, and since when."""

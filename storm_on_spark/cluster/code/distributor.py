@@ -1,4 +1,4 @@
-"""What brings a topology's code from the Nimbus that took it in to wherever it is needed.
+"""Distribution of a topology's code from the Nimbus that accepted it to all hosts that need it.
 
 The interface is Storm's `ICodeDistributor` with two questions more. `holds` and `fetch` are for a Nimbus that wants to
 lead: with the local file system the code must lie on its own disk, with HDFS and Delta it must be in the storage that
@@ -12,12 +12,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from storm_on_spark.api.config import Config, default_of
 from storm_on_spark.cluster.code.checksums import check_artifacts
 from storm_on_spark.cluster.errors import CodeError, RecordError
 from storm_on_spark.cluster.records import ArtifactInfo, Record, decode, encode
+from storm_on_spark.cluster.security.tls import Tls
+
+if TYPE_CHECKING:
+    import httpx
 
 
 def _nobody(topology_id: str) -> Sequence[str]:
@@ -26,18 +30,20 @@ def _nobody(topology_id: str) -> Sequence[str]:
 
 @dataclass(frozen=True)
 class Peers:
-    """What a distributor may know of the cluster around it."""
+    """The part of the cluster that a distributor may use."""
 
     address: str | None = None
     """`host:port` of the Nimbus that it belongs to; None in a supervisor."""
     holders: Callable[[str], Sequence[str]] = _nobody
     """Topology id -> addresses of the live Nimbuses that have its code; asked again for every attempt."""
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Sent with every HTTP request: the token, where there is one."""
+    auth: httpx.Auth | None = field(default=None, repr=False)
+    """Proves each HTTP request with the cluster's token, where there is one; the token itself is never sent."""
+    tls: Tls = field(default_factory=Tls)
+    """How other Nimbuses are known."""
 
 
 class Metafile(Record, frozen=True):
-    """What a distributor needs to find a topology's code again; opaque to everybody else."""
+    """A distributor's reference to a topology's code; opaque to all other code."""
 
     location: str
     artifacts: tuple[ArtifactInfo, ...]

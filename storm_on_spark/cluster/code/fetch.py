@@ -1,4 +1,4 @@
-"""Fetches one artifact over HTTP from whoever has it: goes on where it was cut, with somebody else if need be."""
+"""Fetches one artifact over HTTP from any host that has it; resumes after an interruption, also from another host."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import logging
 import os
 import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -17,6 +17,7 @@ import httpx
 
 from storm_on_spark.cluster.errors import ChecksumError, CodeError
 from storm_on_spark.cluster.records import ArtifactInfo
+from storm_on_spark.cluster.security.tls import Scheme, Tls
 
 _log = logging.getLogger(__name__)
 
@@ -28,10 +29,20 @@ TIMEOUT = httpx.Timeout(10.0, connect=3.0)
 """Of one connection that brings nothing, so that a host that hangs is soon left for another."""
 
 
-def client(headers: Mapping[str, str]) -> httpx.Client:
-    """Returns a client for `Fetch`: it follows no redirects and uses no proxy."""
+def client(auth: httpx.Auth | None = None, tls: Tls | None = None) -> httpx.Client:
+    """Returns a client for `Fetch`: it follows no redirects and uses no proxy.
+
+    Args:
+        auth: proves the requests.
+        tls: how it knows servers.
+    """
     return httpx.Client(
-        headers={**headers, "Accept-Encoding": "identity"}, timeout=TIMEOUT, trust_env=False, follow_redirects=False
+        headers={"Accept-Encoding": "identity"},
+        auth=auth,
+        verify=True if tls is None else tls.verify,
+        timeout=TIMEOUT,
+        trust_env=False,
+        follow_redirects=False,
     )
 
 
@@ -45,6 +56,7 @@ class Fetch:
         sleep: waits between rounds.
         shuffle: spreads the load over the holders.
         stopped: set when nobody waits for the result any more.
+        scheme: of the URLs.
     """
 
     http: httpx.Client
@@ -52,6 +64,7 @@ class Fetch:
     sleep: Callable[[float], object]
     shuffle: Callable[[list[Any]], object]
     stopped: threading.Event
+    scheme: Scheme = "http"
 
     def artifact(self, topology_id: str, info: ArtifactInfo, path: Path) -> None:
         """Brings an artifact to `path`, beginning with what is there already.
@@ -110,12 +123,12 @@ class Fetch:
                 wrong.append(address)
                 _log.warning("%s of %s from %s has a wrong checksum", part.info.name, topology_id, address)
                 return False
-            # What somebody else had given before may be what is wrong: this host is asked for all of it.
+            # The part from another host may be damaged: this host is asked for the whole artifact.
         return False
 
     def _append(self, address: str, topology_id: str, part: _Part) -> None:
         start, size = part.size, part.info.size
-        url = url_of(address, topology_id, part.info.name)
+        url = url_of(address, topology_id, part.info.name, self.scheme)
         if url is None:
             raise _RefusedError("no address host:port")
         headers = {"Range": f"bytes={start}-"} if start else {}
@@ -183,7 +196,7 @@ class _RefusedError(Exception):
     """A host answered, but not with what was asked for."""
 
 
-def url_of(address: str, topology_id: str, name: str) -> str | None:
+def url_of(address: str, topology_id: str, name: str, scheme: Scheme = "http") -> str | None:
     """Returns where a Nimbus has an artifact; None if the address, which comes from ZooKeeper, is no `host:port`.
 
     Example:
@@ -192,7 +205,7 @@ def url_of(address: str, topology_id: str, name: str) -> str | None:
     """
     if not re.fullmatch(r"([A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+\]):\d{1,5}", address):
         return None
-    return f"http://{address}/api/v1/code/{quote(topology_id, safe='')}/{quote(name, safe='')}"
+    return f"{scheme}://{address}/api/v1/code/{quote(topology_id, safe='')}/{quote(name, safe='')}"
 
 
 def _opened(path: Path) -> IO[bytes]:

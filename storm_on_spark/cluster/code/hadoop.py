@@ -22,7 +22,7 @@ from py4j.java_gateway import GatewayParameters, JavaGateway
 from py4j.protocol import Py4JError, Py4JJavaError
 
 from storm_on_spark.cluster.errors import CodeError
-from storm_on_spark.spark.java import find_java, missing_sentence
+from storm_on_spark.spark.session.java import find_java, missing_sentence
 
 _log = logging.getLogger(__name__)
 
@@ -110,7 +110,7 @@ class HadoopGateway:
             start_new_session=True,
         )
         lines = self._lines(2)
-        # Nobody reads what follows; Java doesn't mind, while it would stop at a full pipe.
+        # Further output is discarded: Java would stop at a full pipe.
         assert self._process.stdout is not None
         self._process.stdout.close()
         self._gateway = JavaGateway(gateway_parameters=GatewayParameters(port=int(lines[0]), auth_token=lines[1]))

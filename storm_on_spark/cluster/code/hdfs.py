@@ -18,7 +18,7 @@ from storm_on_spark.cluster.records import ArtifactInfo
 
 _ID = re.compile(r"[A-Za-z0-9_-]+-\d+-\d+")
 _PLACE = re.compile(r"\.?[0-9a-f]{32}")
-"""What is in a topology's folder, complete or not."""
+"""The contents of a topology's folder, complete or not."""
 
 
 class HadoopCodeDistributor(CodeDistributor):
@@ -58,7 +58,7 @@ class HadoopCodeDistributor(CodeDistributor):
         files, path = self._files(), self._gateway.path
         with folders.scratch_of(Path(folder).absolute()) as copy, translated(place):
             if not self._holds(files, place, artifacts):
-                # Java reads from files that were checked and that nobody else knows.
+                # Java reads from private files that were checked.
                 folders.store(artifacts, copy / "code", lambda info, file: copy_verified(folder, info, file))
                 scratch = f"{self._location}/{topology_id}/.{uuid.uuid4().hex}"
                 for info in artifacts:

@@ -65,7 +65,7 @@ class LocalFileSystemCodeDistributor(CodeDistributor):
         except OSError as error:
             raise CodeError(f"{key}: {root} can't be made: {error.strerror}") from error
         self._root = root
-        self._http = fetch.client(self.peers.headers)
+        self._http = fetch.client(self.peers.auth, self.peers.tls)
 
     def folder_of(self, topology_id: str) -> Path:
         """Returns the folder where this Nimbus has, or will have, the code of a topology."""
@@ -119,7 +119,7 @@ class LocalFileSystemCodeDistributor(CodeDistributor):
         def others(topology_id: str) -> Sequence[str]:
             return [address for address in self.peers.holders(topology_id) if address != self.peers.address]
 
-        fetching = fetch.Fetch(self._http, others, self._sleep, self._shuffle, self._closed)
+        fetching = fetch.Fetch(self._http, others, self._sleep, self._shuffle, self._closed, self.peers.tls.scheme)
         # It stays after a failure, for the next attempt to go on with.
         parts = into.parent / f".{into.name}.parts"
         try:

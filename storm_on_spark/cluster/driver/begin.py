@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from storm_on_spark.cluster.driver.files import DriverSpec, ProcessFile, RunFolder
-from storm_on_spark.runtime.processes import started_at, this_kernel
+from storm_on_spark.runtime.processes.sessions import started_at, this_kernel
 
 
 def begin() -> tuple[RunFolder, DriverSpec, ProcessFile]:

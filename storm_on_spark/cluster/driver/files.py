@@ -23,7 +23,7 @@ from storm_on_spark.cluster.records import MAX_BYTES, Assignment, R, Record, dec
 
 
 class DriverSpec(Record, frozen=True):
-    """What a driver is to run."""
+    """The topology that a driver is to run."""
 
     name: str
     """The topology's."""
@@ -48,7 +48,7 @@ class DriverSpec(Record, frozen=True):
 
 
 class ProcessFile(Record, frozen=True):
-    """Who runs in the folder."""
+    """The process that runs in the folder."""
 
     pid: int
     """Also of its session."""
@@ -64,16 +64,16 @@ class LocalBeat(Record, frozen=True):
     """A driver's heartbeat for its supervisor."""
 
     number: int
-    """Grows; what is alive is told by this, not by anybody's clock."""
+    """Grows with each heartbeat: progress of this number, not a clock, shows that the driver lives."""
     step: Literal["starting", "running", "ended"]
     status: str
     """Of the topology, as in `TopologyInfo`; empty while it starts."""
     message: str = ""
-    """What it is doing, or why it ended."""
+    """Its state, or why it ended."""
 
 
 class SpareSpec(Record, frozen=True):
-    """What a spare driver is started with."""
+    """The arguments of a spare driver."""
 
     cluster: dict[str, Any]
     """The cluster's configuration."""
@@ -119,7 +119,7 @@ class RunFolder:
         return found
 
     def process(self) -> ProcessFile | None:
-        """Returns who runs here, or ran last; None if nobody has yet.
+        """Returns the process that runs here, or ran last; None if none has yet.
 
         Raises:
             RecordError: the file is damaged.
@@ -156,7 +156,7 @@ class RunFolder:
             return None
 
     def write(self, record: DriverSpec | ProcessFile | LocalBeat | SpareSpec) -> None:
-        """Writes one of the files; who reads it sees the old one or the new one."""
+        """Writes one of the files atomically."""
         self._replace(_NAMES[type(record)], encode(record))
 
     def _replace(self, name: str, content: bytes) -> None:

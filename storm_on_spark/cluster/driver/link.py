@@ -18,9 +18,11 @@ from typing import Any
 from kazoo.exceptions import KazooException
 
 from storm_on_spark.api.errors import CheckpointError
-from storm_on_spark.cluster.errors import ClusterError, OwnershipLostError, UnavailableError
-from storm_on_spark.cluster.paths import ASSIGNMENTS, OWNERS, STORMS
-from storm_on_spark.cluster.records import Assignment, ErrorRecord, Ownership, StormBase, WorkerBeat
+from storm_on_spark.cluster.errors import ClusterError, OwnershipLostError, RecordError, UnavailableError
+from storm_on_spark.cluster.heartbeats.writer import BeatWriter, ZooKeeperWriter
+from storm_on_spark.cluster.paths import ASSIGNMENTS, CHECKPOINTS, OWNERS, STORMS
+from storm_on_spark.cluster.records import Assignment, CheckpointInfo, ErrorRecord, Ownership, StormBase, WorkerBeat
+from storm_on_spark.cluster.security.keyring import Keyring
 from storm_on_spark.cluster.state import ClusterState
 from storm_on_spark.cluster.zookeeper.session import SessionState, ZooKeeperSession
 from storm_on_spark.cluster.zookeeper.settings import ZooKeeperSettings
@@ -41,20 +43,25 @@ class ClusterLink:
         settings: which ZooKeeper.
         assignment: the permission to run.
         version: ZooKeeper's, of the assignment's node.
+        keyring: says which records count.
     """
 
-    def __init__(self, settings: ZooKeeperSettings, assignment: Assignment, version: int) -> None:
+    def __init__(
+        self, settings: ZooKeeperSettings, assignment: Assignment, version: int, keyring: Keyring | None = None
+    ) -> None:
         self._settings = settings
+        self._keyring = keyring
         self._assignment = assignment
         self._version = version
         self._id = assignment.topology_id
         self._session: ZooKeeperSession | None = None
         self._thread: threading.Thread | None = None
         self._notes: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._beat: WorkerBeat | None = None
         self._owned_in: int | None = None
         self._stopping = threading.Event()
         self._renew: Callable[[int], None] = lambda epoch: None
+        self.problem = ""
+        self._saying: CheckpointInfo | None = None
         self.base: StormBase | None = None
         """The topology as it was last seen; None if there is no such topology."""
         self.released: str | None = None
@@ -71,7 +78,7 @@ class ClusterLink:
             UnavailableError: `give_up` became true.
         """
         while True:
-            session = ZooKeeperSession(self._settings)
+            session = ZooKeeperSession(self._settings, keyring=self._keyring)
             try:
                 session.start()
             except UnavailableError:
@@ -83,7 +90,7 @@ class ClusterLink:
             return
 
     def own(self, give_up: Callable[[], bool]) -> int:
-        """Takes the topology, as soon as nobody else has it.
+        """Takes the topology as soon as no other driver owns it.
 
         Returns:
             The epoch of this ownership; it grows with every one.
@@ -122,18 +129,48 @@ class ClusterLink:
         self._session.add_listener(self._on_state)
         self._thread.start()
 
-    def publish(self, beat: WorkerBeat) -> None:
-        """Has a heartbeat written; while ZooKeeper is away only the latest counts."""
-        waiting, self._beat = self._beat is not None, beat
-        if not waiting:
-            self._notes.put(self._write_beat)
+    def state_known(self) -> CheckpointInfo | None:
+        """Returns which state the topology has; None if it never committed anything.
+
+        Raises:
+            RecordError: that can't be read by this release.
+            UnavailableError: ZooKeeper is away.
+        """
+        found = self._state.get(CheckpointInfo, CHECKPOINTS, self._id)
+        return None if found is None else found[0]
+
+    def say_state(self, info: CheckpointInfo) -> None:
+        """Has it written which state the topology has, as soon as that is possible."""
+        self._saying = info
+        self._notes.put(self._write_state)
+
+    def forget_state(self, info: CheckpointInfo, give_up: Callable[[], bool]) -> None:
+        """Writes, before it returns, that the topology has none.
+
+        Raises:
+            OwnershipLostError: it is another driver's by now.
+            UnavailableError: `give_up` became true.
+        """
+        while True:
+            try:
+                self._state.put_checkpoint(info, self._version)
+                return
+            except UnavailableError as error:
+                log.warning("%s", error)
+                if give_up():
+                    raise
+            time.sleep(_RETRY_SECS)
+
+    def beat_writer(self) -> BeatWriter:
+        """Returns what writes heartbeats to ZooKeeper, on the link's own thread."""
+        return ZooKeeperWriter(self._notes.put, lambda beat: self._state.put_beat(beat))
 
     def report(self, error: ErrorRecord) -> None:
         """Has an error written to where the users of the topology find it."""
         self._notes.put(lambda: self._state.add_error(self._id, error))
 
     def close(self, last: WorkerBeat | None = None, errors: tuple[ErrorRecord, ...] = ()) -> None:
-        """Says last words, gives the topology up and hangs up. Waits for ZooKeeper if there is something to say."""
+        """Writes its last words, releases the topology and disconnects. Waits for ZooKeeper if there are last words."""
         if self._session is None:
             return
         self._stopping.set()
@@ -141,7 +178,9 @@ class ClusterLink:
         if self._thread is not None:
             self._thread.join()
         deadline = time.monotonic() + (_FINISH_SECS if last is not None else 0.0)
-        todo: list[Callable[[], None]] = [partial(self._state.add_error, self._id, error) for error in errors]
+        todo: list[Callable[[], object]] = [partial(self._state.add_error, self._id, error) for error in errors]
+        if self._saying is not None:
+            todo.append(partial(self._state.put_checkpoint, self._saying, self._version))
         if last is not None:
             todo.append(partial(self._state.put_beat, last))
         while todo:
@@ -187,12 +226,25 @@ class ClusterLink:
         for folder in (STORMS, ASSIGNMENTS, OWNERS):
             # Sets a watch, whether or not the node is there; `get` of the state reads it as a record.
             self._session.wait(client.exists_async(path(folder, self._id), watch=self._on_event))
-        found = self._state.get(StormBase, STORMS, self._id)
-        self.base = None if found is None else found[0]
-        assigned = self._state.get(Assignment, ASSIGNMENTS, self._id)
-        if assigned != (self._assignment, self._version):
+        problem = ""
+        try:
+            found = self._state.get(StormBase, STORMS, self._id)
+            self.base = None if found is None else found[0]
+        except RecordError as error:
+            # Another release wrote it, or it is damaged: no reason to end what runs.
+            problem = str(error)
+        assigned: tuple[Assignment, int] | None = self._assignment, self._version
+        readable = True
+        try:
+            assigned = self._state.get(Assignment, ASSIGNMENTS, self._id)
+        except RecordError as error:
+            problem, readable = str(error), False
+        self._tell(problem)
+        if assigned is None or assigned[0] != self._assignment:
             self.released = "its assignment is gone" if assigned is None else "its assignment has changed"
             return
+        # A leader that signs it anew changes its version and nothing else.
+        self._version = assigned[1]
         stat = self._session.wait(client.exists_async(path(OWNERS, self._id)))
         if stat is None or stat.ephemeralOwner != self._session.session_id:
             if self._owned_in is not None:
@@ -201,13 +253,34 @@ class ClusterLink:
                 self._renew(self._take())
             except CheckpointError as error:
                 self.lost = str(error)
+                return
+        if readable:
+            self._write_state()
+
+    def _write_state(self) -> None:
+        info = self._saying
+        if info is not None and self._owned_in == self._connected_session():
+            self._state.put_checkpoint(info, self._version)
+            self._saying = None
+
+    def _connected_session(self) -> int | None:
+        assert self._session is not None
+        return self._session.session_id
+
+    def _tell(self, problem: str) -> None:
+        """Logs once what keeps the driver from knowing what is wanted of it."""
+        if problem and problem != self.problem:
+            log.warning("the topology goes on as it is: %s", problem)
+        self.problem = problem
 
     def _take(self) -> int:
         assert self._session is not None
         mine = self._assignment
-        if self._state.get(Assignment, ASSIGNMENTS, self._id) != (mine, self._version):
-            # A node that was deleted and made again has the same versions again; what it says is another.
+        assigned = self._state.get(Assignment, ASSIGNMENTS, self._id)
+        if assigned is None or assigned[0] != mine:
+            # What it says is compared, and not the version: a node that was deleted and made again has the same again.
             raise OwnershipLostError(f"{self._id} isn't assigned to this driver any more")
+        self._version = assigned[1]
         ownership = Ownership(
             topology_id=self._id,
             supervisor_id=mine.supervisor_id,
@@ -225,10 +298,10 @@ class ClusterLink:
         return int(stat.czxid)
 
     def _give_up(self, error: OwnershipLostError) -> None:
-        if error.owner is None:
-            self.released = str(error)
-        elif error.owner.pid == os.getpid() and error.owner.host == self._assignment.host:
-            # Of our own last session, which ZooKeeper has not yet given up.
+        mine = os.getpid(), self._assignment.host
+        if error.owner is None or (error.owner.pid, error.owner.host) == mine:
+            # The assignment has another version: a look tells whether it says something else, or can't be read.
+            # Or the owner is of our own last session, which ZooKeeper has not yet given up.
             self._notes.put(self._look_again)
         else:
             self.lost = str(error)
@@ -236,11 +309,6 @@ class ClusterLink:
     def _look_again(self) -> None:
         if not self._stopping.wait(_RETRY_SECS):
             self._look()
-
-    def _write_beat(self) -> None:
-        beat, self._beat = self._beat, None
-        if beat is not None:
-            self._state.put_beat(beat)
 
     @property
     def _state(self) -> ClusterState:

@@ -10,7 +10,6 @@ import logging
 import os
 import shutil
 import signal
-import sys
 import threading
 import time
 import uuid
@@ -20,29 +19,36 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from storm_on_spark.api.errors import StormError
+from storm_on_spark.api.errors import CheckpointError, StormError
+from storm_on_spark.api.traces import summary, trace_of
 from storm_on_spark.cluster.driver.files import DriverSpec, LocalBeat, ProcessFile, RunFolder
 from storm_on_spark.cluster.driver.link import ClusterLink
 from storm_on_spark.cluster.driver.reports import Reports
+from storm_on_spark.cluster.driver.state_rule import FROM_SCRATCH, GO_ON, Verdict, judge, starts_from_scratch
 from storm_on_spark.cluster.driver.topology import load_topology, set_paths
-from storm_on_spark.cluster.errors import ClusterError
-from storm_on_spark.cluster.records import WorkerBeat
+from storm_on_spark.cluster.errors import ClusterError, RecordError
+from storm_on_spark.cluster.heartbeats.settings import BEAT_SECS
+from storm_on_spark.cluster.heartbeats.writer import driver_writer
+from storm_on_spark.cluster.records import CheckpointInfo, WorkerBeat
+from storm_on_spark.cluster.security.keyring import Keyring
+from storm_on_spark.cluster.security.logs import log_safely
 from storm_on_spark.cluster.zookeeper.settings import ZooKeeperSettings
-from storm_on_spark.runtime.processes import session_members
-from storm_on_spark.spark.conf_text import spark_conf
-from storm_on_spark.spark.owner import Owner, OwnerFence
+from storm_on_spark.launch.conf_text import spark_conf
+from storm_on_spark.runtime.processes.sessions import session_members
+from storm_on_spark.spark.checkpoint.directory import clear_checkpoint, found_in
+from storm_on_spark.spark.checkpoint.owner import Owner
+from storm_on_spark.spark.checkpoint.stored import CheckpointFence, is_in_a_store, take_over
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from storm_on_spark.spark.compiled import CompiledTopology
-    from storm_on_spark.spark.query import TopologyQuery
+    from storm_on_spark.spark.query.running import TopologyQuery
 
 log = logging.getLogger("storm_on_spark.driver")
 
 _LOOP_SECS = 0.1
 _LOCAL_BEAT_SECS = 1.0
-_BEAT_SECS = 3.0
 _GRACE_SECS = 3.0
 """How long an owner on another machine has to notice that it is none: it looks many times a second."""
 _PATIENCE_SECS = 60.0
@@ -107,15 +113,22 @@ class Driver:
         self._heart = Heart(folder)
         self._reports = Reports(spec)
         self._link = ClusterLink(
-            ZooKeeperSettings.from_conf(_zookeeper(spec.cluster)), spec.assignment, spec.assignment_version
+            ZooKeeperSettings.from_conf(_zookeeper(spec.cluster)),
+            spec.assignment,
+            spec.assignment_version,
+            Keyring.from_conf(spec.cluster),
         )
+        self._beats = driver_writer(spec.cluster, self._link.beat_writer, spec.assignment.topology_id)
         self._stop = threading.Event()
+        #: What ZooKeeper says of the topology's state, and whether there is no more to say about that.
+        self._known: CheckpointInfo | None = None
+        self._noted = False
+        #: The session, where the checkpoint is in a store: nothing else knows how that is reached.
+        self._store: SparkSession | None = None
 
     def run(self) -> NoReturn:
         """Runs the topology to its end, and ends the process."""
-        logging.basicConfig(
-            format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO, stream=sys.stderr
-        )
+        log_safely("%(asctime)s %(levelname)s %(name)s: %(message)s")
         logging.getLogger("kazoo").setLevel(logging.ERROR)
         logging.getLogger("py4j").setLevel(logging.WARNING)
         signal.signal(signal.SIGTERM, self._on_signal)
@@ -127,12 +140,15 @@ class Driver:
         try:
             query, fence = self._start(spark)
         except ClusterError as error:
-            # Somebody else's turn, or asked to end before it began.
+            # Another driver has the topology, or this one was stopped before it began.
             self._die(DONE if self._stop.is_set() else FENCED, str(error))
         except Exception as error:
-            log.error("the topology can't be started", exc_info=not isinstance(error, StormError))
-            reason = str(error) if isinstance(error, StormError) else f"{type(error).__name__}: {error}"
-            self._end_link(self._reports.failed(reason), reason)
+            trace = trace_of(error)
+            log.error("the topology can't be started", exc_info=not (trace or isinstance(error, StormError)))
+            reason = str(error) if isinstance(error, StormError) else summary(error)
+            if trace:
+                log.error("%s", trace.rstrip())
+            self._end_link(self._reports.failed(reason), reason, trace)
             self._die(FAILED, reason)
         self._watch(query, fence)
         self._end(query, fence)
@@ -148,28 +164,38 @@ class Driver:
             return
         conf = spark_conf({**self._spec.cluster, **self._spec.conf})
         try:
-            session = local_session(conf.pop("spark.master", None), conf)
+            session = local_session(conf.pop("spark.master", None), conf, self._spec.checkpoint)
         except BaseException as error:
             result.set_exception(error)
         else:
             log.info("Spark runs; its log is %s", log_file())
             result.set_result(session)
 
-    def _start(self, spark: Future[SparkSession]) -> tuple[TopologyQuery, OwnerFence]:
+    def _start(self, spark: Future[SparkSession]) -> tuple[TopologyQuery, CheckpointFence]:
         self._heart.say("connecting to ZooKeeper")
         self._link.connect(self._stop.is_set)
         self._heart.say("loading the topology")
         compiled = self._load()
         self._heart.say("taking ownership")
         epoch = self._link.own(self._stop.is_set)
+        if is_in_a_store(self._spec.checkpoint):
+            # Only a session knows how a store is reached.
+            self._heart.say("waiting for Spark")
+            self._store = spark.result()
+        verdict = self._judge()
         scope = self._spec.assignment.topology_id
         process = self._process
         owner = Owner(scope, epoch, uuid.uuid4().hex, process.kernel, process.pid, process.started)
-        fence = OwnerFence(self._spec.checkpoint, owner)
+        fence = take_over(self._spec.checkpoint, owner, self._store)
         self._link.watch(fence.renew)
         if fence.former is not None:
             self._heart.say("waiting for the former owner of the checkpoint to end")
         fence.await_former(_GRACE_SECS, _PATIENCE_SECS)
+        if verdict.do == "start from scratch":
+            self._heart.say("removing the topology's state, as it was asked to")
+            clear_checkpoint(self._spec.checkpoint, self._spec.name, self._store)
+            self._known = self._state_info("")
+            self._link.forget_state(self._known, self._stop.is_set)
         self._heart.say("waiting for Spark")
         session = spark.result()
         self._heart.say("starting the topology")
@@ -179,10 +205,61 @@ class Driver:
         log.info("the topology runs")
         return query, fence
 
+    def _judge(self) -> Verdict:
+        """Returns whether the topology may start on what is in its checkpoint.
+
+        Raises:
+            CheckpointError: it may not; that is for a person to decide.
+        """
+        assignment = self._spec.assignment
+        problem: RecordError | None = None
+        try:
+            self._known = self._link.state_known()
+        except RecordError as error:
+            problem = error
+        if self._known is not None and starts_from_scratch(self._known, assignment.launch):
+            return FROM_SCRATCH
+        found = found_in(self._spec.checkpoint, self._store)
+        if problem is not None:
+            if found.committed:
+                log.warning("%s; going on from what is in the checkpoint", problem)
+                return GO_ON
+            raise CheckpointError(
+                f"topology {self._spec.name!r} may have state, and there is none at {self._spec.checkpoint}: {problem}"
+            )
+        location, name = self._spec.checkpoint, self._spec.name
+        verdict = judge(self._known, assignment.launch, found, location, assignment.host, name)
+        if verdict.do == "refuse":
+            raise CheckpointError(verdict.reason)
+        return verdict
+
+    def _state_info(self, identity: str) -> CheckpointInfo:
+        assignment = self._spec.assignment
+        return CheckpointInfo(
+            topology_id=assignment.topology_id,
+            location=self._spec.checkpoint,
+            identity=identity,
+            launch=assignment.launch,
+            host=assignment.host,
+        )
+
+    def _note_state(self) -> None:
+        """Has ZooKeeper know of the topology's state from its first commit on."""
+        try:
+            found = found_in(self._spec.checkpoint, self._store)
+        except (CheckpointError, OSError):
+            return  # the query fails by itself
+        if self._noted or not found.committed:
+            return
+        self._noted = True
+        known = self._known
+        if known is None or (known.identity, known.location) != (found.identity, self._spec.checkpoint):
+            self._link.say_state(self._state_info(found.identity))
+
     def _load(self) -> CompiledTopology:
         return load_topology(self._spec)
 
-    def _start_query(self, compiled: CompiledTopology, session: SparkSession, fence: OwnerFence) -> TopologyQuery:
+    def _start_query(self, compiled: CompiledTopology, session: SparkSession, fence: CheckpointFence) -> TopologyQuery:
         return compiled.start(
             session, name=self._spec.name, checkpoint=self._spec.checkpoint, active=self._active(), fence=fence
         )
@@ -193,7 +270,7 @@ class Driver:
 
     # Watching.
 
-    def _watch(self, query: TopologyQuery, fence: OwnerFence) -> None:
+    def _watch(self, query: TopologyQuery, fence: CheckpointFence) -> None:
         active = self._active()
         self._heart.step = "running"
         local_at = beat_at = 0.0
@@ -209,6 +286,8 @@ class Driver:
                 query.activate() if active else query.deactivate()
                 local_at = beat_at = 0.0
             now = time.monotonic()
+            if not self._noted:
+                self._note_state()
             if now >= local_at:
                 local_at = now + _LOCAL_BEAT_SECS
                 self._heart.status = "ACTIVE" if active else "INACTIVE"
@@ -216,13 +295,13 @@ class Driver:
                 self._heart.beat()
                 self._bound_log()
             if now >= beat_at:
-                beat_at = now + _BEAT_SECS
+                beat_at = now + BEAT_SECS
                 self._publish(query)
             self._stop.wait(_LOOP_SECS)
 
     def _publish(self, query: TopologyQuery) -> None:
         info = query.status_info()
-        self._link.publish(self._reports.beat(info))
+        self._beats.put(self._reports.beat(info))
         for error in self._reports.new_errors(info):
             self._link.report(error)
 
@@ -237,7 +316,7 @@ class Driver:
 
     # Ending.
 
-    def _end(self, query: TopologyQuery, fence: OwnerFence) -> NoReturn:
+    def _end(self, query: TopologyQuery, fence: CheckpointFence) -> NoReturn:
         told = self._stop.is_set() or self._link.released is not None
         if told:
             log.info("ending: %s", self._link.released or "the supervisor says so")
@@ -246,16 +325,19 @@ class Driver:
         if reason is not None:
             self._die(FENCED, reason)
         info = query.status_info()
+        self._note_state()
         # What has ended writes no more: the next owner need not wait.
         fence.release()
         log.info("the topology has ended: %s%s", info.status, f", {info.error}" if info.error else "")
+        if info.error_trace:
+            log.error("%s", info.error_trace.rstrip())
         self._end_spark()
         for error in self._reports.new_errors(info):
             self._link.report(error)
         # First, since the link may have to wait for ZooKeeper: what is complete is not to be started again meanwhile.
         self._heart.step, self._heart.status, self._heart.message = "ended", info.status, info.error or ""
         self._heart.beat()
-        self._end_link(self._reports.beat(info), info.error)
+        self._end_link(self._reports.beat(info), info.error, info.error_trace)
         logging.shutdown()
         os._exit(FAILED if info.status == "FAILED" else DONE)
 
@@ -270,8 +352,10 @@ class Driver:
         # A JVM of its own has nothing left to do, and ending it in order takes a second.
         self._kill_others()
 
-    def _end_link(self, last: WorkerBeat, reason: str | None) -> None:
-        errors = () if reason is None else (self._reports.error(reason),)
+    def _end_link(self, last: WorkerBeat, reason: str | None, trace: str = "") -> None:
+        # Last words go to ZooKeeper, whoever keeps the heartbeats: what they say has to last.
+        self._beats.close()
+        errors = () if reason is None else (self._reports.error(reason, trace=trace),)
         self._link.close(last, errors)
 
     def _die(self, code: int, reason: str) -> NoReturn:

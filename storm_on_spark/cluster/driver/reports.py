@@ -1,18 +1,22 @@
-"""What a driver says of itself: heartbeats, and errors that were not reported before."""
+"""A driver's reports: heartbeats, and errors that were not reported before."""
 
 from __future__ import annotations
 
 import os
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
+from storm_on_spark.api.config.secrets import scrubbed, shown
 from storm_on_spark.api.info import TopologyInfo
+from storm_on_spark.api.traces import bounded
 from storm_on_spark.cluster.driver.files import DriverSpec
 from storm_on_spark.cluster.records import ErrorRecord, WorkerBeat
 
 SYSTEM = "__system"
 """The component that errors belong to which no other caused, as in Storm."""
 _MAX_MESSAGE = 8000
+_MAX_BEAT_MESSAGE = 500
 
 
 class Reports:
@@ -42,31 +46,45 @@ class Reports:
             launch=assignment.launch,
             time=self._now(),
             started_at=self._started_at,
-            info=info.to_dict(),
+            info=shown(_without_traces(info.to_dict())),
         )
 
     def failed(self, reason: str) -> WorkerBeat:
         """Returns the heartbeat of a driver that could not start its topology."""
-        return self.beat(TopologyInfo(self._spec.name, "FAILED", 0.0, error=reason[:_MAX_MESSAGE]))
+        return self.beat(TopologyInfo(self._spec.name, "FAILED", 0.0, error=bounded(reason, _MAX_MESSAGE)))
 
     def new_errors(self, info: TopologyInfo) -> Iterator[ErrorRecord]:
         """Yields the errors of components that were not there the last time."""
         told: set[tuple[str, int, str, float]] = set()
-        for component in info.components.values():
-            for error in component.errors:
-                key = (error.component, error.task, error.message, error.time)
-                told.add(key)
-                if key not in self._told:
-                    yield self.error(error.message, error.component, error.task, error.time)
+        for error in info.errors:
+            key = (error.component, error.task, error.message, error.time)
+            told.add(key)
+            if key not in self._told:
+                yield self.error(error.message, error.component, error.task, error.time, error.trace)
         self._told = told
 
-    def error(self, message: str, component: str = SYSTEM, task: int = -1, at: float | None = None) -> ErrorRecord:
+    def error(
+        self, message: str, component: str = SYSTEM, task: int = -1, at: float | None = None, trace: str = ""
+    ) -> ErrorRecord:
         """Returns an error as it is kept for the users of the topology."""
         return ErrorRecord(
             component=component,
             task=task,
-            message=message[:_MAX_MESSAGE],
+            message=bounded(scrubbed(message), _MAX_MESSAGE),
+            trace=bounded(scrubbed(trace)),
             time=self._now() if at is None else at,
             host=self._spec.assignment.host,
             port=self._spec.assignment.port,
         )
+
+
+def _without_traces(info: dict[str, Any]) -> dict[str, Any]:
+    """Returns what a beat says: the errors of all components with their traces are too much for every few seconds.
+
+    Each error has a record of its own, with the trace.
+    """
+    errors = [error for component in info["components"].values() for error in component["errors"]]
+    for error in [*errors, *info["system_errors"]]:
+        error["message"] = bounded(error["message"], _MAX_BEAT_MESSAGE)
+        del error["trace"]
+    return info

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from storm_on_spark.cluster.driver.files import LocalBeat, RunFolder
-from storm_on_spark.runtime.processes import session_members
+from storm_on_spark.runtime.processes.sessions import session_members
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,7 +30,7 @@ def main() -> None:
     os.set_inheritable(int(sys.argv[2]), False)
     parent = os.getppid()
 
-    from storm_on_spark.spark.conf_text import spark_conf
+    from storm_on_spark.launch.conf_text import spark_conf
     from storm_on_spark.spark.session import local_session
     from storm_on_spark.spark.warm_up import warm_up
 

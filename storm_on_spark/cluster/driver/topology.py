@@ -7,8 +7,8 @@ import sys
 from collections.abc import Mapping
 
 from storm_on_spark.cluster.driver.files import DriverSpec
+from storm_on_spark.launch.loader import load
 from storm_on_spark.spark.compiled import CompiledTopology, compile_topology
-from storm_on_spark.spark.loader import load
 
 
 def set_paths(spec: DriverSpec) -> None:
@@ -31,10 +31,8 @@ def load_topology(spec: DriverSpec) -> CompiledTopology:
 
 def with_executors(compiled: CompiledTopology, executors: Mapping[str, int]) -> CompiledTopology:
     """Returns the topology with other numbers of executors: as a rebalance asks for them, at most one for each task."""
-    components = {
-        name: dataclasses.replace(component, executors=max(1, min(executors[name], len(component.tasks))))
-        if name in executors
-        else component
-        for name, component in compiled.plan.components.items()
+    graph = compiled.graph
+    wanted = {
+        name: max(1, min(executors.get(name, count), len(graph.tasks[name]))) for name, count in graph.executors.items()
     }
-    return CompiledTopology(dataclasses.replace(compiled.plan, components=components))
+    return CompiledTopology(dataclasses.replace(graph, executors=wanted))

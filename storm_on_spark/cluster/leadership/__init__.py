@@ -1,4 +1,4 @@
-"""Who leads: the interface, the rules, and the rules played out in ZooKeeper."""
+"""Leader election: the interface, the rules, and their execution in ZooKeeper."""
 
 from __future__ import annotations
 

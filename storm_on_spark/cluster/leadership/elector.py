@@ -1,4 +1,4 @@
-"""What a Nimbus asks of leader election."""
+"""The interface of leader election."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class LeaderElector(ABC):
 
     @abstractmethod
     def get_leader_address(self) -> str | None:
-        """Returns `host:port` of the leader; None while nobody leads."""
+        """Returns `host:port` of the leader; None while there is none."""
 
     @abstractmethod
     def get_all_nimbus_addresses(self) -> list[str]:

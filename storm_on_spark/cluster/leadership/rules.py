@@ -28,7 +28,7 @@ MAX_WAIT_SECS: Final = 30.0
 
 
 class Role(Enum):
-    """What a Nimbus is in the election."""
+    """The state of a Nimbus in the election."""
 
     IDLE = "doesn't want to lead"
     AWAY = "wants to queue, and can't at the moment"
@@ -73,7 +73,7 @@ class Connected:
 
 @dataclass(frozen=True)
 class Suspended:
-    """There is none, and nobody knows whether the session still lives."""
+    """There is no connection, and it is unknown whether the session still lives."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class Dequeued:
 
 @dataclass(frozen=True)
 class Failed:
-    """An instruction could not be carried out; nobody knows how far it came."""
+    """An instruction failed; it is unknown which of its steps took effect."""
 
     what: Instruction
 

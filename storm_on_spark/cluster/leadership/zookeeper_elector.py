@@ -18,9 +18,10 @@ from kazoo.exceptions import BadVersionError, KazooException, NoNodeError
 
 from storm_on_spark.cluster.errors import ClusterError, NotLeaderError, UnavailableError
 from storm_on_spark.cluster.leadership import rules
+from storm_on_spark.cluster.leadership.clock import ClusterClock
 from storm_on_spark.cluster.leadership.elector import LeaderElector
 from storm_on_spark.cluster.paths import LEADER_INFO, LEADER_LOCK, NIMBUSES
-from storm_on_spark.cluster.records import LeaderInfo, NimbusSummary, encode
+from storm_on_spark.cluster.records import LeaderInfo, NimbusSummary
 from storm_on_spark.cluster.state.changes import Fence
 from storm_on_spark.cluster.state.kept import KeptNodes
 from storm_on_spark.cluster.state.state import ClusterState
@@ -54,6 +55,7 @@ class ZooKeeperLeaderElector(LeaderElector):
         fetch: fetches the code of topologies; called again and again while the gate names any.
         clock: seconds, for intervals.
         now: seconds since the epoch.
+        cluster_clock: told what time it is for ZooKeeper when leadership is gained.
 
     Example:
         >>> elector = ZooKeeperLeaderElector(                                   # doctest: +SKIP
@@ -73,11 +75,13 @@ class ZooKeeperLeaderElector(LeaderElector):
         *,
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], float] = time.time,
+        cluster_clock: ClusterClock | None = None,
     ) -> None:
         self._session = session
+        self._cluster_clock = cluster_clock or ClusterClock(now)
         self._state = ClusterState(session)
         self._summary = summary
-        self._gate, self._fetch = gate, fetch
+        self.gate, self._fetch = gate, fetch
         self._on_gained, self._on_lost = on_gained, on_lost
         self._clock, self._now = clock, now
         self._rules = rules.ElectionRules()
@@ -100,7 +104,7 @@ class ZooKeeperLeaderElector(LeaderElector):
 
     @property
     def role(self) -> str:
-        """What this Nimbus is in the election, in words."""
+        """The state of this Nimbus in the election, as text."""
         return self._rules.role.value
 
     def add_to_leader_lock_queue(self) -> None:
@@ -110,6 +114,11 @@ class ZooKeeperLeaderElector(LeaderElector):
         if not self._threads:
             self._start()
         self._events.put(rules.Wanted())
+
+    def register(self) -> None:
+        """Writes that this Nimbus is up once more: with another signature, say."""
+        if self._kept is not None:
+            self._kept.keep(self._summary, NIMBUSES, self._summary.address)
 
     def remove_from_leader_lock_queue(self) -> None:
         """Asks no longer; a leader steps down first. Returns when that has been done, as far as ZooKeeper is there."""
@@ -137,7 +146,7 @@ class ZooKeeperLeaderElector(LeaderElector):
         return fence
 
     def get_leader_address(self) -> str | None:
-        """Returns `host:port` of the leader, read from ZooKeeper; None while nobody leads.
+        """Returns `host:port` of the leader, read from ZooKeeper; None while there is none.
 
         Raises:
             UnavailableError: ZooKeeper can't be reached.
@@ -197,7 +206,7 @@ class ZooKeeperLeaderElector(LeaderElector):
     def _on_state(self, state: SessionState) -> None:
         if state == "CONNECTED":
             session = self._session.session_id
-            # None if the connection has broken again; that will be told, too.
+            # None if the connection has broken again; another event follows for that.
             if session is not None:
                 self._events.put(rules.Connected(session))
         else:
@@ -263,7 +272,7 @@ class ZooKeeperLeaderElector(LeaderElector):
         if isinstance(instruction, rules.Look):
             names = self._wait(client.get_children_async(path(LEADER_LOCK), watch=self._on_queue))
             if self._rules.role is rules.Role.LEADING:
-                # Who comes back as the leader has to know for sure, and reads prove nothing.
+                # A leader that reconnects must be sure that it still leads, and reads prove nothing.
                 transaction = client.transaction()
                 transaction.check(path(LEADER_LOCK), -1)
                 self._prove(transaction)
@@ -289,7 +298,7 @@ class ZooKeeperLeaderElector(LeaderElector):
                     # Made by an attempt whose answer got lost.
                     mine = name, stat
                 elif data == address and not self._swept:
-                    # Left by an earlier process at this address; until it expires nobody could lead.
+                    # Left by an earlier process at this address; no Nimbus could lead until it expires.
                     self._wait(client.delete_async(path(LEADER_LOCK, name)))
         self._swept = True
         if mine is None:
@@ -313,13 +322,14 @@ class ZooKeeperLeaderElector(LeaderElector):
         info = LeaderInfo(address=self._summary.address, epoch=node.epoch, since=self._now())
         transaction = client.transaction()
         transaction.check(path(LEADER_LOCK, node.name), 0)
-        transaction.set_data(path(LEADER_INFO), encode(info))
+        transaction.set_data(path(LEADER_INFO), self._session.keyring.encode(info, path(LEADER_INFO), (node.epoch, 0)))
         checked, written = self._prove(transaction)
         if isinstance(checked, (NoNodeError, BadVersionError)):
             return rules.ClaimRefused()
         for result in (checked, written):
             if isinstance(result, Exception):
                 raise result
+        self._cluster_clock.set(written.mtime / 1000)
         return rules.Claimed(Fence(node.epoch, path(LEADER_LOCK, node.name), written.version))
 
     def _prove(self, transaction: Any) -> Any:
@@ -358,7 +368,7 @@ class ZooKeeperLeaderElector(LeaderElector):
                 continue
             try:
                 if isinstance(errand, rules.AskGate):
-                    missing = tuple(sorted(self._gate()))
+                    missing = tuple(sorted(self.gate()))
                     if missing:
                         logger.warning(
                             "Nimbus %s can't lead: it lacks the code of %s", self._summary.address, ", ".join(missing)

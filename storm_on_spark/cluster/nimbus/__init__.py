@@ -1,1 +1,1 @@
-"""Nimbus: takes topologies in, keeps their code, and, as the leader, decides where their drivers run."""
+"""Nimbus: accepts topologies, keeps their code, and, as the leader, decides where their drivers run."""

@@ -10,6 +10,7 @@ import yaml
 
 from storm_on_spark.api.errors import StormError
 from storm_on_spark.cluster.nimbus.daemon import Nimbus
+from storm_on_spark.cluster.security.logs import log_safely
 
 
 def main(arguments: list[str]) -> int:
@@ -17,7 +18,7 @@ def main(arguments: list[str]) -> int:
     if len(arguments) != 1:
         print("usage: python -m storm_on_spark.cluster.nimbus CONF.yaml", file=sys.stderr)  # noqa: T201
         return 2
-    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    log_safely("%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("httpx").setLevel(logging.WARNING)
     try:
         conf = yaml.safe_load(Path(arguments[0]).read_text("utf-8")) or {}

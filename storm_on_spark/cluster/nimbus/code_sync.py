@@ -129,7 +129,7 @@ class CodeSync:
         pause = self._period
         coming = {submission.topology_id for submission in snapshot.submissions.values()}
         for topology, code in snapshot.code.items():
-            if topology not in snapshot.storms and topology not in coming:
+            if not snapshot.knows(topology) and topology not in coming:
                 # It is being removed.
                 continue
             here = self._distributor.holds(topology, code.manifest.metafile)
@@ -190,11 +190,12 @@ class CodeSync:
         if self._distributor.shared:
             # The leader's to clean.
             return self._period
-        unknown = {
-            topology
-            for topology in self._distributor.stored()
-            if topology not in snapshot.code and topology not in snapshot.storms and not self._is_busy(topology)
-        }
+        if snapshot.unread(SUBMISSIONS):
+            # Whose code that is can't be told.
+            return self._period
+        known = {*snapshot.code, *snapshot.unread(CODE), *snapshot.storms, *snapshot.unread(STORMS)}
+        unknown = {topology for topology in self._distributor.stored() if topology not in known}
+        unknown = {topology for topology in unknown if not self._is_busy(topology)}
         self._unknown_since = {name: self._unknown_since.get(name, now) for name in unknown - coming}
         pause = self._period
         for topology, since in self._unknown_since.items():

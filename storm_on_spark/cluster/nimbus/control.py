@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 import storm_on_spark
-from storm_on_spark.api.errors import NotAliveError
+from storm_on_spark.api.config.secrets import without_secrets
+from storm_on_spark.api.errors import ConfigError, NotAliveError
 from storm_on_spark.cluster.code.distributor import CodeDistributor
 from storm_on_spark.cluster.code.local import LocalFileSystemCodeDistributor
-from storm_on_spark.cluster.errors import CodeError, ConflictError, NotLeaderError, UnavailableError
+from storm_on_spark.cluster.errors import (
+    CodeError,
+    ConflictError,
+    FormatError,
+    NotLeaderError,
+    RecordError,
+    UnavailableError,
+)
+from storm_on_spark.cluster.heartbeats.knowledge import Knowledge
+from storm_on_spark.cluster.heartbeats.reader import HeartbeatReader, ZooKeeperReader
 from storm_on_spark.cluster.leadership import LeaderElector
 from storm_on_spark.cluster.nimbus import lifecycle
 from storm_on_spark.cluster.nimbus.inbox import Inbox
 from storm_on_spark.cluster.nimbus.submission import Submissions, SubmissionState, SubmitRequest, state_of
-from storm_on_spark.cluster.paths import STORMS
-from storm_on_spark.cluster.records import ErrorRecord, StormBase
-from storm_on_spark.cluster.state import ClusterSnapshot, ClusterState, ClusterView, Fence, Put
+from storm_on_spark.cluster.paths import CHECKPOINTS, STORMS
+from storm_on_spark.cluster.records import CheckpointInfo, ErrorRecord, StormBase
+from storm_on_spark.cluster.security.tls import Scheme
+from storm_on_spark.cluster.state import Change, ClusterSnapshot, ClusterState, ClusterView, Create, Fence, Put
 
 _ATTEMPTS: Final = 10
 
@@ -36,9 +50,11 @@ class Control:
         view: the watched copy of it.
         elector: who leads.
         distributor: where topologies' code is.
-        submissions: what takes topologies in.
+        submissions: what accepts topologies.
         inbox: where artifacts wait for their submission.
         now: seconds since the epoch.
+        scheme: of URLs in this cluster.
+        reader: what is known of heartbeats; None if they are in ZooKeeper.
     """
 
     def __init__(
@@ -52,8 +68,11 @@ class Control:
         submissions: Submissions,
         inbox: Inbox,
         now: Callable[[], float] = time.time,
+        scheme: Scheme = "http",
+        reader: HeartbeatReader | None = None,
     ) -> None:
         self.conf = dict(conf)
+        self.scheme: Scheme = scheme
         self.address = address
         self.inbox = inbox
         self.now = now
@@ -64,6 +83,7 @@ class Control:
         self._elector = elector
         self._distributor = distributor
         self._submissions = submissions
+        self._reader = ZooKeeperReader() if reader is None else reader
 
     # Reading.
 
@@ -76,6 +96,10 @@ class Control:
         """Since when the snapshot may be out of date; None while it is kept up to date."""
         return self._view.stale
 
+    def heartbeats(self) -> Knowledge:
+        """Returns what is known of heartbeats as a whole."""
+        return self._reader.knowledge()
+
     def topology(self, topology_id: str) -> StormBase:
         """Returns a topology.
 
@@ -84,6 +108,9 @@ class Control:
         """
         base = self.snapshot().storms.get(topology_id)
         if base is None:
+            problem = self.snapshot().unread(STORMS).get(topology_id)
+            if problem is not None:
+                raise FormatError(f"topology {topology_id} is there and is left as it is: {problem.reason}")
             raise NotAliveError(f"there is no topology with the id {topology_id[:220]!r}")
         return base
 
@@ -161,21 +188,65 @@ class Control:
         wait_secs: float | None,
         conf: Mapping[str, Any],
         executors: Mapping[str, int],
+        from_scratch: bool = False,
     ) -> StormBase:
-        """Has a topology started anew; see `lifecycle.rebalance`."""
+        """Has a topology started anew; see `lifecycle.rebalance`.
+
+        Args:
+            topology_id: which.
+            wait_secs: how long what was emitted may take.
+            conf: configuration to change.
+            executors: component -> executors.
+            from_scratch: whether it is to forget its state.
+        """
+        secret = sorted(
+            key for key, value in conf.items() if value is not None and without_secrets({key: value}) != {key: value}
+        )
+        if secret:
+            raise ConfigError(
+                f"{', '.join(secret)} would stand in ZooKeeper, readable by others: a rebalance sets no secrets; "
+                "submit the topology again",
+                key=secret[0],
+            )
         tasks = self._tasks(topology_id) if executors else {}
         return self._change(
-            topology_id, lambda base: lifecycle.rebalance(base, self.now(), wait_secs, conf, executors, tasks)
+            topology_id,
+            lambda base: lifecycle.rebalance(base, self.now(), wait_secs, conf, executors, tasks),
+            self._forget_state if from_scratch else lambda base: (),
         )
+
+    def _forget_state(self, base: StormBase) -> tuple[Change, ...]:
+        """Returns the change by which a topology's next launch starts from scratch."""
+        folder = (CHECKPOINTS, base.topology_id)
+        launch = base.launch + 1
+        found = self._state.get_bytes(*folder)
+        known = None
+        with contextlib.suppress(RecordError):
+            entry = self._state.get(CheckpointInfo, *folder)
+            known = None if entry is None else entry[0]
+        info = CheckpointInfo(
+            topology_id=base.topology_id, location="", identity="", launch=base.launch, host="", from_scratch=launch
+        )
+        if known is not None:
+            info = msgspec.structs.replace(known, from_scratch=launch)
+        return (Create(folder, info),) if found is None else (Put(folder, info, found[1]),)
 
     def _tasks(self, topology_id: str) -> dict[str, int]:
         code = self.snapshot().code.get(topology_id)
         return {} if code is None or code.manifest.plan is None else code.manifest.plan.tasks()
 
-    def _change(self, topology_id: str, change: Callable[[StormBase], StormBase]) -> StormBase:
+    def _change(
+        self,
+        topology_id: str,
+        change: Callable[[StormBase], StormBase],
+        more: Callable[[StormBase], tuple[Change, ...]] = lambda base: (),
+    ) -> StormBase:
         fence = self.fence()
         for _ in range(_ATTEMPTS):
-            found = self._state.get(StormBase, STORMS, topology_id)
+            try:
+                found = self._state.get(StormBase, STORMS, topology_id)
+            except RecordError as error:
+                raise FormatError(f"topology {topology_id} can't be changed here: {error}") from error
             if found is None:
                 raise NotAliveError(f"there is no topology with the id {topology_id[:220]!r}")
             base, version = found
@@ -183,7 +254,7 @@ class Control:
             if after == base:
                 return base
             try:
-                self._state.commit(fence, Put((STORMS, topology_id), after, version))
+                self._state.commit(fence, Put((STORMS, topology_id), after, version), *more(base))
             except ConflictError:
                 continue
             return after

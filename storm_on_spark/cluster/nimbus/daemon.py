@@ -20,17 +20,27 @@ from storm_on_spark.api.config import KEYS, Config, validate_conf
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cluster.code.distributor import Peers, make_distributor
 from storm_on_spark.cluster.errors import FencedError, NotLeaderError, UnavailableError
+from storm_on_spark.cluster.heartbeats.making import heartbeat_reader
+from storm_on_spark.cluster.leadership.clock import ClusterClock
 from storm_on_spark.cluster.leadership.zookeeper_elector import ZooKeeperLeaderElector
+from storm_on_spark.cluster.nimbus.code_gate import code_gate
 from storm_on_spark.cluster.nimbus.code_sync import CodeSync
 from storm_on_spark.cluster.nimbus.control import Control
 from storm_on_spark.cluster.nimbus.heartbeats import Drivers, Heartbeats
 from storm_on_spark.cluster.nimbus.inbox import Inbox
 from storm_on_spark.cluster.nimbus.leader import Leader
+from storm_on_spark.cluster.nimbus.resign import sign_anew
 from storm_on_spark.cluster.nimbus.submission import OnStep, Submissions
+from storm_on_spark.cluster.paths import NIMBUSES
 from storm_on_spark.cluster.records import NimbusSummary
 from storm_on_spark.cluster.rest.app import make_app
 from storm_on_spark.cluster.rest.auth import Authentication, is_loopback
 from storm_on_spark.cluster.rest.server import RestServer, listen
+from storm_on_spark.cluster.security.keyring import Keyring
+from storm_on_spark.cluster.security.proofs import auth_of
+from storm_on_spark.cluster.security.tls import Tls
+from storm_on_spark.cluster.security.tokens import Tokens
+from storm_on_spark.cluster.security.warnings import warn_if_open
 from storm_on_spark.cluster.state import ClusterState, ClusterView, Fence
 from storm_on_spark.cluster.zookeeper.session import ZooKeeperSession
 from storm_on_spark.cluster.zookeeper.settings import ZooKeeperSettings
@@ -41,7 +51,7 @@ _ACTED_ON: Final = frozenset({"submissions", "storms", "assignments", "superviso
 """Folders whose changes the leader looks at at once."""
 _RETRY_SECS: Final = 1.0
 _LEAST_PAUSE_SECS: Final = 0.05
-_PREFIXES: Final = ("nimbus.", "storm.", "ui.")
+_PREFIXES: Final = ("nimbus.", "pacemaker.", "storm.", "ui.")
 
 
 def nimbus_conf(conf: Mapping[str, Any]) -> dict[str, Any]:
@@ -141,7 +151,10 @@ class Nimbus:
 
     def _start(self, stack: contextlib.ExitStack) -> None:
         conf = self.conf
-        authentication = Authentication.from_conf(conf)
+        tokens = Tokens.from_conf(conf)
+        authentication = Authentication.from_conf(conf, tokens)
+        tls = Tls.of_daemon(conf)
+        self._tokens, self._signed_with = tokens, None if tokens is None else tokens.first
         bind = conf[Config.NIMBUS_BIND_ADDRESS]
         authentication.check_bind(bind)
         listener = stack.enter_context(contextlib.closing(listen(bind, self._port)))
@@ -154,18 +167,26 @@ class Nimbus:
         own.mkdir(mode=0o700, parents=True, exist_ok=True)
         stack.callback(os.close, _locked(own))
 
-        session = stack.enter_context(ZooKeeperSession(ZooKeeperSettings.from_conf(conf)))
+        settings = ZooKeeperSettings.from_conf(conf)
+        keyring = Keyring.from_conf(conf, tokens)
+        warn_if_open(settings, keyring, bind, tls)
+        session = stack.enter_context(ZooKeeperSession(settings, keyring=keyring))
         _ensure_folders(session)
         self._state = state = ClusterState(session)
-        self._view = view = stack.enter_context(ClusterView(session, self._now))
-        distributor = make_distributor(conf, Peers(self.address, self._holders, authentication.headers))
+        self.view = view = stack.enter_context(ClusterView(session, self._now))
+        # For whatever one leader writes down and another goes by.
+        self._cluster_now = cluster_now = ClusterClock(self._now)
+        distributor = make_distributor(conf, Peers(self.address, self._holders, auth_of(tokens), tls))
         self._inbox = Inbox(own / "inbox", conf[Config.NIMBUS_INBOX_JAR_EXPIRATION_SECS])
         submissions = Submissions(
-            state, distributor, self.address, conf, local / "checkpoints", self._wake.set, self._on_step, self._now
+            state, distributor, self.address, conf, local / "checkpoints", self._wake.set, self._on_step, cluster_now
         )
+        reader = stack.enter_context(heartbeat_reader(conf, view, window=conf[Config.NIMBUS_TASK_TIMEOUT_SECS] / 2))
         heartbeats = Heartbeats(conf[Config.NIMBUS_SUPERVISOR_TIMEOUT_SECS])
         drivers = Drivers(conf[Config.NIMBUS_TASK_LAUNCH_SECS], conf[Config.NIMBUS_TASK_TIMEOUT_SECS])
-        self._leader = Leader(state, distributor, submissions, heartbeats, drivers, self._on_step, self._now)
+        self._leader = Leader(
+            state, distributor, submissions, heartbeats, drivers, self._on_step, cluster_now, reader=reader
+        )
         self._sync = CodeSync(
             distributor, state, view, self.address, conf[Config.NIMBUS_CODE_SYNC_FREQ_SECS], submissions.is_busy
         )
@@ -177,15 +198,26 @@ class Nimbus:
             on_lost=lambda reason: self._wake.set(),
             fetch=self._sync.fetch,
             now=self._now,
+            cluster_clock=cluster_now,
         )
         stack.callback(self._elector.close)
         stack.callback(self._sync.close)
         # Before those: it cuts what they fetch.
         stack.callback(distributor.close)
         control = Control(
-            conf, self.address, state, view, self._elector, distributor, submissions, self._inbox, self._now
+            conf,
+            self.address,
+            state,
+            view,
+            self._elector,
+            distributor,
+            submissions,
+            self._inbox,
+            cluster_now,
+            tls.scheme,
+            reader,
         )
-        stack.enter_context(RestServer(make_app(control, authentication), listener))
+        stack.enter_context(RestServer(make_app(control, authentication), listener, tls=tls.server))
         self._sync.start()
         actor = threading.Thread(target=self._act, name="nimbus", daemon=True)
         actor.start()
@@ -200,21 +232,26 @@ class Nimbus:
 
     def _holders(self, topology_id: str) -> list[str]:
         """Returns addresses of the live Nimbuses that have a topology's code."""
-        snapshot = self._view.snapshot()
+        snapshot = self.view.snapshot()
         code = snapshot.code.get(topology_id)
-        return [] if code is None else sorted(code.replicas & snapshot.nimbuses.keys())
+        up = snapshot.nimbuses.keys() | snapshot.unread(NIMBUSES).keys()
+        return [] if code is None else sorted(code.replicas & up)
 
     def _missing(self) -> list[str]:
         """Returns the ids of the topologies whose code keeps this Nimbus from leading: asked when it holds the lock."""
-        self._view.refresh()
-        snapshot = self._view.snapshot()
-        wanted = [topology_id for topology_id, base in snapshot.storms.items() if base.status != "KILLED"]
-        lost = [topology_id for topology_id in wanted if topology_id not in snapshot.code]
-        if lost:
+        self.view.refresh()
+        snapshot = self.view.snapshot()
+        gate = code_gate(snapshot)
+        if gate.lost:
             # Nobody can fetch what isn't registered: nobody could ever lead.
-            logger.error("ZooKeeper doesn't know of any code of %s", ", ".join(sorted(lost)))
+            logger.error("ZooKeeper doesn't know of any code of %s", ", ".join(gate.lost))
+        if gate.foreign:
+            logger.error(
+                "Another release wrote what ZooKeeper has of the code of %s; a Nimbus of that release can lead",
+                ", ".join(gate.foreign),
+            )
         code = {topology_id: known.manifest for topology_id, known in snapshot.code.items()}
-        return self._sync.missing((topology_id for topology_id in wanted if topology_id in code), code)
+        return sorted([*gate.foreign, *self._sync.missing(gate.wanted, code)])
 
     def _act(self) -> None:
         pause = 0.0
@@ -232,7 +269,7 @@ class Nimbus:
                     self._sweep = True
                 due = self._round()
                 if due is not None:
-                    pause = min(pause, max(_LEAST_PAUSE_SECS, due - self._now()))
+                    pause = min(pause, max(_LEAST_PAUSE_SECS, due - self._cluster_now()))
             except (FencedError, UnavailableError) as error:
                 logger.warning("Nimbus %s: %s", self.address, error)
                 pause = _RETRY_SECS
@@ -240,21 +277,38 @@ class Nimbus:
                 logger.exception("Nimbus %s: a round failed", self.address)
                 pause = _RETRY_SECS
 
+    def _sign_with_new_token(self) -> None:
+        """After a change of the token: what this Nimbus wrote is signed with the new one.
+
+        What a leader wrote of its leadership is its fence. So it gives its turn up, and the next one signs anew.
+        """
+        token = None if self._tokens is None else self._tokens.first
+        if token == self._signed_with:
+            return
+        self._signed_with = token
+        self._elector.register()
+        if self._elector.is_leader():
+            logger.info("Nimbus %s gives its turn up: there is a new token to sign with", self.address)
+            self._elector.remove_from_leader_lock_queue()
+            self._elector.add_to_leader_lock_queue()
+
     def _round(self) -> float | None:
+        self._sign_with_new_token()
         try:
             fence = self._elector.fence()
         except NotLeaderError:
             self._led = None
             return None
-        led = fence, self._view.losses
+        led = fence, self.view.losses
         if led != self._led:
-            self._view.refresh()
+            self.view.refresh()
             self._leader.forget()
             self._led, self._sweep = led, True
-        due = self._leader.round(fence, self._view.snapshot())
+        due = self._leader.round(fence, self.view.snapshot())
         if self._sweep:
             self._sweep = False
-            self._leader.sweep(fence, self._view.snapshot(), self.conf[Config.NIMBUS_INBOX_JAR_EXPIRATION_SECS])
+            sign_anew(self._state, fence)
+            self._leader.sweep(fence, self.view.snapshot(), self.conf[Config.NIMBUS_INBOX_JAR_EXPIRATION_SECS])
         return due
 
 

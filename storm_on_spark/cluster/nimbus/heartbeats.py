@@ -6,7 +6,7 @@ What is measured is how long a heartbeat has not changed by this Nimbus' own clo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from storm_on_spark.cluster.records import Assignment, Ownership, SupervisorInfo, WorkerBeat
 
@@ -79,6 +79,7 @@ class Drivers:
         beats: Mapping[str, WorkerBeat],
         owners: Mapping[str, Ownership],
         clock: float,
+        unjudged: Collection[str] = (),
     ) -> dict[str, float]:
         """Returns for how many seconds those drivers were silent that have been so for too long.
 
@@ -87,6 +88,7 @@ class Drivers:
             beats: the last heartbeats.
             owners: the drivers that own their topologies.
             clock: monotonic seconds.
+            unjudged: topologies of whose silence nothing can be concluded: it begins anew.
         """
         known, self._seen = self._seen, {}
         found: dict[str, float] = {}
@@ -95,7 +97,8 @@ class Drivers:
             if beat is not None and not _is_of(beat, assignment):
                 beat = None
             sign = assignment, None if beat is None else beat.time
-            since = known[topology_id][1] if topology_id in known and known[topology_id][0] == sign else clock
+            same = topology_id in known and known[topology_id][0] == sign and topology_id not in unjudged
+            since = known[topology_id][1] if same else clock
             self._seen[topology_id] = sign, since
             owner = owners.get(topology_id)
             runs = beat is not None and owner is not None and beat.pid == owner.pid

@@ -14,20 +14,22 @@ from typing import Final
 
 from storm_on_spark.cluster.code.distributor import CodeDistributor
 from storm_on_spark.cluster.errors import CodeError, ConflictError
+from storm_on_spark.cluster.heartbeats.reader import HeartbeatReader, ZooKeeperReader
 from storm_on_spark.cluster.nimbus import lifecycle
 from storm_on_spark.cluster.nimbus.heartbeats import Drivers, Heartbeats
-from storm_on_spark.cluster.nimbus.scheduler import Decision, finished, schedule
-from storm_on_spark.cluster.nimbus.submission import OnStep, Submissions
+from storm_on_spark.cluster.nimbus.scheduler import Decision, Unknown, finished, schedule
+from storm_on_spark.cluster.nimbus.submission import OnStep, Submissions, name_of
 from storm_on_spark.cluster.paths import (
     ASSIGNMENTS,
+    CHECKPOINTS,
     CODE,
     CREDENTIALS,
     ERRORS,
+    OWNERS,
     STORMS,
     SUBMISSIONS,
     WORKERBEATS,
 )
-from storm_on_spark.cluster.records import CodeManifest, StormBase, Submission
 from storm_on_spark.cluster.state import (
     Change,
     Check,
@@ -51,12 +53,13 @@ class Leader:
     Args:
         state: ZooKeeper.
         distributor: where topologies' code is.
-        submissions: what takes topologies in.
+        submissions: what accepts topologies.
         heartbeats: which supervisors are alive.
         drivers: which drivers are silent.
         on_step: as for `Submissions`.
         now: seconds since the epoch.
         clock: monotonic seconds.
+        reader: what is known of drivers' heartbeats; None if they are in ZooKeeper.
     """
 
     def __init__(
@@ -69,15 +72,17 @@ class Leader:
         on_step: OnStep = lambda step, topology_id: None,
         now: Callable[[], float] = time.time,
         clock: Callable[[], float] = time.monotonic,
+        reader: HeartbeatReader | None = None,
     ) -> None:
         self._state = state
         self._distributor = distributor
         self._submissions = submissions
         self._heartbeats = heartbeats
-        self._drivers = drivers
+        self.drivers = drivers
         self._on_step = on_step
         self._now = now
         self._clock = clock
+        self._reader = ZooKeeperReader() if reader is None else reader
         self._waiting: dict[str, str] = {}
         #: Those of the silent topologies that the log has.
         self._told: set[str] = set()
@@ -85,7 +90,7 @@ class Leader:
     def forget(self) -> None:
         """Starts anew, for a new leadership, or after a time in which nothing was seen of the cluster."""
         self._heartbeats.forget()
-        self._drivers.forget()
+        self.drivers.forget()
         self._waiting.clear()
 
     def round(self, fence: Fence, snapshot: ClusterSnapshot) -> float | None:
@@ -118,7 +123,9 @@ class Leader:
                 changes.append(Put((STORMS, topology_id), after, version))
             else:
                 changes.append(Delete((STORMS, topology_id), version))
-                if topology_id in snapshot.assignments:
+                changes.extend(self._submissions.release(base.name, topology_id))
+                # That it was to end is known, whatever its assignment says.
+                if topology_id in snapshot.assignments or topology_id in snapshot.unread(ASSIGNMENTS):
                     changes.append(Delete((ASSIGNMENTS, topology_id)))
             try:
                 self._state.commit(fence, *changes)
@@ -140,6 +147,8 @@ class Leader:
             fence.epoch,
             self._now(),
             silent,
+            Unknown.of(snapshot),
+            self._reader.mute(),
         )
         self._tell(silent, decision)
         for topology_id, reason in decision.waiting.items():
@@ -173,8 +182,12 @@ class Leader:
             and snapshot.storms[topology_id].transition is None
             and topology_id not in finished
             and assignment.supervisor_id in alive
+            # One that speaks, if not in a language that is known here, is not silent.
+            and topology_id not in snapshot.unread(WORKERBEATS)
+            and topology_id not in snapshot.unread(OWNERS)
         }
-        return self._drivers.silent(should_run, snapshot.workerbeats, snapshot.owners, self._clock())
+        unjudged = self._reader.unjudged(should_run)
+        return self.drivers.silent(should_run, snapshot.workerbeats, snapshot.owners, self._clock(), unjudged)
 
     def _tell(self, silent: Mapping[str, float], decision: Decision) -> None:
         """Logs each silence once."""
@@ -188,14 +201,22 @@ class Leader:
 
     def _clean(self, fence: Fence, snapshot: ClusterSnapshot) -> None:
         """Removes what topologies that are gone have left."""
+        if snapshot.unread(SUBMISSIONS):
+            # Whose code that is can't be told.
+            return
         coming = {submission.topology_id for submission in snapshot.submissions.values()}
-        known = snapshot.storms.keys() | coming
-        for topology_id in (snapshot.code.keys() | snapshot.workerbeats.keys()) - known - snapshot.owners.keys():
+        known = snapshot.storms.keys() | snapshot.unread(STORMS).keys() | coming
+        owned = snapshot.owners.keys() | snapshot.unread(OWNERS).keys()
+        for topology_id in (snapshot.code.keys() | snapshot.workerbeats.keys()) - known - owned:
             try:
-                if self._submissions.is_busy(topology_id) or not self._is_gone(topology_id):
+                if self._submissions.is_busy(topology_id) or not self._submissions.is_gone(topology_id):
                     continue
                 self._distributor.cleanup(topology_id)
-                for folder in (CODE, ERRORS, WORKERBEATS, CREDENTIALS):
+                # Of one that was given up by hand, the name is still taken.
+                self._state.commit(fence, *self._submissions.release(name_of(topology_id), topology_id))
+                self._reader.forget(topology_id)
+                # Last what it is found by, if this leader dies in between.
+                for folder in (ERRORS, CHECKPOINTS, CREDENTIALS, CODE, WORKERBEATS):
                     self._state.delete_tree(fence, folder, topology_id)
             except (ConflictError, CodeError) as error:
                 logger.warning("What is left of %s can't be removed now: %s", topology_id, error)
@@ -218,30 +239,18 @@ class Leader:
         """
         if not self._distributor.shared:
             return
-        known = snapshot.code.keys() | snapshot.storms.keys()
+        known = {*snapshot.code, *snapshot.unread(CODE), *snapshot.storms, *snapshot.unread(STORMS)}
         try:
             for topology_id, at in self._distributor.stored().items():
                 if topology_id in known or self._now() - at < least_age or self._submissions.is_busy(topology_id):
                     continue
-                if self._state.get(CodeManifest, CODE, topology_id) is None and self._is_gone(topology_id):
+                if self._state.get_bytes(CODE, topology_id) is None and self._submissions.is_gone(topology_id):
                     # What is checked with nothing to write tells whether this is still the leader's to do.
                     self._state.commit(fence)
                     self._distributor.cleanup(topology_id)
                     logger.info("Removed the code of %s, of which ZooKeeper doesn't know", topology_id)
         except CodeError as error:
             logger.warning("Code that nobody knows of can't be removed now: %s", error)
-
-    def _is_gone(self, topology_id: str) -> bool:
-        """Whether there is no such topology, and none is coming.
-
-        A snapshot can miss it, having read one folder before it moved there and the other after it left. Looked for
-        where it is before, then where it is after, it is found.
-        """
-        for key in self._state.children(SUBMISSIONS):
-            submission = self._state.get(Submission, SUBMISSIONS, key)
-            if submission is not None and submission[0].topology_id == topology_id:
-                return False
-        return self._state.get(StormBase, STORMS, topology_id) is None
 
 
 def _changes(decision: Decision, snapshot: ClusterSnapshot) -> list[tuple[Change, ...]]:

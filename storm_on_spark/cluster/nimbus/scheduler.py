@@ -5,6 +5,9 @@ a new launch, or when both its supervisor and its driver are gone. A topology wh
 still owns it stays, and so does one whose driver is gone but whose supervisor lives, for the supervisor restarts it.
 Where nothing comes of that for long, another supervisor gets it. One that came to its end by itself gives its slot
 back. New slots go to whoever has the fewest in use, so that topologies spread evenly.
+
+A record that can't be read here, because another release wrote it or because it is damaged, is not taken for one that
+isn't there: what it is about stays as it is.
 """
 
 from __future__ import annotations
@@ -12,8 +15,36 @@ from __future__ import annotations
 import heapq
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
+from storm_on_spark.cluster.paths import ASSIGNMENTS, OWNERS, STORMS, SUPERVISORS, WORKERBEATS
 from storm_on_spark.cluster.records import Assignment, StormBase, SupervisorInfo, WorkerBeat
+from storm_on_spark.cluster.state.snapshot import ClusterSnapshot
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """What is there and can't be read: ids of the topologies, and of supervisors, whose record it is."""
+
+    storms: frozenset[str] = frozenset()
+    assignments: frozenset[str] = frozenset()
+    supervisors: frozenset[str] = frozenset()
+    owners: frozenset[str] = frozenset()
+    beats: frozenset[str] = frozenset()
+    held: tuple[tuple[str, int], ...] = ()
+    """Slots (supervisor id, port) that run what has an assignment of those."""
+
+    @classmethod
+    def of(cls, snapshot: ClusterSnapshot) -> Unknown:
+        """Returns what a snapshot leaves out."""
+        folders = (STORMS, ASSIGNMENTS, SUPERVISORS, OWNERS, WORKERBEATS)
+        storms, assignments, supervisors, owners, beats = (frozenset(snapshot.unread(folder)) for folder in folders)
+        run = (snapshot.owners.get(topology_id) for topology_id in sorted(assignments))
+        held = tuple((owner.supervisor_id, owner.port) for owner in run if owner is not None)
+        return cls(storms, assignments, supervisors, owners, beats, held)
+
+
+NOTHING_UNKNOWN: Final = Unknown()
 
 
 @dataclass(frozen=True)
@@ -38,6 +69,8 @@ def schedule(
     epoch: int,
     now: float,
     silent: Collection[str] = (),
+    unknown: Unknown = NOTHING_UNKNOWN,
+    mute: Collection[str] = (),
 ) -> Decision:
     """Returns what is to change so that every topology that should run has a slot.
 
@@ -51,6 +84,9 @@ def schedule(
         now: seconds since the epoch.
         silent: ids of the topologies of whose driver nothing has been heard for too long. They get a slot of another
             supervisor when those that have none are served; where there is none they stay.
+        unknown: what is there and can't be read.
+        mute: supervisors whose drivers can't be heard. They get a topology when there is no other slot, and none
+            because its driver was silent.
 
     Example:
         >>> from storm_on_spark.cluster.records import StormBase, SupervisorInfo
@@ -68,31 +104,34 @@ def schedule(
         >>> [(a.topology_id, a.supervisor_id, a.port) for a in decision.assign]
         [('t1', 'a', 6700), ('t2', 'b', 6700), ('t3', 'a', 6701)]
     """
+    owned = {*owned, *unknown.owners}
     ended = set(finished).difference(owned)
-    remove = tuple(sorted(topology for topology in assignments if topology not in storms or topology in ended))
+    gone = assignments.keys() - storms.keys() - unknown.storms
+    remove = tuple(sorted(topology for topology in assignments if topology in gone or topology in ended))
+    waiting = _left_alone(storms, assignments, unknown)
     needy = [
         base
         for base in storms.values()
         if base.transition is None
         and base.topology_id not in finished
-        and _needs_slot(base, assignments.get(base.topology_id), supervisors, owned)
+        and base.topology_id not in waiting
+        and _needs_slot(base, assignments.get(base.topology_id), supervisors, owned, unknown)
     ]
     # Who gives up a slot for a new launch takes one first: it can't end up with its old slot being another's.
     needy.sort(key=lambda base: (not _holds_slot(base, assignments, supervisors), base.submitted_at, base.topology_id))
     moving = {base.topology_id for base in needy}
     staying = (a for name, a in assignments.items() if name not in moving and name not in remove)
-    slots = _Slots(supervisors.values(), staying)
+    slots = _Slots(supervisors.values(), [*((a.supervisor_id, a.port) for a in staying), *unknown.held], mute)
     given: list[tuple[StormBase, tuple[SupervisorInfo, int]]] = []
-    waiting = {}
     for base in needy:
         slot = slots.take()
         if slot is None:
             waiting[base.topology_id] = _why_not(supervisors)
         else:
             given.append((base, slot))
-    for topology_id in sorted(set(silent) - moving - ended):
+    for topology_id in sorted(set(silent) - moving - ended - waiting.keys()):
         base, assignment = storms[topology_id], assignments[topology_id]
-        slot = slots.take(but=assignment.supervisor_id) if base.transition is None else None
+        slot = slots.take({assignment.supervisor_id, *mute}) if base.transition is None else None
         if slot is not None:
             given.append((base, slot))
     assign = (
@@ -119,14 +158,31 @@ def finished(storms: Mapping[str, StormBase], beats: Mapping[str, WorkerBeat]) -
     }
 
 
+def _left_alone(
+    storms: Mapping[str, StormBase], assignments: Mapping[str, Assignment], unknown: Unknown
+) -> dict[str, str]:
+    """Returns why nothing can be decided about some topologies."""
+    found = {}
+    for topology_id in storms:
+        if topology_id in unknown.assignments:
+            found[topology_id] = "its assignment can't be read by this release; it is left as it is"
+        elif topology_id in unknown.beats and topology_id not in assignments:
+            # It may have come to its end: then its driver's last words say so.
+            found[topology_id] = "what its driver said last can't be read by this release; it is left as it is"
+    return found
+
+
 def _needs_slot(
     base: StormBase,
     assignment: Assignment | None,
     supervisors: Mapping[str, SupervisorInfo],
     owned: Collection[str],
+    unknown: Unknown,
 ) -> bool:
     if assignment is None or assignment.launch < base.launch:
         return True
+    if assignment.supervisor_id in unknown.supervisors:
+        return False
     return not _has_slot(assignment, supervisors) and base.topology_id not in owned
 
 
@@ -151,29 +207,41 @@ def _why_not(supervisors: Mapping[str, SupervisorInfo]) -> str:
 
 
 class _Slots:
-    """Free slots; `take` hands out one of the supervisor with the fewest in use, then of the one with the most free."""
+    """Free slots; `take` hands out one of the supervisor with the fewest in use, then of the one with the most free.
 
-    def __init__(self, supervisors: Iterable[SupervisorInfo], taken: Iterable[Assignment]) -> None:
+    Those of the mute are the last.
+    """
+
+    def __init__(
+        self, supervisors: Iterable[SupervisorInfo], taken: Iterable[tuple[str, int]], mute: Collection[str]
+    ) -> None:
         used: dict[str, set[int]] = {}
-        for assignment in taken:
-            used.setdefault(assignment.supervisor_id, set()).add(assignment.port)
-        self._free: list[tuple[int, int, str, list[int], SupervisorInfo]] = []
+        for supervisor_id, port in taken:
+            used.setdefault(supervisor_id, set()).add(port)
+        self._free: list[tuple[bool, int, int, str, list[int], SupervisorInfo]] = []
         for supervisor in supervisors:
-            in_use = used.get(supervisor.supervisor_id, set())
+            name = supervisor.supervisor_id
+            in_use = used.get(name, set())
             free = sorted(set(supervisor.slots) - in_use, reverse=True)
             if free:
-                self._free.append((len(in_use), -len(free), supervisor.supervisor_id, free, supervisor))
+                self._free.append((name in mute, len(in_use), -len(free), name, free, supervisor))
         heapq.heapify(self._free)
 
-    def take(self, but: str | None = None) -> tuple[SupervisorInfo, int] | None:
-        if not self._free:
+    def take(self, but: Collection[str] = ()) -> tuple[SupervisorInfo, int] | None:
+        passed = []
+        found = None
+        while self._free and found is None:
+            first = heapq.heappop(self._free)
+            if first[3] in but:
+                passed.append(first)
+            else:
+                found = first
+        for each in passed:
+            heapq.heappush(self._free, each)
+        if found is None:
             return None
-        in_use, _, name, free, supervisor = first = heapq.heappop(self._free)
-        if name == but:
-            found = self.take()
-            heapq.heappush(self._free, first)
-            return found
+        mute, in_use, _, name, free, supervisor = found
         port = free.pop()
         if free:
-            heapq.heappush(self._free, (in_use + 1, -len(free), name, free, supervisor))
+            heapq.heappush(self._free, (mute, in_use + 1, -len(free), name, free, supervisor))
         return supervisor, port

@@ -3,7 +3,8 @@
 Each is written under the leader's fence.
 
     step          in ZooKeeper when it is done                    if the leader dies then
-    storing       counter, submissions/<key> (storing)            the next one removes it; the client sends it again
+    storing       counter, names/<name>,                          the next one removes it; the client sends it again
+                  submissions/<key> (storing)
     uploaded      nothing more; the code is in the distributor    as before
     replicating   code/<id>, submissions/<key> (replicating)      the next one goes on, once it has the code
     activated     storms/<id>; submissions/<key> is gone          the next one schedules it
@@ -16,25 +17,27 @@ any more sends everything again under the same key, to whoever leads. What nobod
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import re
 import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NoReturn
 
 import msgspec
 
-from storm_on_spark.api.config import effective_conf, validate_conf
+from storm_on_spark.api.config import Config, effective_conf, validate_conf
+from storm_on_spark.api.config.secrets import without_secrets
 from storm_on_spark.api.errors import AlreadyAliveError, ConfigError, InvalidTopologyError
 from storm_on_spark.cluster.code.checksums import PLAN, artifacts_of, check_artifacts, read_verified
 from storm_on_spark.cluster.code.distributor import CodeDistributor, Metafile
-from storm_on_spark.cluster.errors import ClusterError, CodeError, ConflictError
-from storm_on_spark.cluster.nimbus.secrets import without_secrets
-from storm_on_spark.cluster.paths import CODE, COUNTER, STORMS, SUBMISSIONS
+from storm_on_spark.cluster.errors import ClusterError, CodeError, ConflictError, RecordError
+from storm_on_spark.cluster.nimbus.storage import checkpoint_of, warnings_of
+from storm_on_spark.cluster.paths import CODE, COUNTER, NAMES, STORMS, SUBMISSIONS
 from storm_on_spark.cluster.plan_summary import MAX_TASKS, PlanSummary
-from storm_on_spark.cluster.records import ArtifactInfo, CodeManifest, StormBase, Submission
+from storm_on_spark.cluster.records import ArtifactInfo, CodeManifest, NameClaim, StormBase, Submission
 from storm_on_spark.cluster.state import (
     Change,
     Check,
@@ -83,6 +86,8 @@ class SubmissionState(msgspec.Struct, frozen=True, kw_only=True, rename="camel")
     waited_secs: float
     max_wait_secs: int
     """`topology.max.replication.wait.time.sec`; -1 is for ever."""
+    warnings: tuple[str, ...] = ()
+    """What its client should know."""
 
 
 def check_key(key: str) -> str:
@@ -154,6 +159,10 @@ def state_of(snapshot: ClusterSnapshot, key: str, now: float) -> SubmissionState
         wanted=conf["topology.min.replication.count"],
         waited_secs=max(0.0, now - base.submitted_at),
         max_wait_secs=conf["topology.max.replication.wait.time.sec"],
+        warnings=warnings_of(
+            str(base.conf.get(Config.TOPOLOGY_CHECKPOINT_DIR, "")),
+            {supervisor.host for supervisor in snapshot.supervisors.values()},
+        ),
     )
 
 
@@ -183,9 +192,10 @@ class Submissions:
         now: Callable[[], float] = time.time,
     ) -> None:
         self._state = state
-        self._distributor = distributor
+        self.distributor = distributor
         self._address = address
         self._defaults = {key: value for key, value in conf.items() if key.startswith("topology.")}
+        self._nimbus = dict(conf)
         self._expiration = float(conf["nimbus.inbox.jar.expiration.secs"])
         self._checkpoints = checkpoints
         self._wake = wake
@@ -222,6 +232,7 @@ class Submissions:
         done = self._done(request)
         if done is not None:
             return done
+        self._check_free(request.name, request.key)
         plan = self._check_artifacts(request, folder)
         self._on_step("received", "")
         with self._lock:
@@ -235,7 +246,7 @@ class Submissions:
             self._busy.add(topology_id)
         try:
             self._on_step("storing", topology_id)
-            metafile = self._distributor.upload(folder, topology_id)
+            metafile = self.distributor.upload(folder, topology_id)
             self._on_step("uploaded", topology_id)
             self._keep(fence, submission, version, metafile, plan)
             self._state.create_ephemeral(b"", CODE, topology_id, self._address)
@@ -273,9 +284,9 @@ class Submissions:
     def _is_ready(self, submission: Submission, snapshot: ClusterSnapshot) -> bool:
         """Whether a submission can become a topology: its code is here, and copied enough."""
         code = snapshot.code.get(submission.topology_id)
-        if code is None or not self._distributor.holds(submission.topology_id, code.manifest.metafile):
+        if code is None or not self.distributor.holds(submission.topology_id, code.manifest.metafile):
             return False
-        replicas = self._distributor.get_replication_count(submission.topology_id)
+        replicas = self.distributor.get_replication_count(submission.topology_id)
         return is_replicated(submission, replicas, self._now())
 
     def _is_lost(self, submission: Submission, snapshot: ClusterSnapshot) -> bool:
@@ -297,32 +308,86 @@ class Submissions:
         found = self._state.get(Submission, SUBMISSIONS, request.key)
         if found is not None and found[0].step == "replicating":
             code = self._state.get(CodeManifest, CODE, found[0].topology_id)
-            if code is not None and self._distributor.holds(found[0].topology_id, code[0].metafile):
+            if code is not None and self.distributor.holds(found[0].topology_id, code[0].metafile):
                 return found[0].topology_id
         for topology_id in self._state.children(STORMS):
             if name_of(topology_id) != request.name:
                 continue
-            base = self._state.get(StormBase, STORMS, topology_id)
-            if base is not None and base[0].submission_key == request.key:
-                return topology_id
-            if base is not None:
-                raise AlreadyAliveError(
-                    f'topology "{request.name}" is {base[0].status} already, as {topology_id}; kill it first or '
-                    "choose another name"
-                )
+            with contextlib.suppress(RecordError):
+                base = self._state.get(StormBase, STORMS, topology_id)
+                if base is not None and base[0].submission_key == request.key:
+                    return topology_id
         return None
+
+    def _check_free(self, name: str, key: str) -> int | None:
+        """Checks that no other topology has a name.
+
+        Returns:
+            The version of a claim to it that has outlived its topology; None without a claim.
+
+        Raises:
+            AlreadyAliveError: another has it.
+        """
+        mine = self._state.get(Submission, SUBMISSIONS, key)
+        if mine is not None and mine[0].name == name:
+            # Sent again, to a leader that has nothing of its code.
+            return None
+        claim = self._state.get(NameClaim, NAMES, name)
+        if claim is not None and not self.is_gone(claim[0].topology_id):
+            self._refuse(name, claim[0].topology_id)
+        # Earlier releases made no claims. A submission becomes a topology, so submissions come first: what is missed
+        # here, as it moves meanwhile, is found there.
+        for other in self._state.children(SUBMISSIONS):
+            with contextlib.suppress(RecordError):
+                found = self._state.get(Submission, SUBMISSIONS, other)
+                if found is not None and found[0].name == name and other != key:
+                    self._refuse(name, found[0].topology_id)
+        for topology_id in self._state.children(STORMS):
+            if name_of(topology_id) == name and not self.is_gone(topology_id):
+                self._refuse(name, topology_id)
+        return None if claim is None else claim[1]
+
+    def _refuse(self, name: str, topology_id: str) -> NoReturn:
+        try:
+            base = self._state.get(StormBase, STORMS, topology_id)
+        except RecordError as error:
+            raise AlreadyAliveError(f'topology "{name}" is there already, as {topology_id}: {error}') from error
+        if base is None:
+            raise AlreadyAliveError(f'topology "{name}" is being submitted already, as {topology_id}')
+        raise AlreadyAliveError(
+            f'topology "{name}" is {base[0].status} already, as {topology_id}; kill it first or choose another name'
+        )
+
+    def is_gone(self, topology_id: str) -> bool:
+        """Returns whether there is no such topology, and none is coming.
+
+        A snapshot can miss it, having read one folder before it moved there and the other after it left. Looked for
+        where it is before, then where it is after, it is found.
+        """
+        for key in self._state.children(SUBMISSIONS):
+            try:
+                submission = self._state.get(Submission, SUBMISSIONS, key)
+            except RecordError:
+                return False
+            if submission is not None and submission[0].topology_id == topology_id:
+                return False
+        return self._state.get_bytes(STORMS, topology_id) is None
+
+    def release(self, name: str, topology_id: str) -> tuple[Change, ...]:
+        """Returns what belongs into the transaction that removes a topology: its name is free then."""
+        with contextlib.suppress(RecordError):
+            claim = self._state.get(NameClaim, NAMES, name)
+            if claim is not None and claim[0].topology_id == topology_id:
+                return (Delete((NAMES, name), claim[1]),)
+        return ()
 
     def _begin(self, fence: Fence, request: SubmitRequest) -> tuple[Submission, int]:
         """Returns the submission as it stands in ZooKeeper, and its version; made if it isn't there."""
         for _ in range(_ATTEMPTS):
-            for key in self._state.children(SUBMISSIONS):
-                found = self._state.get(Submission, SUBMISSIONS, key)
-                if found is not None and key == request.key:
-                    return found
-                if found is not None and found[0].name == request.name:
-                    raise AlreadyAliveError(
-                        f'topology "{request.name}" is being submitted already, as {found[0].topology_id}'
-                    )
+            found = self._state.get(Submission, SUBMISSIONS, request.key)
+            if found is not None:
+                return found
+            stale = self._check_free(request.name, request.key)
             counter = self._state.get_bytes(COUNTER)
             if counter is None or not counter[0].isdigit():
                 raise ClusterError(f"{COUNTER} in ZooKeeper is no number: {None if counter is None else counter[0]!r}")
@@ -338,11 +403,16 @@ class Submissions:
                 submitted_at=now,
                 step="storing",
             )
+            # Of several that want the name, in whatever thread or Nimbus, one makes the claim.
+            claim: Change = Create((NAMES, request.name), NameClaim(topology_id=topology_id))
+            if stale is not None:
+                claim = Put((NAMES, request.name), NameClaim(topology_id=topology_id), stale)
             try:
                 versions = self._state.commit(
                     fence,
                     Put((COUNTER,), str(number).encode(), counter[1]),
                     Create((SUBMISSIONS, request.key), submission),
+                    claim,
                 )
             except ConflictError:
                 continue
@@ -351,7 +421,7 @@ class Submissions:
 
     def _conf(self, request: SubmitRequest, topology_id: str) -> dict[str, Any]:
         conf = {**self._defaults, **{key: value for key, value in request.conf.items() if value is not None}}
-        conf.setdefault("topology.checkpoint.dir", str(self._checkpoints / topology_id))
+        conf[Config.TOPOLOGY_CHECKPOINT_DIR] = checkpoint_of(conf, topology_id, self._nimbus, self._checkpoints)
         return without_secrets(conf)
 
     def _check_artifacts(self, request: SubmitRequest, folder: Path) -> PlanSummary | None:
@@ -382,7 +452,7 @@ class Submissions:
             artifacts=Metafile.of(metafile, topology_id).artifacts,
             uploader=self._address,
             uploaded_at=self._now(),
-            distributor=self._distributor.name,
+            distributor=self.distributor.name,
             metafile=metafile,
             plan=plan,
         )
@@ -416,6 +486,7 @@ class Submissions:
 
     def _forget(self, fence: Fence, submission: Submission, version: int) -> None:
         # In this order: its id is never given again, so whoever is late here deletes nothing of anybody's.
-        self._state.commit(fence, Delete((SUBMISSIONS, submission.key), version))
+        name = self.release(submission.name, submission.topology_id)
+        self._state.commit(fence, Delete((SUBMISSIONS, submission.key), version), *name)
         logger.info("Removed submission %s, whose code never came", submission.key)
-        self._distributor.cleanup(submission.topology_id)
+        self.distributor.cleanup(submission.topology_id)

@@ -18,10 +18,10 @@ from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from storm_on_spark.api.config.secrets import hidden
 from storm_on_spark.api.errors import NotAliveError
 from storm_on_spark.cluster.errors import CodeError, LimitError, RecordError, TransitionError
 from storm_on_spark.cluster.nimbus.control import Control
-from storm_on_spark.cluster.nimbus.secrets import hidden
 from storm_on_spark.cluster.nimbus.submission import SubmissionState, SubmitRequest, check_key
 from storm_on_spark.cluster.records import ArtifactInfo, StormBase
 from storm_on_spark.cluster.rest import openapi, schemas, storm_ui, topology_page
@@ -34,6 +34,8 @@ PREFIX = "/api/v1"
 _BLOCK = 1 << 20
 _MOST_UPLOADS = 16
 """At the same time."""
+LEAST_RATE = 4096
+"""Bytes a second of an upload, on average."""
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -51,6 +53,8 @@ class RebalanceRequest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
     rebalance_options: RebalanceOptions = RebalanceOptions()
     conf: dict[str, Any] = {}
     """Ours: configuration to change; null is the default again."""
+    from_scratch: bool = False
+    """Ours: whether it is to forget its state."""
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -179,7 +183,7 @@ class Endpoints:
         conf = {**({} if workers is None else {"topology.workers": workers}), **body.conf}
         executors = body.rebalance_options.executors
         return await self._change(
-            request, "rebalance", lambda name: self._control.rebalance(name, wait, conf, executors)
+            request, "rebalance", lambda name: self._control.rebalance(name, wait, conf, executors, body.from_scratch)
         )
 
     async def _upload(self, request: Request) -> Response:
@@ -201,13 +205,19 @@ class Endpoints:
                 raise LimitError(f"{name} has {int(announced):,} bytes; at most {receiver.limit:,} are allowed")
             parts = request.stream()
             block = bytearray()
+            began, received = anyio.current_time(), 0
             while True:
+                secs = upload_secs_left(self._upload_secs, received, anyio.current_time() - began)
                 try:
-                    with anyio.fail_after(self._upload_secs):
+                    with anyio.fail_after(max(0.0, secs)):
                         part = await anext(parts, None)
                 except TimeoutError:
-                    raise LimitError(f"{name}: no byte came for {self._upload_secs:g} s") from None
+                    raise LimitError(
+                        f"{name}: no byte came for {self._upload_secs:g} s, or fewer than {LEAST_RATE:,} a second: "
+                        f"{received:,} in {anyio.current_time() - began:.0f} s"
+                    ) from None
                 if part is not None:
+                    received += len(part)
                     block += part
                 if block and (part is None or len(block) >= _BLOCK):
                     await run_in_threadpool(receiver.write, bytes(block))
@@ -243,7 +253,15 @@ class Endpoints:
 
     def _picture(self) -> Picture:
         control = self._control
-        return Picture(control.snapshot(), control.now(), control.user, control.version, control.stale_since)
+        return Picture(
+            control.snapshot(),
+            control.now(),
+            control.user,
+            control.version,
+            control.stale_since,
+            control.scheme,
+            control.heartbeats(),
+        )
 
     def _found(self, request: Request) -> tuple[Picture, StormBase, topology_page.Errors]:
         base = self._control.topology(path_parameter(request, "id"))
@@ -277,6 +295,23 @@ def make_app(control: Control, authentication: Authentication) -> ASGIApp:
 
     app = Starlette(routes=routes, exception_handlers={404: unknown, 405: unknown})
     return Guard(app, authentication)
+
+
+def upload_secs_left(pause: float, received: int, elapsed: float) -> float:
+    """Returns how long to wait for the next bytes of an upload.
+
+    One that sends a byte now and then is no better than one that sends none: it has a place that others want.
+
+    Args:
+        pause: most seconds without a byte, and what a slow one has in advance.
+        received: bytes that came.
+        elapsed: seconds since the upload began.
+
+    Example:
+        >>> [upload_secs_left(60.0, 4096 * 30, elapsed) for elapsed in (0.0, 30.0, 80.0, 95.0)]
+        [60.0, 60.0, 10.0, -5.0]
+    """
+    return min(pause, pause + received / LEAST_RATE - elapsed)
 
 
 def _answering(handler: Handler) -> Handler:

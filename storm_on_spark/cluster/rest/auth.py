@@ -1,4 +1,7 @@
-"""Who may ask: a token that all of a cluster share, and users with passwords by HTTP Digest (RFC 7616).
+"""Authentication: by the token that a cluster shares, or by user and password with HTTP Digest (RFC 7616).
+
+What belongs to the cluster proves each request with the token and never sends it: see `security.proofs`. A person may
+send it (`Authorization: Bearer ...`), on a way that nobody listens on.
 
 Without either only this host may ask, and then a browser's requests for other sites' pages are refused: a web page
 could otherwise have its visitor's browser kill topologies (by a form, or by a name that resolves to this host).
@@ -12,23 +15,21 @@ import ipaddress
 import os
 import re
 import secrets
-import stat
 import threading
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cluster.errors import AuthenticationError
+from storm_on_spark.cluster.security.proofs import SCHEME, UNSIGNED, challenge_header, parameters, proof
+from storm_on_spark.cluster.security.tokens import Tokens, read_secret_file
 
 REALM: Final = "storm-on-spark"
-MIN_TOKEN: Final = 16
-_MAX_FILE: Final = 1 << 20
 _NONCE_SECS: Final = 300.0
 _MAX_NONCES: Final = 10_000
-_PARAMETER = re.compile(r'([a-z]+)=(?:"([^"\\]*)"|([^\s,"]+))(?:,|$)\s*', re.IGNORECASE)
 
 
 def is_loopback(host: str) -> bool:
@@ -44,39 +45,6 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return False
-
-
-def read_secret_file(path: str | os.PathLike[str], what: str) -> str:
-    """Returns what is in a file that only its owner may read.
-
-    Raises:
-        SetupError: it can't be read, or others can read it.
-    """
-    file = Path(path)
-    try:
-        status = file.stat()
-        if status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-            raise SetupError(f"{what} {file} can be read by others than its owner; chmod 600 {file}")
-        if status.st_size > _MAX_FILE:
-            raise SetupError(f"{what} {file} has {status.st_size:,} bytes; at most {_MAX_FILE:,} are allowed")
-        return file.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SetupError(f"{what} {file} can't be read: {getattr(error, 'strerror', error)}") from error
-
-
-def read_token(path: str | os.PathLike[str]) -> str:
-    """Returns the token in a file.
-
-    Raises:
-        SetupError: there is none that could be used.
-    """
-    token = read_secret_file(path, "token file").strip()
-    if len(token) < MIN_TOKEN or not re.fullmatch(r"[A-Za-z0-9._~+/=-]+", token):
-        raise SetupError(
-            f"token file {path} holds no token: at least {MIN_TOKEN} letters, digits and ._~+/=-; "
-            "`openssl rand -hex 32` makes one"
-        )
-    return token
 
 
 def read_users(path: str | os.PathLike[str]) -> dict[str, str]:
@@ -100,22 +68,30 @@ def read_users(path: str | os.PathLike[str]) -> dict[str, str]:
     return users
 
 
+@dataclass(frozen=True)
+class Caller:
+    """Who asks, and what he may say: `body` is the SHA-256 that the body must have, None for any."""
+
+    name: str
+    body: str | None = None
+
+
 class Authentication:
-    """Decides who may ask.
+    """Authenticates requests.
 
     Args:
-        token: what daemons and command lines send; None if there is none.
+        tokens: the cluster's, or one; None if there is none.
         users: of `read_users`.
         now: seconds since the epoch.
     """
 
     def __init__(
         self,
-        token: str | None = None,
+        tokens: Tokens | str | None = None,
         users: Mapping[str, str] | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self._token = token
+        self._tokens = Tokens((tokens,)) if isinstance(tokens, str) else tokens
         self._users = dict(users or {})
         self._now = now
         self._secret = secrets.token_bytes(32)
@@ -124,8 +100,12 @@ class Authentication:
         self._used: dict[str, set[int]] = {}
 
     @classmethod
-    def from_conf(cls, conf: Mapping[str, Any]) -> Authentication:
+    def from_conf(cls, conf: Mapping[str, Any], tokens: Tokens | None = None) -> Authentication:
         """Returns what the configuration asks for.
+
+        Args:
+            conf: the cluster's.
+            tokens: those of the configuration, where they were read already.
 
         Raises:
             SetupError: a file can't be used, or there are users but no token, which daemons need.
@@ -134,19 +114,14 @@ class Authentication:
         if digest_file is not None and token_file is None:
             raise SetupError("nimbus.auth.digest.file needs nimbus.auth.token.file too: daemons use the token")
         return cls(
-            None if token_file is None else read_token(token_file),
+            Tokens.from_conf(conf) if tokens is None else tokens,
             None if digest_file is None else read_users(digest_file),
         )
 
     @property
     def required(self) -> bool:
-        """Whether anybody has to say who they are."""
-        return self._token is not None or bool(self._users)
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """What a daemon of this cluster sends to another."""
-        return {} if self._token is None else {"Authorization": f"Bearer {self._token}"}
+        """Whether requests must be authenticated."""
+        return self._tokens is not None or bool(self._users)
 
     def check_bind(self, host: str) -> None:
         """Refuses an address that others can reach, if anybody may ask.
@@ -161,7 +136,7 @@ class Authentication:
             )
 
     def check(self, headers: Mapping[str, str], method: str, target: str) -> str:
-        """Returns who asks; empty if nobody has to say.
+        """Returns the user of a request; empty if authentication is off.
 
         Args:
             headers: of the request; names in lower case.
@@ -171,28 +146,39 @@ class Authentication:
         Raises:
             AuthenticationError: nobody who may.
         """
+        return self.caller(headers, method, target).name
+
+    def caller(self, headers: Mapping[str, str], method: str, target: str) -> Caller:
+        """Returns the user of a request and the body that it signed; see `check`.
+
+        Raises:
+            AuthenticationError: nobody who may.
+        """
         if not self.required:
             self._check_local(headers)
-            return ""
+            return Caller("")
         kind, _, rest = headers.get("authorization", "").partition(" ")
-        if kind.lower() == "bearer" and self._token is not None:
-            if hmac.compare_digest(rest.strip().encode(), self._token.encode()):
-                return "token"
+        if kind.lower() == SCHEME.lower() and self._tokens is not None:
+            return self._check_proof(parameters(rest), method, target)
+        if kind.lower() == "bearer" and self._tokens is not None:
+            if any(hmac.compare_digest(rest.strip().encode(), token.encode()) for token in self._tokens.all):
+                return Caller("token")
             raise AuthenticationError("the token is not this cluster's")
         if kind.lower() == "digest" and self._users:
-            return self._check_digest(_parameters(rest), method, target)
+            return Caller(self._check_digest(parameters(rest), method, target))
         ways = "the cluster's token" + (", or a user's name and password" if self._users else "")
         raise AuthenticationError(f"say who you are: send {ways}")
 
     def challenges(self, stale: bool = False) -> list[str]:
-        """Returns values of `WWW-Authenticate` for who was refused."""
+        """Returns values of `WWW-Authenticate` for a refused request."""
         found = []
+        stamp = f"{int(self._now())}.{secrets.token_hex(8)}"
+        nonce = f"{stamp}.{self._signed(stamp)}"
         if self._users:
-            stamp = f"{int(self._now())}.{secrets.token_hex(8)}"
-            nonce = f"{stamp}.{self._signed(stamp)}"
             state = ", stale=true" if stale else ""
             found.append(f'Digest realm="{REALM}", qop="auth", algorithm=SHA-256, nonce="{nonce}"{state}')
-        if self._token is not None:
+        if self._tokens is not None:
+            found.append(challenge_header(nonce))
             found.append(f'Bearer realm="{REALM}"')
         return found
 
@@ -204,6 +190,32 @@ class Authentication:
         if origin is not None and urlsplit(origin).netloc != headers.get("host"):
             raise AuthenticationError(f"requests of pages of other sites are refused: {origin[:80]!r}")
 
+    def _check_proof(self, given: Mapping[str, str], method: str, target: str) -> Caller:
+        assert self._tokens is not None
+        challenge, count, body = given.get("challenge", ""), given.get("nc", ""), given.get("body", "")
+        if not re.fullmatch(r"[0-9a-f]{8}", count) or not re.fullmatch(rf"[0-9a-f]{{64}}|{UNSIGNED}", body):
+            raise AuthenticationError("that is no proof")
+        said = given.get("mac", "").encode()
+        proofs = (proof(token, method, target, challenge, count, body).encode() for token in self._tokens.all)
+        if not any(hmac.compare_digest(right, said) for right in proofs):
+            raise AuthenticationError(
+                "the token is not this cluster's: the proof was made with another one, or for another request"
+            )
+        self._check_nonce(challenge, count)
+        if body != UNSIGNED:
+            return Caller("token", body)
+        if method != "PUT":
+            # Only an upload is read while it is sent; its checksum stands in the request that submits it.
+            raise AuthenticationError(f"the body of a {method} has to be signed")
+        return Caller("token")
+
+    def _check_nonce(self, nonce: str, count: str) -> None:
+        stamp, _, signature = nonce.rpartition(".")
+        if not hmac.compare_digest(signature.encode(), self._signed(stamp).encode()) or not self._first_use(
+            nonce, stamp, int(count, 16)
+        ):
+            raise StaleNonceError("the nonce is too old, or was used before")
+
     def _check_digest(self, given: Mapping[str, str], method: str, target: str) -> str:
         user, nonce, count = given.get("username", ""), given.get("nonce", ""), given.get("nc", "")
         known = self._users.get(user, "")
@@ -212,9 +224,7 @@ class Authentication:
         fits = given.get("uri") == target and given.get("qop") == "auth" and re.fullmatch(r"[0-9a-fA-F]{8}", count)
         if not known or not fits or not hmac.compare_digest(expected, given.get("response", "").lower()):
             raise AuthenticationError("user or password is wrong")
-        stamp, _, signature = nonce.rpartition(".")
-        if not hmac.compare_digest(signature, self._signed(stamp)) or not self._first_use(nonce, stamp, int(count, 16)):
-            raise StaleNonceError("the nonce is too old, or was used before")
+        self._check_nonce(nonce, count)
         return user
 
     def _first_use(self, nonce: str, stamp: str, count: int) -> bool:
@@ -241,7 +251,3 @@ class StaleNonceError(AuthenticationError):
 
 def _hashed(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _parameters(text: str) -> dict[str, str]:
-    return {name.lower(): quoted or plain for name, quoted, plain in _PARAMETER.findall(text[:4096])}

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+import hashlib
+import hmac
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from storm_on_spark.cluster.errors import AuthenticationError
 from storm_on_spark.cluster.rest.auth import Authentication, StaleNonceError
@@ -10,7 +13,7 @@ from storm_on_spark.cluster.rest.messages import refusal
 
 
 class Guard:
-    """Lets nobody through who may not ask.
+    """Refuses requests that are not authenticated.
 
     Args:
         app: what is behind it.
@@ -31,7 +34,7 @@ class Guard:
         if scope["query_string"]:
             target += "?" + scope["query_string"].decode("latin-1")
         try:
-            self._authentication.check(headers, scope["method"], target)
+            caller = self._authentication.caller(headers, scope["method"], target)
         except AuthenticationError as error:
             response = refusal(error)
             if not self._authentication.required:
@@ -40,4 +43,19 @@ class Guard:
                 response.headers.append("WWW-Authenticate", challenge)
             await response(scope, receive, send)
             return
-        await self._app(scope, receive, send)
+        await self._app(scope, receive if caller.body is None else _checked(receive, caller.body), send)
+
+
+def _checked(receive: Receive, expected: str) -> Receive:
+    """Returns what receives a body, and refuses it at its end if it is not the one that was signed."""
+    digest = hashlib.sha256()
+
+    async def checked() -> Message:
+        message = await receive()
+        if message["type"] == "http.request":
+            digest.update(message.get("body", b""))
+            if not message.get("more_body", False) and not hmac.compare_digest(digest.hexdigest(), expected):
+                raise AuthenticationError("the body is not the one that the proof was made for")
+        return message
+
+    return checked

@@ -10,12 +10,14 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from storm_on_spark.api.config.secrets import scrubbed
 from storm_on_spark.api.errors import AlreadyAliveError, ConfigError, InvalidTopologyError, NotAliveError
 from storm_on_spark.cluster.errors import (
     AuthenticationError,
     CodeError,
     ConflictError,
     FencedError,
+    FormatError,
     LimitError,
     NotLeaderError,
     RecordError,
@@ -39,9 +41,10 @@ _CODES: Final[tuple[tuple[type[Exception], int, str], ...]] = (
     (ConflictError, 409, "Try Again"),
     (LimitError, 413, "Too Much"),
     (UnavailableError, 503, "Unavailable"),
-    # Whoever asks again is told who leads by now.
+    # A repeated request is answered with the present leader.
     (FencedError, 503, "Unavailable"),
     (CodeError, 400, "Bad Code"),
+    (FormatError, 409, "Other Format"),
     (RecordError, 400, "Bad Request"),
     (ConfigError, 400, "Bad Configuration"),
     (InvalidTopologyError, 400, "Invalid Topology"),
@@ -51,7 +54,7 @@ T = TypeVar("T")
 
 
 class ErrorBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Storm UI's error, and who leads where that is what is wrong."""
+    """Storm UI's error, with the leader if another Nimbus has to be asked."""
 
     error: str
     error_message: str
@@ -74,7 +77,7 @@ def refusal(error: Exception) -> Response:
         if isinstance(error, kind):
             leader = error.leader if isinstance(error, NotLeaderError) else None
             headers = {"Retry-After": "1"} if status == 503 else None
-            return answer(ErrorBody(error=title, error_message=str(error), leader=leader), status, headers)
+            return answer(ErrorBody(error=title, error_message=scrubbed(str(error)), leader=leader), status, headers)
     logger.error("A request failed", exc_info=error)
     body = ErrorBody(error="Internal Server Error", error_message=f"{type(error).__name__}; see the log of this Nimbus")
     return answer(body, 500)

@@ -1,4 +1,4 @@
-"""What the pages are drawn from: a snapshot of the cluster, with what is read out of it again and again."""
+"""The data of the pages: a snapshot of the cluster, and values derived from it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from urllib.parse import quote
 
 import msgspec
 
-from storm_on_spark.cluster.nimbus.scheduler import finished, schedule
+from storm_on_spark.cluster.heartbeats.knowledge import Knowledge
+from storm_on_spark.cluster.nimbus.scheduler import Unknown, finished, schedule
 from storm_on_spark.cluster.plan_summary import PlanSummary
-from storm_on_spark.cluster.records import StormBase, WorkerBeat
+from storm_on_spark.cluster.records import StormBase, SupervisorInfo, WorkerBeat
+from storm_on_spark.cluster.security.tls import Scheme
 from storm_on_spark.cluster.state.snapshot import ClusterSnapshot
 
 
@@ -32,6 +34,7 @@ class ComponentCounts(msgspec.Struct, frozen=True):
     tasks: int
     executed: int = 0
     emitted: int = 0
+    transferred: int = 0
     acked: int = 0
     failed: int = 0
     execute_latency_ms: float | None = None
@@ -44,11 +47,13 @@ class DriverInfo(msgspec.Struct, frozen=True):
     status: str
     uptime_secs: float
     emitted: int = 0
+    transferred: int = 0
     acked: int = 0
     failed: int = 0
     pending: int = 0
     complete_latency_ms: dict[str, float] | None = None
     components: dict[str, ComponentCounts] = {}
+    system_errors: tuple[ErrorCounts, ...] = ()
     error: str | None = None
 
 
@@ -72,11 +77,20 @@ class Picture:
     user: str
     version: str
     stale_since: float | None = None
+    scheme: Scheme = "http"
+    """Of URLs in this cluster."""
+    heartbeats: Knowledge = Knowledge()  # noqa: RUF009 # it never changes
+    """The state of all heartbeats together."""
 
     @property
     def freshness(self) -> dict[str, Any]:
-        """The fields of every page that say how old it is."""
-        return {"stale": self.stale_since is not None, "stale_since": self.stale_since}
+        """The fields of every page about its age."""
+        return {
+            "stale": self.stale_since is not None,
+            "stale_since": self.stale_since,
+            "heartbeats_unknown_since": self.heartbeats.unknown_since,
+            "heartbeats_unknown": self.heartbeats.reason,
+        }
 
     @functools.cached_property
     def waiting(self) -> Mapping[str, str]:
@@ -90,6 +104,7 @@ class Picture:
             finished(snapshot.storms, snapshot.workerbeats),
             epoch=0,
             now=self.now,
+            unknown=Unknown.of(snapshot),
         ).waiting
 
     @functools.cached_property
@@ -111,12 +126,16 @@ class Picture:
         base = self.snapshot.storms.get(topology_id)
         return driver_info(beat) if beat is not None and base is not None and beat.launch == base.launch else None
 
+    def logs_link(self, supervisor: SupervisorInfo) -> str:
+        """Returns where the logs on a supervisor's host are listed; empty if nowhere."""
+        return f"{self.scheme}://{supervisor.logs}/api/v1/logs" if supervisor.logs else ""
+
     def log_link(self, topology_id: str, supervisor_id: str, port: int) -> str:
         """Returns where the log of a driver can be read; empty if nowhere."""
         supervisor = self.snapshot.supervisors.get(supervisor_id)
         if supervisor is None or not supervisor.logs:
             return ""
-        return f"http://{supervisor.logs}/api/v1/log?file={quote(f'{topology_id}/{port}/worker.log', safe='')}"
+        return f"{self.scheme}://{supervisor.logs}/api/v1/log?file={quote(f'{topology_id}/{port}/worker.log', safe='')}"
 
     def components(self, base: StormBase) -> dict[str, tuple[str, int, int]]:
         """Returns component -> (kind, tasks, executors), from the plan, else from what the driver said."""

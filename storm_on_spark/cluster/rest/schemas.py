@@ -1,4 +1,4 @@
-"""What the REST interface answers: Storm UI's field names and types.
+"""The answers of the REST interface, with Storm UI's field names and types.
 
 Where Storm UI has something that doesn't exist here, the field is there with the value that Storm UI gives when it is
 switched off: memory and CPU are 0.0 (Spark schedules the tasks). Counters are those since the driver started, so the
@@ -27,6 +27,31 @@ class Page(View, frozen=True, kw_only=True):
     stale: bool = False
     stale_since: float | None = None
     """Seconds since the epoch."""
+    heartbeats_unknown_since: float | None = None
+    """Ours: since when nothing is known of any driver's heartbeats, in seconds since the epoch; else null."""
+    heartbeats_unknown: str = ""
+    """Ours: why."""
+
+
+class PacemakerEntry(View, frozen=True, kw_only=True):
+    """A Pacemaker."""
+
+    server: str
+    """`host:port`."""
+    away_since: float | None
+    """Seconds since the epoch; null while it answers this Nimbus."""
+    problem: str
+    """Why it doesn't."""
+    heartbeats: int
+    """How many it has."""
+    bytes: int
+    """Of their values."""
+    writes_per_sec: float
+    """New heartbeats a second, at least: of what is overwritten between two looks one counts."""
+    read_secs: float
+    """How long this Nimbus took to read all of them the last time."""
+    writers: tuple[str, ...]
+    """Who was heard here last: drivers as `<topology id>/<supervisor id>-<port>`, and `__supervisors/<id>`."""
 
 
 class NimbusEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +67,10 @@ class NimbusEntry(msgspec.Struct, frozen=True, kw_only=True):
 class ClusterSummary(Page, frozen=True, kw_only=True):
     """`cluster/summary`."""
 
+    heartbeat_store: str = "zookeeper"
+    """Ours: who keeps drivers' heartbeats, `zookeeper` or `pacemaker`."""
+    pacemakers: tuple[PacemakerEntry, ...] = ()
+    """Ours: as the Nimbus sees them that answers."""
     user: str
     storm_version: str
     nimbus_uptime: str
@@ -105,6 +134,8 @@ class SupervisorStatus(View, frozen=True, kw_only=True):
     avail_mem: float = 0.0
     avail_cpu: float = 0.0
     log_link: str = ""
+    worker_logs_link: str = ""
+    """Ours: where its drivers' logs are listed, also those of topologies that are no more; empty if nowhere."""
 
 
 class Worker(View, frozen=True, kw_only=True):
@@ -176,13 +207,17 @@ class TopologySummaries(Page, frozen=True, kw_only=True):
 
     topologies: tuple[TopologyStatus, ...]
     scheduler_display_resource: bool = False
+    unreadable: dict[str, str] = {}
+    """Ours: ids of the topologies that are there and can't be read by this release, and why."""
 
 
 class SpoutWindow(View, frozen=True, kw_only=True):
-    """Counters of a topology or a spout. A latency is a string, as in Storm UI; `transferred` counts a tuple once."""
+    """Counters of a topology or a spout. A latency is a string, as in Storm UI."""
 
     emitted: int
+    """Each tuple once, however many tasks received it."""
     transferred: int
+    """Each tuple once for every task that received it."""
     complete_latency: str
     """Milliseconds, the median."""
     acked: int
@@ -259,6 +294,8 @@ class TopologyPage(TopologyStatus, frozen=True, kw_only=True):
 
     stale: bool = False
     stale_since: float | None = None
+    heartbeats_unknown_since: float | None = None
+    heartbeats_unknown: str = ""
     msg_timeout: int
     window: str = ":all-time"
     window_hint: str = "All time"
@@ -266,6 +303,9 @@ class TopologyPage(TopologyStatus, frozen=True, kw_only=True):
     sampling_pct: float = 10.0
     configuration: dict[str, Any]
     topology_stats: tuple[SpoutWindow, ...]
+    """As in Storm: what all components emitted and transferred, beside acks and fails of spout tuples."""
+    spout_stats: SpoutWindow
+    """Ours: the spouts alone, so that all its counters are of the same tuples."""
     spouts: tuple[SpoutLine, ...]
     bolts: tuple[BoltLine, ...]
     workers: tuple[Worker, ...]
@@ -278,6 +318,8 @@ class TopologyPage(TopologyStatus, frozen=True, kw_only=True):
     """Ours: why the topology failed, if it did. Not `error`: clients take that for one of the request."""
     log_link: str = ""
     """Ours: where the log of its driver can be read; of the last one if none runs."""
+    system_errors: dict[str, tuple[ComponentError, ...]] = {}
+    """Ours: the last errors of what is no component of the topology's: `__acker`, and `__system` for its driver."""
 
 
 class InputStats(View, frozen=True, kw_only=True):
@@ -336,6 +378,12 @@ class ComponentError(View, frozen=True, kw_only=True):
     error_worker_log_link: str = ""
     task: int
     """Ours."""
+    trace: str = ""
+    """Ours: the traceback with the frames of the user's own code; empty where there is none."""
+    file: str = ""
+    """Ours: the file of the innermost of these frames."""
+    line: int | None = None
+    """Ours: its line."""
 
 
 class ComponentPage(Page, frozen=True, kw_only=True):

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import math
 import socket
+import ssl
 import threading
-from typing import Final
+from typing import Final, cast
 
 import uvicorn
 from starlette.types import ASGIApp
 
 from storm_on_spark.api.errors import SetupError
+from storm_on_spark.cluster.rest.connection import Hall
+from storm_on_spark.cluster.rest.doors import DEFAULT, Limits
 from storm_on_spark.cluster.service import Service
 
 _START_SECS: Final = 10.0
 _STOP_SECS: Final = 3
-_CONNECTIONS: Final = 256
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -47,21 +51,29 @@ class RestServer(Service):
     Args:
         app: the application.
         listener: of `listen`; closed with the server.
+        limits: how many connections it bears, and for how long.
+        tls: serves HTTPS with it; None for HTTP.
     """
 
-    def __init__(self, app: ASGIApp, listener: socket.socket) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        listener: socket.socket,
+        limits: Limits = DEFAULT,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self._listener = listener
+        self._hall = Hall(limits, tls)
         config = uvicorn.Config(
             app,
             loop="asyncio",
-            http="h11",
+            http=cast(type[asyncio.Protocol], self._hall.protocol),
             ws="none",
             lifespan="off",
             log_config=None,
             access_log=False,
             server_header=False,
-            limit_concurrency=_CONNECTIONS,
-            timeout_keep_alive=30,
+            timeout_keep_alive=math.ceil(limits.idle_secs),
             timeout_graceful_shutdown=_STOP_SECS,
         )
         self._server = uvicorn.Server(config)
@@ -89,4 +101,10 @@ class RestServer(Service):
     def _run(self) -> None:
         self._ready.set()
         with contextlib.suppress(SystemExit):
-            self._server.run(sockets=[self._listener])
+            asyncio.run(self._serve())
+
+    async def _serve(self) -> None:
+        await self._server.serve(sockets=[self._listener])
+        # Requests that outlast the grace period are cancelled, but their connections stay open; so do unfinished
+        # handshakes, of which uvicorn does not know.
+        await self._hall.close()

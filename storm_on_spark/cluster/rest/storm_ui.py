@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 from urllib.parse import quote
 
+from storm_on_spark.cluster.heartbeats.knowledge import PacemakerState
+from storm_on_spark.cluster.paths import STORMS
 from storm_on_spark.cluster.records import Assignment, StormBase, SupervisorInfo
 from storm_on_spark.cluster.rest.durations import pretty
 from storm_on_spark.cluster.rest.picture import Picture
@@ -15,6 +17,7 @@ from storm_on_spark.cluster.rest.schemas import (
     NimbusEntry,
     NimbusStatus,
     NimbusSummaries,
+    PacemakerEntry,
     SupervisorPage,
     SupervisorStatus,
     SupervisorSummaries,
@@ -35,6 +38,8 @@ def cluster_summary(picture: Picture) -> ClusterSummary:
     nimbuses = sorted(snapshot.nimbuses.values(), key=lambda nimbus: nimbus.address)
     uptime = next((now - nimbus.started_at for nimbus in nimbuses if nimbus.address == leader), 0.0)
     return ClusterSummary(
+        heartbeat_store=picture.heartbeats.store,
+        pacemakers=tuple(map(_pacemaker, picture.heartbeats.pacemakers)),
         user=picture.user,
         storm_version=picture.version,
         nimbus_uptime=pretty(uptime),
@@ -57,6 +62,19 @@ def cluster_summary(picture: Picture) -> ClusterSummary:
         ),
         problems=tuple(snapshot.problems.values()),
         **picture.freshness,
+    )
+
+
+def _pacemaker(state: PacemakerState) -> PacemakerEntry:
+    return PacemakerEntry(
+        server=state.server,
+        away_since=state.away_since,
+        problem=state.problem,
+        heartbeats=state.pulses,
+        bytes=state.bytes,
+        writes_per_sec=round(state.writes_per_sec, 1),
+        read_secs=round(state.read_secs, 4),
+        writers=state.writers,
     )
 
 
@@ -123,7 +141,9 @@ def topology_summary(picture: Picture) -> TopologySummaries:
     """Returns `topology/summary`."""
     bases = sorted(picture.snapshot.storms.values(), key=lambda base: (base.name, base.topology_id))
     return TopologySummaries(
-        topologies=tuple(TopologyStatus(**topology_fields(picture, base)) for base in bases), **picture.freshness
+        topologies=tuple(TopologyStatus(**topology_fields(picture, base)) for base in bases),
+        unreadable={name: problem.reason for name, problem in sorted(picture.snapshot.unread(STORMS).items())},
+        **picture.freshness,
     )
 
 
@@ -197,6 +217,7 @@ def _supervisors(picture: Picture, chosen: Iterable[SupervisorInfo]) -> list[Sup
                 slots_used=used,
                 slots_free=max(0, len(supervisor.slots) - used),
                 version=supervisor.version,
+                worker_logs_link=picture.logs_link(supervisor),
             )
         )
     return found

@@ -10,9 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
+import msgspec
+
 from storm_on_spark.api.config import effective_conf
+from storm_on_spark.api.config.secrets import hidden
+from storm_on_spark.api.constants import is_system_id
 from storm_on_spark.api.topology import ComponentKind
-from storm_on_spark.cluster.nimbus.secrets import hidden
+from storm_on_spark.api.traces import location
 from storm_on_spark.cluster.records import ErrorRecord, StormBase
 from storm_on_spark.cluster.rest.picture import ComponentCounts, DriverInfo, Picture
 from storm_on_spark.cluster.rest.schemas import (
@@ -42,16 +46,14 @@ def beat_errors(picture: Picture, topology_id: str) -> dict[str, list[ErrorRecor
     beat = picture.snapshot.workerbeats.get(topology_id)
     if info is None or beat is None:
         return {}
-    return {
-        name: [
-            ErrorRecord(
-                component=name, task=error.task, message=error.message, time=error.time, host=beat.host, port=beat.port
-            )
-            for error in part.errors
-        ]
-        for name, part in info.components.items()
-        if part.errors
-    }
+    found: dict[str, list[ErrorRecord]] = {}
+    parts = [(name, error) for name, part in info.components.items() for error in part.errors]
+    for name, error in [*parts, *((error.component, error) for error in info.system_errors)]:
+        record = ErrorRecord(
+            component=name, task=error.task, message=error.message, time=error.time, host=beat.host, port=beat.port
+        )
+        found.setdefault(name, []).append(record)
+    return found
 
 
 def topology_page(picture: Picture, base: StormBase, errors: Errors) -> TopologyPage:
@@ -65,21 +67,27 @@ def topology_page(picture: Picture, base: StormBase, errors: Errors) -> Topology
         counts = _counts(info, name, kind, tasks)
         error = _last_error(picture, errors.get(name, ()))
         if kind in _SPOUTS:
-            spouts.append(_spout_line(picture, base, name, tasks, executors, counts, info, error))
+            spouts.append(_spout_line(name, tasks, executors, counts, info, error))
         else:
-            bolts.append(_bolt_line(picture, base, name, tasks, executors, counts, info, error))
+            bolts.append(_bolt_line(name, tasks, executors, counts, info, error))
     return TopologyPage(
         **topology_fields(picture, base),
         msg_timeout=int(timeout),
         debug=base.conf.get("topology.debug") is True,
         configuration=hidden(base.conf),
         topology_stats=(_totals(info),),
+        spout_stats=_of_spouts(info),
         spouts=tuple(spouts),
         bolts=tuple(bolts),
         workers=() if assignment is None else (worker(picture, base, assignment),),
         pending=0 if info is None else info.pending,
         complete_latency_ms=None if info is None else info.complete_latency_ms,
         failure=None if info is None else info.error,
+        system_errors={
+            name: _errors(picture, records)
+            for name, records in sorted(errors.items())
+            if records and is_system_id(name)
+        },
         log_link=_log_link(picture, base),
         **picture.freshness,
     )
@@ -99,7 +107,6 @@ def component_page(picture: Picture, base: StormBase, name: str, errors: Errors)
     kind, tasks, executors = found
     info = picture.info(base.topology_id)
     counts = _counts(info, name, kind, tasks)
-    sent = _transferred(picture, base, name, counts)
     is_spout = kind in _SPOUTS
     return ComponentPage(
         user=base.owner,
@@ -114,11 +121,11 @@ def component_page(picture: Picture, base: StormBase, name: str, errors: Errors)
         component_type="spout" if is_spout else "bolt",
         debug=base.conf.get("topology.debug") is True,
         component_errors=_errors(picture, errors.get(name, ())),
-        spout_summary=(_spout_window(counts, sent, info),) if is_spout else None,
-        bolt_stats=None if is_spout else (_bolt_window(counts, sent),),
+        spout_summary=(_spout_window(counts, info),) if is_spout else None,
+        bolt_stats=None if is_spout else (_bolt_window(counts),),
         input_stats=() if is_spout else _inputs(picture, base, name, counts),
-        output_stats=_outputs(picture, base, name, counts, sent, info if is_spout else None),
-        executor_stats=_executors(picture, base, name, counts, sent, info),
+        output_stats=_outputs(picture, base, name, counts, info if is_spout else None),
+        executor_stats=_executors(picture, base, name, counts, info),
         **picture.freshness,
     )
 
@@ -145,42 +152,45 @@ def _complete(info: DriverInfo | None) -> str:
     return _latency((info.complete_latency_ms or {}).get("p50") if info is not None else None)
 
 
-def _transferred(picture: Picture, base: StormBase, name: str, counts: ComponentCounts) -> int:
-    """Returns what was sent on: everything, if anybody listens."""
-    plan = picture.plan(base.topology_id)
-    heard = plan is None or any(edge.source == name for edge in plan.edges)
-    return counts.emitted if heard else 0
-
-
 def _totals(info: DriverInfo | None) -> SpoutWindow:
+    """Returns Storm's totals: what all components emitted and transferred, beside acks and fails of spout tuples."""
+    spouts = _of_spouts(info)
+    if info is None or not info.components:
+        return spouts
+    return msgspec.structs.replace(
+        spouts,
+        emitted=sum(part.emitted for part in info.components.values()),
+        transferred=sum(part.transferred for part in info.components.values()),
+    )
+
+
+def _of_spouts(info: DriverInfo | None) -> SpoutWindow:
     if info is None:
         return SpoutWindow(emitted=0, transferred=0, complete_latency=_latency(None), acked=0, failed=0)
-    # Storm counts what all components emitted here, and acks and fails of spout tuples.
-    emitted = sum(part.emitted for part in info.components.values()) if info.components else info.emitted
     return SpoutWindow(
-        emitted=emitted,
-        transferred=emitted,
+        emitted=info.emitted,
+        transferred=info.transferred,
         complete_latency=_complete(info),
         acked=info.acked,
         failed=info.failed,
     )
 
 
-def _spout_window(counts: ComponentCounts, sent: int, info: DriverInfo | None) -> SpoutWindow:
+def _spout_window(counts: ComponentCounts, info: DriverInfo | None) -> SpoutWindow:
     return SpoutWindow(
         emitted=counts.emitted,
-        transferred=sent,
+        transferred=counts.transferred,
         complete_latency=_complete(info),
         acked=counts.acked,
         failed=counts.failed,
     )
 
 
-def _bolt_window(counts: ComponentCounts, sent: int) -> BoltWindow:
+def _bolt_window(counts: ComponentCounts) -> BoltWindow:
     latency = _latency(counts.execute_latency_ms)
     return BoltWindow(
         emitted=counts.emitted,
-        transferred=sent,
+        transferred=counts.transferred,
         execute_latency=latency,
         executed=counts.executed,
         process_latency=latency,
@@ -197,8 +207,6 @@ def _capacity(counts: ComponentCounts, executors: int, info: DriverInfo | None) 
 
 
 def _spout_line(
-    picture: Picture,
-    base: StormBase,
     name: str,
     tasks: int,
     executors: int,
@@ -206,7 +214,7 @@ def _spout_line(
     info: DriverInfo | None,
     error: dict[str, Any],
 ) -> SpoutLine:
-    window = _spout_window(counts, _transferred(picture, base, name, counts), info)
+    window = _spout_window(counts, info)
     return SpoutLine(
         spout_id=name,
         encoded_spout_id=quote(name, safe=""),
@@ -222,8 +230,6 @@ def _spout_line(
 
 
 def _bolt_line(
-    picture: Picture,
-    base: StormBase,
     name: str,
     tasks: int,
     executors: int,
@@ -231,7 +237,7 @@ def _bolt_line(
     info: DriverInfo | None,
     error: dict[str, Any],
 ) -> BoltLine:
-    window = _bolt_window(counts, _transferred(picture, base, name, counts))
+    window = _bolt_window(counts)
     return BoltLine(
         bolt_id=name,
         encoded_bolt_id=quote(name, safe=""),
@@ -271,9 +277,16 @@ def _errors(picture: Picture, records: Iterable[ErrorRecord]) -> tuple[Component
             error_port=record.port,
             error_lapsed_secs=max(0, int(picture.now - record.time)),
             task=record.task,
+            trace=record.trace,
+            **_place(record.trace),
         )
         for record in records
     )
+
+
+def _place(trace: str) -> dict[str, Any]:
+    file, line = location(trace) or ("", None)
+    return {"file": file, "line": line}
 
 
 def _inputs(picture: Picture, base: StormBase, name: str, counts: ComponentCounts) -> tuple[InputStats, ...]:
@@ -297,7 +310,7 @@ def _inputs(picture: Picture, base: StormBase, name: str, counts: ComponentCount
 
 
 def _outputs(
-    picture: Picture, base: StormBase, name: str, counts: ComponentCounts, sent: int, spout: DriverInfo | None
+    picture: Picture, base: StormBase, name: str, counts: ComponentCounts, spout: DriverInfo | None
 ) -> tuple[OutputStats, ...]:
     plan = picture.plan(base.topology_id)
     heard = set() if plan is None else {edge.stream for edge in plan.edges if edge.source == name}
@@ -308,7 +321,7 @@ def _outputs(
         OutputStats(
             stream=stream,
             emitted=counts.emitted if alone else None,
-            transferred=sent if alone else None,
+            transferred=counts.transferred if alone else None,
             complete_latency=_complete(spout) if is_spout else None,
             acked=counts.acked if alone and is_spout else None,
             failed=counts.failed if alone and is_spout else None,
@@ -318,7 +331,7 @@ def _outputs(
 
 
 def _executors(
-    picture: Picture, base: StormBase, name: str, counts: ComponentCounts, sent: int, info: DriverInfo | None
+    picture: Picture, base: StormBase, name: str, counts: ComponentCounts, info: DriverInfo | None
 ) -> tuple[ExecutorStats, ...]:
     assignment = picture.snapshot.assignments.get(base.topology_id)
     if assignment is None:
@@ -338,7 +351,7 @@ def _executors(
             uptime=place.uptime,
             uptime_seconds=place.uptime_seconds,
             emitted=counts.emitted,
-            transferred=sent,
+            transferred=counts.transferred,
             acked=counts.acked,
             failed=counts.failed,
             complete_latency=_complete(info) if is_spout else None,

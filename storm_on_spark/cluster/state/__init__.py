@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from storm_on_spark.cluster.state.changes import Change, Check, Create, Delete, Fence, Put
 from storm_on_spark.cluster.state.kept import KeptNodes
-from storm_on_spark.cluster.state.snapshot import ClusterSnapshot, Code
+from storm_on_spark.cluster.state.snapshot import ClusterSnapshot, Code, Unreadable
 from storm_on_spark.cluster.state.state import ClusterState
 from storm_on_spark.cluster.state.view import ClusterView
 
@@ -20,4 +20,5 @@ __all__ = [
     "Fence",
     "KeptNodes",
     "Put",
+    "Unreadable",
 ]

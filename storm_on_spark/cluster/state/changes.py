@@ -1,17 +1,17 @@
-"""What a leader writes: changes that happen all or not at all, and only while it leads."""
+"""Writes of a leader: transactions that succeed only while it leads."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from storm_on_spark.cluster.records import Record, encode
+from storm_on_spark.cluster.records import Record
 
 Value = Record | bytes
 
 
 @dataclass(frozen=True)
 class Fence:
-    """What ZooKeeper checks before a leader's write: that it still leads.
+    """The check in ZooKeeper that the writer still leads.
 
     Leadership is a node in the queue for the lock, which goes with its owner's session, and the version of
     `leader-info`, which every new leader moves on. One transaction checks both and writes, so a leader that was
@@ -64,12 +64,3 @@ class Check:
 
 
 Change = Create | Put | Delete | Check
-
-
-def to_bytes(value: Value) -> bytes:
-    """Returns what a node holds for a value.
-
-    Raises:
-        RecordError: it doesn't fit into a node.
-    """
-    return value if isinstance(value, bytes) else encode(value)

@@ -1,4 +1,4 @@
-"""What a view has read so far, and the snapshots made of it. No I/O."""
+"""The data that a view has read, and snapshots of it. No I/O."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
-from storm_on_spark.cluster.errors import RecordError
+from storm_on_spark.cluster.errors import FormatError, RecordError
+from storm_on_spark.cluster.heartbeats.newest import counting
 from storm_on_spark.cluster.paths import (
     ASSIGNMENTS,
     CODE,
@@ -32,9 +33,9 @@ from storm_on_spark.cluster.records import (
     Submission,
     SupervisorInfo,
     WorkerBeat,
-    decode,
 )
-from storm_on_spark.cluster.state.snapshot import ClusterSnapshot, Code
+from storm_on_spark.cluster.security.keyring import NO_STAMP, Keyring, Stamps
+from storm_on_spark.cluster.state.snapshot import ClusterSnapshot, Code, Unreadable
 
 RECORDS: Final[Mapping[str, type[Record]]] = {
     NIMBUSES: NimbusSummary,
@@ -46,7 +47,7 @@ RECORDS: Final[Mapping[str, type[Record]]] = {
     OWNERS: Ownership,
     WORKERBEATS: WorkerBeat,
 }
-"""What the nodes of each folder hold."""
+"""The type of the records in each folder."""
 
 WATCHED: Final = (*RECORDS, LEADER_LOCK)
 """Folders whose nodes are read."""
@@ -67,6 +68,10 @@ class Node:
 class Contents:
     """Nodes that have been read; what changes is noted until the next snapshot.
 
+    Args:
+        root: path of the cluster's nodes.
+        keyring: says which records count.
+
     Example:
         >>> contents = Contents("/storm")
         >>> contents.set_node(("leader-info",), Node(b"", 0, 1))
@@ -74,8 +79,10 @@ class Contents:
         frozenset()
     """
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, keyring: Keyring | None = None) -> None:
         self._root = root
+        self._keyring = Keyring() if keyring is None else keyring
+        self._stamps = Stamps()
         self._records: dict[str, dict[str, Record]] = {folder: {} for folder in RECORDS}
         self._versions: dict[str, dict[str, int]] = {folder: {} for folder in RECORDS}
         self._replicas: dict[str, frozenset[str]] = {}
@@ -85,6 +92,11 @@ class Contents:
         self._names: dict[str, set[str]] = {folder: set() for folder in WATCHED}
         """Names in each folder, whether or not what they hold could be read."""
         self._problems: dict[str, str] = {}
+        self._unreadable: dict[str, dict[str, Unreadable]] = {}
+        self._beats: Mapping[str, WorkerBeat] = {}
+        """Heartbeats that are kept elsewhere."""
+        self._beating: set[str] = set()
+        """Topologies whose heartbeat there has changed since their last words in ZooKeeper did."""
         self._changed: set[str] = set()
         self._snapshot = ClusterSnapshot()
 
@@ -129,12 +141,26 @@ class Contents:
         if node is None and folder == CODE:
             self._replicas.pop(name, None)
         record = self._decoded(RECORDS[folder], parts, node)
+        if folder == WORKERBEATS and record != self._records[folder].get(name):
+            self._beating.discard(name)
         self._set(self._records[folder], name, record, folder)
         self._set(self._versions[folder], name, None if record is None or node is None else node.version, folder)
+
+    def set_beats(self, beats: Mapping[str, WorkerBeat]) -> None:
+        """Notes drivers' heartbeats that are kept elsewhere, by topology id."""
+        if beats != self._beats:
+            new = {name for name, beat in beats.items() if self._beats.get(name, beat) != beat}
+            self._beating = (self._beating & beats.keys()) | new
+            self._beats = beats
+            self._changed.add(WORKERBEATS)
 
     def problems(self) -> Mapping[str, str]:
         """Returns what couldn't be read."""
         return self._problems
+
+    def damaged(self) -> set[Parts]:
+        """Returns the nodes that couldn't be read."""
+        return {tuple(path.removeprefix(self._root).strip("/").split("/")) for path in self._problems}
 
     def snapshot(self) -> tuple[ClusterSnapshot, frozenset[str]]:
         """Returns how things are now, and the folders that have changed since this was asked last.
@@ -145,9 +171,11 @@ class Contents:
         if not changed and self._snapshot.problems == self._problems:
             return self._snapshot, changed
         new: dict[str, Any] = {"problems": MappingProxyType(dict(self._problems))}
+        if self._problems != self._snapshot.problems:
+            unreadable = {folder: MappingProxyType(dict(found)) for folder, found in self._unreadable.items()}
+            new["unreadable"] = MappingProxyType(unreadable)
         for folder in changed & RECORDS.keys():
-            records = self._records[folder]
-            new[folder] = MappingProxyType(self._code() if folder == CODE else dict(records))
+            new[folder] = MappingProxyType(self._mapping(folder))
         if changed & RECORDS.keys():
             versions = dict(self._snapshot.versions)
             versions.update(
@@ -160,6 +188,17 @@ class Contents:
         self._snapshot = dataclasses.replace(self._snapshot, **new)
         return self._snapshot, changed
 
+    def _mapping(self, folder: str) -> dict[str, Any]:
+        if folder == CODE:
+            return self._code()
+        found: dict[str, Any] = dict(self._records[folder])
+        if folder == WORKERBEATS:
+            for name, beat in self._beats.items():
+                # With Pacemaker, ZooKeeper has drivers' last words.
+                last = found.get(name)
+                found[name] = beat if last is None else counting(last, beat, since=name in self._beating)
+        return found
+
     def _code(self) -> dict[str, Code]:
         return {
             name: Code(manifest, self._replicas.get(name, frozenset()))
@@ -168,22 +207,32 @@ class Contents:
         }
 
     def _leader(self) -> LeaderInfo | None:
-        """Returns who leads: whoever wrote `leader-info`, as long as its node is first in the queue."""
+        """Returns the leader: the writer of `leader-info`, as long as its node is first in the queue."""
         info = self._leader_info
         return info if info is not None and self._queue and self._queue[min(self._queue)] == info.epoch else None
 
     def _decoded(self, type_: type[Any], parts: Parts, node: Node | None) -> Any:
         path = "/".join([self._root, *parts])
+        record, problem = None, None
         if node is not None and (node.data or parts[0] != LEADER_INFO):
             try:
-                record = decode(type_, node.data, path)
+                opened = self._keyring.open(type_, node.data, path)
+                if opened.stamp != NO_STAMP:
+                    self._stamps.check(path, type_.__name__, opened.stamp)
+                record = opened.record
             except RecordError as error:
-                self._problems[path] = str(error)
-                return None
+                problem = Unreadable(str(error), isinstance(error, FormatError))
+        found = self._unreadable.setdefault(parts[0], {})
+        if found.get(parts[-1]) != problem:
+            # Also of one that was not there before: that it is there counts.
+            self._changed.add(parts[0])
+        if problem is None:
             self._problems.pop(path, None)
-            return record
-        self._problems.pop(path, None)
-        return None
+            found.pop(parts[-1], None)
+        else:
+            self._problems[path] = problem.reason
+            found[parts[-1]] = problem
+        return record
 
     def _set(self, where: dict[str, Any], name: str, value: Any, folder: str) -> None:
         if value is None:

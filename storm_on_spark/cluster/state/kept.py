@@ -54,7 +54,7 @@ class KeptNodes(Closing):
         self._wake.put(True)
 
     def drop(self, *parts: str) -> None:
-        """Deletes a node soon, and makes it no more."""
+        """Deletes a node soon, and does not make it again."""
         with self._lock:
             if self._wanted.pop(parts, None) is not None:
                 self._to_do.add(parts)

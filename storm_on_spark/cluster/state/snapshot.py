@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+from storm_on_spark.cluster.paths import STORMS
 from storm_on_spark.cluster.records import (
     Assignment,
     CodeManifest,
@@ -28,7 +29,7 @@ def _nothing() -> Mapping[str, Any]:
 
 @dataclass(frozen=True)
 class Code:
-    """A topology's code, and who has it."""
+    """A topology's code, and the hosts that have it."""
 
     manifest: CodeManifest
     replicas: frozenset[str] = frozenset()
@@ -36,8 +37,17 @@ class Code:
 
 
 @dataclass(frozen=True)
+class Unreadable:
+    """A node whose record can't be read here. It is there: nothing may be done as if it were not."""
+
+    reason: str
+    foreign: bool
+    """Whether it is of another format, so that another release can read it; else it is damaged."""
+
+
+@dataclass(frozen=True)
 class ClusterSnapshot:
-    """What is in ZooKeeper; each mapping's keys are the names of the nodes.
+    """The contents of ZooKeeper; each mapping's keys are the names of the nodes.
 
     Example:
         >>> ClusterSnapshot().leader is None
@@ -45,7 +55,7 @@ class ClusterSnapshot:
     """
 
     leader: LeaderInfo | None = None
-    """Who leads; None if the last who did has gone and no other has taken over."""
+    """The leader; None if the last one has gone and no other has taken over."""
     nimbuses: Mapping[str, NimbusSummary] = field(default_factory=_nothing)
     supervisors: Mapping[str, SupervisorInfo] = field(default_factory=_nothing)
     submissions: Mapping[str, Submission] = field(default_factory=_nothing)
@@ -58,3 +68,13 @@ class ClusterSnapshot:
     """Folder -> name -> version of the node, for `Put`, `Check` and `take_ownership`."""
     problems: Mapping[str, str] = field(default_factory=_nothing)
     """Path -> what is wrong with it, of nodes that hold something else than they should; they are left out above."""
+    unreadable: Mapping[str, Mapping[str, Unreadable]] = field(default_factory=_nothing)
+    """Folder -> name -> the same by place. A decision that rests on a missing record has to look here, too."""
+
+    def unread(self, folder: str) -> Mapping[str, Unreadable]:
+        """Returns the nodes of a folder that are there and can't be read."""
+        return self.unreadable.get(folder, {})
+
+    def knows(self, topology_id: str) -> bool:
+        """Returns whether there is such a topology, also if nothing more is known of it."""
+        return topology_id in self.storms or topology_id in self.unread(STORMS)

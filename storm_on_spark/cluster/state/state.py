@@ -35,9 +35,10 @@ from storm_on_spark.cluster.errors import (
     RecordError,
     UnavailableError,
 )
-from storm_on_spark.cluster.paths import ASSIGNMENTS, ERRORS, LEADER_INFO, OWNERS, WORKERBEATS
-from storm_on_spark.cluster.records import ErrorRecord, Ownership, R, WorkerBeat, decode
-from storm_on_spark.cluster.state.changes import Change, Check, Create, Delete, Fence, Put, Value, to_bytes
+from storm_on_spark.cluster.paths import ASSIGNMENTS, CHECKPOINTS, ERRORS, LEADER_INFO, OWNERS, WORKERBEATS
+from storm_on_spark.cluster.records import CheckpointInfo, ErrorRecord, Ownership, R, WorkerBeat
+from storm_on_spark.cluster.security.keyring import NO_STAMP, Stamp
+from storm_on_spark.cluster.state.changes import Change, Check, Create, Delete, Fence, Put, Value
 from storm_on_spark.cluster.zookeeper.session import ZooKeeperSession
 
 T = TypeVar("T")
@@ -45,7 +46,7 @@ T = TypeVar("T")
 ERRORS_KEPT: Final = 20
 """Of each component; older ones go."""
 MAX_REQUEST_BYTES: Final = 1_000_000
-"""A server drops the connection of whoever sends more than `jute.maxbuffer`, 1,048,575 bytes."""
+"""A server closes a connection that sends more than `jute.maxbuffer`, 1,048,575 bytes."""
 _DELETE_ROUNDS: Final = 10
 _LOST: Final = (ConnectionLoss, OperationTimeoutError, SessionExpiredError)
 _ANSWERS: Final = (NoNodeError, NodeExistsError, BadVersionError, NotEmptyError)
@@ -53,7 +54,7 @@ _AWAY: Final = (*_LOST, ConnectionClosedError, AuthFailedError)
 
 
 class ClusterState:
-    """What is in ZooKeeper, as records.
+    """The contents of ZooKeeper, as records.
 
     Every method raises `UnavailableError` when ZooKeeper can't be reached. Parts name a node below the root:
     `state.get(StormBase, STORMS, topology_id)`.
@@ -70,13 +71,18 @@ class ClusterState:
     # Reading.
 
     def get(self, type_: type[R], *parts: str) -> tuple[R, int] | None:
-        """Returns a record and its version; None if there is no such node, or nothing in it.
+        """Returns a record and its version; None if there is no such node.
+
+        `leader-info` is made empty, which is as if it weren't there. Any other node that is empty is damaged.
 
         Raises:
+            SignatureError: it isn't signed with the cluster's secret as it has to be.
             RecordError: the node holds something else.
         """
         found = self.get_bytes(*parts)
-        return None if found is None or not found[0] else (decode(type_, found[0], self._path(*parts)), found[1])
+        if found is None or (not found[0] and parts == (LEADER_INFO,)):
+            return None
+        return self.session.keyring.decode(type_, found[0], self._path(*parts)), found[1]
 
     def get_bytes(self, *parts: str) -> tuple[bytes, int] | None:
         """Returns what a node holds, and its version; None if there is no such node."""
@@ -115,7 +121,7 @@ class ClusterState:
             RecordError: the changes are too large for one transaction.
         """
         checks = [(fence.lock_path, 0), (self._path(LEADER_INFO), fence.info_version)]
-        results = self._transaction(checks, changes)
+        results = self._transaction(checks, changes, fence.epoch)
         failed = _first_failure(results)
         if failed is not None:
             index, error = failed
@@ -152,7 +158,7 @@ class ClusterState:
         A node of that name that an earlier session left is replaced.
         """
         path = self._path(*parts)
-        data = _checked(to_bytes(value), path)
+        data = _checked(self._bytes(value, path), path)
         session_id = self.session.session_id
         create = partial(self._client.create_async, path, data, acl=self.session.acl, ephemeral=True)
         try:
@@ -202,7 +208,7 @@ class ClusterState:
         """
         topology_id = ownership.topology_id
         path, assignment = self._path(OWNERS, topology_id), self._path(ASSIGNMENTS, topology_id)
-        data = to_bytes(ownership)
+        data = self._bytes(ownership, path)
         transaction = self._client.transaction()
         transaction.check(assignment, assignment_version)
         transaction.create(path, data, acl=self.session.acl, ephemeral=True)
@@ -221,24 +227,64 @@ class ClusterState:
             raise UnavailableError(f"{who}: {topology_id} had an owner until just now; ask again") from None
         if stat.ephemeralOwner == self.session.session_id and found == data:
             return
-        owner = decode(Ownership, found, path)
+        try:
+            owner = self.session.keyring.decode(Ownership, found, path)
+        except RecordError as error:
+            raise UnavailableError(f"{who}: {topology_id} has an owner already: {error}; ask again") from error
         raise OwnershipLostError(f"{who}: driver {owner.pid} on {owner.host}:{owner.port} owns {topology_id}", owner)
 
     def put_beat(self, beat: WorkerBeat) -> None:
         """Writes a driver's heartbeat."""
         path = self._path(WORKERBEATS, beat.topology_id)
-        data = _checked(to_bytes(beat), path)
+        data = _checked(self._bytes(beat, path), path)
         try:
             self._write(lambda: self._client.set_async(path, data))
         except NoNodeError:
             with contextlib.suppress(NodeExistsError):
                 self._write(lambda: self._client.create_async(path, data, acl=self.session.acl))
 
+    def put_checkpoint(self, info: CheckpointInfo, assignment_version: int) -> bool:
+        """Writes which state a topology has, if the writer's assignment is as it was and the topology has an owner.
+
+        Returns:
+            Whether that is what stands there now; not if it is to start from scratch in a later launch.
+
+        Raises:
+            OwnershipLostError: it is for another driver to say.
+            UnavailableError: nobody owns the topology at the moment, or others write; try again.
+        """
+        topology_id = info.topology_id
+        folder = (CHECKPOINTS, topology_id)
+        try:
+            there = self.get(CheckpointInfo, *folder)
+        except RecordError:
+            return False
+        if there is not None and (there[0] == info or there[0].from_scratch > info.launch):
+            return there[0] == info
+        transaction = self._client.transaction()
+        transaction.check(self._path(ASSIGNMENTS, topology_id), assignment_version)
+        transaction.check(self._path(OWNERS, topology_id), -1)
+        path = self._path(*folder)
+        data = self._bytes(info, path)
+        if there is None:
+            transaction.create(path, data, acl=self.session.acl)
+        else:
+            transaction.set_data(path, data, there[1])
+        failed = _first_failure(self._write(transaction.commit_async))
+        if failed is None:
+            return True
+        if failed[0] == 0:
+            raise OwnershipLostError(f"the state of {topology_id} is not this driver's any more")
+        if isinstance(failed[1], NoNodeError):
+            # Of a cluster that an earlier release made.
+            self.session.ensure_folders()
+        raise UnavailableError(f"{path} can't be written now: {type(failed[1]).__name__}")
+
     def add_error(self, topology_id: str, error: ErrorRecord) -> None:
         """Adds an error to those of its component, of which the last few are kept."""
         folder = (ERRORS, topology_id, quote(error.component, safe=""))
         path = self._path(*folder)
-        data = _checked(to_bytes(error), path)
+        data = _checked(self._bytes(error, path), path)
         self._write(lambda: self._client.ensure_path_async(path))
         self._write(lambda: self._client.create_async(f"{path}/e-", data, acl=self.session.acl, sequence=True))
         for name in self.children(*folder)[:-ERRORS_KEPT]:
@@ -259,14 +305,19 @@ class ClusterState:
 
     # How.
 
-    def _transaction(self, checks: list[tuple[str, int]], changes: tuple[Change, ...]) -> list[Any]:
+    def _bytes(self, value: Value, path: str, stamp: Stamp = NO_STAMP) -> bytes:
+        """Returns what a node holds for a value."""
+        return value if isinstance(value, bytes) else self.session.keyring.encode(value, path, stamp)
+
+    def _transaction(self, checks: list[tuple[str, int]], changes: tuple[Change, ...], epoch: int) -> list[Any]:
         transaction = self._client.transaction()
+        stamp = self.session.keyring.stamp(epoch)
         size = 0
         for path, version in checks:
             transaction.check(path, version)
         for change in changes:
             path = self._path(*change.parts)
-            data = to_bytes(change.value) if isinstance(change, (Create, Put)) else b""
+            data = self._bytes(change.value, path, stamp) if isinstance(change, (Create, Put)) else b""
             size += len(path) + len(data) + 100
             if isinstance(change, Create):
                 transaction.create(path, data, acl=self.session.acl)

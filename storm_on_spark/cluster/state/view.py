@@ -11,7 +11,7 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from kazoo.exceptions import KazooException, NoNodeError
@@ -19,6 +19,7 @@ from kazoo.protocol.states import EventType
 
 from storm_on_spark.cluster.errors import UnavailableError
 from storm_on_spark.cluster.paths import CODE, LEADER_INFO
+from storm_on_spark.cluster.records import WorkerBeat
 from storm_on_spark.cluster.service import Service
 from storm_on_spark.cluster.state.contents import WATCHED, Contents, Node, Parts
 from storm_on_spark.cluster.state.snapshot import ClusterSnapshot
@@ -28,18 +29,21 @@ logger = logging.getLogger(__name__)
 
 _RETRY_SECS: Final = 1.0
 """Until everything is read again after a read failed though the connection holds."""
+_PROBLEM_SECS: Final = 5.0
+"""Between two looks at what could not be read, or was refused: a file with a new secret may come after the record."""
 
 OnChange = Callable[[frozenset[str]], None]
 
 
 class _Dirty:
-    """What has to be read."""
+    """The paths that have to be read."""
 
     def __init__(self) -> None:
         self.everything = False
         self.stop = False
         self.children: set[Parts] = set()
         self.nodes: set[Parts] = set()
+        self.beats: Mapping[str, WorkerBeat] | None = None
         self.refreshed: list[threading.Event] = []
         """To be set when everything has been read."""
 
@@ -67,7 +71,7 @@ class ClusterView(Service):
         self._folders = frozenset(folders)
         self._session = session
         self._now = now
-        self._contents = Contents(session.settings.root)
+        self._contents = Contents(session.settings.root, session.keyring)
         self._items: queue.SimpleQueue[Callable[[_Dirty], None]] = queue.SimpleQueue()
         self._condition = threading.Condition()
         #: Both change only while `_condition` is held.
@@ -75,7 +79,7 @@ class ClusterView(Service):
         self._stale: float | None = now()
         self._callbacks: list[OnChange] = []
         self._losses = 0
-        """How often the connection has broken; whoever reads everything notices that it broke meanwhile."""
+        """How often the connection has broken: it shows a reader of everything a break in between."""
         self._thread: threading.Thread | None = None
         self._remove_listener: Callable[[], None] = lambda: None
 
@@ -130,6 +134,10 @@ class ClusterView(Service):
                 f"the cluster's state below {self._session.settings.root} could not be read within {seconds:g} s; "
                 f"the connection to ZooKeeper is {self._session.state}"
             )
+
+    def set_beats(self, beats: Mapping[str, WorkerBeat]) -> None:
+        """Has drivers' heartbeats shown, by topology id, that are kept elsewhere; the later of two counts."""
+        self._items.put(lambda dirty: setattr(dirty, "beats", beats))
 
     def close(self) -> None:
         """Stops reading; the last snapshot stays."""
@@ -197,14 +205,21 @@ class ClusterView(Service):
         retry_at: float | None = None
         while True:
             timeout = None if retry_at is None else max(0.0, retry_at - time.monotonic())
+            if timeout is None and self._contents.problems():
+                timeout = _PROBLEM_SECS
             try:
                 self._items.get(timeout=timeout)(dirty)
                 while True:
                     self._items.get_nowait()(dirty)
             except queue.Empty:
-                pass
+                if retry_at is None and not dirty:
+                    dirty.nodes |= self._contents.damaged()
             if dirty.stop:
                 return
+            if dirty.beats is not None:
+                self._contents.set_beats(dirty.beats)
+                dirty.beats = None
+                self._show(*self._contents.snapshot())
             if not dirty or self._session.state != "CONNECTED":
                 # After the next CONNECTED everything is read.
                 retry_at = None if not dirty or self._session.state != "CONNECTED" else retry_at
@@ -258,13 +273,22 @@ class ClusterView(Service):
 
     def _publish(self, dirty: _Dirty, losses: int) -> None:
         snapshot, changed = self._contents.snapshot()
+        self._show(snapshot, changed, dirty.everything and losses == self._losses, tuple(dirty.refreshed))
+
+    def _show(
+        self,
+        snapshot: ClusterSnapshot,
+        changed: frozenset[str],
+        fresh: bool = False,
+        refreshed: tuple[threading.Event, ...] = (),
+    ) -> None:
         with self._condition:
             self._snapshot = snapshot
-            if dirty.everything and losses == self._losses:
+            if fresh:
                 self._stale = None
             callbacks = list(self._callbacks)
             self._condition.notify_all()
-        for done in dirty.refreshed:
+        for done in refreshed:
             done.set()
         if not changed:
             return

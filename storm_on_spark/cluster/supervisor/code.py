@@ -74,13 +74,13 @@ class CodeStore:
             raise CodeError(
                 f"{manifest.topology_id} was packed by Python {unpacked.python}; this supervisor runs {here}"
             )
-        return Ready(unpacked, self._install(unpacked.requirements))
+        return Ready(unpacked, self.installed(unpacked.requirements))
 
     def remove(self, topology_id: str) -> None:
-        """Removes the artifacts of a topology that is no more."""
+        """Removes the artifacts of a removed topology."""
         shutil.rmtree(self._artifacts / check_topology_id(topology_id), ignore_errors=True)
 
-    def _install(self, requirements: bytes | None) -> Path | None:
+    def installed(self, requirements: bytes | None) -> Path | None:
         """Installs what is required into a folder that all topologies with the same requirements share."""
         if requirements is None or not re.search(rb"^\s*[^#\s]", requirements, re.MULTILINE):
             return None

@@ -22,17 +22,24 @@ from typing import Any
 from kazoo.exceptions import KazooException, NoNodeError
 
 from storm_on_spark import __version__
-from storm_on_spark.api.config import Config, default_of
+from storm_on_spark.api.config import Config, value_of
+from storm_on_spark.api.config.secrets import scrubbed
 from storm_on_spark.cluster.code.distributor import CodeDistributor, Peers, make_distributor
 from storm_on_spark.cluster.driver.reports import SYSTEM
 from storm_on_spark.cluster.errors import ClusterError, CodeError, UnavailableError
-from storm_on_spark.cluster.paths import ASSIGNMENTS, CODE, OWNERS, STORMS, SUPERVISORS
+from storm_on_spark.cluster.heartbeats.writer import supervisor_pulses
+from storm_on_spark.cluster.paths import ASSIGNMENTS, CODE, NIMBUSES, OWNERS, STORMS, SUPERVISORS
 from storm_on_spark.cluster.records import CodeManifest, ErrorRecord, Ownership, StormBase, SupervisorInfo
-from storm_on_spark.cluster.rest.auth import Authentication
+from storm_on_spark.cluster.security.keyring import Keyring
+from storm_on_spark.cluster.security.proofs import auth_of
+from storm_on_spark.cluster.security.tls import Tls
+from storm_on_spark.cluster.security.tokens import Tokens
+from storm_on_spark.cluster.security.warnings import warn_if_open
 from storm_on_spark.cluster.state import ClusterState, ClusterView
 from storm_on_spark.cluster.supervisor.code import CodeStore
 from storm_on_spark.cluster.supervisor.host import SlotHost
 from storm_on_spark.cluster.supervisor.logs import LogServer
+from storm_on_spark.cluster.supervisor.old_logs import sweep
 from storm_on_spark.cluster.supervisor.process import DRIVER, DriverProcess
 from storm_on_spark.cluster.supervisor.slots import Phase, Timeouts, Wanted
 from storm_on_spark.cluster.supervisor.spares import Spares
@@ -44,6 +51,15 @@ log = logging.getLogger(__name__)
 _LOOK_SECS = 0.2
 """Between two looks at the drivers; news of the cluster are looked at when they come."""
 _KILL_SECS = 10.0
+_SWEEP_SECS = 600.0
+"""Between two looks at logs that may have been kept long enough."""
+_FILES = (
+    Config.NIMBUS_AUTH_TOKEN_FILE,
+    Config.NIMBUS_AUTH_DIGEST_FILE,
+    Config.STORM_TLS_CERTIFICATE_FILE,
+    Config.STORM_TLS_KEY_FILE,
+    Config.STORM_TLS_CA_FILE,
+)
 
 
 class Supervisor:
@@ -63,10 +79,13 @@ class Supervisor:
     """
 
     def __init__(self, conf: Mapping[str, Any], driver: str = DRIVER) -> None:
-        self._conf = dict(conf)
+        self._conf = _absolute(conf)
         self._settings = ZooKeeperSettings.from_conf(
             {key: value for key, value in conf.items() if key.startswith("storm.zookeeper.")}
         )
+        self._tokens = Tokens.from_conf(self._conf)
+        self._tls = Tls.of_daemon(self._conf)
+        self._keyring = Keyring.from_conf(self._conf, self._tokens)
         self._folder = Path(str(self._value(Config.STORM_LOCAL_DIR))).absolute() / "supervisor"
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         #: None once it was stopped.
@@ -74,9 +93,10 @@ class Supervisor:
         self.supervisor_id = _kept_id(self._folder)
         self.host = str(self._conf.get(Config.STORM_LOCAL_HOSTNAME) or socket.gethostname())
         self._started_at = time.time()
+        self._pulses = supervisor_pulses(self._conf, self.supervisor_id)
         self._session: ZooKeeperSession | None = None
-        self._view: ClusterView | None = None
-        self._known = False
+        self.view: ClusterView | None = None
+        self.known = False
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -95,7 +115,7 @@ class Supervisor:
         self.ports: tuple[int, ...] = tuple(
             self._value(Config.SUPERVISOR_SLOTS_PORTS) if self._value(Config.SUPERVISOR_ENABLE) else ()
         )
-        self._spares = Spares(
+        self.spares = Spares(
             self._folder / "spares",
             self._folder.parent / "workers-artifacts" / "spares",
             self._value(Config.SUPERVISOR_SPARE_DRIVERS) if self.ports else 0,
@@ -103,9 +123,9 @@ class Supervisor:
         )
         slots = self._folder / "slots"
         slots.mkdir(mode=0o700, exist_ok=True)
-        # Drivers in slots that are no more have to be ended.
+        # Drivers in slots that are no longer configured have to be ended.
         left = {int(path.name) for path in slots.iterdir() if path.name.isdigit()}
-        self._slots = {
+        self.slots = {
             port: SlotHost(port, slots / str(port), self._log_folder, store, self, self._conf, timeouts, driver)
             for port in sorted(left | set(self.ports))
         }
@@ -118,14 +138,16 @@ class Supervisor:
         Raises:
             SetupError: the drivers' logs can't be shown as the configuration wants it.
         """
-        self._logs = LogServer(self._conf, self._log_folder, self.host)
+        bind = str(self._value(Config.SUPERVISOR_LOGS_BIND_ADDRESS))
+        warn_if_open(self._settings, self._keyring, bind, self._tls)
+        self._logs = LogServer(self._conf, self._log_folder, self.host, self._tls)
         self._logs.start()
-        for port, slot in list(self._slots.items()):
+        for port, slot in list(self.slots.items()):
             try:
                 slot.attach(time.monotonic())
             except ClusterError as error:
                 log.error("slot %d can't be used: %s", port, error)
-                del self._slots[port]
+                del self.slots[port]
         for name, work in (("supervisor-slots", self._look_after), ("supervisor-cluster", self._take_part)):
             thread = threading.Thread(target=work, name=name, daemon=True)
             thread.start()
@@ -150,11 +172,13 @@ class Supervisor:
         for thread in self._threads:
             thread.join()
         self._pool.shutdown(cancel_futures=True)
-        self._spares.close()
+        self.spares.close()
+        if self._pulses is not None:
+            self._pulses.close()
         if drivers:
-            self._end_drivers()
-        if self._view is not None:
-            self._view.close()
+            self.end_drivers()
+        if self.view is not None:
+            self.view.close()
         if self._session is not None:
             self._session.close()
         self._distributor.close()
@@ -172,14 +196,15 @@ class Supervisor:
 
     def drivers(self) -> dict[int, int]:
         """Returns port -> process id of the drivers that were started or found."""
-        return {port: pid for port, slot in self._slots.items() if (pid := slot.pid) is not None}
+        return {port: pid for port, slot in self.slots.items() if (pid := slot.pid) is not None}
 
-    def _end_drivers(self) -> None:
+    def end_drivers(self) -> None:
+        """Ends all drivers, at last by force; returns when they are gone."""
         soft = time.monotonic() + self._value(Config.SUPERVISOR_WORKER_SHUTDOWN_SLEEP_SECS)
         hard = soft + _KILL_SECS
         while time.monotonic() < hard:
             over = time.monotonic() > soft
-            left = [slot for slot in self._slots.values() if not slot.stop(over)]
+            left = [slot for slot in self.slots.values() if not slot.stop(over)]
             if not left:
                 return
             time.sleep(_LOOK_SECS)
@@ -189,29 +214,42 @@ class Supervisor:
     def _look_after(self) -> None:
         while not self._stopping.is_set():
             wanted = self._wanted()
-            for port, slot in self._slots.items():
+            for port, slot in self.slots.items():
                 try:
-                    if slot.look(time.monotonic(), self._known, wanted.get(port)):
+                    if slot.look(time.monotonic(), self.known, self._kept(slot) or wanted.get(port)):
                         self._wake.set()
                 except Exception:
                     log.exception("slot %d", port)
             starting = (Phase.WAITING_FOR_CODE, Phase.WAITING_FOR_START)
-            self._spares.keep(time.monotonic(), any(slot.slot.phase in starting for slot in self._slots.values()))
+            self.spares.keep(time.monotonic(), any(slot.slot.phase in starting for slot in self.slots.values()))
             self._wake.wait(_LOOK_SECS)
             self._wake.clear()
 
     def _wanted(self) -> dict[int, Wanted]:
-        if self._view is None:
+        if self.view is None:
             return {}
-        snapshot = self._view.snapshot()
+        snapshot = self.view.snapshot()
         versions = snapshot.versions.get(ASSIGNMENTS, {})
+        busy = {port: slot.slot.current for port, slot in self.slots.items() if slot.slot.current is not None}
         found: dict[int, Wanted] = {}
         for topology_id, assignment in sorted(snapshot.assignments.items()):
             if assignment.supervisor_id == self.supervisor_id and topology_id == assignment.topology_id:
-                other = found.setdefault(assignment.port, Wanted(assignment, versions.get(topology_id, 0)))
+                wanted = Wanted(assignment, versions.get(topology_id, 0))
+                current = busy.get(assignment.port)
+                if current is not None and current.assignment == assignment:
+                    # A leader that signs it anew changes its version and nothing else.
+                    wanted = current
+                other = found.setdefault(assignment.port, wanted)
                 if other.topology_id != topology_id:
                     log.error("slot %d is assigned to %s and %s", assignment.port, other.topology_id, topology_id)
         return found
+
+    def _kept(self, slot: SlotHost) -> Wanted | None:
+        """Returns what runs in a slot if what is wanted of that can't be read: it goes on, then."""
+        current = slot.slot.current
+        if current is None or self.view is None:
+            return None
+        return current if current.topology_id in self.view.snapshot().unread(ASSIGNMENTS) else None
 
     # What slots ask for.
 
@@ -221,11 +259,17 @@ class Supervisor:
         Raises:
             CodeError: nothing, or not all.
         """
-        snapshot = None if self._view is None else self._view.snapshot()
+        snapshot = None if self.view is None else self.view.snapshot()
         base = None if snapshot is None else snapshot.storms.get(topology_id)
         code = None if snapshot is None else snapshot.code.get(topology_id)
+        if snapshot is not None and (base is None or code is None):
+            problem = snapshot.unread(STORMS).get(topology_id) or snapshot.unread(CODE).get(topology_id)
+            if problem is not None:
+                raise CodeError(f"{topology_id} can't be started here: {problem.reason}")
         if base is None or code is None:
             raise CodeError(f"there is no {'code' if base else 'topology'} of that id in ZooKeeper: {topology_id}")
+        if (base.topology_id, code.manifest.topology_id) != (topology_id, topology_id):
+            raise CodeError(f"what ZooKeeper has of {topology_id} is another topology's")
         return base, code.manifest
 
     def run(self, work: Callable[[], Any]) -> Future[Any]:
@@ -236,12 +280,12 @@ class Supervisor:
 
     def spare(self, conf: Mapping[str, Any], slot: Path) -> DriverProcess | None:
         """Gives a slot to a spare driver, if there is one for such a topology."""
-        return self._spares.take(conf, slot)
+        return self.spares.take(conf, slot)
 
     def report(self, topology_id: str, message: str, port: int) -> None:
         """Has an error written to where the users of the topology find it."""
         record = ErrorRecord(
-            component=SYSTEM, task=-1, message=message[:8000], time=time.time(), host=self.host, port=port
+            component=SYSTEM, task=-1, message=scrubbed(message)[:8000], time=time.time(), host=self.host, port=port
         )
         self._in_background(lambda state: state.add_error(topology_id, record))
 
@@ -254,7 +298,7 @@ class Supervisor:
                 path = state.session.paths.of(OWNERS, topology_id)
                 with contextlib.suppress(NoNodeError):
                     state.session.wait(state.session.client.delete_async(path, found[1]))
-            if self._view is not None and topology_id not in self._view.snapshot().storms:
+            if self.view is not None and not self.view.snapshot().knows(topology_id):
                 self._store.remove(topology_id)
 
         self._in_background(remove)
@@ -283,21 +327,36 @@ class Supervisor:
         again = threading.Event()
         if self._session is not None:
             self._session.add_listener(lambda state: again.set() if state == "CONNECTED" else None)
+        sweep_at = time.monotonic()
         while not self._stopping.is_set():
             self._register()
+            if self._pulses is not None:
+                self._pulses.put()
+            if time.monotonic() >= sweep_at:
+                sweep_at = time.monotonic() + _SWEEP_SECS
+                self._in_background(lambda state: self._sweep_logs())
             deadline = time.monotonic() + pause
             while not self._stopping.is_set() and time.monotonic() < deadline and not again.is_set():
                 self._stopping.wait(min(0.1, pause))
             again.clear()
 
+    def _sweep_logs(self) -> None:
+        """Removes logs that have been kept long enough; none while the list of topologies is unknown."""
+        if self.view is None or self.view.stale is not None:
+            return
+        snapshot = self.view.snapshot()
+        running = {slot.slot.current.topology_id for slot in self.slots.values() if slot.slot.current is not None}
+        alive = {*snapshot.storms, *snapshot.unread(STORMS), *running}
+        sweep(self._log_folder, alive, time.time(), 60.0 * self._value(Config.SUPERVISOR_LOGS_CLEANUP_AGE_MINS))
+
     def _connect(self) -> bool:
-        session = ZooKeeperSession(self._settings)
+        session = ZooKeeperSession(self._settings, keyring=self._keyring)
         try:
             session.start()
         except UnavailableError as error:
             log.warning("%s", error)
             return False
-        view = ClusterView(session, folders=(ASSIGNMENTS, STORMS, CODE))
+        view = ClusterView(session, folders=(ASSIGNMENTS, STORMS, CODE, NIMBUSES))
         try:
             session.ensure_folders()
             view.start()
@@ -306,7 +365,7 @@ class Supervisor:
             session.close()
             return False
         view.on_change(lambda changed: self._wake.set() if ASSIGNMENTS in changed else None)
-        self._session, self._view, self._known = session, view, True
+        self._session, self.view, self.known = session, view, True
         self._wake.set()
         return True
 
@@ -329,15 +388,21 @@ class Supervisor:
 
     def _make_distributor(self) -> CodeDistributor:
         def holders(topology_id: str) -> list[str]:
-            code = None if self._view is None else self._view.snapshot().code.get(topology_id)
-            return [] if code is None else sorted(code.replicas)
+            snapshot = None if self.view is None else self.view.snapshot()
+            code = None if snapshot is None else snapshot.code.get(topology_id)
+            # Only whose registration counts: anybody could have written an address below the code.
+            return [] if snapshot is None or code is None else sorted(code.replicas & snapshot.nimbuses.keys())
 
-        headers = Authentication.from_conf(self._conf).headers
-        return make_distributor(self._conf, Peers(holders=holders, headers=headers))
+        return make_distributor(self._conf, Peers(holders=holders, auth=auth_of(self._tokens), tls=self._tls))
 
     def _value(self, key: str) -> Any:
-        value = self._conf.get(key)
-        return default_of(key) if value is None else value
+        return value_of(self._conf, key)
+
+
+def _absolute(conf: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the configuration with whole paths: drivers have another working directory."""
+    files = {key: str(Path(conf[key]).absolute()) for key in _FILES if conf.get(key) is not None}
+    return {**conf, **files}
 
 
 def _lock(folder: Path) -> int:

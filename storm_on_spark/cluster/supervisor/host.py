@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 
 class Cluster(Protocol):
-    """What a slot needs of the supervisor around it."""
+    """The part of the supervisor that a slot uses."""
 
     def topology(self, topology_id: str) -> tuple[StormBase, CodeManifest]:
         """Returns what is known of a topology.
@@ -187,7 +187,13 @@ class SlotHost:
             self._cluster.report(instruction.wanted.topology_id, instruction.message, self.port)
 
     def _prepare(self, wanted: Wanted) -> Ready:
-        _, manifest = self._cluster.topology(wanted.topology_id)
+        base, manifest = self._cluster.topology(wanted.topology_id)
+        if wanted.assignment.launch < base.launch:
+            # Of an earlier launch: late, or a copy.
+            raise CodeError(
+                f"the assignment of {wanted.topology_id} is of launch {wanted.assignment.launch}; "
+                f"launch {base.launch} is wanted"
+            )
         return self._store.prepare(manifest, self._files.code)
 
     def _launch(self, wanted: Wanted) -> None:

@@ -1,4 +1,4 @@
-"""What drivers print, readable from afar: one part of a log at a time, over HTTP.
+"""The logs of drivers over HTTP, one part of a log at a time.
 
 As Storm's logviewer it is on every host with drivers, but a thread of the supervisor's and no daemon of its own.
 
@@ -6,6 +6,10 @@ As Storm's logviewer it is on every host with drivers, but a thread of the super
 
 answers with the bytes themselves, and says in headers where they start and how long the file is. A negative `start`
 counts from the end. Nothing is read but what drivers have printed.
+
+    GET /api/v1/logs?topology=NAME_OR_ID
+
+answers with the logs of a topology that are here, the newest first, also of one that is no more.
 """
 
 from __future__ import annotations
@@ -15,22 +19,25 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from storm_on_spark.api.config import Config, default_of
+from storm_on_spark.api.config import Config, default_of, value_of
 from storm_on_spark.api.errors import NotAliveError, SetupError
 from storm_on_spark.cluster.code.checksums import check_topology_id, open_regular
 from storm_on_spark.cluster.errors import ClusterError, CodeError, RecordError
 from storm_on_spark.cluster.rest.auth import Authentication, is_loopback
 from storm_on_spark.cluster.rest.guard import Guard
-from storm_on_spark.cluster.rest.messages import refusal
+from storm_on_spark.cluster.rest.messages import answer, refusal
 from storm_on_spark.cluster.rest.schemas import LOG_SIZE, LOG_START
 from storm_on_spark.cluster.rest.server import RestServer, listen
+from storm_on_spark.cluster.security.tls import Tls
 from storm_on_spark.cluster.service import Service
+from storm_on_spark.cluster.supervisor.old_logs import logs_in, logs_of
 
 MOST_BYTES: Final = 1 << 20
 """Of one answer."""
@@ -72,12 +79,13 @@ class LogServer(Service):
         conf: of the supervisor.
         folder: with the logs: `ID/PORT/worker.log`.
         host: by which others know this host.
+        tls: serves HTTPS with it.
 
     Raises:
         SetupError: it can't listen, or others could reach it without authentication.
     """
 
-    def __init__(self, conf: Mapping[str, Any], folder: Path, host: str) -> None:
+    def __init__(self, conf: Mapping[str, Any], folder: Path, host: str, tls: Tls | None = None) -> None:
         self._folder = folder
         bind = str(conf.get(Config.SUPERVISOR_LOGS_BIND_ADDRESS) or default_of(Config.SUPERVISOR_LOGS_BIND_ADDRESS))
         authentication = Authentication.from_conf(conf)
@@ -86,16 +94,19 @@ class LogServer(Service):
                 f"{Config.SUPERVISOR_LOGS_BIND_ADDRESS} {bind!r} can be reached from other hosts: set "
                 f"{Config.NIMBUS_AUTH_TOKEN_FILE}, or bind to 127.0.0.1"
             )
-        wanted = conf.get(Config.SUPERVISOR_LOGS_PORT)
-        port: Any = default_of(Config.SUPERVISOR_LOGS_PORT) if wanted is None else wanted
+        port = value_of(conf, Config.SUPERVISOR_LOGS_PORT)
         try:
             listener = listen(bind, port)
         except SetupError:
-            # Several supervisors on a host; whoever looks for the log is told the address.
+            # There may be several supervisors on a host, so the answer has the address.
             listener = listen(bind, 0)
         self.address = f"{'localhost' if is_loopback(bind) else host}:{listener.getsockname()[1]}"
-        app = Starlette(routes=[Route("/api/v1/log", self._log, methods=["GET"])])
-        self._server = RestServer(Guard(app, authentication), listener)
+        routes = [
+            Route("/api/v1/log", self._log, methods=["GET"]),
+            Route("/api/v1/logs", self._logs, methods=["GET"]),
+        ]
+        app = Starlette(routes=routes)
+        self._server = RestServer(Guard(app, authentication), listener, tls=None if tls is None else tls.server)
 
     def start(self) -> None:
         """Starts it and returns when it serves."""
@@ -119,6 +130,12 @@ class LogServer(Service):
             "X-Content-Type-Options": "nosniff",
         }
         return Response(data, headers=headers, media_type="text/plain; charset=utf-8")
+
+    async def _logs(self, request: Request) -> Response:
+        wanted = request.query_params.get("topology", "")
+        found = await run_in_threadpool(lambda: logs_of(logs_in(self._folder), wanted))
+        rows = [{**msgspec.to_builtins(each), "file": each.file} for each in found]
+        return answer({"logs": rows})
 
 
 _DEFAULTS: Final = {"start": str(-MOST_BYTES), "length": str(MOST_BYTES)}

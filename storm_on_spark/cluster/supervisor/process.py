@@ -15,7 +15,7 @@ from pathlib import Path
 from storm_on_spark.cluster.driver.files import ProcessFile, RunFolder
 from storm_on_spark.cluster.errors import ClusterError, RecordError
 from storm_on_spark.cluster.supervisor.slots import ProcessState
-from storm_on_spark.runtime.processes import kill_session, session_members, started_at, this_kernel
+from storm_on_spark.runtime.processes.sessions import kill_session, session_members, started_at, this_kernel
 
 DRIVER = "storm_on_spark.cluster.driver"
 """The module that is run."""
@@ -40,7 +40,7 @@ class DriverProcess:
         self.pid = pid
         self.started = started
         self._child = child
-        #: Once nothing was left of it, its number may be somebody else's.
+        #: When all of it has ended, another process may get its number.
         self._gone = gone
 
     def state(self) -> ProcessState:

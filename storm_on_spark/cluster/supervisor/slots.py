@@ -1,4 +1,4 @@
-"""What a supervisor does about one slot: a state machine without I/O and without a clock.
+"""One slot of a supervisor: a state machine without I/O and without a clock.
 
     EMPTY ── assigned ──> WAITING_FOR_CODE ── code is here ──> WAITING_FOR_START ── first beat ──> RUNNING
       ^                    ^            │                             │                               │
@@ -38,7 +38,7 @@ class Wanted:
 
     @property
     def topology_id(self) -> str:
-        """What is to run."""
+        """The topology that is to run."""
         return self.assignment.topology_id
 
 
@@ -55,7 +55,7 @@ class Phase(Enum):
 
 
 class WorkerState(Enum):
-    """What Storm calls the state of a worker; the worker is the driver."""
+    """The state of a worker in Storm's terms; the worker is the driver."""
 
     VALID = "valid"
     TIMED_OUT = "timed out"
@@ -69,7 +69,7 @@ ProcessState = Literal["alive", "orphans", "gone"]
 
 @dataclass(frozen=True)
 class Seen:
-    """What there is to be seen of a slot at one moment."""
+    """The observations of a slot at one moment."""
 
     now: float
     """Seconds, of a monotonic clock."""
@@ -116,6 +116,8 @@ class Slot:
     """Starts in a row that did not last."""
     again: bool = False
     """Of KILL: whether what is stopped failed, and is started again after a pause if it is still wanted."""
+    done: Wanted | None = None
+    """The last topology that ended here: it is not run again, also if older data asks for it."""
 
 
 @dataclass(frozen=True)
@@ -196,7 +198,7 @@ def step(slot: Slot, seen: Seen, timeouts: Timeouts) -> tuple[Slot, tuple[Instru
     if not seen.known:
         return slot, ()
     if slot.current != seen.wanted:
-        return _turn_to(seen)
+        return _turn_to(slot, seen)
     if slot.phase is Phase.WAITING_FOR_CODE:
         return _wait_for_code(slot, seen)
     if slot.phase is Phase.BACKING_OFF and seen.now >= slot.due:
@@ -205,11 +207,13 @@ def step(slot: Slot, seen: Seen, timeouts: Timeouts) -> tuple[Slot, tuple[Instru
     return slot, ()
 
 
-def _turn_to(seen: Seen) -> tuple[Slot, tuple[Instruction, ...]]:
+def _turn_to(slot: Slot, seen: Seen) -> tuple[Slot, tuple[Instruction, ...]]:
     """Begins with another assignment; nothing runs."""
     if seen.wanted is None:
-        return Slot(since=seen.now), ()
-    return Slot(Phase.WAITING_FOR_CODE, seen.wanted, seen.now), (Fetch(seen.wanted),)
+        return Slot(since=seen.now, done=slot.done), ()
+    if seen.wanted == slot.done:
+        return Slot(Phase.FINISHED, seen.wanted, seen.now, done=slot.done), ()
+    return Slot(Phase.WAITING_FOR_CODE, seen.wanted, seen.now, done=slot.done), (Fetch(seen.wanted),)
 
 
 def _wait_for_code(slot: Slot, seen: Seen) -> tuple[Slot, tuple[Instruction, ...]]:
@@ -228,8 +232,9 @@ def _watch(slot: Slot, seen: Seen, timeouts: Timeouts) -> tuple[Slot, tuple[Inst
     stopping = replace(slot, phase=Phase.KILL, since=seen.now)
     if seen.process == "gone":
         if seen.finished and state is not WorkerState.DISALLOWED:
-            return replace(slot, phase=Phase.FINISHED, since=seen.now), (Clean(slot.current),)
-        return _kill(replace(stopping, again=True), seen)
+            finished = replace(slot, phase=Phase.FINISHED, since=seen.now, done=slot.current)
+            return finished, (Clean(slot.current),)
+        return _kill(replace(stopping, again=not seen.finished), seen)
     if seen.process == "orphans":
         return replace(stopping, again=not seen.finished, due=seen.now + _HARD_AGAIN_SECS), (Kill(),)
     if state is WorkerState.DISALLOWED:
@@ -258,9 +263,10 @@ def _kill(slot: Slot, seen: Seen) -> tuple[Slot, tuple[Instruction, ...]]:
     clean = Clean(slot.current)
     if slot.again:
         return _back_off(slot, seen), (clean,)
+    done = slot.current if seen.finished else slot.done
     if seen.finished and seen.wanted == slot.current:
-        return replace(slot, phase=Phase.FINISHED, since=seen.now), (clean,)
-    return Slot(since=seen.now), (clean,)
+        return replace(slot, phase=Phase.FINISHED, since=seen.now, done=done), (clean,)
+    return Slot(since=seen.now, done=done), (clean,)
 
 
 def _back_off(slot: Slot, seen: Seen) -> Slot:

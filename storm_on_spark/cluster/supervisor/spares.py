@@ -13,7 +13,7 @@ from typing import Any
 from storm_on_spark.cluster.driver.files import RunFolder, SpareSpec
 from storm_on_spark.cluster.errors import ClusterError
 from storm_on_spark.cluster.supervisor.process import DriverProcess, is_free, launch
-from storm_on_spark.spark.conf_text import spark_conf
+from storm_on_spark.launch.conf_text import spark_conf
 
 log = logging.getLogger(__name__)
 
@@ -50,9 +50,9 @@ class Spares:
     def __init__(self, folder: Path, logs: Path, count: int, conf: Mapping[str, Any]) -> None:
         self._folder = folder
         self._logs = logs
-        self._count = count
+        self.count = count
         self._conf = dict(conf)
-        self._spares: list[Spare] = []
+        self.warm: list[Spare] = []
         self._not_before = 0.0
 
     def keep(self, now: float, busy: bool) -> None:
@@ -62,12 +62,12 @@ class Spares:
             now: seconds, of a monotonic clock.
             busy: whether a driver is being started.
         """
-        for spare in [spare for spare in self._spares if spare.process.state() != "alive"]:
+        for spare in [spare for spare in self.warm if spare.process.state() != "alive"]:
             log.warning("spare driver %d ended; see %s", spare.process.pid, self._logs / "spare.log")
             spare.process.kill()
-            self._spares.remove(spare)
+            self.warm.remove(spare)
             self._not_before = now + _AGAIN_SECS
-        if len(self._spares) >= self._count or busy or now < self._not_before:
+        if len(self.warm) >= self.count or busy or now < self._not_before:
             return
         self._sweep()
         folder = RunFolder(self._folder / uuid.uuid4().hex[:12])
@@ -81,7 +81,7 @@ class Spares:
             log.warning("no spare driver: %s", error)
             self._not_before = now + _AGAIN_SECS
             return
-        self._spares.append(Spare(folder, process))
+        self.warm.append(Spare(folder, process))
 
     def take(self, conf: Mapping[str, Any], slot: Path) -> DriverProcess | None:
         """Gives a slot to a spare.
@@ -96,19 +96,19 @@ class Spares:
         own = spark_conf(self._conf)
         if any(own.get(key) != value for key, value in spark_conf(conf).items()):
             return None
-        for spare in self._spares:
+        for spare in self.warm:
             if spare.ready:
-                self._spares.remove(spare)
+                self.warm.remove(spare)
                 spare.folder.give(slot)
                 return spare.process
         return None
 
     def close(self) -> None:
         """Ends them."""
-        for spare in self._spares:
+        for spare in self.warm:
             while spare.process.state() != "gone":
                 spare.process.kill()
-        self._spares.clear()
+        self.warm.clear()
         self._sweep()
 
     def _sweep(self) -> None:

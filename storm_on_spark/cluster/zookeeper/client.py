@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import logging
 import socket
 from typing import Any, Final
@@ -11,6 +12,8 @@ from kazoo.client import KazooClient
 from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.retry import KazooRetry
 
+from storm_on_spark.api.config import Config
+from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cluster.zookeeper.settings import ZooKeeperSettings
 
 _RECONNECT_SECS: Final = 0.1
@@ -50,7 +53,8 @@ class Client(KazooClient):  # type: ignore[misc]
             hosts=settings.hosts,
             timeout=settings.session_timeout,
             default_acl=acl,
-            auth_data=None if settings.auth_scheme is None else [(settings.auth_scheme, settings.auth_payload)],
+            auth_data=[("digest", settings.auth_payload)] if settings.auth_scheme == "digest" else None,
+            sasl_options=_sasl(settings),
             connection_retry=KazooRetry(max_tries=-1, delay=_RECONNECT_SECS, max_delay=_RECONNECT_MAX_SECS),
             handler=_Handler(_patience(settings)),
             logger=_logger,
@@ -59,7 +63,7 @@ class Client(KazooClient):  # type: ignore[misc]
         connect = self._connection._connect  # noqa: SLF001
 
         def and_note_timeout(host: str, address: str, port: int) -> tuple[float, float]:
-            # kazoo tells nobody what the server has granted; its reads time out after two thirds of it.
+            # kazoo does not publish the granted timeout; its reads time out after two thirds of it.
             read_timeout, connect_timeout = connect(host, address, port)
             self.negotiated_timeout = read_timeout * 3 / 2 / 1000
             return read_timeout, connect_timeout
@@ -80,6 +84,19 @@ class Client(KazooClient):  # type: ignore[misc]
         if connection is not None:
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
+
+
+def _sasl(settings: ZooKeeperSettings) -> dict[str, str] | None:
+    """Returns how to log in by SASL; None for not at all."""
+    if settings.auth_scheme != "sasl" or settings.auth_payload is None:
+        return None
+    if importlib.util.find_spec("puresasl") is None:
+        raise SetupError(
+            f"{Config.STORM_ZOOKEEPER_AUTH_SCHEME}: sasl needs the package pure-sasl, which comes with "
+            "storm-on-spark[cluster]"
+        )
+    user, _, password = settings.auth_payload.partition(":")
+    return {"mechanism": "DIGEST-MD5", "username": user, "password": password}
 
 
 def _patience(settings: ZooKeeperSettings) -> float:

@@ -39,6 +39,7 @@ class ZooKeeperServer(Service):
         port: for clients; 0 for a free one. It stays the same over stops and starts.
         tick: ZooKeeper's unit of time in seconds. Sessions expire after at least two of them.
         config: more lines of its configuration file.
+        jvm_options: more options of its JVM.
         server_id: its number in an ensemble; None for a server on its own.
 
     Example:
@@ -54,6 +55,7 @@ class ZooKeeperServer(Service):
         *,
         tick: float = 0.5,
         config: Sequence[str] = (),
+        jvm_options: Sequence[str] = (),
         server_id: int | None = None,
     ) -> None:
         self.port = port or free_port()
@@ -62,6 +64,7 @@ class ZooKeeperServer(Service):
         self.data_dir = Path(tempfile.mkdtemp(prefix="storm-spark-zookeeper-")) if data_dir is None else data_dir
         self._tick = tick
         self._config = tuple(config)
+        self._jvm_options = tuple(jvm_options)
         self._server_id = server_id
         self._process: subprocess.Popen[bytes] | None = None
         self._keeper: threading.Thread | None = None
@@ -158,7 +161,7 @@ class ZooKeeperServer(Service):
             (self.data_dir / "myid").write_text(str(self._server_id), "utf-8")
         config = self.data_dir / "zoo.cfg"
         config.write_text("\n".join([*self._config_lines(), ""]), "utf-8")
-        command = die_with_parent(server_command(main, config, self.log_file))
+        command = die_with_parent(server_command(main, config, self.log_file, self._jvm_options))
         started = threading.Event()
         failure: list[OSError] = []
 

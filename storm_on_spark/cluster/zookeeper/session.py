@@ -24,13 +24,14 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final, Literal, cast
 
-from kazoo.exceptions import KazooException, NodeExistsError
+from kazoo.exceptions import KazooException, NoAuthError, NodeExistsError
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KazooState
-from kazoo.security import ACL, make_digest_acl
+from kazoo.security import ACL, make_acl, make_digest_acl
 
 from storm_on_spark.cluster.errors import UnavailableError
 from storm_on_spark.cluster.paths import COUNTER, FOLDERS, LEADER_INFO, Paths
+from storm_on_spark.cluster.security.keyring import Keyring
 from storm_on_spark.cluster.service import Service
 from storm_on_spark.cluster.zookeeper.client import Client
 from storm_on_spark.cluster.zookeeper.lease import Lease
@@ -55,6 +56,7 @@ class ZooKeeperSession(Service):
     Args:
         settings: which ZooKeeper.
         clock: seconds, for intervals; by default one that goes on while the machine sleeps, where there is one.
+        keyring: signs what is written, and says what counts of what is read.
 
     Example:
         >>> with ZooKeeperSession(ZooKeeperSettings.from_conf(conf)) as session:       # doctest: +SKIP
@@ -62,8 +64,14 @@ class ZooKeeperSession(Service):
         ('CONNECTED', ['localhost:6627'])
     """
 
-    def __init__(self, settings: ZooKeeperSettings, clock: Callable[[], float] | None = None) -> None:
+    def __init__(
+        self,
+        settings: ZooKeeperSettings,
+        clock: Callable[[], float] | None = None,
+        keyring: Keyring | None = None,
+    ) -> None:
         self.settings = settings
+        self.keyring = Keyring() if keyring is None else keyring
         self.paths = Paths(settings.root)
         self.acl: list[ACL] | None = _acl(settings)
         self.client = Client(settings, self.acl)
@@ -132,6 +140,20 @@ class ZooKeeperSession(Service):
             self.close()
             raise UnavailableError(
                 f"no ZooKeeper server of {self.settings.hosts} let us in within {self.settings.connection_timeout:g} s"
+            ) from None
+        if self.settings.auth_scheme == "sasl":
+            self._check_login()
+
+    def _check_login(self) -> None:
+        """Waits for the login: kazoo says that it is connected before that is over."""
+        try:
+            with contextlib.suppress(NoAuthError):
+                self.wait(self.client.exists_async("/"))
+        except (KazooException, UnavailableError) as error:
+            self.close()
+            user = str(self.settings.auth_payload).partition(":")[0]
+            raise UnavailableError(
+                f"ZooKeeper ({self.settings.hosts}) does not log in user {user!r} by SASL: {type(error).__name__}"
             ) from None
 
     def close(self) -> None:
@@ -282,4 +304,6 @@ def _acl(settings: ZooKeeperSettings) -> list[ACL] | None:
     if settings.auth_scheme is None or settings.auth_payload is None:
         return None
     user, _, password = settings.auth_payload.partition(":")
+    if settings.auth_scheme == "sasl":
+        return [make_acl("sasl", user, all=True)]
     return [make_digest_acl(user, password, all=True)]

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from storm_on_spark.api.config.config import Config, default_of, validate_conf
+from storm_on_spark.api.config.config import Config, validate_conf, value_of
 from storm_on_spark.api.errors import ConfigError
 
-_PLAIN_SCHEMES = ("digest",)
+_SCHEMES = ("digest", "sasl")
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,9 @@ class ZooKeeperSettings:
     retry_ceiling: float = 30.0
     """Most between two of them."""
     auth_scheme: str | None = None
+    """`digest`, or `sasl` with DIGEST-MD5."""
     auth_payload: str | None = field(default=None, repr=False)
-    """What the scheme sends; a secret."""
+    """`user:password`; a secret."""
 
     @classmethod
     def from_conf(cls, conf: Mapping[str, Any]) -> ZooKeeperSettings:
@@ -46,25 +47,20 @@ class ZooKeeperSettings:
         Raises:
             ConfigError: a value is no such value, or the authentication can't be used.
         """
-
-        def read(key: str) -> Any:
-            value = conf.get(key)
-            return default_of(key) if value is None else value
-
         validate_conf({key: value for key, value in conf.items() if str(key).startswith("storm.zookeeper.")})
-        root = _root(read(Config.STORM_ZOOKEEPER_ROOT))
+        root = _root(value_of(conf, Config.STORM_ZOOKEEPER_ROOT))
         scheme, payload = _auth(
-            read(Config.STORM_ZOOKEEPER_AUTH_SCHEME),
-            read(Config.STORM_ZOOKEEPER_AUTH_PAYLOAD),
+            value_of(conf, Config.STORM_ZOOKEEPER_AUTH_SCHEME),
+            value_of(conf, Config.STORM_ZOOKEEPER_AUTH_PAYLOAD),
         )
         return cls(
-            hosts=_hosts(read(Config.STORM_ZOOKEEPER_SERVERS), read(Config.STORM_ZOOKEEPER_PORT)),
+            hosts=_hosts(value_of(conf, Config.STORM_ZOOKEEPER_SERVERS), value_of(conf, Config.STORM_ZOOKEEPER_PORT)),
             root=root,
-            session_timeout=read(Config.STORM_ZOOKEEPER_SESSION_TIMEOUT) / 1000,
-            connection_timeout=read(Config.STORM_ZOOKEEPER_CONNECTION_TIMEOUT) / 1000,
-            retry_times=read(Config.STORM_ZOOKEEPER_RETRY_TIMES),
-            retry_interval=read(Config.STORM_ZOOKEEPER_RETRY_INTERVAL) / 1000,
-            retry_ceiling=read(Config.STORM_ZOOKEEPER_RETRY_INTERVAL_CEILING) / 1000,
+            session_timeout=value_of(conf, Config.STORM_ZOOKEEPER_SESSION_TIMEOUT) / 1000,
+            connection_timeout=value_of(conf, Config.STORM_ZOOKEEPER_CONNECTION_TIMEOUT) / 1000,
+            retry_times=value_of(conf, Config.STORM_ZOOKEEPER_RETRY_TIMES),
+            retry_interval=value_of(conf, Config.STORM_ZOOKEEPER_RETRY_INTERVAL) / 1000,
+            retry_ceiling=value_of(conf, Config.STORM_ZOOKEEPER_RETRY_INTERVAL_CEILING) / 1000,
             auth_scheme=scheme,
             auth_payload=payload,
         )
@@ -100,8 +96,8 @@ def _auth(scheme: str | None, payload: str | None) -> tuple[str | None, str | No
     key = Config.STORM_ZOOKEEPER_AUTH_SCHEME
     if scheme is None or payload is None:
         raise ConfigError(f"{key} and {Config.STORM_ZOOKEEPER_AUTH_PAYLOAD} must be set together", key=key)
-    if scheme not in _PLAIN_SCHEMES:
-        raise ConfigError(f"{key} must be one of {', '.join(_PLAIN_SCHEMES)}, not {scheme!r}", key=key)
+    if scheme not in _SCHEMES:
+        raise ConfigError(f"{key} must be one of {', '.join(_SCHEMES)}, not {scheme!r}", key=key)
     user, colon, password = payload.partition(":")
     if not user or not colon or not password:
         raise ConfigError(f"{Config.STORM_ZOOKEEPER_AUTH_PAYLOAD} must be user:password", key=key)

@@ -1,0 +1,138 @@
+"""Answers of a cluster's servers as values and errors. Pure: the requests are made elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
+
+import httpx
+import msgspec
+
+from storm_on_spark.api.errors import AlreadyAliveError, ConfigError, InvalidTopologyError, NotAliveError, StormError
+from storm_on_spark.cluster.errors import (
+    AuthenticationError,
+    ClusterError,
+    CodeError,
+    ConflictError,
+    FormatError,
+    LimitError,
+    NotLeaderError,
+    RecordError,
+    TransitionError,
+    UnavailableError,
+)
+from storm_on_spark.cluster.rest.schemas import LOG_SIZE, LOG_START
+from storm_on_spark.cluster.security.proofs import SCHEME
+
+Json = dict[str, Any]
+
+_ERRORS: Final[Mapping[str, type[StormError]]] = {
+    "Unauthorized": AuthenticationError,
+    "Not Alive": NotAliveError,
+    "Already Alive": AlreadyAliveError,
+    "Conflict": TransitionError,
+    "Try Again": ConflictError,
+    "Too Much": LimitError,
+    "Bad Code": CodeError,
+    "Bad Request": RecordError,
+    "Other Format": FormatError,
+    "Bad Configuration": ConfigError,
+    "Invalid Topology": InvalidTopologyError,
+}
+"""The `error` of an answer -> what it is raised as."""
+
+
+class LogPart(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of a log."""
+
+    data: bytes
+    start: int
+    """Its first byte's number."""
+    size: int
+    """Of the whole log at that moment."""
+
+
+class KeptLog(msgspec.Struct, frozen=True, kw_only=True):
+    """A log that a host has kept."""
+
+    topology_id: str
+    link: str
+    """As `NimbusClient.log` takes it."""
+    host: str
+    port: int
+    """Of the slot."""
+    modified: float
+    """When something was added last, by the clock of that host; seconds since the epoch."""
+
+
+def json_of(response: httpx.Response) -> Json:
+    """Returns the JSON object that is an answer.
+
+    Raises:
+        ClusterError: it is none.
+    """
+    try:
+        return msgspec.json.decode(response.content, type=dict[str, Any])
+    except msgspec.MsgspecError as error:
+        raise ClusterError(f"{response.request.url}: the answer is no JSON object: {error}") from error
+
+
+def log_part_of(response: httpx.Response, link: str) -> LogPart:
+    """Returns the part of a log that is an answer.
+
+    Args:
+        response: of a supervisor.
+        link: what it was asked for.
+
+    Raises:
+        ClusterError: it is none.
+    """
+    try:
+        first, size = (int(response.headers[name]) for name in (LOG_START, LOG_SIZE))
+    except (KeyError, ValueError) as error:
+        raise ClusterError(f"what {link} answers is no part of a log") from error
+    return LogPart(data=response.content, start=first, size=size)
+
+
+def kept_logs_of(response: httpx.Response, link: str) -> list[KeptLog]:
+    """Returns the logs that a supervisor says it has kept.
+
+    Args:
+        response: of the supervisor.
+        link: its `workerLogsLink`; the link of each log is made from it.
+    """
+    return [
+        KeptLog(
+            topology_id=str(row["topologyId"]),
+            link=f"{link.removesuffix('s')}?file={quote(str(row['file']), safe='')}",
+            host=urlsplit(link).hostname or "",
+            port=int(row["port"]),
+            modified=float(row["modified"]),
+        )
+        for row in json_of(response).get("logs", [])
+    ]
+
+
+def error_of(response: httpx.Response, address: str) -> StormError:
+    """Returns the error that an answer speaks of.
+
+    Args:
+        response: one without success.
+        address: of the server that gave it.
+    """
+    try:
+        body = msgspec.json.decode(response.content, type=dict[str, Any])
+    except msgspec.MsgspecError:
+        body = {}
+    message = str(body.get("errorMessage") or f"Nimbus {address} answered with HTTP {response.status_code}")
+    if response.status_code == 421:
+        leader = body.get("leader")
+        return NotLeaderError(message, leader if isinstance(leader, str) else None)
+    if response.status_code in (429, 502, 503, 504):
+        return UnavailableError(message)
+    if response.status_code == 401:
+        if SCHEME not in response.headers.get("WWW-Authenticate", SCHEME):
+            message += "; it knows no other way than to be sent the token, as older releases do, and it isn't sent"
+        return AuthenticationError(f"Nimbus {address}: {message}")
+    return _ERRORS.get(str(body.get("error")), ClusterError)(message)

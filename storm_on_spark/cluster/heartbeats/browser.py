@@ -1,0 +1,130 @@
+"""Looking at heartbeats where they are kept, for people."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from storm_on_spark.cluster.errors import PacemakerError, RecordError
+from storm_on_spark.cluster.heartbeats.connection import Connection
+from storm_on_spark.cluster.heartbeats.login import reader_login
+from storm_on_spark.cluster.heartbeats.pulses import PulseReader
+from storm_on_spark.cluster.heartbeats.settings import PacemakerSettings, uses_pacemaker
+from storm_on_spark.cluster.heartbeats.values import SUPERVISORS, SupervisorPulse, unpack
+from storm_on_spark.cluster.paths import WORKERBEATS
+from storm_on_spark.cluster.records import WorkerBeat
+from storm_on_spark.cluster.security.keyring import Keyring
+from storm_on_spark.cluster.service import Service
+from storm_on_spark.cluster.state.state import ClusterState
+from storm_on_spark.cluster.zookeeper.session import ZooKeeperSession
+from storm_on_spark.cluster.zookeeper.settings import ZooKeeperSettings
+
+
+class Browser(Service):
+    """Shows what is at a path such as `/workerbeats/word-count-1-1700000000`."""
+
+    @abstractmethod
+    def names(self, path: str) -> list[str]:
+        """Returns the names below a path, sorted."""
+
+    @abstractmethod
+    def get(self, path: str) -> dict[str, Any] | None:
+        """Returns the heartbeat at a path, in terms of JSON; None if there is none.
+
+        Raises:
+            RecordError: what is there is no heartbeat of this release.
+        """
+
+
+class PacemakerBrowser(Browser):
+    """Asks all Pacemakers; one that answers is enough.
+
+    Args:
+        conf: the cluster's configuration.
+    """
+
+    def __init__(self, conf: Mapping[str, Any]) -> None:
+        settings, login = PacemakerSettings.from_conf(conf), reader_login(conf)
+        self._readers = [PulseReader(Connection(name, settings, login(name))) for name in settings.servers]
+
+    def start(self) -> None:
+        """Does nothing: connections are made with the first question."""
+
+    def close(self) -> None:
+        """Hangs up."""
+        for reader in self._readers:
+            reader.close()
+
+    def names(self, path: str) -> list[str]:
+        """Returns the names below a path in any Pacemaker, sorted."""
+        return sorted({name for reader in self._answering() for name in reader.names(path)})
+
+    def get(self, path: str) -> dict[str, Any] | None:
+        """Returns the newest heartbeat at a path; which one that is, the time in it says."""
+        values = [value for reader in self._answering() if (value := reader.get(path)) is not None]
+        if path.startswith(f"{SUPERVISORS}/"):
+            pulses = [SupervisorPulse.from_bytes(value, path) for value in values]
+            return msgspec.to_builtins(max(pulses, key=lambda pulse: pulse.time)) if pulses else None
+        beats = [unpack(value, path) for value in values]
+        return msgspec.to_builtins(max(beats, key=lambda beat: beat.time)) if beats else None
+
+    def _answering(self) -> Iterator[PulseReader]:
+        """Yields what reads the servers that answer; the question after it may fail as well and counts, then."""
+        problems = []
+        for reader in self._readers:
+            try:
+                reader.names("/")
+            except PacemakerError as error:
+                problems.append(str(error))
+            else:
+                yield reader
+        if len(problems) == len(self._readers):
+            raise PacemakerError("; ".join(problems))
+
+
+class ZooKeeperBrowser(Browser):
+    """Asks ZooKeeper.
+
+    Args:
+        conf: the cluster's configuration.
+    """
+
+    def __init__(self, conf: Mapping[str, Any]) -> None:
+        self._session = ZooKeeperSession(ZooKeeperSettings.from_conf(conf), keyring=Keyring.from_conf(conf))
+
+    def start(self) -> None:
+        """Connects."""
+        self._session.start()
+
+    def close(self) -> None:
+        """Hangs up."""
+        self._session.close()
+
+    def names(self, path: str) -> list[str]:
+        """Returns the names below a path, sorted."""
+        return ClusterState(self._session).children(*_parts(path))
+
+    def get(self, path: str) -> dict[str, Any] | None:
+        """Returns the heartbeat at a path; None if there is none."""
+        parts = _parts(path)
+        found = ClusterState(self._session).get(WorkerBeat, *parts) if len(parts) > 1 else None
+        return None if found is None else msgspec.to_builtins(found[0])
+
+
+def browser(conf: Mapping[str, Any]) -> Browser:
+    """Returns what shows heartbeats of a cluster.
+
+    Raises:
+        ConfigError: the configuration makes no sense.
+    """
+    return PacemakerBrowser(conf) if uses_pacemaker(conf) else ZooKeeperBrowser(conf)
+
+
+def _parts(path: str) -> tuple[str, ...]:
+    parts = tuple(part for part in path.split("/") if part)
+    if parts[:1] != (WORKERBEATS,):
+        raise RecordError(f"heartbeats are below /{WORKERBEATS}, not at {path!r:.80}")
+    return parts

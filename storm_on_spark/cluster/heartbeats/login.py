@@ -1,0 +1,115 @@
+"""How clients log in at a Pacemaker.
+
+A Nimbus reads: it logs in with DIGEST or Kerberos, as Storm's does. Drivers and supervisors write: each driver has a
+login that is derived from the cluster's secret for its topology, so that it can write its own heartbeats and nobody
+else's. Where the cluster has no secret, they log in as a Nimbus does, or not at all if everybody may write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from storm_on_spark.api.config import Config, value_of
+from storm_on_spark.api.errors import ConfigError
+from storm_on_spark.cluster.errors import WireError
+from storm_on_spark.cluster.heartbeats.connection import Login, Receive, Send
+from storm_on_spark.cluster.pacemaker import digest
+from storm_on_spark.cluster.pacemaker.jaas import read_jaas
+from storm_on_spark.cluster.pacemaker.kerberos import KerberosClient
+from storm_on_spark.cluster.pacemaker.messages import (
+    Control,
+    Message,
+    MessageType,
+    control,
+    control_of,
+    sasl_token,
+    token_of,
+)
+from storm_on_spark.cluster.pacemaker.settings import daemon_login, topology_login
+from storm_on_spark.cluster.security.tokens import Tokens
+
+
+def reader_login(conf: Mapping[str, Any]) -> Callable[[str], Login | None]:
+    """Returns how a Nimbus logs in at a server `host:port`.
+
+    Raises:
+        SetupError: the configuration doesn't say by which name.
+    """
+    method = value_of(conf, Config.PACEMAKER_AUTH_METHOD)
+    if method == "NONE":
+        return lambda server: None
+    if method == "DIGEST":
+        known = daemon_login(conf)
+        return lambda server: lambda send, receive: log_in(known, send, receive)
+    return _kerberos(conf)
+
+
+def writer_login(conf: Mapping[str, Any], topology_id: str) -> Callable[[str], Login | None]:
+    """Returns how whoever writes below a topology's path logs in at a server `host:port`.
+
+    Raises:
+        SetupError: the configuration has nothing to log in by.
+    """
+    if value_of(conf, Config.PACEMAKER_AUTH_METHOD) == "NONE":
+        return lambda server: None
+    tokens = Tokens.from_conf(conf)
+    if tokens is None:
+        return reader_login(conf) if value_of(conf, Config.PACEMAKER_AUTH_WRITES) else lambda server: None
+    # The token may change while this process runs.
+    return lambda server: lambda send, receive: log_in(topology_login(tokens.first, topology_id), send, receive)
+
+
+def log_in(login: digest.Login, send: Send, receive: Receive) -> None:
+    """Logs in with DIGEST-MD5.
+
+    Raises:
+        AuthenticationError: the server does not know the secret.
+        WireError: it answers something else.
+    """
+    answering = digest.Answering(login)
+    send(control(Control.SASL_TOKEN_MESSAGE_REQUEST))
+    send(sasl_token(answering.answer(token_of(receive()))))
+    answering.check(token_of(receive()))
+    _complete(receive())
+
+
+def _kerberos(conf: Mapping[str, Any]) -> Callable[[str], Login | None]:
+    file = conf.get(Config.JAVA_SECURITY_AUTH_LOGIN_CONFIG)
+    section = {} if file is None else read_jaas(file).get("PacemakerClient", {})
+    keytab = section.get("keyTab")
+    if section.get("useKeyTab", "false").lower() == "true" and keytab is None:
+        raise ConfigError(
+            f"{file}: section PacemakerClient says useKeyTab=true and names no keyTab",
+            key=Config.JAVA_SECURITY_AUTH_LOGIN_CONFIG,
+        )
+
+    def at(server: str) -> Login:
+        host = server.rpartition(":")[0].strip("[]")
+
+        def login(send: Send, receive: Receive) -> None:
+            client = KerberosClient(
+                section.get("serviceName", "pacemaker"),
+                host,
+                None if keytab is None else Path(keytab),
+                section.get("principal"),
+            )
+            token: bytes | None = None
+            while True:
+                send(sasl_token(client.step(token)))
+                answer = receive()
+                if answer.type is MessageType.CONTROL_MESSAGE:
+                    _complete(answer)
+                    return
+                token = token_of(answer)
+
+        return login
+
+    return at
+
+
+def _complete(message: Message) -> None:
+    code = control_of(message)
+    if code is not Control.SASL_COMPLETE_REQUEST:
+        raise WireError(f"a login ends with {code.name}")

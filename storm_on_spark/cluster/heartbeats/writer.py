@@ -1,0 +1,269 @@
+"""Writing heartbeats, to ZooKeeper or to Pacemaker; drivers and supervisors don't know which.
+
+Only the latest heartbeat counts. What couldn't be written for a while is not written later, and nobody waits for it.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from storm_on_spark.cluster.errors import PacemakerError, RecordError
+from storm_on_spark.cluster.heartbeats.connection import Connection, Login
+from storm_on_spark.cluster.heartbeats.login import writer_login
+from storm_on_spark.cluster.heartbeats.settings import PacemakerSettings, uses_pacemaker
+from storm_on_spark.cluster.heartbeats.sticky import Sticky
+from storm_on_spark.cluster.heartbeats.values import SUPERVISORS_ID, SupervisorPulse, pack, supervisor_path, worker_path
+from storm_on_spark.cluster.pacemaker.messages import MessageType, Pulse
+from storm_on_spark.cluster.records import WorkerBeat
+from storm_on_spark.cluster.service import Closing
+
+log = logging.getLogger(__name__)
+
+
+class BeatWriter(Closing):
+    """Where a driver's heartbeats go."""
+
+    @abstractmethod
+    def put(self, beat: WorkerBeat) -> None:
+        """Has a heartbeat written soon, in place of one that is waiting. Never blocks."""
+
+
+class ZooKeeperWriter(BeatWriter):
+    """Has heartbeats written to ZooKeeper by the thread that talks to it.
+
+    Args:
+        soon: has something done on that thread.
+        write: writes a heartbeat, on that thread.
+    """
+
+    def __init__(self, soon: Callable[[Callable[[], None]], None], write: Callable[[WorkerBeat], None]) -> None:
+        self._soon = soon
+        self._write = write
+        self._beat: WorkerBeat | None = None
+
+    def put(self, beat: WorkerBeat) -> None:
+        """Has a heartbeat written soon, in place of one that is waiting."""
+        waiting, self._beat = self._beat is not None, beat
+        if not waiting:
+            self._soon(self._take)
+
+    def close(self) -> None:
+        """Nothing is written any more."""
+        self._beat = None
+
+    def _take(self) -> None:
+        beat, self._beat = self._beat, None
+        if beat is not None:
+            self._write(beat)
+
+
+class _Latest(Closing):
+    """Does the latest of what there is to do, on a thread of its own."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._changed = threading.Condition()
+        #: These change only while `_changed` is held.
+        self._latest: Callable[[], None] | None = None
+        self._thread: threading.Thread | None = None
+        self.closed = False
+
+    def soon(self, work: Callable[[], None]) -> None:
+        """Has something done soon, in place of what is waiting."""
+        with self._changed:
+            self._latest = work
+            if self._thread is None and not self.closed:
+                self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+                self._thread.start()
+            self._changed.notify()
+
+    def is_late(self, pause: float) -> bool:
+        """Waits, at most until there is something newer to do; returns whether there is, or it was closed."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self.closed or self._latest is not None, pause)
+
+    def close(self) -> None:
+        """Ends the thread; what is waiting isn't done."""
+        with self._changed:
+            self.closed = True
+            self._changed.notify()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        while (work := self._next()) is not None:
+            try:
+                work()
+            except Exception:
+                log.exception("no heartbeat")
+
+    def _next(self) -> Callable[[], None] | None:
+        with self._changed:
+            self._changed.wait_for(lambda: self.closed or self._latest is not None)
+            work, self._latest = self._latest, None
+            return None if self.closed else work
+
+
+class PacemakerWriter(BeatWriter):
+    """Writes heartbeats to the first Pacemaker that takes them, and stays with it.
+
+    Args:
+        settings: which Pacemakers.
+        login: returns what to do on a new connection to a server.
+        chance: for the order of servers and the length of pauses.
+        clock: monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        settings: PacemakerSettings,
+        login: Callable[[str], Login | None] = lambda server: None,
+        chance: random.Random | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._settings = settings
+        self._login = login
+        self._clock = clock
+        self._sticky = Sticky(settings.servers, random.Random() if chance is None else chance)
+        self._work = _Latest("heartbeats")
+        self._connection: Connection | None = None
+        self._trouble = False
+
+    def put(self, beat: WorkerBeat) -> None:
+        """Has a heartbeat written soon, in place of one that is waiting."""
+        self._work.soon(partial(self._write, beat))
+
+    def close(self) -> None:
+        """Ends the writer's thread and hangs up."""
+        self._work.close()
+        if self._connection is not None:
+            self._connection.close()
+
+    def _write(self, beat: WorkerBeat) -> None:
+        """Writes a heartbeat, or leaves it when all servers are left alone and a newer one is waiting."""
+        try:
+            pulse = Pulse(worker_path(beat), pack(beat))
+        except RecordError as error:
+            log.warning("no heartbeat: %s", error)
+            return
+        while not self._work.closed:
+            server = self._sticky.choose(self._clock())
+            if server is None:
+                if self._work.is_late(max(0.0, self._sticky.due() - self._clock())):
+                    return
+            elif self._sent(server, pulse):
+                return
+
+    def _sent(self, server: str, pulse: Pulse) -> bool:
+        try:
+            self._to(server).ask([(MessageType.SEND_PULSE, pulse)])
+        except PacemakerError as error:
+            self._sticky.failed(server, self._clock())
+            if not self._trouble:
+                log.warning("heartbeats: %s", error)
+            self._trouble = True
+            return False
+        self._sticky.worked(server)
+        if self._trouble:
+            log.info("heartbeats are written to Pacemaker %s", server)
+        self._trouble = False
+        return True
+
+    def _to(self, server: str) -> Connection:
+        if self._connection is None or self._connection.server != server:
+            if self._connection is not None:
+                self._connection.close()
+            self._connection = Connection(server, self._settings, self._login(server))
+        return self._connection
+
+
+class SupervisorPulses(Closing):
+    """Says at every Pacemaker that a supervisor is there, and which of them it reaches.
+
+    Args:
+        settings: which Pacemakers.
+        path: of the supervisor's pulse.
+        login: returns what to do on a new connection to a server.
+        now: seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        settings: PacemakerSettings,
+        path: str,
+        login: Callable[[str], Login | None] = lambda server: None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._path = path
+        self._now = now
+        self._connections = [Connection(server, settings, login(server)) for server in settings.servers]
+        self._reached: frozenset[str] = frozenset()
+        self._work = _Latest("supervisor-pulses")
+
+    def put(self) -> None:
+        """Has it said soon. Never blocks."""
+        self._work.soon(self._say)
+
+    def close(self) -> None:
+        """Ends the thread and hangs up."""
+        self._work.close()
+        for connection in self._connections:
+            connection.close()
+
+    def _say(self) -> None:
+        reached = self._round()
+        if reached != self._reached:
+            # What was said just now is what was known before.
+            log.info("this supervisor reaches %s", ", ".join(sorted(reached)) or "no Pacemaker")
+            self._reached = reached
+            self._round()
+
+    def _round(self) -> frozenset[str]:
+        pulse = Pulse(self._path, SupervisorPulse(self._now(), tuple(sorted(self._reached))).to_bytes())
+        reached = set()
+        for connection in self._connections:
+            if self._work.closed:
+                break
+            try:
+                connection.ask([(MessageType.SEND_PULSE, pulse)])
+            except PacemakerError as error:
+                if connection.server in self._reached:
+                    log.warning("%s", error)
+            else:
+                reached.add(connection.server)
+        return frozenset(reached)
+
+
+def driver_writer(conf: Mapping[str, Any], zookeeper: Callable[[], BeatWriter], topology_id: str) -> BeatWriter:
+    """Returns where a configuration says that a driver's heartbeats go.
+
+    Args:
+        conf: the cluster's.
+        zookeeper: makes what writes them to ZooKeeper.
+        topology_id: whose they are.
+
+    Raises:
+        ConfigError: it says nothing that makes sense.
+    """
+    if not uses_pacemaker(conf):
+        return zookeeper()
+    return PacemakerWriter(PacemakerSettings.from_conf(conf), writer_login(conf, topology_id))
+
+
+def supervisor_pulses(conf: Mapping[str, Any], supervisor_id: str) -> SupervisorPulses | None:
+    """Returns what says that a supervisor is there; None where no Pacemaker keeps heartbeats.
+
+    Raises:
+        ConfigError: the configuration makes no sense.
+    """
+    if not uses_pacemaker(conf):
+        return None
+    settings = PacemakerSettings.from_conf(conf)
+    return SupervisorPulses(settings, supervisor_path(supervisor_id), writer_login(conf, SUPERVISORS_ID))

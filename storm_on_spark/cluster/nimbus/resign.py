@@ -1,0 +1,66 @@
+"""Signs what stands in ZooKeeper with the token that signs now: after a new token, or where nothing was signed.
+
+Nothing is decided by what a record says: only one that counts is signed anew, word for word. A record that is refused
+stays as it is.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from storm_on_spark.cluster.errors import ConflictError, RecordError
+from storm_on_spark.cluster.paths import ASSIGNMENTS, CHECKPOINTS, CODE, STORMS, SUBMISSIONS
+from storm_on_spark.cluster.records import Assignment, CheckpointInfo, CodeManifest, Record, StormBase, Submission
+from storm_on_spark.cluster.state import ClusterState, Fence, Put
+
+logger = logging.getLogger(__name__)
+
+_SIGNED: Final[dict[str, type[Record]]] = {
+    SUBMISSIONS: Submission,
+    STORMS: StormBase,
+    CODE: CodeManifest,
+    CHECKPOINTS: CheckpointInfo,
+    ASSIGNMENTS: Assignment,
+}
+
+
+def sign_anew(state: ClusterState, fence: Fence) -> tuple[int, int]:
+    """Signs the records of topologies that are unsigned, or signed with another token than the first.
+
+    A driver and its supervisor go by what an assignment says, so that they don't notice.
+
+    Args:
+        state: ZooKeeper, with the keyring.
+        fence: the leadership.
+
+    Returns:
+        How many were signed, and how many are refused, damaged or changed hands just then.
+
+    Raises:
+        FencedError: this Nimbus leads no longer.
+        UnavailableError: ZooKeeper is away.
+    """
+    keyring = state.session.keyring
+    if not keyring.mixed:
+        # Every one would have to be read.
+        return 0, 0
+    signed = left = 0
+    for folder, type_ in _SIGNED.items():
+        for name in state.children(folder):
+            found = state.get_bytes(folder, name)
+            if found is None or not found[0]:
+                continue
+            try:
+                opened = keyring.open(type_, found[0], state.session.paths.of(folder, name))
+                if not opened.current:
+                    state.commit(fence, Put((folder, name), opened.record, found[1]))
+                    signed += 1
+            except RecordError as error:
+                logger.error("Not signed anew: %s", error)
+                left += 1
+            except ConflictError:
+                left += 1
+    if signed or left:
+        logger.info("%d records were signed with the first token, %d were not", signed, left)
+    return signed, left

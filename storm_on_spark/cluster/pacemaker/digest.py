@@ -1,0 +1,209 @@
+"""SASL DIGEST-MD5 (RFC 2831) as Storm uses it: both sides as pure functions, without a security layer.
+
+    server                                     client
+    challenge(nonce)            ->
+                                <-             Answering(login).answer(challenge)
+    verify(answer, nonce, secret) -> rspauth   Answering.check(rspauth)
+
+Storm's realm is `default`, its service `null`. A login's name goes over the wire in base64, its secret is used in
+base64 as the password. MD5 is Storm's choice: use TLS, or a network of your own, where others may listen.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import re
+import secrets
+from typing import Final
+
+import msgspec
+
+from storm_on_spark.cluster.errors import AuthenticationError
+
+REALM: Final = "default"
+URI: Final = "null/default"
+_MOST_BYTES: Final = 2048
+"""Of a challenge (RFC 2831) and more than any answer has."""
+_PAIR: Final = re.compile(r'\s*([A-Za-z][A-Za-z-]*)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s",\\]+))\s*(?:,|\Z)')
+_ONCE: Final = frozenset({"username", "realm", "nonce", "cnonce", "nc", "response", "qop", "digest-uri", "rspauth"})
+
+
+class Login(msgspec.Struct, frozen=True):
+    """A name and a secret."""
+
+    name: str
+    secret: str
+
+    def __repr__(self) -> str:
+        return f"Login({self.name!r})"
+
+
+def storm_secret(username: str, password: str) -> str:
+    """Returns the secret that Storm makes of the section `PacemakerDigest` of a JAAS file.
+
+    Example:
+        >>> storm_secret("ann", "pw")[:16]
+        '779add49d2bd807d'
+    """
+    return hashlib.sha512(f"{username}:{password}".encode()).hexdigest()
+
+
+def new_nonce() -> str:
+    """Returns what a challenge is good for once."""
+    return base64.b64encode(secrets.token_bytes(24)).decode()
+
+
+def challenge(nonce: str) -> bytes:
+    """Returns a server's challenge, as Java's server writes it."""
+    return f'realm="{REALM}",nonce="{nonce}",charset=utf-8,algorithm=md5-sess'.encode()
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What a client answers to a challenge, checked but for its secret."""
+
+    username: str
+    """As it came: base64 of the login's name."""
+    realm: str
+    nonce: str
+    cnonce: str
+    uri: str
+    response: str
+
+    @property
+    def name(self) -> str:
+        """The login's name."""
+        try:
+            return base64.b64decode(self.username, validate=True).decode()
+        except ValueError:
+            raise AuthenticationError("a login's name is not base64 of UTF-8") from None
+
+
+def read_answer(data: bytes, nonce: str) -> Answer:
+    """Returns what a client answers.
+
+    Args:
+        data: its token.
+        nonce: of the challenge.
+
+    Raises:
+        AuthenticationError: it is no answer to that challenge.
+    """
+    pairs = _pairs(data)
+    wrong = sorted({"username", "nonce", "cnonce", "nc", "response", "digest-uri"} - set(pairs))
+    if wrong:
+        raise AuthenticationError(f"the answer to a challenge lacks {', '.join(wrong)}")
+    if pairs["nc"] != "00000001" or not hmac.compare_digest(pairs["nonce"].encode(), nonce.encode()):
+        raise AuthenticationError("an answer to another challenge")
+    if pairs.get("qop", "auth") != "auth" or pairs.get("realm", "") not in (REALM, "") or "authzid" in pairs:
+        raise AuthenticationError(f"a login has qop auth and realm {REALM}, and is for itself")
+    # Java writes the service as `null`, as Storm names none.
+    if pairs["digest-uri"] != URI:
+        raise AuthenticationError(f"a login for {pairs['digest-uri']!r:.60}; this is {URI}")
+    return Answer(
+        pairs["username"],
+        pairs.get("realm", ""),
+        pairs["nonce"],
+        pairs["cnonce"],
+        pairs["digest-uri"],
+        pairs["response"],
+    )
+
+
+def verify(answer: Answer, secret: str) -> bytes | None:
+    """Returns the server's last token if the client knows the secret; None if it doesn't."""
+    if hmac.compare_digest(_response(answer, secret, "AUTHENTICATE").encode(), answer.response.encode()):
+        return f"rspauth={_response(answer, secret, '')}".encode()
+    return None
+
+
+class Answering:
+    """A client's login, on one connection.
+
+    Args:
+        login: name and secret.
+        cnonce: the client's random part; None for a new one.
+
+    Example:
+        >>> login, nonce = Login("words-1", "its secret"), new_nonce()
+        >>> client = Answering(login)
+        >>> answer = read_answer(client.answer(challenge(nonce)), nonce)
+        >>> answer.name, verify(answer, "another") is None
+        ('words-1', True)
+        >>> client.check(verify(answer, "its secret"))
+    """
+
+    def __init__(self, login: Login, cnonce: str | None = None) -> None:
+        self._login = login
+        self._cnonce = new_nonce() if cnonce is None else cnonce
+        self._answer: Answer | None = None
+
+    def answer(self, data: bytes) -> bytes:
+        """Returns the answer to a server's challenge.
+
+        Raises:
+            AuthenticationError: it is no challenge of Storm's kind.
+        """
+        pairs = _pairs(data)
+        if "nonce" not in pairs or pairs.get("algorithm") != "md5-sess":
+            raise AuthenticationError("a server's challenge lacks a nonce, or its algorithm is not md5-sess")
+        if "auth" not in re.split(r"[,\s]+", pairs.get("qop", "auth")):
+            raise AuthenticationError("a server that wants a security layer; there is TLS for that")
+        realm = pairs.get("realm", "")
+        username = base64.b64encode(self._login.name.encode()).decode()
+        answer = Answer(username, realm, pairs["nonce"], self._cnonce, URI, "")
+        response = _response(answer, self._login.secret, "AUTHENTICATE")
+        self._answer = answer
+        return (
+            f'charset=utf-8,username="{username}",realm="{_quoted(realm)}",nonce="{_quoted(answer.nonce)}",nc=00000001,'
+            f'cnonce="{self._cnonce}",digest-uri="{URI}",maxbuf=65536,response={response},qop=auth'
+        ).encode()
+
+    def check(self, data: bytes) -> None:
+        """Checks that the server knows the secret, too.
+
+        Raises:
+            AuthenticationError: it doesn't.
+        """
+        right = "" if self._answer is None else _response(self._answer, self._login.secret, "")
+        if not right or not hmac.compare_digest(_pairs(data).get("rspauth", "").encode(), right.encode()):
+            raise AuthenticationError("the server does not know the secret of this login")
+
+
+def _response(answer: Answer, secret: str, method: str) -> str:
+    password = base64.b64encode(secret.encode()).decode()
+    a1 = _md5(f"{answer.username}:{answer.realm}:{password}".encode()).digest()
+    a1 += f":{answer.nonce}:{answer.cnonce}".encode()
+    a2 = f"{method}:{answer.uri}".encode()
+    text = f"{_md5(a1).hexdigest()}:{answer.nonce}:00000001:{answer.cnonce}:auth:{_md5(a2).hexdigest()}"
+    return _md5(text.encode()).hexdigest()
+
+
+def _md5(data: bytes) -> hashlib._Hash:
+    return hashlib.md5(data, usedforsecurity=False)
+
+
+def _pairs(data: bytes) -> dict[str, str]:
+    if len(data) > _MOST_BYTES:
+        raise AuthenticationError(f"a step of a login has at most {_MOST_BYTES:,} bytes, not {len(data):,}")
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        raise AuthenticationError("a step of a login is not UTF-8") from None
+    found: dict[str, str] = {}
+    at = 0
+    while at < len(text):
+        match = _PAIR.match(text, at)
+        if match is None:
+            raise AuthenticationError(f"a step of a login is no list of names and values, from byte {at} on")
+        name = match[1].lower()
+        if name in found and name in _ONCE:
+            raise AuthenticationError(f"a step of a login has {name} twice")
+        found[name] = match[3] if match[2] is None else re.sub(r"\\(.)", r"\1", match[2])
+        at = match.end()
+    return found
+
+
+def _quoted(value: str) -> str:
+    return re.sub(r'(["\\])', r"\\\1", value)

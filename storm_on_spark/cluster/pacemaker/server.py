@@ -1,0 +1,161 @@
+"""A Pacemaker server: an event loop on a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import resource
+import ssl
+import threading
+from collections.abc import Mapping
+from typing import Any, Final
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse
+from starlette.routing import Route
+
+from storm_on_spark.api.errors import SetupError
+from storm_on_spark.cluster.pacemaker.clients import Clients
+from storm_on_spark.cluster.pacemaker.connection import Connection, TlsGate
+from storm_on_spark.cluster.pacemaker.metrics import Metrics
+from storm_on_spark.cluster.pacemaker.settings import ServerSettings
+from storm_on_spark.cluster.rest.auth import is_loopback
+from storm_on_spark.cluster.rest.server import RestServer, listen
+from storm_on_spark.cluster.security.tls import Tls
+from storm_on_spark.cluster.service import Service
+
+logger = logging.getLogger(__name__)
+
+_BACKLOG: Final = 4096
+_CLOSE_TURNS: Final = 100
+_SPARE_FILES: Final = 64
+
+
+class PacemakerServer(Service):
+    """A Pacemaker.
+
+    Args:
+        conf: the cluster's configuration.
+
+    Raises:
+        SetupError: the configuration says nothing that it could run by, or its port is taken.
+
+    Example:
+        >>> with PacemakerServer({"pacemaker.port": 6699}) as server:      # doctest: +SKIP
+        ...     server.address
+        '127.0.0.1:6699'
+    """
+
+    def __init__(self, conf: Mapping[str, Any]) -> None:
+        settings = ServerSettings.from_conf(conf)
+        tls = Tls.of_daemon(conf).server if settings.tls else None
+        if settings.tls and tls is None:
+            raise SetupError("pacemaker.tls needs storm.tls.certificate.file, storm.tls.key.file and storm.tls.ca.file")
+        _warn_if_open(settings, tls)
+        _allow_files(settings.limits.connections + _SPARE_FILES)
+        self._tls = tls
+        self.hall = Clients(settings)
+        self._sweep_secs = settings.limits.sweep_secs
+        with contextlib.ExitStack() as stack:
+            self._listener = stack.enter_context(contextlib.closing(listen(settings.host, settings.port)))
+            self._metrics: RestServer | None = None
+            if settings.metrics_port is not None:
+                self._metrics = RestServer(metrics_app(self.hall.metrics), listen(settings.host, settings.metrics_port))
+            stack.pop_all()
+        self._loop = asyncio.new_event_loop()
+        self._ended = asyncio.Event()
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="pacemaker", daemon=True)
+
+    @property
+    def port(self) -> int:
+        """That it listens on."""
+        return int(self._listener.getsockname()[1])
+
+    @property
+    def address(self) -> str:
+        """`host:port`."""
+        return f"{self._listener.getsockname()[0]}:{self.port}"
+
+    def start(self) -> None:
+        """Starts it and returns when it serves."""
+        self._thread.start()
+        self._ready.wait()
+        if self._metrics is not None:
+            self._metrics.start()
+        logger.info("serving address=%s method=%s", self.address, self.hall.operations.rules.method)
+
+    def close(self) -> None:
+        """Ends it: what came whole is answered, then all connections are closed."""
+        if self._metrics is not None:
+            self._metrics.close()
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._ended.set)
+            self._thread.join()
+        elif not self._loop.is_closed():
+            self._loop.close()
+        self._listener.close()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_until_complete(self._serve())
+        finally:
+            asyncio.set_event_loop(None)
+            self._loop.close()
+
+    def _connection(self) -> asyncio.Protocol:
+        return Connection(self.hall) if self._tls is None else TlsGate(self.hall, self._tls)
+
+    async def _serve(self) -> None:
+        server = await self._loop.create_server(
+            self._connection,
+            sock=self._listener,
+            backlog=_BACKLOG,
+        )
+        self._ready.set()
+        while not self._ended.is_set():
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._ended.wait(), self._sweep_secs)
+            self.hall.sweep()
+        server.close()
+        await self.hall.close()
+
+
+def metrics_app(metrics: Metrics) -> Starlette:
+    """Returns what serves `/metrics`, as Prometheus' text, and `/metrics.json`, with Storm's names."""
+
+    async def text(request: Request) -> PlainTextResponse:
+        return PlainTextResponse(metrics.prometheus(), media_type="text/plain; version=0.0.4")
+
+    async def json(request: Request) -> JSONResponse:
+        return JSONResponse(metrics.storm())
+
+    return Starlette(routes=[Route("/metrics", text), Route("/metrics.json", json)])
+
+
+def _warn_if_open(settings: ServerSettings, tls: ssl.SSLContext | None) -> None:
+    if is_loopback(settings.host):
+        return
+    if settings.rules.method == "NONE":
+        logger.warning(
+            "Anybody who reaches %s may read and write heartbeats: pacemaker.auth.method is NONE", settings.host
+        )
+    elif not settings.rules.writes:
+        logger.warning("Anybody who reaches %s may write heartbeats: pacemaker.auth.writes is false", settings.host)
+    if tls is None:
+        logger.warning(
+            "Other hosts can reach %s without TLS: who listens on the network sees heartbeats", settings.host
+        )
+
+
+def _allow_files(files: int) -> None:
+    """Has the process open as many files as connections may need, as far as the system lets it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = files if hard == resource.RLIM_INFINITY else min(files, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        if wanted < files:
+            logger.warning("The system allows %d open files, which is less than pacemaker.max.connections", hard)

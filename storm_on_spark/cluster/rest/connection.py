@@ -1,0 +1,211 @@
+"""A connection of the HTTP server, with what `Doors` says about it carried out."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import ssl
+from typing import Any, Final
+
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+
+from storm_on_spark.cluster.rest.doors import DEFAULT, Doors, Limits
+
+_FULL: Final = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+_CLOSING_TURNS: Final = 100
+
+
+class Hall:
+    """The connections of one server, by number. Only its event loop touches it.
+
+    Args:
+        limits: what it bears.
+        tls: what each connection begins with; None for none.
+    """
+
+    def __init__(self, limits: Limits = DEFAULT, tls: ssl.SSLContext | None = None) -> None:
+        self.limits = limits
+        self.tls = tls
+        self.doors = Doors(limits)
+        self.connections: dict[int, asyncio.BaseTransport] = {}
+        self._numbers = itertools.count()
+
+    def protocol(self, **arguments: Any) -> asyncio.Protocol:
+        """Makes a connection, as uvicorn asks for one."""
+        inner = LimitedProtocol(self, next(self._numbers), **arguments)
+        return inner if self.tls is None else TlsGate(self, inner, self.tls)
+
+    def enter(self, number: int, transport: asyncio.BaseTransport, now: float) -> bool:
+        """Takes a connection in; whether there is a place for it, for which another may have to go."""
+        address = transport.get_extra_info("peername")
+        entered = self.doors.enter(number, str(address[0]) if address else "", now)
+        for victim in self.doors.to_close():
+            _abort(self.connections[victim])
+        if entered:
+            self.connections[number] = transport
+        return entered
+
+    def leave(self, number: int) -> None:
+        """Gives a place back."""
+        self.doors.leave(number)
+        self.connections.pop(number, None)
+
+    async def close(self) -> None:
+        """Ends all connections at once; returns when their sockets are closed, which takes some turns of the loop."""
+        for _ in range(_CLOSING_TURNS):
+            for transport in list(self.connections.values()):
+                _abort(transport)
+            await asyncio.sleep(0)
+            if not self.connections:
+                return
+
+
+class TlsGate(asyncio.Protocol):
+    """What is before TLS: a connection has a place, and a deadline, before its handshake and not after that.
+
+    asyncio's own TLS server tells nobody of a connection before its handshake is done.
+
+    Args:
+        hall: the server's connections.
+        inner: what speaks HTTP.
+        tls: the server's certificate and rules.
+    """
+
+    def __init__(self, hall: Hall, inner: LimitedProtocol, tls: ssl.SSLContext) -> None:
+        self._hall = hall
+        self._inner = inner
+        self._tls = tls
+        self._handshake: asyncio.Task[None] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Takes it in, or hangs up: without TLS there is nothing that could be said."""
+        assert isinstance(transport, asyncio.Transport)
+        loop = self._inner.loop
+        if self._hall.enter(self._inner.number, transport, loop.time()):
+            # It begins before the loop looks for what has come: nothing of the handshake is read here.
+            self._handshake = loop.create_task(self._begin(loop, transport))
+        else:
+            transport.abort()
+
+    async def _begin(self, loop: asyncio.AbstractEventLoop, transport: asyncio.Transport) -> None:
+        try:
+            secured = await loop.start_tls(
+                transport,
+                self._inner,
+                self._tls,
+                server_side=True,
+                ssl_handshake_timeout=self._hall.limits.head_secs,
+            )
+        except (OSError, asyncio.TimeoutError):  # ssl.SSLError is one
+            secured = None
+        if secured is None:
+            self._hall.leave(self._inner.number)
+            transport.abort()
+        else:
+            self._inner.connection_made(secured)
+
+
+class LimitedProtocol(H11Protocol):
+    """uvicorn's connection, which leaves it to the other side for how long it stays.
+
+    Args:
+        hall: the server's connections.
+        number: of this one.
+        arguments: uvicorn's.
+    """
+
+    def __init__(self, hall: Hall, number: int, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self._hall = hall
+        self.number = number
+        self._timer: asyncio.TimerHandle | None = None
+        self._stall: asyncio.TimerHandle | None = None
+        self._made = False
+        #: What came with the end of a handshake, before there was a connection to take it; None from then on.
+        self._early: list[bytes] | None = []
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Takes it in, or says that there is no place."""
+        super().connection_made(transport)
+        self._made = True
+        hall, now = self._hall, self.loop.time()
+        if hall.tls is not None:
+            # It has its place since before its handshake; it may have lost it since.
+            if self.number not in hall.connections:
+                transport.abort()
+                return
+            hall.connections[self.number] = transport
+        elif not hall.enter(self.number, transport, now):
+            transport.write(_FULL)
+            transport.close()
+            # Not even that may be waited for for long.
+            self._timer = self.loop.call_later(hall.limits.head_secs, self.abort)
+            return
+        self._watch()
+        early, self._early = self._early or [], None
+        for data in early:
+            self.data_received(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Gives its place back."""
+        self._hall.leave(self.number)
+        for timer in (self._timer, self._stall):
+            if timer is not None:
+                timer.cancel()
+        if self._made:
+            super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Takes bytes of a request."""
+        if self._early is not None:
+            self._early.append(data)
+            return
+        super().data_received(data)
+        self._note(heard=True)
+
+    def on_response_complete(self) -> None:
+        """Waits for the next request."""
+        self._hall.doors.idle(self.number, self.loop.time())
+        super().on_response_complete()
+        self._note(heard=False)
+
+    def pause_writing(self) -> None:
+        """Gives the other side a while to read on."""
+        super().pause_writing()
+        if self._stall is None:
+            self._stall = self.loop.call_later(self._hall.limits.write_secs, self.abort)
+
+    def resume_writing(self) -> None:
+        """It does."""
+        super().resume_writing()
+        if self._stall is not None:
+            self._stall.cancel()
+            self._stall = None
+
+    def abort(self) -> None:
+        """Ends it at once, whatever is still to be sent."""
+        _abort(self.transport)
+
+    def _note(self, *, heard: bool) -> None:
+        doors, now = self._hall.doors, self.loop.time()
+        # None before the first request, whatever uvicorn declares.
+        cycle: RequestResponseCycle | None = self.cycle
+        if cycle is not None and not cycle.response_complete:
+            doors.busy(self.number, now)
+        elif heard:
+            doors.heard(self.number, now)
+        self._watch()
+
+    def _watch(self) -> None:
+        """Has the connection looked at again when its time is over."""
+        deadline = self._hall.doors.deadline(self.number)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if deadline is not None:
+            self._timer = self.loop.call_at(deadline, self.abort)
+
+
+def _abort(transport: asyncio.BaseTransport) -> None:
+    assert isinstance(transport, asyncio.WriteTransport)
+    transport.abort()

@@ -1,0 +1,232 @@
+"""Signed records: a node in ZooKeeper counts only if its writer knew the cluster's secret.
+
+A signed node holds an envelope as JSON:
+
+    {"signed":1,"key":"<which token>","stamp":[<epoch>,<number>],"mac":"<HMAC-SHA256>","record":{"format":1,...}}
+
+The signature is over kind, path, stamp and the very bytes of the record, so a record can't be changed, moved to another
+path or passed off as another kind. The stamp is the leader's: its epoch, and a number that grows with each of its
+writes. Whoever has read a record at a path takes no older one there (`Stamps`).
+"""
+
+from __future__ import annotations
+
+import hmac
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Generic, Literal
+
+import msgspec
+
+from storm_on_spark.api.config import Config, default_of
+from storm_on_spark.api.errors import SetupError
+from storm_on_spark.cluster.errors import SignatureError
+from storm_on_spark.cluster.records import MAX_BYTES, R, Record, decode, encode
+from storm_on_spark.cluster.security.tokens import Tokens, derived, mac
+
+Policy = Literal["signed", "migrate", "unsigned"]
+"""`signed`: what isn't signed is refused. `migrate`: it counts, and is signed by the leader. `unsigned`: nothing is
+signed, and no signature is checked."""
+
+Stamp = tuple[int, int]
+NO_STAMP: Final[Stamp] = (0, 0)
+
+_PREFIX: Final = b'{"signed":'
+_PURPOSE: Final = "records"
+_KEPT: Final = 100_000
+"""Stamps that are remembered; far more than the nodes of any cluster."""
+
+
+class _Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    signed: Literal[1]
+    key: str
+    stamp: Stamp
+    mac: str
+    record: msgspec.Raw
+
+
+@dataclass(frozen=True)
+class Opened(Generic[R]):
+    """A record that may be believed.
+
+    `current` says whether it is as this process would write it: signed with the first token, or unsigned where nothing
+    is signed.
+    """
+
+    record: R
+    stamp: Stamp
+    current: bool
+
+
+class Keyring:
+    """Signs records, and checks signatures.
+
+    Args:
+        tokens: the cluster's secret; None for a cluster without one, where nothing is signed.
+        policy: what becomes of unsigned records.
+
+    Example:
+        >>> from storm_on_spark.cluster.records import LeaderInfo
+        >>> keyring = Keyring(Tokens(("0123456789abcdef",)))
+        >>> info = LeaderInfo(address="localhost:6627", epoch=7, since=0.0)
+        >>> data = keyring.encode(info, "/storm/leader-info")
+        >>> keyring.decode(LeaderInfo, data, "/storm/leader-info") == info
+        True
+        >>> keyring.decode(LeaderInfo, data, "/storm/elsewhere")
+        Traceback (most recent call last):
+        ...
+        storm_on_spark.cluster.errors.SignatureError: /storm/elsewhere: the signature of this LeaderInfo is wrong: it \
+was changed, or copied from elsewhere; it is left alone
+    """
+
+    def __init__(self, tokens: Tokens | None = None, policy: Policy = "signed") -> None:
+        self._tokens = None if policy == "unsigned" else tokens
+        self._policy = policy
+        self._numbers = itertools.count(1)
+
+    @classmethod
+    def from_conf(cls, conf: Mapping[str, Any], tokens: Tokens | None = None) -> Keyring:
+        """Returns what the configuration asks for.
+
+        Args:
+            conf: the cluster's.
+            tokens: those of the configuration, where they were read already.
+
+        Raises:
+            SetupError: the file with the secret can't be used, or unsigned records are to be moved over without one.
+        """
+        policy = conf.get(Config.NIMBUS_AUTH_RECORDS) or default_of(Config.NIMBUS_AUTH_RECORDS)
+        found = Tokens.from_conf(conf) if tokens is None else tokens
+        if policy == "migrate" and found is None:
+            raise SetupError(f"{Config.NIMBUS_AUTH_RECORDS}: migrate needs {Config.NIMBUS_AUTH_TOKEN_FILE}")
+        return cls(found, policy)  # type: ignore[arg-type]
+
+    @property
+    def signs(self) -> bool:
+        """Whether records are signed."""
+        return self._tokens is not None
+
+    @property
+    def mixed(self) -> bool:
+        """Whether records may count that this process would sign otherwise: unsigned ones, or of another token."""
+        return self._tokens is not None and (self._policy == "migrate" or len(self._tokens.all) > 1)
+
+    def stamp(self, epoch: int) -> Stamp:
+        """Returns the stamp of a leader's next write."""
+        return epoch, next(self._numbers)
+
+    def encode(self, record: Record, path: str, stamp: Stamp = NO_STAMP) -> bytes:
+        """Returns what a node holds for a record.
+
+        Args:
+            record: the record.
+            path: of the node.
+            stamp: of a leader's write.
+
+        Raises:
+            RecordError: it is too large for a node.
+        """
+        data = encode(record)
+        if self._tokens is None or not record.signed:
+            return data
+        token = self._tokens.first
+        envelope = _Envelope(
+            signed=1,
+            key=_name(token),
+            stamp=stamp,
+            mac=_signature(token, type(record), path, stamp, data),
+            record=msgspec.Raw(data),
+        )
+        return msgspec.json.encode(envelope)
+
+    def decode(self, type_: type[R], data: bytes, path: str) -> R:
+        """Returns the record that a node holds.
+
+        Raises:
+            SignatureError: it isn't signed as it has to be.
+            RecordError: it is something else.
+        """
+        return self.open(type_, data, path).record
+
+    def open(self, type_: type[R], data: bytes, path: str) -> Opened[R]:
+        """Returns the record that a node holds, and how it was signed.
+
+        Raises:
+            SignatureError: it isn't signed as it has to be.
+            RecordError: it is something else.
+        """
+        if not type_.signed:
+            return Opened(decode(type_, data, path), NO_STAMP, True)
+        if not data.startswith(_PREFIX):
+            if self._tokens is not None and self._policy == "signed":
+                raise SignatureError(
+                    f"{path}: this {type_.__name__} is not signed with the cluster's secret; it is left alone. A "
+                    f"cluster whose records were never signed is moved over by {Config.NIMBUS_AUTH_RECORDS}: migrate"
+                )
+            return Opened(decode(type_, data, path), NO_STAMP, self._tokens is None)
+        envelope = _envelope(type_, data, path)
+        payload = bytes(envelope.record)
+        if self._tokens is None:
+            return Opened(decode(type_, payload, path), envelope.stamp, False)
+        known = {_name(token): token for token in reversed(self._tokens.all)}
+        token = known.get(envelope.key)
+        if token is None:
+            raise SignatureError(
+                f"{path}: this {type_.__name__} is signed with a secret that is not in "
+                f"{Config.NIMBUS_AUTH_TOKEN_FILE} here; it is left alone"
+            )
+        right = _signature(token, type_, path, envelope.stamp, payload)
+        if not hmac.compare_digest(right.encode(), envelope.mac.encode()):
+            raise SignatureError(
+                f"{path}: the signature of this {type_.__name__} is wrong: it was changed, or copied from elsewhere; "
+                "it is left alone"
+            )
+        return Opened(decode(type_, payload, path), envelope.stamp, token == self._tokens.first)
+
+
+class Stamps:
+    """The newest stamp that was seen at each path: an older record that appears there later was copied."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, Stamp] = {}
+
+    def check(self, path: str, kind: str, stamp: Stamp) -> None:
+        """Notes a stamp.
+
+        Raises:
+            SignatureError: a newer one was seen there.
+        """
+        seen = self._seen.pop(path, NO_STAMP)
+        # Last in the order, so that what goes first was not looked at for the longest time.
+        self._seen[path] = max(seen, stamp)
+        if len(self._seen) > _KEPT:
+            del self._seen[next(iter(self._seen))]
+        if stamp < seen:
+            raise SignatureError(
+                f"{path}: this {kind} is older than one that stood there before (stamp {list(stamp)} after "
+                f"{list(seen)}): somebody wrote an old one again; it is left alone"
+            )
+
+
+def payload_of(data: bytes) -> bytes:
+    """Returns the record in a node without looking at its signature: to show it, never to act on it."""
+    return bytes(msgspec.json.decode(data, type=_Envelope).record) if data.startswith(_PREFIX) else data
+
+
+def _envelope(type_: type[Record], data: bytes, path: str) -> _Envelope:
+    try:
+        if len(data) > MAX_BYTES:
+            raise SignatureError(f"{path}: {len(data):,} bytes; a {type_.__name__} has at most {MAX_BYTES:,}")
+        return msgspec.json.decode(data, type=_Envelope)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise SignatureError(f"{path}: no signed {type_.__name__}: {error}") from error
+
+
+def _name(token: str) -> str:
+    """Returns which token a key belongs to, without a way back to it."""
+    return mac(derived(token, _PURPOSE), "name")[:8]
+
+
+def _signature(token: str, type_: type[Record], path: str, stamp: Stamp, payload: bytes) -> str:
+    return mac(derived(token, _PURPOSE), "record", type_.__name__, path, f"{stamp[0]}.{stamp[1]}", payload)

@@ -1,0 +1,38 @@
+"""Warnings of a daemon at its start about insecure settings."""
+
+from __future__ import annotations
+
+import logging
+
+from storm_on_spark.api.config import Config
+from storm_on_spark.cluster.rest.auth import is_loopback
+from storm_on_spark.cluster.security.keyring import Keyring
+from storm_on_spark.cluster.security.tls import Tls
+from storm_on_spark.cluster.zookeeper.settings import ZooKeeperSettings
+
+logger = logging.getLogger(__name__)
+
+
+def warn_if_open(settings: ZooKeeperSettings, keyring: Keyring, bind: str, tls: Tls) -> None:
+    """Warns, once a start, of what anybody could use.
+
+    Args:
+        settings: of ZooKeeper.
+        keyring: of the records.
+        bind: address that the daemon listens on.
+        tls: of the daemon.
+    """
+    if not keyring.signs and settings.auth_scheme is None:
+        logger.warning(
+            "Whoever can write to ZooKeeper (%s) can run code here: records are not signed and its nodes are open. Set "
+            "%s, %s, or both",
+            settings.hosts,
+            Config.NIMBUS_AUTH_TOKEN_FILE,
+            Config.STORM_ZOOKEEPER_AUTH_SCHEME,
+        )
+    if tls.server is None and not is_loopback(bind):
+        logger.warning(
+            "Other hosts can reach %s without TLS: whoever listens on the network sees code and configuration. Set %s",
+            bind,
+            Config.STORM_TLS_CERTIFICATE_FILE,
+        )
