@@ -1,46 +1,83 @@
-"""`storm-spark config`: every configuration key."""
+"""`storm-spark config`: the configuration keys."""
 
 from __future__ import annotations
 
+import difflib
+import fnmatch
 import json as jsonlib
 import sys
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
 
 import click
-from rich import box
-from rich.table import Table
+from click.shell_completion import CompletionItem
 
-from storm_on_spark.api.config import KEYS, ConfigKey
-from storm_on_spark.cli.terminal import console
+from storm_on_spark.api.config import KEYS, ConfigKey, Level
+from storm_on_spark.api.errors import ConfigError
+from storm_on_spark.cli import options
+from storm_on_spark.cli.errors import told
+from storm_on_spark.cli.terminal import width
+from storm_on_spark.launch.conf_text import merged
+
+_INDENT = "    "
 
 
-@click.command("config", short_help="List all configuration keys.")
+def _begun(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    return [CompletionItem(key) for key in KEYS if key.startswith(begun)]
+
+
+@click.command("config", short_help="List the configuration keys.")
+@click.argument("pattern", required=False, shell_complete=_begun)
+@click.option("--set", "only_set", is_flag=True, help="Only keys that -c, --conf or a conf.yaml in this folder set.")
+@click.option("--honoured", is_flag=True, help="Only keys that have an effect.")
+@options.configuration
 @click.option("--json", is_flag=True, help="Print one JSON document.")
-def command(json: bool) -> None:
-    """List all configuration keys with default, type and meaning.
+@options.debug
+def command(
+    pattern: str | None,
+    only_set: bool,
+    honoured: bool,
+    pairs: tuple[str, ...],
+    files: tuple[Path, ...],
+    json: bool,
+    debug: bool,
+) -> None:
+    """List the configuration keys with default, type and meaning.
 
-    The level says how far a key is supported: honoured, planned (checked, no effect yet), or accepted
-    (checked, and there is nothing here that it could act on).
+    PATTERN is a part of the key, such as timeout, or has wildcards: 'topology.*.secs'.
+
+    The level says how far a key is supported: honoured, planned (checked, no effect yet), or accepted (checked,
+    and there is nothing here that it could act on).
     """
-    keys = sorted(KEYS.values(), key=lambda key: key.name)
-    if json:
-        click.echo(jsonlib.dumps([described(key) for key in keys], indent=2))
-        return
-    screen = console(sys.stdout)
-    if not screen.is_terminal:
-        for key in keys:
-            click.echo(f"{key.name}\t{_default(key)}\t{key.type}\t{key.level.value}\t{_meaning(key)}")
-        return
-    table = Table(box=box.SIMPLE)
-    for heading in ("key", "default", "level", "meaning"):
-        table.add_column(heading, overflow="fold")
-    for key in keys:
-        table.add_row(key.name, _default(key), key.level.value, f"{_meaning(key)} ({key.type})")
-    screen.print(table, markup=False)
+    with told(debug, json):
+        here = Path(options.CONF_FILE)
+        if only_set and not files and here.is_file():
+            files = (here,)
+        given = merged(files, pairs)
+        keys = _matching(pattern)
+        if only_set:
+            keys = [key for key in keys if key.name in given]
+        if honoured:
+            keys = [key for key in keys if key.level is Level.HONOURED]
+        if json:
+            click.echo(jsonlib.dumps([described(key, given) for key in keys], indent=2))
+        elif sys.stdout.isatty():
+            for line in _lines(keys, given, width()):
+                click.echo(line)
+        else:
+            for key in keys:
+                value = _text(given[key.name]) if key.name in given else _default(key)
+                click.echo(f"{key.name}\t{value}\t{key.type}\t{key.level.value}\t{_meaning(key)}")
+        if not keys:
+            click.echo("No such key is set." if only_set else "No such key has an effect.", err=True)
 
 
-def described(key: ConfigKey) -> dict[str, object]:
-    """Returns all that is known about `key`, in terms of JSON."""
-    return {
+def described(key: ConfigKey, given: Mapping[str, Any] | None = None) -> dict[str, object]:
+    """Returns all that is known about `key`, in terms of JSON; with its value where it is given."""
+    found = {
         "key": key.name,
         "default": key.default,
         "type": str(key.type),
@@ -49,6 +86,42 @@ def described(key: ConfigKey) -> dict[str, object]:
         "why": key.why,
         "component": key.component,
     }
+    return {**found, "value": given[key.name]} if given and key.name in given else found
+
+
+def _matching(pattern: str | None) -> list[ConfigKey]:
+    keys = sorted(KEYS.values(), key=lambda key: key.name)
+    if pattern is None:
+        return keys
+    wanted = pattern.lower()
+    found = [key for key in keys if fnmatch.fnmatchcase(key.name.lower(), f"*{wanted}*")]
+    if not found:
+        near = difflib.get_close_matches(wanted, KEYS, n=1)
+        hint = f"; did you mean {near[0]}?" if near else "; `storm-spark config` lists all"
+        raise ConfigError(f"no configuration key matches {pattern[:80]!r}{hint}")
+    return found
+
+
+def _lines(keys: Sequence[ConfigKey], given: Mapping[str, Any], columns: int) -> Iterator[str]:
+    """Yields the keys for a terminal: by their first word, each on a line of its own, so that none is broken."""
+    for group, members in groupby(keys, key=lambda key: key.name.partition(".")[0]):
+        yield click.style(f"{group}.*", bold=True)
+        for key in members:
+            yield f"  {key.name}"
+            if key.name in given:
+                yield from _wrapped(f"= {_text(given[key.name])} (default: {_default(key) or 'none'})", columns)
+            else:
+                yield from _wrapped(f"= {_default(key) or 'none'}", columns)
+            yield from _wrapped(f"{_meaning(key)} ({key.type}; {key.level.value})", columns)
+        yield ""
+
+
+def _wrapped(text: str, columns: int) -> list[str]:
+    return textwrap.wrap(text, max(columns, 40), initial_indent=_INDENT, subsequent_indent=_INDENT)
+
+
+def _text(value: object) -> str:
+    return jsonlib.dumps(value, default=str)
 
 
 def _default(key: ConfigKey) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json as jsonlib
 import sys
 import traceback
 from collections.abc import Iterator
@@ -10,13 +11,16 @@ from pathlib import Path
 
 import click
 
+from storm_on_spark.api.config.secrets import scrubbed
 from storm_on_spark.api.errors import CheckpointError, ConfigError, InvalidTopologyError, StormError
-from storm_on_spark.spark.loader import LoadError
+from storm_on_spark.api.traces import trace_of
+from storm_on_spark.cli.pipes import is_no_error
+from storm_on_spark.launch.loader import LoadError
 
 DONE, FAILED, USAGE, STOPPED = 0, 1, 2, 130
 
 _BAD_INPUT = (InvalidTopologyError, ConfigError, CheckpointError, LoadError)
-"""Nothing ran, and what was given has to change."""
+"""Errors of invalid input: nothing has run yet."""
 
 
 def exit_code(error: BaseException) -> int:
@@ -34,7 +38,7 @@ def sentence(error: BaseException) -> str:
     >>> sentence(StormError("no spout")), sentence(OSError(28, "No space left on device"))
     ('no spout', 'OSError: [Errno 28] No space left on device')
     """
-    text = str(error).strip()
+    text = scrubbed(str(error).strip())
     if isinstance(error, StormError):
         return text
     first = next(iter(text.splitlines()), "")
@@ -42,23 +46,34 @@ def sentence(error: BaseException) -> str:
 
 
 @contextlib.contextmanager
-def told(debug: bool) -> Iterator[None]:
-    """Turns an error within into a sentence and an exit code; with `debug` its traceback is printed too."""
+def told(debug: bool, json: bool = False) -> Iterator[None]:
+    """Turns an error within into a sentence and an exit code.
+
+    Args:
+        debug: whether its traceback is printed too.
+        json: whether standard output is to have a document in any case.
+    """
     try:
         yield
     except (click.ClickException, click.exceptions.Exit, click.Abort):
         raise
     except Exception as error:
+        if is_no_error(error):
+            raise
         if debug:
             traceback.print_exc()
+        if json:
+            click.echo(jsonlib.dumps({"error": sentence(error)}))
         tell(error)
         sys.exit(exit_code(error))
 
 
 def tell(error: BaseException, log: Path | None = None) -> None:
-    """Prints the sentence for `error`, and where Java's side of it is."""
+    """Prints the sentence for `error`, where in the user's code it comes from, and where the log is."""
     click.echo(f"Error: {sentence(error)}", err=True)
-    if not isinstance(error, StormError):
+    if trace := trace_of(error):
+        click.echo(trace.rstrip(), err=True)
+    elif not isinstance(error, StormError):
         click.echo("This may be a mistake of storm-spark itself; --debug shows where.", err=True)
     # The sentence of a session that does not start names the file already.
     if log is not None and str(log) not in str(error):
@@ -69,3 +84,4 @@ def record(error: BaseException, log: Path) -> None:
     """Appends the traceback of `error` to the log; a disk that is full is no second error."""
     with contextlib.suppress(OSError), log.open("a", encoding="utf-8") as file:
         file.write("".join(traceback.format_exception(error)))
+        file.write(getattr(error, "cause_text", ""))

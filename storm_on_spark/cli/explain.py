@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
 import click
 
+from storm_on_spark.api.config import Config
 from storm_on_spark.cli import options
 from storm_on_spark.cli.errors import told
-from storm_on_spark.spark.conf_text import spark_conf
-from storm_on_spark.spark.loader import load
+from storm_on_spark.cli.terminal import width
+from storm_on_spark.launch.conf_text import spark_conf
+from storm_on_spark.launch.loader import load
 
 
 @click.command("explain", short_help="Show what a topology compiles to.")
@@ -28,20 +32,36 @@ def command(
     master: str | None,
     debug: bool,
 ) -> None:
-    """Show the stages of a topology, what is in each and why, and what each grouping became."""
-    from storm_on_spark.spark.compiled import compile_topology
+    """Show what of a topology runs where in Spark, and why, and what each grouping became.
 
-    with told(debug):
+    It is what `run` would start with the same configuration and master, on as many partitions.
+    """
+    from storm_on_spark.spark.compiled import ExplainFormat, compile_topology
+    from storm_on_spark.spark.session import cores, expected_parallelism, local_session, stop_session
+
+    with told(debug, form == "json"):
         loaded = load(target)
         conf = options.conf_of(loaded, files, pairs)
         compiled = compile_topology(loaded.topology(conf), conf)
+        checkpoint = conf.get(Config.TOPOLOGY_CHECKPOINT_DIR)
         if form != "spark":
-            click.echo(compiled.explain("json" if form == "json" else "mermaid" if form == "mermaid" else "text"))
+            kind: ExplainFormat = "json" if form == "json" else "mermaid" if form == "mermaid" else "text"
+            if (
+                compiled.graph.conf.get(Config.TOPOLOGY_PARTITIONS) is None
+                and expected_parallelism(master, spark_conf(conf)) is None
+            ):
+                click.echo(
+                    f"How many cores {master} has is known once Spark has started; this is the plan for {cores()}. "
+                    "-c topology.partitions=N shows it for N.",
+                    err=True,
+                )
+            # A terminal has an edge; a pipe has none, unless COLUMNS says so.
+            narrow = sys.stdout.isatty() or "COLUMNS" in os.environ
+            text = compiled.explain(kind, width=width() if narrow else None, master=master, checkpoint=checkpoint)
+            click.echo(text)
             return
-        from storm_on_spark.spark.session import local_session, stop_session
-
-        spark = local_session(master, spark_conf(conf))
+        spark = local_session(master, spark_conf(conf), checkpoint)
         try:
-            click.echo(compiled.explain("spark", spark))
+            click.echo(compiled.explain("spark", spark, checkpoint=checkpoint))
         finally:
             stop_session(spark)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Any, Final
 
 import click
 
 from storm_on_spark import __version__
+from storm_on_spark.cli.pipes import output_may_be_cut
 
-_SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
+SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "Here": {
         "run": "run",
         "explain": "explain",
@@ -30,18 +31,25 @@ _SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
         "kill": "cluster.kill",
         "cluster": "cluster.cluster",
         "nimbuses": "cluster.nimbuses",
+        "heartbeats": "cluster.heartbeats",
     },
     "A cluster's daemons": {
         "dev": "dev.dev",
         "nimbus": "cluster.nimbus",
+        "pacemaker": "cluster.pacemaker",
         "supervisor": "cluster.supervisor",
         "dev-zookeeper": "cluster.dev_zookeeper",
+    },
+    "About these commands": {
+        "schema": "schema",
+        "completion": "completion",
+        "man": "man",
     },
 }
 """Command -> its module below `storm_on_spark.cli`, by what it is for."""
 
 
-_MODULES: Final = {name: module for section in _SECTIONS.values() for name, module in section.items()}
+_MODULES: Final = {name: module for section in SECTIONS.values() for name, module in section.items()}
 
 
 class _Lazy(Mapping[str, click.Command]):
@@ -65,9 +73,19 @@ class _Lazy(Mapping[str, click.Command]):
 class _Commands(click.Group):
     """Shows the commands by what they are for."""
 
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        """Reads the command line; help and version are printed here."""
+        with output_may_be_cut():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, context: click.Context) -> Any:
+        """Runs a command."""
+        with output_may_be_cut():
+            return super().invoke(context)
+
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         width = max(map(len, _MODULES))
-        for title, section in _SECTIONS.items():
+        for title, section in SECTIONS.items():
             rows = [
                 (name.ljust(width), self.commands[name].get_short_help_str(formatter.width - width - 4))
                 for name in section

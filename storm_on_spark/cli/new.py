@@ -1,46 +1,136 @@
-"""`storm-spark new`: the skeleton of a project."""
+"""`storm-spark new`: the skeleton of a project, or a copy of an example."""
 
 from __future__ import annotations
 
+import json as jsonlib
+import re
+import shlex
+import shutil
+import textwrap
 from importlib.resources import files
 from pathlib import Path
 
 import click
+from click.shell_completion import CompletionItem
 
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cli import options
 from storm_on_spark.cli.errors import told
-from storm_on_spark.spark.loader import LoadError
+from storm_on_spark.cli.examples import examples, find_example, first_sentence
+from storm_on_spark.cli.terminal import width
+from storm_on_spark.launch.loader import LoadError
 
-_FILES = ("topology.py", "test_topology.py", "conf.yaml", "README.md")
 _SUFFIX = ".txt"
 """Of a template's file name, so that no tool takes it for code of ours."""
+_HIDDEN = "dot-"
+"""Instead of the dot at the beginning of a file name, which some tools would leave out of a package."""
+
+
+def _begun(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    return [CompletionItem(name) for name in examples() if name.startswith(begun)]
 
 
 @click.command("new", short_help="Make a small project.")
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="DIR", required=False, type=click.Path(path_type=Path))
+@click.option("--example", metavar="NAME", help="Copy an example instead.", shell_complete=_begun)
+@click.option("--list-examples", "list_them", is_flag=True, help="List the examples, and make nothing.")
+@click.option("--json", is_flag=True, help="Print one JSON document.")
 @options.debug
-def command(folder: Path, debug: bool) -> None:
-    """Make a small project in DIR: a topology that runs, its test, and its configuration."""
-    with told(debug):
-        write_skeleton(folder)
-    click.echo(f"Made {folder}. Try:\n  storm-spark run {folder / 'topology.py'}\n  pytest {folder}")
+def command(folder: Path | None, example: str | None, list_them: bool, json: bool, debug: bool) -> None:
+    """Make a small project in DIR: a topology that runs, its test, its configuration, and a notebook.
+
+    DIR may exist if it is empty. The topology gets its name.
+    """
+    with told(debug, json):
+        if list_them:
+            _list(json)
+            return
+        if folder is None:
+            raise click.UsageError("Name the folder to make: storm-spark new DIR")
+        written = write_skeleton(folder) if example is None else copy_example(example, folder)
+        topology = folder / ("topology.py" if example is None else written[0])
+        if json:
+            click.echo(jsonlib.dumps({"folder": str(folder), "topology": str(topology), "files": written}))
+            return
+        requirements = _shown(folder / "requirements.txt")
+        tests = "" if example else f"\n  pip install -r {requirements}\n  pytest {_shown(folder)}"
+        click.echo(f"Made {_shown(folder)}. Try:\n  storm-spark run {_shown(topology)}{tests}")
 
 
-def write_skeleton(folder: Path) -> None:
-    """Writes the project's files into `folder`, which may exist if it is empty.
+def write_skeleton(folder: Path) -> list[str]:
+    """Writes the project's files into `folder`, which may exist if it is empty; returns their names.
 
     Raises:
         LoadError: there is something in the way.
         SetupError: the files can't be written.
     """
+    templates = files("storm_on_spark.cli") / "templates"
+    texts = {
+        _file_name(template.name): template.read_text("utf-8")
+        for template in templates.iterdir()
+        if template.name.endswith(_SUFFIX)
+    }
     try:
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise LoadError(f"{folder} is there already and not empty; name a new folder")
-        folder.mkdir(parents=True, exist_ok=True)
-        for name in _FILES:
-            template = files("storm_on_spark.cli") / "templates" / (name + _SUFFIX)
-            text = template.read_text("utf-8")
-            (folder / name).write_text(text.replace("{name}", folder.resolve().name), encoding="utf-8")
+        _make(folder)
+        title = folder.resolve().name
+        for name, text in texts.items():
+            text = text.replace("{title}", title).replace("{name}", topology_name(title))
+            (folder / name).write_text(text, encoding="utf-8")
     except OSError as error:
         raise SetupError(f"{error.filename or folder} can't be written: {error.strerror}") from error
+    return sorted(texts)
+
+
+def copy_example(name: str, folder: Path) -> list[str]:
+    """Copies an example into `folder`, as `write_skeleton` does; returns the names of the files, its topology first.
+
+    Raises:
+        LoadError: there is no such example, or something in the way.
+        SetupError: the files can't be written.
+    """
+    sources = find_example(name)
+    try:
+        _make(folder)
+        for source in sources:
+            shutil.copyfile(source, folder / source.name)
+    except OSError as error:
+        raise SetupError(f"{error.filename or folder} can't be written: {error.strerror}") from error
+    return [source.name for source in sources]
+
+
+def topology_name(title: str) -> str:
+    """Returns a name for a topology, made from that of a folder.
+
+    A cluster takes letters, digits, `-` and `_`.
+
+    >>> topology_name("my proj 2"), topology_name("Wörter"), topology_name("...")
+    ('my-proj-2', 'W-rter', 'topology')
+    """
+    return re.sub(r"[^A-Za-z0-9_]+", "-", title).strip("-")[:150] or "topology"
+
+
+def _make(folder: Path) -> None:
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise LoadError(f"{folder} is there already and not empty; name a new folder")
+    folder.mkdir(parents=True, exist_ok=True)
+
+
+def _file_name(template: str) -> str:
+    name = template.removesuffix(_SUFFIX)
+    return f".{name.removeprefix(_HIDDEN)}" if name.startswith(_HIDDEN) else name
+
+
+def _shown(path: Path) -> str:
+    """Returns a path as it can be pasted into a shell; a leading hyphen would be taken for an option."""
+    text = str(path)
+    return shlex.quote(f"./{text}" if text.startswith("-") else text)
+
+
+def _list(json: bool) -> None:
+    found = {name: first_sentence(file) for name, file in examples().items()}
+    if json:
+        click.echo(jsonlib.dumps({"examples": [{"name": name, "about": about} for name, about in found.items()]}))
+        return
+    for name, about in found.items():
+        click.echo(name)
+        click.echo(textwrap.fill(about, width(), initial_indent="    ", subsequent_indent="    "))

@@ -1,27 +1,125 @@
-"""Options that several commands have."""
+"""Options that several commands have, and the types of their values."""
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
-from storm_on_spark.spark.conf_text import merged
-from storm_on_spark.spark.loader import Target
+from storm_on_spark.api.config import KEYS, Config
+from storm_on_spark.launch.conf_text import merged
+from storm_on_spark.launch.loader import Target
+
+if TYPE_CHECKING:
+    _Type = click.ParamType[Any]
+else:
+    _Type = click.ParamType  # generic since click 8.5
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-target = click.argument("target", metavar="FILE_OR_MODULE[:ATTR]")
+CONF_FILE: Final = "conf.yaml"
+"""What is read without being named, where it lies beside the topology's file."""
+_NAME_LENGTH: Final = 150
+_MASTER: Final = re.compile(
+    r"local|local\[([1-9][0-9]*|\*)(\s*,\s*[1-9][0-9]*)?\]"
+    r"|local-cluster\[\s*[1-9][0-9]*\s*,\s*[1-9][0-9]*\s*,\s*[1-9][0-9]*\s*\]"
+    r"|yarn|[a-z][a-z0-9+.-]*://.+"
+)
+"""What Spark takes; other schemes may belong to a cluster manager that is on its class path."""
+
+
+class _Number(_Type):
+    """A number in a range; the error for another value names the range."""
+
+    name = "number"
+
+    def __init__(self, what: str, minimum: float, maximum: float | None = None, *, whole: bool = False) -> None:
+        self._what, self._minimum, self._maximum, self._whole = what, minimum, maximum, whole
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            number = int(value) if self._whole else float(value)
+        except (ValueError, TypeError):
+            self._refuse(value, param, ctx)
+        low = number < self._minimum
+        if low or not math.isfinite(number) or (self._maximum is not None and number > self._maximum):
+            self._refuse(value, param, ctx)
+        return number
+
+    def _refuse(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> None:
+        top = "of at least {0:g}" if self._maximum is None else "from {0:g} to {1:d}"
+        allowed = top.format(self._minimum, int(self._maximum or 0))
+        self.fail(f"{_shown(value)} is not {self._what} {allowed}", param, ctx)
+
+
+class _Name(_Type):
+    """The name of a topology."""
+
+    name = "name"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        text = str(value)
+        if not text.strip() or len(text) > _NAME_LENGTH or "/" in text or not text.isprintable():
+            self.fail(
+                f"{_shown(text)} is no name of a topology: 1 to {_NAME_LENGTH} printable characters, no '/'", param, ctx
+            )
+        return text
+
+
+class _Master(_Type):
+    """Where Spark runs. Checked here, since Spark's own answer comes after its start and hides in a log."""
+
+    name = "master"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        text = str(value)
+        if not _MASTER.fullmatch(text):
+            self.fail(
+                f"{_shown(text)} is no Spark master: local, local[N], local[*], local[N,ATTEMPTS], "
+                "local-cluster[WORKERS,CORES,MEGABYTES], spark://HOST:PORT, yarn or k8s://URL",
+                param,
+                ctx,
+            )
+        return text
+
+
+def whole(what: str, minimum: int, maximum: int | None = None) -> _Type:
+    """Returns the type of whole numbers in a range."""
+    return _Number(what, minimum, maximum, whole=True)
+
+
+SECONDS: Final[_Type] = _Number("a number of seconds", 0)
+POSITIVE_SECONDS: Final[_Type] = _Number("a number of seconds", 0.001)
+PORT: Final = whole("a port", 0, 65535)
+
+
+def _files(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    return [CompletionItem(begun, type="file")]
+
+
+target = click.argument("target", metavar="FILE_OR_MODULE[:ATTR]", shell_complete=_files)
 
 debug = click.option("--debug", is_flag=True, help="Show tracebacks.")
+
+name = click.option(
+    "--name", type=_Name(), help="The topology's name; by default topology.name, or that of the module."
+)
 
 master = click.option(
     "--master",
     metavar="URL",
+    type=_Master(),
     help="Spark master: local[N], local-cluster[...], spark://... By default all cores of this machine.",
 )
+
+
+def _keys(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    return [CompletionItem(f"{key}=") for key in KEYS if key.startswith(begun)]
 
 
 def configuration(function: _Function) -> _Function:
@@ -31,6 +129,7 @@ def configuration(function: _Function) -> _Function:
         "pairs",
         metavar="KEY=VALUE",
         multiple=True,
+        shell_complete=_keys,
         help="One configuration value, typed as in YAML; wins over files and the module's own conf. "
         "Keys that start with spark. are given to Spark. May be repeated.",
     )
@@ -45,6 +144,34 @@ def configuration(function: _Function) -> _Function:
     return pairs(files(function))
 
 
-def conf_of(target: Target, files: tuple[Path, ...], pairs: tuple[str, ...]) -> dict[str, Any]:
-    """Returns the module's own `conf` with what the command line says over it."""
-    return {**target.conf, **merged(files, pairs)}
+def conf_of(target: Target, files: tuple[Path, ...], pairs: tuple[str, ...], *, quiet: bool = False) -> dict[str, Any]:
+    """Returns the module's own `conf` with what the command line says over it.
+
+    Without `--conf`, a `conf.yaml` beside the topology's file is read, and standard error says so.
+    """
+    return {**target.conf, **merged(files or file_beside(target, quiet=quiet), pairs)}
+
+
+def file_beside(target: Target, *, quiet: bool = False) -> tuple[Path, ...]:
+    """Returns the `conf.yaml` beside the topology's file, if there is one; standard error names it."""
+    module_file = getattr(target.module, "__file__", None)
+    if module_file is None:
+        return ()
+    found = Path(module_file).with_name(CONF_FILE)
+    if not found.is_file():
+        return ()
+    if found.is_relative_to(Path.cwd()):
+        found = found.relative_to(Path.cwd())
+    if not quiet:
+        click.echo(f"Configuration: {found}; --conf FILE names another", err=True)
+    return (found,)
+
+
+def name_of(given: str | None, conf: dict[str, Any], target: Target) -> str:
+    """Returns the topology's name: of `--name`, else of the configuration, else of the module."""
+    return str(given or conf.get(Config.TOPOLOGY_NAME) or target.name)
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,20 +1,22 @@
-"""What a run shows while it goes on: a live line on a terminal, now and then a plain line otherwise."""
+"""The progress of a run: on a terminal a table that is redrawn, otherwise plain lines at intervals."""
 
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable
 from types import TracebackType
 
-from rich.console import Console
+from rich import box
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
 
 from storm_on_spark.api.info import TopologyInfo
+from storm_on_spark.runtime.reports.observer import Lines, Observer
 
-_RATE_SECS = 3.0
-_PLAIN_EVERY_SECS = 5.0
+_MOST_ROWS = 20
 
 
 class Progress:
@@ -32,8 +34,8 @@ class Progress:
         self._clock = clock
         self._live: Live | None = None
         self._spinner = Spinner("dots")
-        self._last_plain = -_PLAIN_EVERY_SECS
-        self._acked: deque[tuple[float, int]] = deque()
+        self._lines = Lines()
+        self.observer = Observer()
 
     def __enter__(self) -> Progress:
         if not self._quiet and self._console.is_terminal:
@@ -45,32 +47,61 @@ class Progress:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._live is not None:
+            # The last table is removed, and the cursor is shown again.
             self._live.stop()
             self._live = None
 
     def say(self, note: str) -> None:
-        """Shows what is being waited for, such as the start of Spark."""
+        """Shows what the command waits for, such as the start of Spark."""
         if self._live is not None:
-            self._spinner.update(text=note)
+            self._spinner.update(text=Text(note, overflow="ellipsis", no_wrap=True))
+            self._live.update(self._spinner)
         elif not self._quiet:
-            self._console.print(note, markup=False)
+            self._console.print(note, markup=False, soft_wrap=True)
+
+    def tell(self, sentence: str | None) -> None:
+        """Prints a sentence that stays."""
+        if sentence is not None and not self._quiet:
+            self._console.print(sentence, markup=False, soft_wrap=True)
 
     def show(self, info: TopologyInfo, note: str = "") -> None:
         """Shows the counters, and `note` after them."""
         now = self._clock()
-        self._acked.append((now, info.acked))
-        while len(self._acked) > 2 and now - self._acked[0][0] > _RATE_SECS:
-            self._acked.popleft()
+        self.observer.look(now, info)
         if self._live is not None:
-            self._spinner.update(text=self._line(info) + note)
-        elif not self._quiet and now - self._last_plain >= _PLAIN_EVERY_SECS:
-            self._last_plain = now
-            self._console.print(self._line(info) + note, markup=False)
+            waited_for = "; ".join(filter(None, [note, self.observer.waits_for()]))
+            self._spinner.update(text=Text(waited_for or "running", overflow="ellipsis", no_wrap=True))
+            self._live.update(Group(*live_view(info, self.observer), self._spinner))
+        elif not self._quiet and (line := self._lines.next(now, info, self.observer, note)) is not None:
+            self._console.print(line, markup=False, soft_wrap=True)
 
-    def _line(self, info: TopologyInfo) -> str:
-        (then, before), (now, acked) = self._acked[0], self._acked[-1]
-        rate = (acked - before) / (now - then) if now > then else 0.0
-        return (
-            f"{info.name}  {info.uptime_secs:.0f} s  emitted {info.emitted:,}  acked {info.acked:,}  "
-            f"failed {info.failed:,}  pending {info.pending:,}  {rate:,.0f} acked/s"
+
+def live_view(info: TopologyInfo, observer: Observer) -> list[RenderableType]:
+    """Returns a headline and a table of the components, which fit 80 columns."""
+    rates = observer.rates()
+    latency = info.complete_latency_ms
+    headline = (
+        f"{info.name}  {info.uptime_secs:,.0f} s  {rates.acked:,.0f} acked/s  {info.acked:,} acked  "
+        f"{info.failed:,} failed  {info.pending:,} pending"
+    )
+    if latency is not None:
+        headline += f"\ncomplete latency p50 {latency['p50']:,.0f} ms  p99 {latency['p99']:,.0f} ms"
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    table.add_column("component", overflow="ellipsis", no_wrap=True, max_width=24)
+    for heading in ("a second", "executed", "emitted", "failed", "execute ms"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    components = list(info.components.values())
+    for component in components[:_MOST_ROWS]:
+        mean = component.execute_latency_ms
+        table.add_row(
+            Text(component.id),
+            f"{rates.components.get(component.id, 0.0):,.0f}",
+            f"{component.executed:,}",
+            f"{component.emitted:,}",
+            f"{component.failed:,}",
+            "n/a" if mean is None else f"{mean:.3f}",
         )
+    shown: list[RenderableType] = [Text(headline, overflow="fold"), table]
+    if len(components) > _MOST_ROWS:
+        shown.append(Text(f"and {len(components) - _MOST_ROWS} more components"))
+    return shown

@@ -1,37 +1,21 @@
-"""What a run says at its end: tables for people, one document for programs."""
+"""The tables that a run prints at its end."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
 from storm_on_spark.api.info import ComponentInfo, TopologyInfo
 
-_COMPONENT_KEYS = ("executed", "emitted", "acked", "failed", "execute_latency_ms")
-
-
-def document(name: str | None, info: TopologyInfo | None, error: str | None, result: Any = None) -> dict[str, Any]:
-    """Returns what `run --json` prints; `info` is None for a topology that never ran."""
-    data = (info or TopologyInfo(name or "", "FAILED", 0.0)).to_dict()
-    found = {
-        "topology": name,
-        "emitted": data["emitted"],
-        "acked": data["acked"],
-        "failed": data["failed"],
-        "pending": data["pending"],
-        "seconds": round(data["uptime_secs"], 3),
-        "complete_latency_ms": data["complete_latency_ms"],
-        "components": {
-            component: {key: numbers[key] for key in _COMPONENT_KEYS}
-            for component, numbers in data["components"].items()
-        },
-        "error": error,
-    }
-    return found if result is None else {**found, "result": result}
+_ANY_WIDTH: Final = 100_000
+"""More than any table needs."""
 
 
 def print_result(console: Console, result: Any) -> None:
@@ -42,13 +26,13 @@ def print_result(console: Console, result: Any) -> None:
             console.print(str(row), markup=False, soft_wrap=True)
         return
     names = list(dict.fromkeys(name for row in rows for name in row))
-    table = _table(console)
-    for name in names:
-        number = all(isinstance(row.get(name), (int, float)) for row in rows)
-        table.add_column(str(name), justify="right" if number else "left")
-    for row in rows:
-        table.add_row(*(_text(row.get(name)) for name in names))
-    console.print(table)
+    numbers = {name for name in names if all(isinstance(row.get(name), (int, float)) for row in rows)}
+    _print_table(
+        console,
+        list(map(str, names)),
+        [[_text(row.get(name)) for name in names] for row in rows],
+        set(map(str, numbers)),
+    )
 
 
 def print_summary(console: Console, info: TopologyInfo) -> None:
@@ -56,34 +40,45 @@ def print_summary(console: Console, info: TopologyInfo) -> None:
     rate = info.acked / info.uptime_secs if info.uptime_secs else 0.0
     latency = info.complete_latency_ms
     console.print(
-        f"{info.name}: {info.emitted:,} emitted, {info.acked:,} acked, {info.failed:,} failed, "
-        f"{info.pending:,} pending in {info.uptime_secs:.1f} s: {rate:,.0f} acked/s, complete latency "
-        + ("n/a (nothing was acked)" if latency is None else _percentiles(latency)),
+        f"{info.name}: spouts: {info.emitted:,} emitted, {info.transferred:,} transferred, {info.acked:,} acked, "
+        f"{info.failed:,} failed, {info.pending:,} pending in {info.uptime_secs:.1f} s: {rate:,.0f} acked/s, "
+        "complete latency " + ("n/a (nothing was acked)" if latency is None else _percentiles(latency)),
         markup=False,
-        soft_wrap=True,
+        # A terminal gets it broken between words; a file gets one line.
+        soft_wrap=not console.is_terminal,
     )
     if not info.components:
         return
-    table = _table(console)
-    table.add_column("component")
-    for heading in ("tasks", "executed", "emitted", "acked", "failed", "execute ms"):
-        table.add_column(heading, justify="right")
-    for component in info.components.values():
-        table.add_row(*_cells(component))
-    console.print(table)
+    headings = ["component", "tasks", "executed", "emitted", "transferred", "acked", "failed", "execute ms"]
+    _print_table(console, headings, [_cells(component) for component in info.components.values()], set(headings[1:]))
 
 
-def _table(console: Console) -> Table:
-    return Table(box=box.SIMPLE if console.is_terminal else None, pad_edge=False)
+def _print_table(console: Console, headings: Sequence[str], rows: Sequence[Sequence[str]], numbers: set[str]) -> None:
+    """Prints rows as a table, or, where they are too wide for that, one below the other: no word and number is cut."""
+    plain = not console.is_terminal
+    table = Table(box=None if plain else box.SIMPLE, pad_edge=False, collapse_padding=not plain)
+    for heading in headings:
+        table.add_column(Text(heading), justify="right" if heading in numbers else "left")
+    for row in rows:
+        # Text, since a word such as [red] would be taken for markup.
+        table.add_row(*map(Text, row))
+    if Measurement.get(console, console.options.update(width=_ANY_WIDTH), table).maximum <= console.width:
+        console.print(table)
+        return
+    label = max(map(cell_len, headings))
+    for row in rows:
+        for heading, cell in zip(headings, row, strict=True):
+            console.print(Text(f"{heading:<{label}}  {cell}".rstrip()), soft_wrap=True)
+        console.print()
 
 
-def _text(value: Any) -> Text:
-    # Text, since a word such as [red] would be taken for markup.
-    return Text(f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value))
+def _text(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
 def _cells(component: ComponentInfo) -> tuple[str, ...]:
-    counts = (component.tasks, component.executed, component.emitted, component.acked, component.failed)
+    sent = (component.emitted, component.transferred)
+    counts = (component.tasks, component.executed, *sent, component.acked, component.failed)
     latency = component.execute_latency_ms
     return (component.id, *(f"{count:,}" for count in counts), "n/a" if latency is None else f"{latency:.3f}")
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import json as jsonlib
 import os
 import signal
 import sys
-import tempfile
 import time
 import traceback
 from collections.abc import Iterator
@@ -24,34 +22,25 @@ from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.api.info import TopologyInfo
 from storm_on_spark.cli import options
 from storm_on_spark.cli.errors import DONE, STOPPED, exit_code, record, sentence, tell
+from storm_on_spark.cli.pipes import reader_may_leave
 from storm_on_spark.cli.progress import Progress
-from storm_on_spark.cli.report import document, print_result, print_summary
-from storm_on_spark.cli.terminal import answer_only, console, logs_to
-from storm_on_spark.spark.conf_text import spark_conf
-from storm_on_spark.spark.loader import load
+from storm_on_spark.cli.report import print_result, print_summary
+from storm_on_spark.cli.request import Request
+from storm_on_spark.cli.terminal import console, logs_to
+from storm_on_spark.launch.conf_text import spark_conf
+from storm_on_spark.launch.document import document, to_json
+from storm_on_spark.launch.loader import load
+from storm_on_spark.runtime.reports.observer import Observer
+from storm_on_spark.spark.session.answer import answer_only
+from storm_on_spark.spark.session.owned import temporary_checkpoint
 
 if TYPE_CHECKING:
-    from storm_on_spark.spark.query import TopologyQuery
+    from pyspark.sql import SparkSession
+
+    from storm_on_spark.spark.query.running import TopologyQuery
 
 _POLL_SECS = 0.2
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-
-@dataclass(frozen=True)
-class Request:
-    """What the command line asks for."""
-
-    target: str
-    pairs: tuple[str, ...] = ()
-    files: tuple[Path, ...] = ()
-    master: str | None = None
-    checkpoint: str | None = None
-    reset_checkpoint: bool = False
-    name: str | None = None
-    seconds: float | None = None
-    json: bool = False
-    quiet: bool = False
-    debug: bool = False
 
 
 @dataclass
@@ -105,10 +94,21 @@ class Stopper:
 @options.master
 @click.option("--checkpoint", metavar="DIR", help="Keep state in DIR, and go on from what is there.")
 @click.option("--reset-checkpoint", is_flag=True, help="Remove the state that is in the checkpoint first.")
-@click.option("--name", help="The topology's name; by default that of the module.")
-@click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="Drain and end after so many seconds.")
+@options.name
+@click.option("--seconds", type=options.POSITIVE_SECONDS, help="Drain and end after so many seconds.")
 @click.option("--json", is_flag=True, help="Print one JSON document on standard output.")
 @click.option("--quiet", is_flag=True, help="Show no progress and no summary.")
+@click.option(
+    "--debugger",
+    is_flag=True,
+    help="Run in this process, without Spark: breakpoint() works in spouts and bolts.",
+)
+@click.option(
+    "--debugger-port",
+    metavar="PORT",
+    type=click.IntRange(1, 65535),
+    help="The same, under a debugger that connects to PORT of this machine by debugpy, as editors do.",
+)
 @options.debug
 def command(**given: Any) -> None:
     """Run a topology until all its spouts are exhausted, it fails, or Ctrl-C.
@@ -122,6 +122,11 @@ def command(**given: Any) -> None:
     ends the run (topology.fail.fast=true).
     """
     request = Request(**given)
+    if request.debugger or request.debugger_port is not None:
+        from storm_on_spark.cli.debugger import run_under_debugger
+
+        # Before standard output is changed: pdb's prompt edits lines only on the terminal itself.
+        sys.exit(run_under_debugger(request))
     with answer_only(request.json) as answer:
         code = run(request, answer)
     sys.exit(code)
@@ -148,31 +153,57 @@ def run(request: Request, answer: TextIO) -> int:
 
 
 def _run(request: Request, outcome: Outcome, stopper: Stopper, screen: Console) -> None:
+    from storm_on_spark.spark.checkpoint.directory import check_place
+    from storm_on_spark.spark.checkpoint.stored import is_in_a_store, reset_stored
     from storm_on_spark.spark.compiled import compile_topology
 
     target = load(request.target)
     outcome.name = request.name or target.name
-    conf = {Config.TOPOLOGY_FAIL_FAST: True, **options.conf_of(target, request.files, request.pairs)}
+    given = options.conf_of(target, request.files, request.pairs, quiet=request.quiet)
+    outcome.name = options.name_of(request.name, given, target)
+    conf = {Config.TOPOLOGY_FAIL_FAST: True, **given}
     checkpoint = request.checkpoint or conf.get(Config.TOPOLOGY_CHECKPOINT_DIR)
     compiled = compile_topology(target.topology(conf), conf)
-    if request.reset_checkpoint:
+    compiled.check()
+    in_store = checkpoint is not None and is_in_a_store(checkpoint)
+    if request.reset_checkpoint and not in_store:
         _reset(checkpoint)
+    if checkpoint is not None:
+        check_place(checkpoint)
     with (
         Progress(screen, quiet=request.quiet) as progress,
         _kept_or_temporary(checkpoint) as checkpoint,
-        _session(request, conf, outcome, stopper, progress) as spark,
+        _session(request, conf, checkpoint, outcome, stopper, progress) as spark,
     ):
+        progress.tell(_ui(spark))
+        if request.reset_checkpoint and in_store:
+            # Only a session knows how the store is reached.
+            reset_stored(checkpoint, spark)
         progress.say(f"Starting {outcome.name} ...")
         query = compiled.start(spark, name=outcome.name, checkpoint=checkpoint)
+        progress.observer = _observer(query, effective_conf(conf), checkpoint)
+        progress.tell(progress.observer.begins())
         try:
             _watch(query, request, effective_conf(conf), stopper, progress, screen)
         finally:
             query.stop()
             outcome.info = query.status_info()
             outcome.error = query.failure
+        progress.tell(progress.observer.ends(outcome.info))
         outcome.stopped = stopper.count > 1
         if target.report is not None and outcome.error is None and not outcome.stopped:
             outcome.result = target.call(target.report, spark, checkpoint, outcome.info)
+
+
+def _observer(query: TopologyQuery, conf: dict[str, Any], checkpoint: str) -> Observer:
+    times_out = conf[Config.TOPOLOGY_ENABLE_MESSAGE_TIMEOUTS]
+    timeout = float(conf[Config.TOPOLOGY_MESSAGE_TIMEOUT_SECS]) if times_out else None
+    return Observer(timeout, query.resumed_batch, checkpoint)
+
+
+def _ui(spark: SparkSession) -> str | None:
+    url = spark.sparkContext.uiWebUrl
+    return None if url is None else f"Spark's UI: {url}"
 
 
 @contextlib.contextmanager
@@ -180,13 +211,13 @@ def _kept_or_temporary(checkpoint: str | None) -> Iterator[str]:
     if checkpoint is not None:
         yield checkpoint
         return
-    with tempfile.TemporaryDirectory(prefix="storm-on-spark-", ignore_cleanup_errors=True) as folder:
-        yield folder
+    with temporary_checkpoint() as folder:
+        yield str(folder)
 
 
 @contextlib.contextmanager
 def _session(
-    request: Request, conf: dict[str, Any], outcome: Outcome, stopper: Stopper, progress: Progress
+    request: Request, conf: dict[str, Any], checkpoint: str, outcome: Outcome, stopper: Stopper, progress: Progress
 ) -> Iterator[Any]:
     from storm_on_spark.spark.session import local_session, log_file, stop_session
 
@@ -194,12 +225,12 @@ def _session(
     # Until Spark runs, one Ctrl-C is enough: there is nothing to drain.
     stopper.restore()
     try:
-        spark = local_session(request.master, spark_conf(conf))
+        spark = local_session(request.master, spark_conf(conf), checkpoint)
     finally:
         outcome.log = log_file()
         stopper.install()
     try:
-        with logs_to(console(sys.stderr), outcome.log):
+        with logs_to(console(sys.stderr), outcome.log, debug=request.debug):
             yield spark
     finally:
         stop_session(spark)
@@ -232,13 +263,13 @@ def _watch(
             if now > drain_until:
                 screen.print("Not everything could be drained in time; see pending.")
                 return
-        note = "" if drain_until is None else f"  draining, at most {drain_until - now:.0f} s more"
+        note = "" if drain_until is None else f"draining, at most {drain_until - now:.0f} s more"
         progress.show(query.status_info(), note)
         query.awaitTermination(_POLL_SECS)
 
 
 def _reset(checkpoint: str | None) -> None:
-    from storm_on_spark.spark.checkpoint import reset_checkpoint
+    from storm_on_spark.spark.checkpoint.directory import reset_checkpoint
 
     if checkpoint is None:
         raise ConfigError("--reset-checkpoint needs --checkpoint DIR, the directory to reset")
@@ -249,16 +280,20 @@ def _report(request: Request, outcome: Outcome, answer: TextIO) -> None:
     message = None if outcome.error is None else sentence(outcome.error)
     if outcome.stopped:
         message = message or "stopped at once by a second signal"
-    if request.json:
-        found = document(outcome.name, outcome.info, message, outcome.result)
-        print(jsonlib.dumps(found, default=str), file=answer)
-    else:
-        screen = console(answer)
-        if outcome.result is not None:
-            print_result(screen, outcome.result)
-        if outcome.info is not None and not request.quiet:
-            print_summary(screen, outcome.info)
+    # The end of the run is reported and returned even if no one reads the answer.
+    with reader_may_leave(answer):
+        if request.json:
+            found = document(outcome.name, outcome.info, message, outcome.result)
+            print(to_json(found), file=answer)
+        else:
+            screen = console(answer)
+            if outcome.result is not None:
+                print_result(screen, outcome.result)
+            if outcome.info is not None and not request.quiet:
+                print_summary(screen, outcome.info)
     if outcome.error is not None:
+        if request.debug and (trace := getattr(outcome.error, "cause_text", "")):
+            click.echo(trace.rstrip(), err=True)
         if outcome.log is not None:
             record(outcome.error, outcome.log)
         tell(outcome.error, outcome.log)

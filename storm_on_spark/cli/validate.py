@@ -11,7 +11,7 @@ import click
 from storm_on_spark.api.errors import StormError
 from storm_on_spark.cli import options
 from storm_on_spark.cli.errors import exit_code, told
-from storm_on_spark.spark.loader import load
+from storm_on_spark.launch.loader import load
 
 
 @click.command("validate")
@@ -28,15 +28,19 @@ def command(target: str, pairs: tuple[str, ...], files: tuple[Path, ...], json: 
             loaded = load(target)
             conf = options.conf_of(loaded, files, pairs)
             topology = loaded.topology(conf)
-            compile_topology(topology, conf)
+            compiled = compile_topology(topology, conf)
+            compiled.check()
         except StormError as error:
             if json:
-                click.echo(jsonlib.dumps({"valid": False, "problems": str(error).splitlines()}))
+                click.echo(jsonlib.dumps({"valid": False, "problems": str(error).splitlines(), "warnings": []}))
                 sys.exit(exit_code(error))
             raise
+        warnings = [compiled.warning] if compiled.warning else []
         counts = {"spouts": len(topology.spouts), "bolts": len(topology.bolts)}
         if json:
-            click.echo(jsonlib.dumps({"valid": True, "problems": [], **counts}))
+            click.echo(jsonlib.dumps({"valid": True, "problems": [], "warnings": warnings, **counts}))
         else:
             parts = (f"{count} {name[:-1] if count == 1 else name}" for name, count in counts.items())
             click.echo(f"{loaded.where} is valid: {', '.join(parts)}")
+            for warning in warnings:
+                click.echo(warning, err=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json as jsonlib
 import sys
-import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,8 +16,8 @@ import click
 from storm_on_spark.api.config import validate_conf
 from storm_on_spark.cli import options
 from storm_on_spark.cli.cluster.needs import need_libraries
-from storm_on_spark.cli.errors import exit_code, sentence, tell
-from storm_on_spark.spark.conf_text import merged
+from storm_on_spark.cli.errors import told
+from storm_on_spark.launch.conf_text import merged
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -65,6 +64,8 @@ class Given:
     token_file: Path | None = None
     json: bool = False
     debug: bool = False
+    files: tuple[Path, ...] = ()
+    pairs: tuple[str, ...] = ()
 
     @contextlib.contextmanager
     def client(self) -> Iterator[NimbusClient]:
@@ -99,32 +100,26 @@ def asked(
 
     With `--json` standard output has a document then, too.
     """
-    with told(json, debug):
+    with told(debug, json):
         need_libraries()
         conf = merged(files, pairs)
         validate_conf(conf)
-        yield Given(conf, nimbuses, token_file, json, debug)
-
-
-@contextlib.contextmanager
-def told(json: bool, debug: bool) -> Iterator[None]:
-    """Turns an error within into a sentence, a document if there is to be one, and an exit code."""
-    try:
-        yield
-    except (click.ClickException, click.exceptions.Exit, click.Abort):
-        raise
-    except Exception as error:
-        if debug:
-            traceback.print_exc()
-        if json:
-            click.echo(jsonlib.dumps({"error": sentence(error)}))
-        tell(error)
-        sys.exit(exit_code(error))
+        yield Given(conf, nimbuses, token_file, json, debug, files, pairs)
 
 
 def told_if_stale(page: dict[str, Any]) -> None:
-    """Says on standard error that what follows may be out of date, if that is so."""
-    since = page.get("staleSince")
+    """Says on standard error that what follows may be out of date, or lacks heartbeats, if that is so."""
     if page.get("stale"):
-        when = "" if since is None else f" since {datetime.fromtimestamp(since).astimezone():%H:%M:%S}"
+        when = since(page.get("staleSince"))
         click.echo(f"ZooKeeper is out of reach{when}: this is what was known before.", err=True)
+    if page.get("heartbeatsUnknownSince") is not None:
+        when = since(page["heartbeatsUnknownSince"])
+        click.echo(
+            f"Heartbeats are unknown{when}: {page['heartbeatsUnknown']}. Topologies run on; their counters are old.",
+            err=True,
+        )
+
+
+def since(moment: float | None) -> str:
+    """Returns ` since 12:34:56` in local time; nothing if that isn't known."""
+    return "" if moment is None else f" since {datetime.fromtimestamp(moment).astimezone():%H:%M:%S}"

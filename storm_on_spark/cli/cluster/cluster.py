@@ -6,13 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from storm_on_spark.cli.cluster.asking import asked, cluster_options, told_if_stale
+from storm_on_spark.cli.cluster.asking import asked, cluster_options, since, told_if_stale
 from storm_on_spark.plan.words import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     Json = dict[str, Any]
+
+_SUPERVISORS = "__supervisors/"
+_SHOWN = 3
+"""Topologies that are named for each Pacemaker."""
 
 
 @click.command("cluster")
@@ -40,6 +44,23 @@ def show(screen: Console, summary: Json, supervisors: list[Json]) -> None:
     )
     for problem in summary["problems"]:
         click.echo(f"Unreadable in ZooKeeper: {problem}", err=True)
+    if summary.get("pacemakers"):
+        click.echo()
+        print_result(
+            screen,
+            [
+                {
+                    "Pacemaker": row["server"],
+                    "state": f"away{since(row['awaySince'])}" if row["awaySince"] is not None else "answers",
+                    "heartbeats": row["heartbeats"],
+                    "kB": round(row["bytes"] / 1000),
+                    "writes/s": row["writesPerSec"],
+                    "read ms": round(row["readSecs"] * 1000),
+                    "written last by": _writers(row["writers"]),
+                }
+                for row in summary["pacemakers"]
+            ],
+        )
     if supervisors:
         click.echo()
         print_result(
@@ -56,3 +77,12 @@ def show(screen: Console, summary: Json, supervisors: list[Json]) -> None:
                 for row in supervisors
             ],
         )
+
+
+def _writers(names: list[str]) -> str:
+    """Returns whose heartbeats came last: the first few, and how many more."""
+    supervisors = sum(name.startswith(_SUPERVISORS) for name in names)
+    topologies = sorted({name.partition("/")[0] for name in names if not name.startswith(_SUPERVISORS)})
+    more = len(topologies) - _SHOWN
+    found = [*topologies[:_SHOWN], *([f"{more} more"] if more > 0 else [])]
+    return ", ".join([*found, *([counted(supervisors, "supervisor")] if supervisors else [])])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import signal
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +14,9 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 def log_to_stderr(debug: bool) -> None:
     """Has everything logged that happens in a daemon."""
-    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    from storm_on_spark.cluster.security.logs import log_safely
+
+    log_safely("%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("storm_on_spark").setLevel(logging.DEBUG if debug else logging.INFO)
     for name in ("httpx", "kazoo", "py4j"):
         logging.getLogger(name).setLevel(logging.WARNING)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import json as jsonlib
+import socket
 from pathlib import Path
 
 import click
 
 from storm_on_spark.cli import options
-from storm_on_spark.cli.cluster.asking import json, told
+from storm_on_spark.cli.cluster.asking import json
 from storm_on_spark.cli.cluster.daemon import ended_by_signal
 from storm_on_spark.cli.cluster.needs import need_libraries
+from storm_on_spark.cli.errors import told
 
 _LOOK_SECS = 0.2
 
@@ -18,7 +21,7 @@ _LOOK_SECS = 0.2
 @click.command("dev-zookeeper", short_help="Run a ZooKeeper, for development.")
 @click.option(
     "--port",
-    type=click.IntRange(0, 65535),
+    type=options.PORT,
     default=2181,
     show_default=True,
     help="Port that it listens on, on this host only; 0 for any free one.",
@@ -37,11 +40,13 @@ def command(port: int, folder: Path | None, json: bool, debug: bool) -> None:
 
     For development: it is a single server, and everybody on this host may read and write it.
     """
-    with told(json, debug):
+    with told(debug, json):
         need_libraries()
         from storm_on_spark.api.errors import SetupError
         from storm_on_spark.cluster.zookeeper.server import ZooKeeperServer
 
+        if port:
+            _check_port(port)
         with ended_by_signal() as ended, ZooKeeperServer(None if folder is None else folder.absolute(), port) as server:
             if json:
                 click.echo(jsonlib.dumps({"zookeeper": server.connect_string, "pid": server.pid}))
@@ -51,3 +56,25 @@ def command(port: int, folder: Path | None, json: bool, debug: bool) -> None:
             while not ended.wait(_LOOK_SECS):
                 if server.pid is None:
                     raise SetupError(f"ZooKeeper has ended; its log was {server.log_file}")
+
+
+def _check_port(port: int) -> None:
+    """Says in a sentence what ZooKeeper would say in a page of log.
+
+    Raises:
+        SetupError: this process can't listen on the port.
+    """
+    from storm_on_spark.api.errors import SetupError
+
+    try:
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(("127.0.0.1", port))
+            probe.listen()
+    except OSError as error:
+        reason = (
+            "is in use by another process" if error.errno == errno.EADDRINUSE else f"can't be used: {error.strerror}"
+        )
+        raise SetupError(
+            f"port {port} of this host {reason}; --port names another, and --port 0 any free one"
+        ) from error

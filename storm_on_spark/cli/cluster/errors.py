@@ -38,5 +38,5 @@ def show(screen: Console, errors: dict[str, list[dict[str, Any]]]) -> None:
                 markup=False,
                 soft_wrap=True,
             )
-            for line in error["error"].rstrip().splitlines():
+            for line in [*error["error"].rstrip().splitlines(), *error.get("trace", "").rstrip().splitlines()]:
                 screen.print(f"    {line}", markup=False, soft_wrap=True)

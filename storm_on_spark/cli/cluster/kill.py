@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from storm_on_spark.cli import options
 from storm_on_spark.cli.cluster.asking import asked, cluster_options, name
 
 
@@ -16,19 +17,21 @@ from storm_on_spark.cli.cluster.asking import asked, cluster_options, name
     "--wait",
     "wait",
     metavar="SECONDS",
-    type=click.FloatRange(min=0),
-    help="How long what was emitted has to get done; by default the topology's message timeout.",
+    type=options.SECONDS,
+    help="Process emitted tuples for so long at most; by default the topology's message timeout.",
 )
 @cluster_options
 def command(name: str, wait: float | None, **given: Any) -> None:
     """End the topology NAME.
 
-    Its spouts stop at once. What they have emitted has some time to get done; then the driver ends, and the topology,
-    its code and its state are gone from the cluster. Its checkpoint stays.
+    Its spouts stop at once. The tuples that they have emitted get some time to be processed. Then the driver ends, and
+    the cluster forgets the topology and removes its code. Its checkpoint stays. Its logs stay for a week:
+    `storm-spark logs NAME`.
     """
     with asked(**given) as request, request.client() as client:
         client.kill(name, wait)
-        when = "when its message timeout is over" if wait is None else f"in {wait:g} s"
+        when = "after its message timeout" if wait is None else f"after {wait:g} s"
         request.answer(
-            {"topology": name, "operation": "kill", "wait_secs": wait}, f"{name} is killed, and gone {when}."
+            {"topology": name, "operation": "kill", "wait_secs": wait},
+            f"{name} is being killed: its spouts have stopped, and it ends {when}.",
         )

@@ -7,19 +7,27 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from storm_on_spark.cli.cluster.asking import asked, cluster_options, told_if_stale
+from storm_on_spark.cli.watching import watch_option, watched
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
 @click.command("list")
+@watch_option
 @cluster_options
-def command(**given: Any) -> None:
+def command(watch: bool, **given: Any) -> None:
     """List the topologies of a cluster."""
-    with asked(**given) as request:
-        with request.client() as client:
-            page = client.page("/topology/summary")
+    with asked(**given) as request, request.client() as client:
+        if watch:
+            watched(
+                request, lambda: client.page("/topology/summary"), lambda screen, page: show(screen, page["topologies"])
+            )
+            return
+        page = client.page("/topology/summary")
         told_if_stale(page)
+        for topology_id, reason in page.get("unreadable", {}).items():
+            click.echo(f"Warning: {topology_id} is there and is left as it is: {reason}.", err=True)
         request.answer(page, lambda screen: show(screen, page["topologies"]))
 
 
@@ -28,7 +36,7 @@ def show(screen: Console, topologies: list[dict[str, Any]]) -> None:
     from storm_on_spark.cli.report import print_result
 
     if not topologies:
-        click.echo("No topologies.")
+        screen.print("No topologies.")
         return
     print_result(
         screen,

@@ -7,11 +7,13 @@ import json as jsonlib
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from storm_on_spark.api.errors import NotAliveError
+from storm_on_spark.cli import options
 from storm_on_spark.cli.cluster.asking import asked, cluster_options, name
 
 if TYPE_CHECKING:
@@ -27,11 +29,20 @@ _TAIL_BYTES: Final = 1 << 20
 @name
 @click.option("-f", "--follow", is_flag=True, help="Go on showing what comes, until Ctrl-C or the topology is gone.")
 @click.option(
-    "-n", "--lines", metavar="N", type=click.IntRange(0, 100_000), default=100, show_default=True, help="Last lines."
+    "-n",
+    "--lines",
+    metavar="N",
+    type=options.whole("a number of lines", 0, 100_000),
+    default=100,
+    show_default=True,
+    help="Last lines.",
 )
 @cluster_options
 def command(name: str, follow: bool, lines: int, **given: Any) -> None:
     """Show what the driver of the topology NAME has printed: logs, and what your own code prints.
+
+    Logs outlive their topology: after a kill, NAME (or its id) shows what its last driver has printed, until the hosts
+    remove it (supervisor.logs.cleanup.age.mins, a week by default).
 
     With --follow and --json every line is a document of its own.
     """
@@ -81,7 +92,11 @@ class Tail:
         Raises:
             NotAliveError: there is no such topology, or it has no log.
         """
-        link = self._link()
+        try:
+            link = self._link()
+        except NotAliveError as error:
+            yield self._kept(error)
+            return
         if not follow:
             if not link:
                 raise NotAliveError(f"{self.name} has no log yet: no driver was started, or its supervisor is gone")
@@ -106,6 +121,26 @@ class Tail:
                 if link:
                     self.tell(f"The driver of {self.name} is elsewhere now; its log:")
                 link, self._position = now, None
+
+    def _kept(self, error: NotAliveError) -> str:
+        """Returns the end of the last log of a topology that is no more.
+
+        Raises:
+            NotAliveError: no host has kept any.
+        """
+        kept = self.client.kept_logs(self.name)
+        if not kept:
+            raise NotAliveError(f"{error}, and no host has kept logs of it") from error
+        last = kept[0]
+        when = datetime.fromtimestamp(last.modified).astimezone()
+        self.tell(
+            f"{last.topology_id} is no more. Its last log, on {last.host} (slot {last.port}), ends at "
+            f"{when:%Y-%m-%d %H:%M:%S}:"
+        )
+        others = sorted({each.topology_id for each in kept} - {last.topology_id})
+        if others:
+            self.tell(f"There are logs of {', '.join(others[-5:])}, too; name the id to see those.")
+        return self._read(last.link)
 
     def _link(self) -> str:
         return str(self.client.topology(self.name)["logLink"])

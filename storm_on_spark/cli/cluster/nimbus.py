@@ -9,10 +9,11 @@ from pathlib import Path
 import click
 
 from storm_on_spark.cli import options
-from storm_on_spark.cli.cluster.asking import json, told
+from storm_on_spark.cli.cluster.asking import json
 from storm_on_spark.cli.cluster.daemon import ended_by_signal, log_to_stderr
 from storm_on_spark.cli.cluster.needs import need_libraries
-from storm_on_spark.spark.conf_text import merged
+from storm_on_spark.cli.errors import told
+from storm_on_spark.launch.conf_text import merged
 
 
 @click.command("nimbus", short_help="Run a Nimbus.")
@@ -20,12 +21,12 @@ from storm_on_spark.spark.conf_text import merged
 @json
 @options.debug
 def command(pairs: tuple[str, ...], files: tuple[Path, ...], json: bool, debug: bool) -> None:
-    """Run a Nimbus: it takes topologies in, gives them to supervisors, and answers what is asked about them.
+    """Run a Nimbus: it accepts topologies, assigns them to supervisors, and answers questions about them.
 
-    Several of them stand by for each other; ZooKeeper (storm.zookeeper.servers) knows who leads. It ends on Ctrl-C or
-    SIGTERM, and no topology is touched by that.
+    One of several Nimbuses leads, elected through ZooKeeper (storm.zookeeper.servers). The others stand by.
+    It ends on Ctrl-C or SIGTERM. Topologies run on.
     """
-    with told(json, debug):
+    with told(debug, json):
         need_libraries()
         from storm_on_spark.cluster.nimbus.daemon import Nimbus
 

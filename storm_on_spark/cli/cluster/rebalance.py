@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from storm_on_spark.cli import options
 from storm_on_spark.cli.cluster.asking import asked, cluster_options, name
 
 
@@ -16,10 +17,12 @@ from storm_on_spark.cli.cluster.asking import asked, cluster_options, name
     "--wait",
     "wait",
     metavar="SECONDS",
-    type=click.FloatRange(min=0),
-    help="How long what was emitted has to get done first; by default the topology's message timeout.",
+    type=options.SECONDS,
+    help="First process emitted tuples, for so long at most; by default the topology's message timeout.",
 )
-@click.option("-n", "--workers", metavar="N", type=click.IntRange(min=1), help="topology.workers from now on.")
+@click.option(
+    "-n", "--workers", metavar="N", type=options.whole("a number of workers", 1), help="topology.workers from now on."
+)
 @click.option(
     "-e",
     "--executors",
@@ -27,18 +30,21 @@ from storm_on_spark.cli.cluster.asking import asked, cluster_options, name
     multiple=True,
     help="Executors of a component, at most as many as it has tasks. May be repeated.",
 )
+@click.option("--from-scratch", is_flag=True, help="Remove its state: it starts as if it had never run.")
 @cluster_options
-def command(name: str, wait: float | None, workers: int | None, executors: tuple[str, ...], **given: Any) -> None:
+def command(
+    name: str, wait: float | None, workers: int | None, executors: tuple[str, ...], from_scratch: bool, **given: Any
+) -> None:
     """Start the topology NAME anew, in a free slot, where it left off.
 
-    What -c and --conf say of topologies becomes part of its configuration; the value null is the default again.
+    -c and --conf change the topology's configuration; the value null restores a default.
     """
     with asked(**given) as request:
         from storm_on_spark.cli.cluster.where import topologys
 
         changes, counts = topologys(request.conf), dict(_count(text) for text in executors)
         with request.client() as client:
-            client.rebalance(name, wait, workers=workers, executors=counts, conf=changes)
+            client.rebalance(name, wait, workers=workers, executors=counts, conf=changes, from_scratch=from_scratch)
         when = "when its message timeout is over" if wait is None else f"in {wait:g} s"
         request.answer(
             {
@@ -48,8 +54,9 @@ def command(name: str, wait: float | None, workers: int | None, executors: tuple
                 "workers": workers,
                 "executors": counts,
                 "conf": changes,
+                "from_scratch": from_scratch,
             },
-            f"{name} is rebalancing: it starts anew {when}.",
+            f"{name} is rebalancing: it starts {'from scratch' if from_scratch else 'anew'} {when}.",
         )
 
 

@@ -33,14 +33,14 @@ def stage_of(page: Mapping[str, Any], active_secs: float = 0.0) -> Stage:
 
     Example:
         >>> page = {"driverStatus": "ACTIVE", "workers": [{"host": "a", "port": 6700}], "schedulerInfo": None,
-        ...         "topologyStats": [{"emitted": 1200, "acked": 800}], "bolts": [{"executed": 900}], "failure": None}
+        ...         "spoutStats": {"emitted": 1200, "acked": 800}, "bolts": [{"executed": 900}], "failure": None}
         >>> stage_of(page).text
-        'has worked off its first batch on a:6700: 1,200 tuples emitted, 800 acked'
+        'has done its first micro-batch on a:6700: its spouts emitted 1,200, 800 acked'
         >>> stage_of({**page, "workers": [], "driverStatus": None, "schedulerInfo": "all 8 slots are taken"}).text
         'waits for a slot: all 8 slots are taken'
     """
-    status, total = page["driverStatus"], page["topologyStats"][0]
-    counts = f"{total['emitted']:,} tuples emitted, {total['acked']:,} acked"
+    status, total = page["driverStatus"], page["spoutStats"]
+    counts = f"its spouts emitted {total['emitted']:,}, {total['acked']:,} acked"
     if status == "FAILED":
         return Stage("failed", "failed", failure=page["failure"] or "its driver ended; see its errors")
     if status == "COMPLETED":
@@ -56,7 +56,7 @@ def stage_of(page: Mapping[str, Any], active_secs: float = 0.0) -> Stage:
         return Stage("inactive", f"is ready on {where}, and inactive", is_done=True)
     # What has no bolts is through when it was emitted.
     if any(bolt["executed"] for bolt in page["bolts"]) or (total["emitted"] and not page["bolts"]):
-        return Stage("first batch", f"has worked off its first batch on {where}: {counts}", is_done=True)
+        return Stage("first batch", f"has done its first micro-batch on {where}: {counts}", is_done=True)
     if not total["emitted"] and active_secs >= _IDLE_SECS:
         return Stage("idle", f"runs on {where}, and its spouts have nothing to emit", is_done=True)
     return Stage("running", f"first batch on {where}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from storm_on_spark.cli.cluster.asking import asked, cluster_options, name, told_if_stale
+from storm_on_spark.cli.watching import watch_option, watched
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -14,12 +15,15 @@ if TYPE_CHECKING:
 
 @click.command("status", short_help="Show one topology.")
 @name
+@watch_option
 @cluster_options
-def command(name: str, **given: Any) -> None:
+def command(name: str, watch: bool, **given: Any) -> None:
     """Show the topology NAME: where it runs, and what each component has done since its driver started."""
-    with asked(**given) as request:
-        with request.client() as client:
-            page = client.topology(name)
+    with asked(**given) as request, request.client() as client:
+        if watch:
+            watched(request, lambda: client.topology(name), lambda screen, page: show(screen, page))
+            return
+        page = client.topology(name)
         told_if_stale(page)
         request.answer(page, lambda screen: show(screen, page))
 
@@ -29,23 +33,34 @@ def show(screen: Console, page: dict[str, Any]) -> None:
     from storm_on_spark.cli.report import print_result
 
     def say(text: str) -> None:
-        screen.print(text, markup=False, soft_wrap=True)
+        screen.print(text, markup=False, soft_wrap=not screen.is_terminal)
 
     say(f"{page['name']} ({page['id']}) is {page['status']}, submitted by {page['owner']} {page['uptime']} ago")
     say(f"driver: {_driver(page)}")
     say(f"code: on {page['replicationCount']} Nimbuses")
-    total, latency = page["topologyStats"][0], page["completeLatencyMs"]
+    spouts, everyone, latency = page["spoutStats"], page["topologyStats"][0], page["completeLatencyMs"]
     shown = "n/a" if not latency else ", ".join(f"{key} {value:,.0f} ms" for key, value in latency.items())
     say(
-        f"tuples: {total['emitted']:,} emitted, {total['acked']:,} acked, {total['failed']:,} failed, "
-        f"{page['pending']:,} pending; complete latency {shown}"
+        f"spouts: {spouts['emitted']:,} emitted, {spouts['transferred']:,} transferred, {spouts['acked']:,} acked, "
+        f"{spouts['failed']:,} failed, {page['pending']:,} pending; complete latency {shown}"
     )
+    say(f"all components: {everyone['emitted']:,} emitted, {everyone['transferred']:,} transferred")
     if page["failure"]:
         say(f"failure: {page['failure']}")
+    for component, errors in page.get("systemErrors", {}).items():
+        lines = errors[-1]["error"].strip().splitlines()
+        if lines and lines[0] != page["failure"]:
+            more = f"; {len(errors)} such, `storm-spark errors {page['name']}` shows them" if len(errors) > 1 else ""
+            say(f"last error of {component}: {lines[0][:400]}{more}")
     rows = [_row(line, "spout") for line in page["spouts"]] + [_row(line, "bolt") for line in page["bolts"]]
     if rows:
         say("")
         print_result(screen, rows)
+    for kind in ("spout", "bolt"):
+        for line in page[f"{kind}s"]:
+            # Below the table, which then fits 80 columns.
+            if error := line["lastError"].strip():
+                say(f"last error of {line[f'{kind}Id']}: {error.splitlines()[-1][:400]}")
 
 
 def _driver(page: dict[str, Any]) -> str:
@@ -59,12 +74,11 @@ def _driver(page: dict[str, Any]) -> str:
 def _row(line: dict[str, Any], kind: str) -> dict[str, Any]:
     return {
         "component": line[f"{kind}Id"],
-        "executors": line["executors"],
         "tasks": line["tasks"],
         "executed": line.get("executed", 0),
         "emitted": line["emitted"],
+        "transferred": line["transferred"],
         "acked": line["acked"],
         "failed": line["failed"],
         "execute ms": line.get("executeLatency", "n/a"),
-        "last error": line["lastError"].strip().splitlines()[-1][:80] if line["lastError"].strip() else "",
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as jsonlib
 import sys
 import tempfile
 import time
@@ -31,15 +30,15 @@ _UNSEEN_SECS: Final = 30.0
 
 @click.command("submit", short_help="Give a topology to a cluster.")
 @options.target
-@click.option("--name", help="The topology's name; by default that of the module.")
+@options.name
 @click.option("--inactive", is_flag=True, help="Let its spouts emit only when it is activated.")
 @click.option(
     "--requirements",
     metavar="FILE",
-    type=click.Path(path_type=Path),
+    type=click.Path(path_type=Path, exists=True, dir_okay=False, readable=True),
     help="Packages that it needs, as pip reads them; supervisors install them.",
 )
-@click.option("--wait", is_flag=True, help="Wait until its first batch is through.")
+@click.option("--wait", is_flag=True, help="Wait until its first micro-batch is done.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 @cluster_options
 def command(
@@ -53,8 +52,8 @@ def command(
 ) -> None:
     """Give a topology to a cluster, where it runs until it is killed or has come to its end.
 
-    What it imports from beside it goes along. The command returns when the topology is in: the death of a Nimbus can't
-    lose it from then on. With --wait it returns when the topology has worked off its first batch.
+    The modules that it imports from beside it are sent too. The command returns when the cluster has accepted the
+    topology, which then survives the death of a Nimbus. With --wait it returns when the first micro-batch is done.
     """
     with asked(**given) as request:
         with Progress(console(sys.stderr), quiet=quiet or request.json) as progress:
@@ -69,6 +68,8 @@ def command(
                 sys.exit(STOPPED)
         for sentence in submission.left_out:
             click.echo(f"Not packed: {sentence}", err=True)
+        for sentence in submission.warnings:
+            click.echo(f"Warning: {sentence}.", err=True)
         request.answer(submission.document(), submission.summary())
 
 
@@ -83,10 +84,11 @@ class _Submission:
         self.name = name or ""
         self.topology_id = ""
         self.left_out: tuple[str, ...] = ()
+        self.warnings: tuple[str, ...] = ()
         self.seconds: dict[str, float] = {}
 
     def submit(self, active: bool, requirements: Path | None) -> None:
-        from storm_on_spark.cluster.nimbus.secrets import without_secrets
+        from storm_on_spark.api.config.secrets import without_secrets
 
         # First of all: nobody waits for a topology to be compiled to hear that there is no cluster.
         with (
@@ -109,21 +111,28 @@ class _Submission:
     def _pack(self, folder: Path, requirements: Path | None) -> tuple[Packed, dict[str, Any]]:
         from storm_on_spark.cli.cluster.where import topologys
         from storm_on_spark.cluster.code.bundle import pack
+        from storm_on_spark.cluster.plan_summary import PlanSummary
+        from storm_on_spark.launch.loader import load
         from storm_on_spark.spark.compiled import compile_topology
-        from storm_on_spark.spark.loader import load
 
         self._say(f"{self._target}: compiling ...")
         loaded = load(self._target)
-        self.name = self.name or loaded.name
-        conf = {**loaded.conf, **topologys(self._request.conf)}
+        conf = options.conf_of(loaded, self._request.files, self._request.pairs, quiet=self._request.json)
+        conf = topologys(conf)
+        self.name = options.name_of(self.name, conf, loaded)
         compiled = compile_topology(loaded.topology(conf), conf)
-        plan = jsonlib.loads(compiled.explain("json"))
+        compiled.check()
+        if compiled.warning:
+            click.echo(compiled.warning, err=True)
+        plan = PlanSummary.of_graph(compiled.graph).document()
         return pack(self._target, folder, conf=conf, plan=plan, requirements=requirements), conf
 
     def _progress(self, step: SubmitProgress) -> None:
         if step.phase == "uploading":
             self._say(f"{self.name}: uploading, {step.sent:,} of {step.size:,} bytes")
-        elif step.phase == "replicating":
+            return
+        self.warnings = step.warnings
+        if step.phase == "replicating":
             self._say(f"{step.topology_id}: code on {step.replicas} of {step.wanted} Nimbuses")
         else:
             self._say(f"{step.topology_id}: scheduling ...")
@@ -178,6 +187,7 @@ class _Submission:
             "stage": "submitted" if self._stage is None else self._stage.name,
             "seconds": self.seconds,
             "left_out": list(self.left_out),
+            "warnings": list(self.warnings),
             "error": None,
         }
 

@@ -9,10 +9,11 @@ from pathlib import Path
 import click
 
 from storm_on_spark.cli import options
-from storm_on_spark.cli.cluster.asking import json, told
+from storm_on_spark.cli.cluster.asking import json
 from storm_on_spark.cli.cluster.daemon import ended_by_signal, log_to_stderr
 from storm_on_spark.cli.cluster.needs import need_libraries
-from storm_on_spark.spark.conf_text import merged
+from storm_on_spark.cli.errors import told
+from storm_on_spark.launch.conf_text import merged
 
 
 @click.command("supervisor", short_help="Run a supervisor.")
@@ -23,10 +24,10 @@ from storm_on_spark.spark.conf_text import merged
 def command(pairs: tuple[str, ...], files: tuple[Path, ...], stop_drivers: bool, json: bool, debug: bool) -> None:
     """Run a supervisor: it runs a driver for each topology that is assigned to it, at most one in a slot.
 
-    It ends on Ctrl-C or SIGTERM. As in Storm its drivers go on then, and a supervisor that is started again with the
+    It ends on Ctrl-C or SIGTERM. As in Storm, its drivers go on, and a supervisor that is started again with the
     same storm.local.dir finds them.
     """
-    with told(json, debug):
+    with told(debug, json):
         need_libraries()
         from storm_on_spark.api.config import validate_conf
         from storm_on_spark.cluster.supervisor.daemon import Supervisor

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -10,12 +11,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from storm_on_spark.api.config import Config
+from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.cli.dev.record import find
 
 if TYPE_CHECKING:
     from storm_on_spark.cluster.client.nimbus_client import NimbusClient
 
-_CLIENTS: Final = ("nimbus.seeds", "nimbus.thrift.port", "nimbus.auth.token.file", "storm.nimbus.retry.")
+_CLIENTS: Final = (
+    "nimbus.seeds",
+    "nimbus.thrift.port",
+    "nimbus.auth.token.file",
+    "storm.tls.ca.file",
+    "storm.nimbus.retry.",
+)
 _CLUSTERS: Final = ("nimbus.", "pacemaker.", "storm.", "supervisor.", "ui.")
 _CONNECT_SECS: Final = 2.0
 _LOOKS: Final = 4
@@ -41,6 +49,8 @@ def find_cluster(conf: Mapping[str, Any], nimbuses: Sequence[str], token_file: P
         token_file: of `--token-file`.
     """
     chosen = {key: value for key, value in conf.items() if key.startswith(_CLIENTS)}
+    for address in nimbuses:
+        _check_address(address)
     if nimbuses:
         chosen[Config.NIMBUS_SEEDS] = list(nimbuses)
     if token_file is not None:
@@ -54,8 +64,22 @@ def find_cluster(conf: Mapping[str, Any], nimbuses: Sequence[str], token_file: P
     chosen.setdefault(Config.NIMBUS_AUTH_TOKEN_FILE, record.token_file)
     return Where(
         {**chosen, Config.NIMBUS_SEEDS: list(record.seeds)},
-        f"They are those of the `storm-spark dev` with the process id {record.pid}; is it just ending?",
+        f"These are the addresses of the `storm-spark dev` with process id {record.pid}, which may be ending just now.",
     )
+
+
+def _check_address(address: str) -> None:
+    """Checks a `HOST`, `HOST:PORT` or `[IPV6]:PORT` of `--nimbus`.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    host, colon, port = address.rpartition(":")
+    if not colon or address.endswith("]"):
+        host, port = address, "1"
+    good_host = bool(re.fullmatch(r"[A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.%a-z0-9]+\]", host))
+    if not good_host or not port.isascii() or not port.isdecimal() or not 1 <= int(port[:6]) <= 65535:
+        raise ConfigError(f"--nimbus takes HOST:PORT with a port from 1 to 65535, not {address[:80]!r}")
 
 
 def topologys(conf: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""The processes of a `storm-spark dev`: one ZooKeeper, two Nimbuses, two supervisors.
+"""The processes of a `storm-spark dev`: one ZooKeeper, two Nimbuses, two supervisors, and Pacemakers if asked for.
 
-All but ZooKeeper's are this command line's own `nimbus` and `supervisor`. Everything listens on this host only, wants a
-token, and keeps its files in one folder that goes with it.
+All but ZooKeeper's are this command line's own `nimbus`, `supervisor` and `pacemaker`. Everything listens on this host
+only, wants a token, and keeps its files in one folder that goes with it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from storm_on_spark.cluster.client.nimbus_client import NimbusClient
 from storm_on_spark.cluster.errors import ClusterError
 from storm_on_spark.cluster.zookeeper.java import die_with_parent
 from storm_on_spark.cluster.zookeeper.server import HOST, ZooKeeperServer, free_ports
-from storm_on_spark.runtime.processes import started_at
+from storm_on_spark.plan.words import counted
+from storm_on_spark.runtime.processes.sessions import started_at
 
 NIMBUSES: Final = 2
 SUPERVISORS: Final = 2
@@ -52,7 +53,7 @@ Say = Callable[[str], object]
 
 @dataclass
 class Daemon:
-    """A Nimbus or a supervisor."""
+    """A Nimbus, a supervisor or a Pacemaker."""
 
     name: str
     command: list[str]
@@ -92,6 +93,8 @@ class DevCluster:
     say: Say = lambda text: None
     stopping: Callable[[], bool] = lambda: False
     """Asked often; when it says yes, everything that waits returns."""
+    pacemakers: int = 0
+    """How many keep heartbeats; ZooKeeper does if there are none."""
     daemons: list[Daemon] = field(default_factory=list)
     _patience: float = _END_SECS
 
@@ -100,7 +103,7 @@ class DevCluster:
         with contextlib.ExitStack() as stack:
             self._file = DevFile.take()
             stack.callback(self._file.leave)
-            self.say(f"Starting ZooKeeper, {NIMBUSES} Nimbuses and {SUPERVISORS} supervisors ...")
+            self.say(f"Starting {self.parts} ...")
             self.folder = Path(tempfile.mkdtemp(prefix="storm-spark-dev-"))
             self.started_at = time.time()
             self.zookeeper = ZooKeeperServer(self.folder / "zookeeper")
@@ -116,6 +119,12 @@ class DevCluster:
         if kind is not None:
             self._patience = 0.0
         self._stack.close()
+
+    @property
+    def parts(self) -> str:
+        """What the cluster consists of."""
+        pacemakers = f"{counted(self.pacemakers, 'Pacemaker')}, " if self.pacemakers else ""
+        return f"ZooKeeper, {pacemakers}{NIMBUSES} Nimbuses, {SUPERVISORS} supervisors"
 
     # Starting.
 
@@ -142,7 +151,7 @@ class DevCluster:
 
     def _start(self) -> None:
         self.token_file = self._secret("token", secrets.token_hex(32))
-        ports = free_ports(NIMBUSES)
+        ports, pacemakers = free_ports(NIMBUSES), free_ports(self.pacemakers)
         self.seeds = tuple(f"{HOST}:{port}" for port in ports)
         common = {
             "storm.zookeeper.servers": [HOST],
@@ -156,8 +165,11 @@ class DevCluster:
             "nimbus.auth.token.file": str(self.token_file),
             "nimbus.supervisor.timeout.secs": 10,
             "supervisor.spare.drivers": spares(os.cpu_count() or 1, _memory()),
+            **(self._heartbeats(pacemakers) if pacemakers else {}),
             **self.conf,
         }
+        for number, port in enumerate(pacemakers, 1):
+            self._add("pacemaker", number, {**common, "pacemaker.port": port})
         for number, port in enumerate(ports, 1):
             self._add("nimbus", number, {**common, "nimbus.thrift.port": port})
         for number in range(1, SUPERVISORS + 1):
@@ -168,6 +180,15 @@ class DevCluster:
         self._launch_zookeeper(wait=True)
         for daemon in self.daemons:
             self._launch(daemon)
+
+    def _heartbeats(self, ports: list[int]) -> dict[str, Any]:
+        """Returns the configuration by which Pacemakers keep heartbeats."""
+        return {
+            "storm.cluster.state.store": "org.apache.storm.cluster.PaceMakerStateStorageFactory",
+            "pacemaker.servers": [f"{HOST}:{port}" for port in ports],
+            "pacemaker.auth.method": "DIGEST",
+            "pacemaker.auth.payload": f"storm:{secrets.token_hex(32)}",
+        }
 
     def _add(self, kind: str, number: int, conf: dict[str, Any], *options: str) -> None:
         name = f"{kind}-{number}"

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import click
 
 from storm_on_spark.cli import options
-from storm_on_spark.cli.cluster.asking import json, told
+from storm_on_spark.cli.cluster.asking import json
 from storm_on_spark.cli.cluster.needs import need_libraries
-from storm_on_spark.cli.errors import STOPPED
-from storm_on_spark.spark.conf_text import merged
+from storm_on_spark.cli.errors import STOPPED, told
+from storm_on_spark.launch.conf_text import merged
 
 if TYPE_CHECKING:
     from storm_on_spark.cli.dev.cluster import DevCluster
@@ -33,18 +33,25 @@ class _Stopped(BaseException):
 @options.configuration
 @json
 @options.debug
-def command(pairs: tuple[str, ...], files: tuple[Path, ...], json: bool, debug: bool) -> None:
+@click.option(
+    "--pacemakers",
+    type=click.IntRange(0, 9),
+    default=0,
+    metavar="N",
+    help="How many Pacemakers keep heartbeats; without them ZooKeeper does.",
+)
+def command(pairs: tuple[str, ...], files: tuple[Path, ...], json: bool, debug: bool, pacemakers: int) -> None:
     """Run a whole cluster in this terminal: a ZooKeeper, two Nimbuses, two supervisors.
 
-    The other commands find it by themselves. Ctrl-C ends it, with all that runs on it; its files go, too. What -c and
-    --conf say is configuration of all its daemons.
+    The other commands find it by themselves. Ctrl-C ends it with all that runs on it, and removes its files. -c and
+    --conf set the configuration of all its daemons.
     """
-    with told(json, debug):
+    with told(debug, json):
         need_libraries()
         from storm_on_spark.cli.dev.cluster import DevCluster
 
         with _signals() as seen:
-            cluster = DevCluster(merged(files, pairs), _say, lambda: bool(seen))
+            cluster = DevCluster(merged(files, pairs), _say, lambda: bool(seen), pacemakers)
             try:
                 with cluster:
                     seconds = cluster.wait_ready()
@@ -80,8 +87,6 @@ def _say(text: str) -> None:
 
 
 def _show(cluster: DevCluster, seconds: float, json: bool) -> None:
-    from storm_on_spark.cli.dev.cluster import NIMBUSES, SUPERVISORS
-
     leader, record = cluster.leader(), cluster.record
     if json:
         document = {
@@ -98,7 +103,7 @@ def _show(cluster: DevCluster, seconds: float, json: bool) -> None:
         return
     nimbuses = ", ".join(f"{seed} (leads)" if seed == leader else seed for seed in record.seeds)
     click.echo(f"""\
-Ready after {seconds:.1f} s: ZooKeeper, {NIMBUSES} Nimbuses, {SUPERVISORS} supervisors.
+Ready after {seconds:.1f} s: {cluster.parts}.
 
   Nimbuses   {nimbuses}
   ZooKeeper  {record.zookeeper}
@@ -107,7 +112,8 @@ Ready after {seconds:.1f} s: ZooKeeper, {NIMBUSES} Nimbuses, {SUPERVISORS} super
 
 Type in another terminal:
 
-  storm-spark submit jobs/word_count.py --wait
+  storm-spark new demo --example word-count
+  storm-spark submit demo/word_count.py --wait
   storm-spark list
   storm-spark status word-count
   storm-spark logs word-count -f

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from storm_on_spark.api.errors import SetupError
-from storm_on_spark.spark.dirs import state_dir, writable_dir
+from storm_on_spark.spark.session.dirs import state_dir, writable_dir
 
 if TYPE_CHECKING:
     from storm_on_spark.cli.dev.document import DevRecord

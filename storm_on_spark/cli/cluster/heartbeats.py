@@ -1,0 +1,73 @@
+"""`storm-spark heartbeats list|get`: what those keep who keep heartbeats, as Storm's command shows it."""
+
+from __future__ import annotations
+
+import json as jsonlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from storm_on_spark.cli import options
+from storm_on_spark.cli.cluster.asking import json
+from storm_on_spark.cli.cluster.needs import need_libraries
+from storm_on_spark.cli.errors import told
+from storm_on_spark.launch.conf_text import merged
+
+if TYPE_CHECKING:
+    from storm_on_spark.cluster.heartbeats.browser import Browser
+
+_path = click.argument("path", metavar="PATH")
+
+
+@click.group("heartbeats", short_help="Look at drivers' heartbeats where they are kept.")
+def command() -> None:
+    """Look at drivers' heartbeats where they are kept: in ZooKeeper, or in all Pacemakers.
+
+    The configuration has to be that of a Nimbus of the cluster, as heartbeats are for Nimbuses to read. Below
+    /workerbeats are topologies' ids. With Pacemaker, below each of these is its driver, as SUPERVISOR-PORT.
+    """
+
+
+@command.command("list")
+@_path
+@options.configuration
+@json
+@options.debug
+def listed(path: str, pairs: tuple[str, ...], files: tuple[Path, ...], json: bool, debug: bool) -> None:
+    """List what is below PATH, such as /workerbeats."""
+    with told(debug, json), _browser(pairs, files) as browser:
+        names = browser.names(path)
+        if json:
+            click.echo(jsonlib.dumps({"path": path, "names": names}))
+            return
+        click.echo(f"{path}:")
+        for name in names:
+            click.echo(f"  {name}")
+
+
+@command.command("get")
+@_path
+@options.configuration
+@json
+@options.debug
+def got(path: str, pairs: tuple[str, ...], files: tuple[Path, ...], json: bool, debug: bool) -> None:
+    """Show the heartbeat at PATH as JSON; the newest, where several Pacemakers have one."""
+    with told(debug, json), _browser(pairs, files) as browser:
+        document: dict[str, Any] = {"path": path, "heartbeat": browser.get(path)}
+        if json:
+            click.echo(jsonlib.dumps(document))
+        elif document["heartbeat"] is None:
+            click.echo(f"There is no heartbeat at {path}.")
+        else:
+            click.echo(jsonlib.dumps(document["heartbeat"], indent=2))
+
+
+def _browser(pairs: tuple[str, ...], files: tuple[Path, ...]) -> Browser:
+    need_libraries()
+    from storm_on_spark.api.config import validate_conf
+    from storm_on_spark.cluster.heartbeats.browser import browser
+
+    conf = merged(files, pairs)
+    validate_conf(conf)
+    return browser(conf)

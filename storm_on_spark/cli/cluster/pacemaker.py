@@ -1,0 +1,41 @@
+"""`storm-spark pacemaker`: a Pacemaker, until it is told to end."""
+
+from __future__ import annotations
+
+import json as jsonlib
+import os
+from pathlib import Path
+
+import click
+
+from storm_on_spark.cli import options
+from storm_on_spark.cli.cluster.asking import json
+from storm_on_spark.cli.cluster.daemon import ended_by_signal, log_to_stderr
+from storm_on_spark.cli.cluster.needs import need_libraries
+from storm_on_spark.cli.errors import told
+from storm_on_spark.launch.conf_text import merged
+
+
+@click.command("pacemaker", short_help="Run a Pacemaker, which keeps heartbeats in memory.")
+@options.configuration
+@json
+@options.debug
+def command(pairs: tuple[str, ...], files: tuple[Path, ...], json: bool, debug: bool) -> None:
+    """Run a Pacemaker: it keeps heartbeats in memory, for clients of Storm's and ours.
+
+    It ends on Ctrl-C or SIGTERM. What it kept is gone then; clients write it again.
+    """
+    with told(debug, json):
+        need_libraries()
+        from storm_on_spark.api.config import validate_conf
+        from storm_on_spark.cluster.pacemaker.server import PacemakerServer
+
+        log_to_stderr(debug)
+        conf = merged(files, pairs)
+        validate_conf(conf, "pacemaker")
+        with ended_by_signal() as ended, PacemakerServer(conf) as server:
+            if json:
+                click.echo(jsonlib.dumps({"address": server.address, "pid": os.getpid()}))
+            else:
+                click.echo(f"Pacemaker is up at {server.address}; Ctrl-C ends it.")
+            ended.wait()

@@ -1,0 +1,136 @@
+"""`storm-spark run --debugger`: the topology on the main thread of this process, and the terminal is the user's."""
+
+from __future__ import annotations
+
+import bdb
+import contextlib
+import importlib
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from storm_on_spark.api.config import Config
+from storm_on_spark.api.errors import ConfigError, SetupError
+from storm_on_spark.cli import options
+from storm_on_spark.cli.errors import DONE, STOPPED, exit_code, tell
+from storm_on_spark.cli.report import print_summary
+from storm_on_spark.cli.terminal import console, logs_to
+from storm_on_spark.launch.loader import load
+
+if TYPE_CHECKING:
+    from storm_on_spark.cli.request import Request
+
+_HOST = "127.0.0.1"
+
+
+class _QuitDebugger(BaseException):
+    """The user has left the debugger. No `Exception`: a bolt's errors are caught, and this is none."""
+
+
+def run_under_debugger(request: Request) -> int:
+    """Runs the topology, and returns the exit code."""
+    try:
+        _refuse(request)
+        return _run(request)
+    except Exception as error:
+        tell(error)
+        return exit_code(error)
+
+
+def _run(request: Request) -> int:
+    from storm_on_spark.runtime.in_process import InProcessTopology
+    from storm_on_spark.spark.compiled import compile_topology
+
+    target = load(request.target)
+    given = options.conf_of(target, request.files, request.pairs, quiet=request.quiet)
+    name = options.name_of(request.name, given, target)
+    # Time passes while a user looks at variables.
+    conf = {Config.TOPOLOGY_FAIL_FAST: True, Config.TOPOLOGY_ENABLE_MESSAGE_TIMEOUTS: False, **given}
+    compiled = compile_topology(target.topology(conf), conf)
+    topology = InProcessTopology(compiled.graph, name)
+    started = time.monotonic()
+    stopped = False
+    with _waiting(request.debugger_port), _quitting(), logs_to(console(sys.stderr), None, debug=request.debug):
+        if not request.quiet:
+            how = "breakpoint() stops it" if request.debugger_port is None else "its debugger is connected"
+            click.echo(f"{name} runs in this process, without Spark; {how}. Messages don't time out.", err=True)
+            if conf.get(Config.TOPOLOGY_SPOUTS_PLACEMENT) == "executors":
+                click.echo("So do its spouts: topology.spouts.placement has no effect here.", err=True)
+        try:
+            topology.run(lambda: request.seconds is None or time.monotonic() - started < request.seconds)
+        except (KeyboardInterrupt, _QuitDebugger):
+            stopped = True
+    if not request.quiet:
+        print_summary(console(sys.stdout), topology.info())
+        if target.report is not None and not stopped and topology.failure is None:
+            click.echo("The module's report reads Spark's state, so it is not called.", err=True)
+    if stopped:
+        click.echo("Stopped in the debugger, or by Ctrl-C.", err=True)
+        return STOPPED
+    if topology.failure is not None:
+        tell(topology.failure)
+        return exit_code(topology.failure)
+    return DONE
+
+
+def _refuse(request: Request) -> None:
+    for option, given in (
+        ("--json", request.json),
+        ("--checkpoint", request.checkpoint),
+        ("--reset-checkpoint", request.reset_checkpoint),
+        ("--master", request.master),
+    ):
+        if given:
+            raise ConfigError(
+                f"{option} can't be given with --debugger, which runs the topology in this process, without Spark "
+                "and without a checkpoint, and leaves the terminal to you"
+            )
+
+
+@contextlib.contextmanager
+def _quitting() -> Iterator[None]:
+    """Ends the run when the user leaves pdb, which would otherwise count as an exception of the bolt.
+
+    Ctrl-C is Python's own within: it stops the run, and where pdb is on the way, it stops in pdb.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    # pdb raises what has this name, however it was called: breakpoint(), pdb.set_trace(), ipdb.
+    quits, bdb.BdbQuit = bdb.BdbQuit, _QuitDebugger  # type: ignore[misc, assignment]
+    try:
+        yield
+    finally:
+        bdb.BdbQuit = quits  # type: ignore[misc]
+        signal.signal(signal.SIGINT, before)
+
+
+@contextlib.contextmanager
+def _waiting(port: int | None) -> Iterator[None]:
+    """Waits until a debugger is connected, if one is to be."""
+    if port is None:
+        yield
+        return
+    try:
+        debugpy: Any = importlib.import_module("debugpy")
+    except ImportError as error:
+        raise SetupError(
+            "--debugger-port needs debugpy, which can't be imported; get it by `pip install debugpy`"
+        ) from error
+    try:
+        debugpy.listen((_HOST, port))
+    except (OSError, RuntimeError) as error:
+        raise SetupError(f"--debugger-port {port}: nobody can be waited for there: {error}; choose another") from error
+    click.echo(f"Waiting for a debugger on {_HOST}:{port}; Ctrl-C ends.", err=True)
+    try:
+        debugpy.wait_for_client()
+    except KeyboardInterrupt:
+        sys.exit(STOPPED)
+    hook: Callable[..., Any] = sys.breakpointhook
+    sys.breakpointhook = debugpy.breakpoint
+    try:
+        yield
+    finally:
+        sys.breakpointhook = hook

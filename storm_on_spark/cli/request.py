@@ -1,0 +1,25 @@
+"""The request of `storm-spark run`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Request:
+    """The arguments of `storm-spark run`."""
+
+    target: str
+    pairs: tuple[str, ...] = ()
+    files: tuple[Path, ...] = ()
+    master: str | None = None
+    checkpoint: str | None = None
+    reset_checkpoint: bool = False
+    name: str | None = None
+    seconds: float | None = None
+    json: bool = False
+    quiet: bool = False
+    debug: bool = False
+    debugger: bool = False
+    debugger_port: int | None = None

@@ -1,0 +1,77 @@
+"""`--watch`: an answer that is asked for again and again, until Ctrl-C."""
+
+from __future__ import annotations
+
+import io
+import sys
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from storm_on_spark.api.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from storm_on_spark.cli.cluster.asking import Given
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+EVERY_SECS = 2.0
+
+
+def watch_option(function: _Function) -> _Function:
+    """Adds `--watch`."""
+    return click.option("--watch", is_flag=True, help="Show it again every 2 seconds, until Ctrl-C.")(function)
+
+
+def watched(
+    request: Given,
+    ask: Callable[[], Any],
+    show: Callable[[Console, Any], None],
+    *,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Shows the answer again and again: in place on a terminal, below one another otherwise.
+
+    Args:
+        request: what the command line says.
+        ask: asks the cluster.
+        show: prints an answer.
+        sleep: waits between two questions.
+
+    Raises:
+        ConfigError: a JSON document was asked for too, which is one.
+    """
+    from storm_on_spark.cli.terminal import console
+
+    if request.json:
+        raise ConfigError("--watch can't be given with --json, which prints one document")
+    screen = console(sys.stdout)
+    try:
+        if not screen.is_terminal:
+            while True:
+                show(screen, ask())
+                screen.print("")
+                sleep(EVERY_SECS)
+        _redraw(screen, ask, show, sleep)
+    except KeyboardInterrupt:
+        return
+
+
+def _redraw(
+    screen: Console, ask: Callable[[], Any], show: Callable[[Console, Any], None], sleep: Callable[[float], None]
+) -> None:
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    # Ctrl-C leaves what was shown last, below it the prompt, and the cursor comes back.
+    with Live(Text(""), console=screen, auto_refresh=False, vertical_overflow="crop") as live:
+        while True:
+            page = Console(file=io.StringIO(), width=screen.width, force_terminal=True, highlight=False)
+            show(page, ask())
+            live.update(Text.from_ansi(page.file.getvalue()), refresh=True)  # type: ignore[attr-defined]
+            sleep(EVERY_SECS)
