@@ -23,7 +23,7 @@ A crash of the spout's process is an item like any other: `{"sentences": ["to be
 
 from __future__ import annotations
 
-from storm_on_spark.runtime.clock import ManualClock
+from storm_on_spark.runtime.batches.clock import ManualClock
 from storm_on_spark.testing.bench import make_context
 from storm_on_spark.testing.bolt_tester import BoltTester, run_bolt
 from storm_on_spark.testing.capture import Capture, CaptureBolt, CaptureHook, read_capture, with_capture

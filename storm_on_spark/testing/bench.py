@@ -22,12 +22,13 @@ from storm_on_spark.api.grouping import DirectGrouping, ShuffleGrouping
 from storm_on_spark.api.streams import DEFAULT_STREAM, GlobalStreamId
 from storm_on_spark.api.topology import ComponentKind, Topology
 from storm_on_spark.api.tuple import Tuple
-from storm_on_spark.plan.compile import compile_plan
-from storm_on_spark.runtime.hooks import hooks_for
-from storm_on_spark.runtime.lineage import Anchor
-from storm_on_spark.runtime.output import TaskOutput
-from storm_on_spark.runtime.spec import RunSpec, make_spec
-from storm_on_spark.runtime.wiring import Wiring
+from storm_on_spark.plan.compile import compile_graph, place
+from storm_on_spark.runtime.emit.output import TaskOutput
+from storm_on_spark.runtime.run.hooks import hooks_for
+from storm_on_spark.runtime.run.settings import HookSettings
+from storm_on_spark.runtime.run.spec import RunSpec, make_spec
+from storm_on_spark.runtime.run.wiring import Wiring
+from storm_on_spark.runtime.tracking.lineage import Anchor
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -69,7 +70,7 @@ class Bench:
         self.name = name
         given = {GlobalStreamId("source"): Fields("value")} if sources is None else sources
         topology = _surround(component, name, tasks, given, targets or {})
-        self._plan = compile_plan(topology, effective_conf(conf or {}))
+        self._plan = place(compile_graph(topology, effective_conf(conf or {})), 1)
         self._wiring = Wiring(self._plan)
         self._lenient = not targets
         self.conf: Mapping[str, Any] = self._wiring.conf(name)
@@ -89,7 +90,7 @@ class Bench:
         """Returns a new context for the task under test, with the hooks of the configuration."""
         tasks = {component.id: component.tasks for component in self._plan.components.values()}
         context = TopologyContext(self._plan.topology, self.conf, tasks, self.task, "test", "test-1")
-        for hook in hooks_for(self.conf):
+        for hook in hooks_for(HookSettings.of(self.conf)):
             context.add_task_hook(hook)
         return context
 

@@ -13,8 +13,9 @@ from storm_on_spark.api.errors import FailedException, ReportedFailedException, 
 from storm_on_spark.api.state import BaseStatefulBolt, KeyValueState
 from storm_on_spark.api.topology import ComponentKind
 from storm_on_spark.api.tuple import Tuple
-from storm_on_spark.runtime.bolt_task import to_batch
-from storm_on_spark.runtime.kv_state import JournaledState
+from storm_on_spark.runtime.bolts.bolt_task import to_batch
+from storm_on_spark.runtime.state.keyvalue.state import StoredState
+from storm_on_spark.runtime.state.keyvalue.store import MemoryStore
 from storm_on_spark.testing.bench import Bench, sources_of
 from storm_on_spark.testing.collectors import RecordingBasicCollector, RecordingBatchCollector, RecordingCollector
 from storm_on_spark.testing.tester import Tester
@@ -93,7 +94,8 @@ class BoltTester(Tester[Bolt]):
             self.collector = RecordingBatchCollector(output=output)
         #: The key-value state of a `BaseStatefulBolt`; None for other bolts.
         self.state: KeyValueState | None = None
-        self._prepare([])
+        self._store, self._entries = MemoryStore(), 0
+        self._prepare()
 
     @property
     def bolt(self) -> Any:
@@ -134,10 +136,11 @@ class BoltTester(Tester[Bolt]):
         Raises:
             ComponentError: the bolt can't be pickled, or its state can't.
         """
-        entries = self.state.compact() if isinstance(self.state, JournaledState) else []
+        if isinstance(self.state, StoredState) and (written := self.state.commit(self._store, self._entries)):
+            self._entries = written.entries
         self._instance, state = self._reborn()
         self._context = self._bench.context()
-        self._prepare(entries)
+        self._prepare()
         self._restore(state)
 
     def close(self) -> None:
@@ -146,15 +149,16 @@ class BoltTester(Tester[Bolt]):
             self._closed = True
             self._instance.cleanup()
 
-    def _prepare(self, entries: list[bytes]) -> None:
+    def _prepare(self) -> None:
         bolt, conf, context = self._instance, self._bench.conf, self._context
         if isinstance(bolt, BaseBasicBolt):
             bolt.prepare(conf, context)
         else:
             bolt.prepare(conf, context, self.collector)  # type: ignore[arg-type]
         if isinstance(bolt, BaseStatefulBolt):
-            values = JournaledState()
-            values.load(entries)
+            values = StoredState()
+            values.attach(self._store)
+            values.load(self._store, self._entries)
             self.state = values
             bolt.init_state(values)
 

@@ -11,11 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from storm_on_spark.api.base_hook import BaseTaskHook
 from storm_on_spark.api.component import BaseBasicBolt
 from storm_on_spark.api.errors import InvalidTopologyError
 from storm_on_spark.api.fields import Fields
 from storm_on_spark.api.grouping import DirectGrouping, GlobalGrouping
-from storm_on_spark.api.hooks import BaseTaskHook, EmitInfo, SpoutAckInfo, SpoutFailInfo
+from storm_on_spark.api.hooks import EmitInfo, SpoutAckInfo, SpoutFailInfo
 from storm_on_spark.api.streams import GlobalStreamId
 from storm_on_spark.api.topology import ComponentKind, ComponentSpec, Topology
 from storm_on_spark.testing.recording import MAX_BYTES, Recorder, read_records

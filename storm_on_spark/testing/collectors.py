@@ -17,11 +17,12 @@ from storm_on_spark.api.collector import Anchors, BatchSpoutOutputCollector, Spo
 from storm_on_spark.api.component import BaseComponent
 from storm_on_spark.api.streams import DEFAULT_STREAM
 from storm_on_spark.api.tuple import Tuple
-from storm_on_spark.runtime import message_ids as ids_of_rows
-from storm_on_spark.runtime.bolt_task import to_rows
-from storm_on_spark.runtime.collectors import BasicCollector, BatchCollector, RichCollector
-from storm_on_spark.runtime.lineage import UNANCHORED
-from storm_on_spark.runtime.output import Emit, TaskOutput
+from storm_on_spark.runtime.bolts.bolt_task import to_rows
+from storm_on_spark.runtime.bolts.collectors import BasicCollector, BatchCollector, RichCollector
+from storm_on_spark.runtime.emit.output import Emit, TaskOutput
+from storm_on_spark.runtime.spouts import message_ids as ids_of_rows
+from storm_on_spark.runtime.tracking.lineage import UNANCHORED
+from storm_on_spark.runtime.values.frozen import freeze, owned, thaw
 from storm_on_spark.testing.bench import Bench
 from storm_on_spark.testing.records import BatchEmission, BatchSpoutEmission, Emission
 
@@ -64,7 +65,7 @@ class RecordingCollector(RichCollector):
         """Checks and writes down an emit; returns the receivers that the test named."""
         anchors = _listed(anchors)
         tasks = super().emit(values, anchors, stream)
-        self.emitted.append(Emission(tuple(values), stream, tuple(anchors)))
+        self.emitted.append(Emission(thaw(freeze(tuple(values))), stream, tuple(anchors)))
         return tasks
 
     def emit_direct(
@@ -73,7 +74,7 @@ class RecordingCollector(RichCollector):
         """Checks and writes down a direct emit."""
         anchors = _listed(anchors)
         super().emit_direct(task, values, anchors, stream)
-        self.emitted.append(Emission(tuple(values), stream, tuple(anchors), task=task))
+        self.emitted.append(Emission(thaw(freeze(tuple(values))), stream, tuple(anchors), task=task))
 
     def ack(self, tup: Tuple) -> None:
         """Writes down an ack."""
@@ -136,13 +137,13 @@ class RecordingBasicCollector(BasicCollector):
     def emit(self, values: Sequence[Any], stream: str = DEFAULT_STREAM) -> list[int]:
         """Checks and writes down an emit; returns the receivers that the test named."""
         tasks = super().emit(values, stream)
-        self.emitted.append(Emission(tuple(values), stream, self._anchors()))
+        self.emitted.append(Emission(thaw(freeze(tuple(values))), stream, self._anchors()))
         return tasks
 
     def emit_direct(self, task: int, values: Sequence[Any], stream: str = DEFAULT_STREAM) -> None:
         """Checks and writes down a direct emit."""
         super().emit_direct(task, values, stream)
-        self.emitted.append(Emission(tuple(values), stream, self._anchors(), task=task))
+        self.emitted.append(Emission(thaw(freeze(tuple(values))), stream, self._anchors(), task=task))
 
     def reset_timeout(self, tup: Tuple) -> None:
         """Writes down a wish for more time."""
@@ -208,7 +209,7 @@ class RecordingBatchCollector(BatchCollector):
             parents = list(range(self.rows))
         else:
             parents = [UNANCHORED] * batch.num_rows
-        self.emitted.append(BatchEmission(batch, tuple(parents), stream))
+        self.emitted.append(BatchEmission(owned(batch), tuple(parents), stream))
 
     def fail(self, rows: Any) -> None:
         """Writes down failed rows."""
@@ -257,7 +258,7 @@ class RecordingSpoutCollector(SpoutOutputCollector):
     def emit(self, values: Sequence[Any], message_id: Any = None, stream: str = DEFAULT_STREAM) -> list[int]:
         """Checks and writes down an emit; returns the receivers that the test named."""
         tasks = self._output.emits[stream](values, UNANCHORED)
-        self._record(Emission(tuple(values), stream, message_id=message_id))
+        self._record(Emission(thaw(freeze(tuple(values))), stream, message_id=message_id))
         return tasks
 
     def emit_direct(
@@ -265,7 +266,7 @@ class RecordingSpoutCollector(SpoutOutputCollector):
     ) -> None:
         """Checks and writes down a direct emit."""
         self._output.emit_direct(task, stream, values, UNANCHORED)
-        self._record(Emission(tuple(values), stream, message_id=message_id, task=task))
+        self._record(Emission(thaw(freeze(tuple(values))), stream, message_id=message_id, task=task))
 
     def report_error(self, error: BaseException) -> None:
         """Writes down an error."""
@@ -324,7 +325,7 @@ class RecordingBatchSpoutCollector(BatchSpoutOutputCollector):
         given = ids_of_rows.of_emit(batch, message_ids, self.id_type, who)
         self._output.emit_batch(stream, batch, np.full(batch.num_rows, UNANCHORED, np.int64))
         ids = [None] * batch.num_rows if given is None else given.to_pylist()
-        self.emitted.append(BatchSpoutEmission(batch, tuple(ids), stream))
+        self.emitted.append(BatchSpoutEmission(owned(batch), tuple(ids), stream))
         tracked = [message_id for message_id in ids if message_id is not None]
         if given is not None and tracked:
             self.id_type = given.type

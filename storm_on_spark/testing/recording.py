@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from storm_on_spark.api.errors import StormError
-from storm_on_spark.runtime import pickling
+from storm_on_spark.runtime.values import pickling
 
 _LENGTH = struct.Struct("<I")
 

@@ -25,7 +25,7 @@ from storm_on_spark.api.errors import StormError
 from storm_on_spark.api.info import TopologyInfo, TopologyStatus
 from storm_on_spark.cluster.driver.begin import begin
 from storm_on_spark.cluster.driver.main import Driver
-from storm_on_spark.spark.owner import OwnerFence
+from storm_on_spark.spark.checkpoint.stored import CheckpointFence
 
 _RATE = 100.0
 
@@ -99,7 +99,7 @@ class SimulatedDriver(Driver):
         if conf.get("simulated.child"):
             subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
 
-    def _start_query(self, compiled: Any, session: Any, fence: OwnerFence) -> Any:
+    def _start_query(self, compiled: Any, session: Any, fence: CheckpointFence) -> Any:
         if self._spec.conf.get("simulated.hang"):
             self._heart.step = "running"
             self._heart.beat()

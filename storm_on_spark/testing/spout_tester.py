@@ -12,7 +12,7 @@ from storm_on_spark.api._text import kind_of
 from storm_on_spark.api.component import BaseRichSpout, BatchSpout
 from storm_on_spark.api.errors import StormError
 from storm_on_spark.api.topology import ComponentKind
-from storm_on_spark.runtime import message_ids
+from storm_on_spark.runtime.spouts import message_ids
 from storm_on_spark.testing.bench import Bench
 from storm_on_spark.testing.collectors import RecordingBatchSpoutCollector, RecordingSpoutCollector
 from storm_on_spark.testing.records import BatchSpoutEmission, Emission

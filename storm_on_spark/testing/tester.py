@@ -8,8 +8,8 @@ from typing import Any, Generic, TypeVar
 
 from storm_on_spark.api.component import BaseComponent
 from storm_on_spark.api.errors import ComponentError
-from storm_on_spark.runtime.snapshot import Snapshots
-from storm_on_spark.runtime.spec import RunSpec
+from storm_on_spark.runtime.run.spec import RunSpec
+from storm_on_spark.runtime.state.snapshot import Snapshots
 from storm_on_spark.testing.bench import Bench
 
 B = TypeVar("B", bound=BaseComponent)

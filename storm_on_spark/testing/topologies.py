@@ -32,8 +32,8 @@ from storm_on_spark.testing.sources import ListSpout, open_gate
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from storm_on_spark.runtime.clock import Clock
-    from storm_on_spark.spark.query import TopologyQuery
+    from storm_on_spark.runtime.batches.clock import Clock
+    from storm_on_spark.spark.query.running import TopologyQuery
 
 _POLL_SECONDS = 0.05
 _HOOK = f"{CaptureHook.__module__}.{CaptureHook.__qualname__}"

@@ -90,6 +90,8 @@ class TcpProxy(Closing):
         self._closing = True
         self._poke()
         self._thread.join()
+        # Not on the thread: it may see `_closing`, and end, before it is poked.
+        self._woken.close()
         self._wake.close()
 
     def _poke(self) -> None:
@@ -102,7 +104,6 @@ class TcpProxy(Closing):
         finally:
             self._end_all()
             self._listener.close()
-            self._woken.close()
 
     def _turn(self) -> None:
         with selectors.DefaultSelector() as selector:

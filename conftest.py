@@ -1,0 +1,28 @@
+"""The budget of a test: what takes longer than `slowest_secs` of pyproject.toml is named at the end of the run.
+
+It is named, not failed: how long a test takes says something about the machine, too.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declares the budget."""
+    parser.addini("slowest_secs", "seconds that one test may take before it is named at the end", default="30")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Names the tests over the budget, slowest first."""
+    budget = float(config.getini("slowest_secs"))
+    took: dict[str, float] = {}
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                took[report.nodeid] = took.get(report.nodeid, 0.0) + report.duration
+    over = sorted(((secs, name) for name, secs in took.items() if secs > budget), reverse=True)
+    if over:
+        terminalreporter.section(f"over the budget of {budget:.0f} s (slowest_secs in pyproject.toml)")
+        for secs, name in over:
+            terminalreporter.line(f"{secs:6.1f} s  {name}")
