@@ -26,16 +26,18 @@ _SPARE_FILES = 16
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Runs the quick tiers first and marks everything under tests/integration with `spark`.
+    """Runs the quick tiers first and marks everything under tests/integration with `integration` and `spark`.
 
-    The cluster's tests there mark themselves: most start processes, but no session.
+    The cluster's tests there mark themselves with `spark`: most start processes, but no session.
     """
     root = Path(__file__).parent
 
     def tier(item: pytest.Item) -> int:
         folder = item.path.relative_to(root).parts[0] if item.path.is_relative_to(root) else "unit"
-        if folder == "integration" and not item.path.is_relative_to(root / "integration" / "cluster"):
-            item.add_marker(pytest.mark.spark)
+        if folder == "integration":
+            item.add_marker(pytest.mark.integration)
+            if not item.path.is_relative_to(root / "integration" / "cluster"):
+                item.add_marker(pytest.mark.spark)
         return _TIERS.index(folder) if folder in _TIERS else 0
 
     items.sort(key=tier)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
+import importlib.util
 import subprocess
 import sys
+from collections.abc import Iterable
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 import storm_on_spark
+from storm_on_spark.spark.session.local import STARTED_WITH
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "storm_on_spark"
@@ -34,7 +39,7 @@ def test_imports_go_one_way() -> None:
         ("storm_on_spark.plan.compile", ("pyspark", "numpy", "pyarrow", "pandas")),
         # Forked for every Python worker: nothing that starts threads may be there before the fork.
         ("storm_on_spark.worker_daemon", ("pyspark", "numpy", "pyarrow", "pandas")),
-        ("storm_on_spark.spark.jars", ("pyspark",)),
+        ("storm_on_spark.spark.session.jars", ("pyspark",)),
         ("storm_on_spark.cli.main", ("pyspark",)),
     ],
 )
@@ -57,3 +62,27 @@ def test_no_file_is_longer_than_a_reader_can_hold() -> None:
 
 def test_the_package_says_that_it_is_typed() -> None:
     assert (Path(storm_on_spark.__file__).parent / "py.typed").is_file()
+
+
+def test_what_is_imported_ahead_of_a_session_is_there() -> None:
+    assert all(importlib.util.find_spec(name) for name in STARTED_WITH)
+
+
+def imports(module: str, path: Path, modules: Iterable[str]) -> set[str]:
+    """Returns the modules of the package that one imports: anywhere in it, also for types only."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}"
+                found.add(full if full in modules else node.module)
+    return (found & set(modules)) - {module}
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    files = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in PACKAGE.rglob("*.py")
+    }
+    graph = {module: imports(module, path, files) for module, path in files.items()}
+    TopologicalSorter(graph).prepare()  # its CycleError names the circle

@@ -132,6 +132,7 @@ def test_python_of_a_page_on_spark(page: Path, spark_results: dict[str, str]) ->
 
 @pytest.mark.parametrize("page", pages_with("console"), ids=name_of)
 def test_output_of_commands(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr(sys, "path", list(sys.path))
     for block in blocks_of(page):
@@ -157,7 +158,7 @@ def test_diagrams(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("page", pages_with("sh"), ids=name_of)
 def test_commands_exist(page: Path) -> None:
-    made = {Path(path) for path in ("topology.py", "my-project", "my_topology.py")}
+    made = {Path(path) for path in ("topology.py", "my-project", "my-reach", "my_topology.py")}
     for block in blocks_of(page):
         if block.language != "sh" or not block.is_tested:
             continue

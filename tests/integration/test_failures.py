@@ -6,12 +6,14 @@ import re
 import threading
 
 import pytest
+import topologies.broken
 from pyspark.sql import SparkSession
 from topologies.broken import BOLT_BROKEN, MISTAKES, SPOUT_BROKEN, Broken, RaisingBolt, line, mistakes
 from topologies.parts import Numbers
 
 from storm_on_spark import LocalCluster, compile_topology
 from storm_on_spark.api.errors import ConfigError, InvalidTopologyError, StormError, TopologyFailedError
+from storm_on_spark.api.traces import location
 from storm_on_spark.testing import descendants
 
 
@@ -46,8 +48,22 @@ def test_one_sentence_names_the_component_and_the_way_out(
     out, err = capfd.readouterr()
     for noise in ("Traceback", "\tat ", "py4j", "Exception in thread"):
         assert noise not in out + err + caplog.text
+    if broken.raised:
+        assert isinstance(caught.value, TopologyFailedError)
+        trace = caught.value.own_trace
+        assert broken.raised in trace
+        place = location(trace)
+        assert place is not None
+        assert place[0] == topologies.broken.__file__
+        assert "storm_on_spark" not in re.sub(r"/\S+/tests/", "", trace)
+        assert "Traceback" in caught.value.cause_text
+        if broken.build is not SPOUT_BROKEN["open"].build:  # its topology never was
+            info = local_cluster.get_topology_info("broken")
+            assert info.error_trace == trace
+            assert [error.trace for error in info.errors] == [trace]
 
 
+@pytest.mark.representative
 def test_mistakes_without_fail_fast_are_reported_and_end_nothing(local_cluster: LocalCluster):
     local_cluster.submit_topology("mistaken", {}, mistakes())
     assert local_cluster.await_completion("mistaken", 60)
@@ -61,6 +77,7 @@ def test_mistakes_without_fail_fast_are_reported_and_end_nothing(local_cluster: 
         assert says(f'component "{name}" (task *) failed in execute: {sentence}', message), message
 
 
+@pytest.mark.representative
 def test_what_can_not_run_is_refused_before_anything_starts(local_cluster: LocalCluster):
     before = threading.enumerate()
     with pytest.raises(ConfigError, match=r"topology\.message\.timeout\.secs"):
@@ -95,4 +112,4 @@ def test_a_query_that_spark_ends_ends_the_topology(local_cluster: LocalCluster, 
     other.stop()
     assert query.awaitTermination(30)
     assert query.status_info().status == "KILLED"
-    assert compile_topology(line()).plan.stages
+    assert compile_topology(line()).graph.stages

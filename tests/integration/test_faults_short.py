@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 def test_nothing_is_lost_or_counted_twice_when_a_worker_a_spout_host_and_the_driver_are_killed():
     done = subprocess.run(
         # Other tests may have left the machine busy: how quickly progress resumes is measured by `make faults`.
-        [sys.executable, "-m", "faults", "--short", "--json", "--patience", "5"],
+        [sys.executable, "-m", "lab.faults", "--short", "--json", "--patience", "5"],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -32,3 +32,24 @@ def test_nothing_is_lost_or_counted_twice_when_a_worker_a_spout_host_and_the_dri
         assert any(f"SIGKILL of {victim}" in fault for fault in faults), faults
     assert all(injection["recovery_secs"] is not None for injection in mixed["injections"])
     assert (mixed["figures"]["lost"], mixed["figures"]["state_errors"]) == (0, 0)
+
+
+@pytest.mark.slow
+def test_nothing_that_was_acked_is_lost_with_the_machine_and_a_writer_that_was_replaced_is_not_read():
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "lab.faults", "--short", "--json", "--patience", "5"),
+            *("--only", "power", "--only", "two-writers"),
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    for scenario in json.loads(done.stdout)["scenarios"]:
+        if scenario["skipped"] is None:
+            assert len(scenario["injections"]) == 1
+            assert (scenario["figures"]["lost"], scenario["figures"]["state_errors"]) == (0, 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 from topologies import grouped
 from topologies.notes import read_notes
@@ -31,6 +32,7 @@ def test_even_groupings_share_100_000_tuples_to_within_one_percent(spark_session
     assert read_pending_roots(spark_session, tmp_path / "checkpoint") == []
 
 
+@pytest.mark.representative
 def test_fields_grouping_sends_equal_keys_to_one_task_whoever_emits_them(complete, tmp_path):
     complete(grouped.keyed())
 
@@ -49,6 +51,7 @@ def test_fields_grouping_sends_equal_keys_to_one_task_whoever_emits_them(complet
         assert len(used) == 4, "some task of four got nothing"
 
 
+@pytest.mark.representative
 def test_choosing_groupings_deliver_where_their_rule_says(complete, tmp_path):
     info = complete(grouped.routed())
 

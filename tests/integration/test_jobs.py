@@ -43,6 +43,7 @@ def counts(spark: Any, checkpoint: Path) -> Counter[str]:
     return found
 
 
+@pytest.mark.representative
 @pytest.mark.parametrize("tasks", [1, 2, 5])
 @pytest.mark.parametrize("job", [word_count, word_count_columnar], ids=["by-tuple", "by-column"])
 def test_word_counts_equal_a_counter_whatever_the_number_of_tasks(
@@ -102,13 +103,40 @@ def test_word_counts_as_users_start_them(command: list[str], spark_session: Any,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-5000:]
-    # spark-submit puts what a job writes to standard error on standard output as well.
-    result = json.loads(done.stdout.splitlines()[-1])
+    # Nothing but the document, also under spark-submit, which puts a job's standard error on standard output.
+    result = json.loads(done.stdout)
     assert (result["acked"], result["failed"], result["pending"]) == (result["emitted"], 0, 0)
     assert result["acked"] > 100
     expected = Counter(" ".join(path.read_text() for path in folder.iterdir()).split())
     assert counts(spark_session, tmp_path / "checkpoint") == expected
     assert read_pending_roots(spark_session, tmp_path / "checkpoint") == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_job_says_what_it_is_doing_and_where_it_went_on(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("to be or not to be\n" * 100)
+    checkpoint = tmp_path / "checkpoint"
+
+    def run(*more: str) -> subprocess.CompletedProcess[str]:
+        options = ["--checkpoint", str(checkpoint), "-c", f"{word_count.INPUT}={tmp_path / 'text'}", *more]
+        command = [sys.executable, str(JOBS / "word_count.py"), *options]
+        return subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+
+    first = run()
+    said = first.stderr.splitlines()
+    assert said[:2] == ["Starting Spark ...", "Starting word-count ..."]
+    assert any(line.endswith("  first micro-batch: Spark compiles, some seconds") for line in said)
+    assert "went on from" not in first.stderr
+    assert "word-count: COMPLETED" in said[-1]
+    assert "be\t200" in first.stdout.splitlines()
+    assert "Starting" not in first.stdout
+
+    again = run().stderr
+    assert f"went on from {checkpoint}, micro-batch " in again
+    assert "finished before: nothing to do" in again
+
+    assert run("--quiet").stderr == ""
 
 
 def test_exclamation_marks_every_word_twice(spark_session: Any) -> None:

@@ -58,6 +58,7 @@ def test_topologies_run_side_by_side_and_are_killed_one_by_one(local_cluster: Lo
     assert local_cluster.get_topology_info("two").status == "KILLED"
 
 
+@pytest.mark.representative
 def test_a_deactivated_topology_emits_nothing_until_it_is_activated(local_cluster: LocalCluster, tmp_path):
     query = local_cluster.submit_topology("paused", {"test.notes": str(tmp_path)}, lasting())
     wait_for(lambda: query.status_info().acked > 100, "acks")

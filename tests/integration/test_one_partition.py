@@ -43,6 +43,7 @@ def test_all_stages_are_one_task_and_lose_nothing(local_cluster, tmp_path, parti
     assert read_pending_roots(local_cluster.spark, tmp_path / "checkpoint") == []
 
 
+@pytest.mark.representative
 def test_carried_tuples_and_stages_without_state_between(local_cluster, tmp_path):
     conf = {"test.notes": str(tmp_path), Config.TOPOLOGY_PARTITIONS: 1}
     found = spark_stages(local_cluster, shapes.circular(), conf)

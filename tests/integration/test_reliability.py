@@ -12,7 +12,7 @@ from topologies import puppets, reliable
 from topologies.notes import read_notes
 from topologies.parts import Received
 
-from storm_on_spark.runtime.acker import AckerState
+from storm_on_spark.runtime.tracking.acker import AckerState
 from storm_on_spark.spark.state import read_bolt_state, read_pending_roots
 from storm_on_spark.testing import ManualClock, kill_python_worker, run_topology, running_topology
 
@@ -29,6 +29,7 @@ def puppet_conf(tmp_path: Path, **more: object) -> dict[str, object]:
     return {"test.notes": str(tmp_path), "topology.message.timeout.secs": T, **more}
 
 
+@pytest.mark.representative
 def test_outcomes_reach_the_task_that_emitted_with_its_message_id_and_once(
     nothing_left_behind, spark_session, tmp_path
 ):
@@ -48,6 +49,7 @@ def test_outcomes_reach_the_task_that_emitted_with_its_message_id_and_once(
     assert set(told.values()) == {1}
 
 
+@pytest.mark.representative
 def test_acks_and_fails_count_once_and_anchors_decide_what_they_reach(
     nothing_left_behind, spark_session, tmp_path, orders
 ):
@@ -131,6 +133,7 @@ def acker_states(spark: SparkSession, checkpoint: Path) -> list[AckerState]:
     return [AckerState.load(bytes(row["user_map_value"]["value"]), 1000 * T) for row in rows]
 
 
+@pytest.mark.representative
 def test_a_message_times_out_between_one_and_two_timeouts_after_its_emit(
     nothing_left_behind, spark_session, tmp_path, orders
 ):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from topologies import shapes
 from topologies.notes import read_notes
 from topologies.parts import Received
@@ -14,6 +15,7 @@ from storm_on_spark.spark.state import read_bolt_state, read_pending_roots
 from storm_on_spark.testing import ManualClock, running_topology
 
 
+@pytest.mark.representative
 def test_joins_and_diamonds_complete_every_tree_of_every_spout(spark_session, complete, tmp_path):
     info = complete(shapes.joined())
 
@@ -28,6 +30,7 @@ def test_joins_and_diamonds_complete_every_tree_of_every_spout(spark_session, co
     assert read_pending_roots(spark_session, tmp_path / "checkpoint") == []
 
 
+@pytest.mark.representative
 def test_a_cycle_runs_until_its_tuples_are_used_up(spark_session, complete, tmp_path):
     info = complete(shapes.circular())
 
@@ -119,6 +122,7 @@ def test_hooks_hear_what_their_task_does(spark_session, tmp_path, local_cluster:
     assert heard == expected
 
 
+@pytest.mark.representative
 def test_batch_bolts_and_tuple_bolts_feed_each_other(spark_session, complete, tmp_path):
     info = complete(shapes.columnar())
 

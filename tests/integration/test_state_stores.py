@@ -9,7 +9,7 @@ import pytest
 from topologies.kit import word_count
 
 from storm_on_spark import BaseBasicBolt, Config, TopologyBuilder
-from storm_on_spark.runtime.state_version import StateVersions
+from storm_on_spark.runtime.state.version import StateVersions
 from storm_on_spark.spark.state import read_bolt_state, state_values
 from storm_on_spark.testing import GATE, ListSpout, running_topology
 
@@ -63,6 +63,7 @@ class Weigh(BaseBasicBolt):
     def declare_output_fields(self, declarer: Any) -> None: ...
 
 
+@pytest.mark.representative
 def test_a_snapshot_with_deltas_is_read_whole(spark_session: Any, tmp_path: Path) -> None:
     gates = [GATE(str(number)) for number in range(5)]
     builder = TopologyBuilder()

@@ -37,6 +37,7 @@ def finals(captured: Any) -> dict[str, int]:
     return found
 
 
+@pytest.mark.representative
 def test_a_run_captures_tuples_acks_and_counters_of_every_component(spark_session: Any) -> None:
     lines = ["to be", "or not", "to be"]
     captured = run_topology(word_count(), {"lines": lines}, spark=spark_session)

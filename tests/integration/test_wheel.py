@@ -29,6 +29,7 @@ def test_the_wheel_has_every_file_of_the_package_and_nothing_else(wheel: Path) -
     source = {
         str(path.relative_to(ROOT)) for path in package.rglob("*") if path.is_file() and "__pycache__" not in path.parts
     }
+    source |= {f"storm_on_spark/examples/{path.name}" for path in (ROOT / "jobs").glob("*.py")}
     packed = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     assert packed == source
     assert "storm_on_spark/py.typed" in packed
@@ -75,4 +76,14 @@ def test_an_installed_wheel_makes_a_project_tests_it_and_runs_it(wheel: Path, tm
     run(storm_spark, "new", "my project")
     assert "3 passed" in run(python, "-m", "pytest", "-p", "no:cacheprovider", "my project")
     document = json.loads(run(storm_spark, "run", "my project/topology.py", "--json"))
+    assert document["topology"] == "my-project"
     assert (document["acked"], document["failed"], document["pending"]) == (400, 0, 0)
+    assert {"word": "the", "count": 400} in document["result"]
+    # Its notebook, cell by cell, as a notebook runs it.
+    cells = json.loads((tmp_path / "my project" / "explore.ipynb").read_text())["cells"]
+    code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    (tmp_path / "my project" / "cells.py").write_text(f"{code}\nassert {{'word': 'the', 'count': 400}} in counts\n")
+    assert "400 emitted, 400 acked, 0 failed" in run(python, "my project/cells.py")
+
+    run(storm_spark, "new", "copy", "--example", "exclamation")
+    run(storm_spark, "validate", "copy/exclamation.py")

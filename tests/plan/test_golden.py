@@ -22,9 +22,12 @@ from storm_on_spark.api import (
     Fields,
     TopologyBuilder,
 )
-from storm_on_spark.plan.compile import compile_plan
+from storm_on_spark.api.config import PROFILES, effective_conf
+from storm_on_spark.plan.compile import compile_graph, place
 from storm_on_spark.plan.explain import explain_dict, explain_mermaid, explain_text
-from storm_on_spark.plan.placement import with_partitions
+from storm_on_spark.plan.fingerprint import fingerprint
+from storm_on_spark.plan.placement import partitions_of
+from storm_on_spark.plan.words import counted
 
 
 class Sentences(BaseRichSpout):
@@ -380,40 +383,68 @@ def spout_alone(builder):
     builder.set_spout("words", Words(), 2)
 
 
-def compiled(name):
+def compiled(name, conf=None):
     builder = TopologyBuilder()
-    conf = TOPOLOGIES[name](builder)
-    return compile_plan(builder.create_topology(), conf)
+    own = TOPOLOGIES[name](builder) or {}
+    return compile_graph(builder.create_topology(), effective_conf({**own, **conf}) if conf else own)
 
 
 @pytest.mark.parametrize("name", TOPOLOGIES)
 def test_the_picture(name, golden):
-    golden(f"{name}.txt", explain_text(with_partitions(compiled(name), 2)))
+    golden(f"{name}.txt", explain_text(place(compiled(name), 2)))
 
 
 @pytest.mark.parametrize("name", ["word_count", "cycle", "multi_stream"])
 def test_the_json(name, golden):
-    document = explain_dict(with_partitions(compiled(name), 2))
+    document = explain_dict(place(compiled(name), 2))
     golden(f"{name}.json", json.dumps(document, indent=2) + "\n")
 
 
 @pytest.mark.parametrize("name", ["word_count", "cycle", "multi_stream", "ackers_off"])
 def test_the_flowchart(name, golden):
-    golden(f"{name}.mmd", explain_mermaid(compiled(name)))
+    golden(f"{name}.mmd", explain_mermaid(place(compiled(name), 2)))
 
 
+@pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("name", ["word_count", "cycle"])
-def test_the_picture_with_one_partition(name, golden):
-    golden(f"{name}_one_partition.txt", explain_text(with_partitions(compiled(name), 1)))
+def test_what_a_profile_makes_of_it_on_four_cores(name, profile, golden):
+    graph = compiled(name, {Config.TOPOLOGY_PROFILE: profile})
+    plan = place(graph, partitions_of(graph, 4))
+    golden(f"{name}_{profile}.txt", explain_text(plan))
+    if name == "word_count":
+        golden(f"{name}_{profile}.json", json.dumps(explain_dict(plan), indent=2) + "\n")
+        golden(f"{name}_{profile}.mmd", explain_mermaid(plan))
+
+
+def test_what_checkpoints_depend_on(golden):
+    """Where this changes, existing checkpoints can't go on: raise the fingerprint's version, and tell users."""
+    names = ("word_count", "long_cycle", "through_stages", "three_ackers", "ackers_off")
+    printed = {
+        f"{name}, {counted(partitions, 'partition')}": fingerprint(place(compiled(name), partitions))
+        for name in names
+        for partitions in (1, 2, 3)
+    }
+    golden("fingerprints.json", json.dumps(printed, indent=1) + "\n")
+
+
+@pytest.mark.parametrize("width", [60, 80])
+@pytest.mark.parametrize("name", TOPOLOGIES)
+def test_the_picture_fits_a_narrow_terminal_and_says_the_same(name, width):
+    plan = place(compiled(name), 2)
+    narrow, wide = explain_text(plan, width), explain_text(plan)
+    assert max(map(len, narrow.splitlines())) <= width
+    frame = dict.fromkeys(map(ord, "│┌┐└┘─├▼"), " ")
+    assert Counter(narrow.translate(frame).split()) == Counter(wide.translate(frame).split())
 
 
 def test_no_golden_file_is_left_over(request):
     files = {file.stem for file in (request.path.parent / "golden").iterdir()}
-    assert files == {*TOPOLOGIES, "word_count_one_partition", "cycle_one_partition"}
+    profiles = {f"{name}_{profile}" for name in ("word_count", "cycle") for profile in PROFILES}
+    assert files == {*TOPOLOGIES, *profiles, "fingerprints"}
 
 
 def test_word_count_has_one_exchange_for_the_fields_grouping_and_one_for_the_acker():
-    plan = compiled("word_count")
+    plan = place(compiled("word_count"), 2)
     assert plan.stages[0].components == ("sentences", "split")
     assert explain_dict(plan)["exchanges"] == 2
     assert "split → count  fields(word): exchange, hash of word over tasks 1, 2" in explain_text(plan)

@@ -16,6 +16,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 TICK_SECS = 0.2
 SESSION_SECS = 3.0
+LONG_SESSION_MILLIS = 30_000
+"""Of sessions that no test wants to see expire: a disk that hangs for a second or two doesn't break their line."""
 
 _roots = count()
 
@@ -24,8 +26,8 @@ Connect = Callable[..., ZooKeeperSession]
 
 @pytest.fixture(scope="session")
 def zookeeper() -> Iterator[ZooKeeperServer]:
-    """One server."""
-    with ZooKeeperServer(tick=TICK_SECS) as server:
+    """One server, which expires sessions quickly that ask for that, and grants others a long time."""
+    with ZooKeeperServer(tick=TICK_SECS, config=[f"maxSessionTimeout={LONG_SESSION_MILLIS}"]) as server:
         yield server
 
 

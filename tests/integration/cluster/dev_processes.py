@@ -11,11 +11,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import psutil
 from click.testing import CliRunner, Result
 from waiting import eventually
 
 from storm_on_spark.cli.main import main
+from storm_on_spark.cli.schema import schema_of
 
 ROOT = Path(__file__).parents[3]
 COMMAND = [sys.executable, "-m", "storm_on_spark.cli"]
@@ -60,6 +62,7 @@ class Dev:
         line = self.process.stdout.readline()
         assert line, self.process.communicate()[1]
         self.said = json.loads(line)
+        jsonschema.validate(self.said, schema_of("dev"))
         self.seen |= self.processes()
         return self.said
 
@@ -86,7 +89,9 @@ class Dev:
         )
 
     def document(self, *arguments: object) -> Any:
-        return json.loads(self.storm_spark(*arguments, "--json"))
+        found = json.loads(self.storm_spark(*arguments, "--json"))
+        jsonschema.validate(found, schema_of(str(arguments[0])))
+        return found
 
     def processes(self) -> set[psutil.Process]:
         """Returns all living processes whose temporary folder is ours or below it, without short-lived commands."""

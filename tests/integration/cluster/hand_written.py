@@ -51,11 +51,13 @@ class HandWritten:
     timeouts: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.session = ZooKeeperSession(ZooKeeperSettings.from_conf(self.conf("writer")))
+        # The tests' own: it outlasts a disk that hangs, whatever sessions they look at.
+        conf = {**self.conf("writer"), "storm.zookeeper.session.timeout": 30_000}
+        self.session = ZooKeeperSession(ZooKeeperSettings.from_conf(conf))
         self.session.start()
         self.session.ensure_folders()
         self.state = ClusterState(self.session)
-        self._launches = 0
+        self.launches = 0
 
     def conf(self, supervisor: str = "s1", **more: Any) -> dict[str, Any]:
         """Returns the configuration of a supervisor."""
@@ -121,13 +123,13 @@ class HandWritten:
 
     def assign(self, topology_id: str, supervisor_id: str, port: int = 6700) -> Assignment:
         """Gives a topology to a slot; every time anew."""
-        self._launches += 1
+        self.launches += 1
         assignment = Assignment(
             topology_id=topology_id,
             supervisor_id=supervisor_id,
             host="127.0.0.1",
             port=port,
-            launch=self._launches,
+            launch=self.launches,
             epoch=1,
             assigned_at=time.time(),
         )

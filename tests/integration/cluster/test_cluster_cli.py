@@ -10,11 +10,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import jsonschema
 import psutil
 import pytest
-from dev_processes import COMMAND, Dev, wait_until
+from dev_processes import COMMAND, ROOT, Dev, wait_until
 
 from storm_on_spark.cli.dev.guard import MARK, clear_up
+from storm_on_spark.cli.schema import schema_of
 from storm_on_spark.cluster.zookeeper.server import free_port
 
 TOPOLOGY = """
@@ -111,8 +113,35 @@ def test_nobody_without_the_token_is_answered(dev: Dev, tmp_path: Path) -> None:
     assert "say who you are" in dev.ask("list", "--nimbus", dev.said["leader"]).stderr
 
 
+def watched(dev: Dev, *arguments: object, until: str) -> str:
+    """Returns what `--watch` prints until `until` was there twice; then Ctrl-C ends it in order."""
+    with subprocess.Popen(
+        [*COMMAND, *map(str, arguments), "--watch"],
+        env=dev.environment,
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as watching:
+        try:
+            assert watching.stdout is not None
+            shown = ""
+            while shown.count(until) < 2:
+                line = watching.stdout.readline()
+                assert line, f"it ended: {watching.communicate()}"
+                shown += line
+            watching.send_signal(signal.SIGINT)
+            assert watching.communicate(timeout=60)[1] == ""
+            assert watching.returncode == 0
+        finally:
+            watching.kill()
+    return shown
+
+
+@pytest.mark.representative
 def test_the_life_of_a_topology(dev: Dev, words: Path) -> None:
     said = json.loads(dev.run("submit", words, "-c", "topology.min.replication.count=2", "--json").stdout)
+    jsonschema.validate(said, schema_of("submit"))
     topology_id = said["id"]
     assert (said["topology"], said["stage"], said["error"]) == ("my-words", "submitted", None)
     assert topology_id.startswith("my-words-")
@@ -126,15 +155,20 @@ def test_the_life_of_a_topology(dev: Dev, words: Path) -> None:
     assert "my.password" not in page["configuration"]
     assert "my-words" in dev.storm_spark("status", "my-words")
 
-    again = dev.run("submit", words)
+    again = dev.run("submit", words, "-c", "topology.priority=3")
+    assert again.stderr.count("No effect here: topology.priority (planned).") == 1
     assert again.returncode == 1
     assert f'topology "my-words" is ACTIVE already, as {topology_id}' in again.stderr
 
+    assert watched(dev, "list", until="ACTIVE").count("my-words") >= 2
+    assert watched(dev, "status", "my-words", until="ACTIVE").count("my-words") >= 2
+
     assert dev.storm_spark("deactivate", "my-words").startswith("my-words is inactive")
     assert dev.document("list")["topologies"][0]["status"] == "INACTIVE"
+    assert dev.document("deactivate", "my-words") == {"topology": "my-words", "operation": "deactivate"}
     assert dev.document("activate", "my-words") == {"topology": "my-words", "operation": "activate"}
 
-    dev.storm_spark("rebalance", "my-words", "-w", "0", "-e", "words=1", "-c", "topology.message.timeout.secs=12")
+    dev.document("rebalance", "my-words", "-w", "0", "-e", "words=1", "-c", "topology.message.timeout.secs=12")
     wait_until(
         lambda: (
             dev.document("status", "my-words")["msgTimeout"] == 12
@@ -268,7 +302,9 @@ def test_daemons_by_themselves(tmp_path: Path) -> None:
         )
         started.append(process)
         assert process.stdout is not None
-        return json.loads(process.stdout.readline())
+        said = json.loads(process.stdout.readline())
+        jsonschema.validate(said, schema_of(arguments[0]))
+        return said
 
     try:
         zookeeper = start("dev-zookeeper", "--port", "0", "--dir", "zoo")["zookeeper"]

@@ -9,9 +9,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import jsonschema
 import psutil
 import pytest
 from dev_processes import COMMAND, ROOT, Dev, wait_until
+
+from storm_on_spark.cli.schema import schema_of
 
 pytestmark = pytest.mark.spark
 
@@ -27,6 +30,29 @@ def build(conf):
     builder.set_spout("words", ListSpout(WORDS, fields=["word"]))
     return builder.create_topology()
 """
+READING_LINE = 6
+
+RAISING = """
+from storm_on_spark import BaseBasicBolt, TopologyBuilder
+from storm_on_spark.testing import ListSpout
+
+
+class Count(BaseBasicBolt):
+    def execute(self, tup, collector):
+        print("looking at", tup["word"])
+        self.look_up(tup["word"])
+
+    def look_up(self, word):
+        return {"storm": 1}[word]
+
+
+def build(conf):
+    builder = TopologyBuilder()
+    builder.set_spout("words", ListSpout(["storm", "spark"], fields=["word"]))
+    builder.set_bolt("count", Count()).shuffle_grouping("words")
+    return builder.create_topology()
+"""
+LOOKING_LINE = 12
 
 
 @pytest.fixture(scope="module")
@@ -43,9 +69,17 @@ def drivers(dev: Dev) -> set[psutil.Process]:
     return {process for process in dev.processes() if "storm_on_spark.cluster.driver" in process.cmdline()}
 
 
-def test_word_count_as_it_is_typed(dev: Dev) -> None:
+@pytest.fixture(scope="module")
+def word_count(dev: Dev) -> subprocess.CompletedProcess[str]:
+    """Has word count run, whichever of its tests are chosen; returns what submit said."""
     done = dev.run("submit", "jobs/word_count.py", "--wait")
     assert done.returncode == 0, done.stderr
+    return done
+
+
+@pytest.mark.representative
+def test_word_count_as_it_is_typed(dev: Dev, word_count: subprocess.CompletedProcess[str]) -> None:
+    done = word_count
     shown = done.stderr.splitlines()
     stages = ("compiling", "uploading", "code on", "scheduling", "starting its driver", "first batch")
     reached = [next((n for n, line in enumerate(shown) if stage in line), None) for stage in stages]
@@ -53,7 +87,7 @@ def test_word_count_as_it_is_typed(dev: Dev) -> None:
     seen = [number for number in reached if number is not None]
     assert len(seen) >= 4, done.stderr
     assert seen == sorted(seen)
-    assert "has worked off its first batch on 127.0.0.1:67" in done.stdout or "is complete" in done.stdout
+    assert "has done its first micro-batch on 127.0.0.1:67" in done.stdout or "is complete" in done.stdout
 
     page = dev.document("status", "word-count")
     assert page["driverStatus"] in ("ACTIVE", "COMPLETED")
@@ -62,6 +96,7 @@ def test_word_count_as_it_is_typed(dev: Dev) -> None:
     assert dev.document("logs", "word-count", "-n", "2")["lines"] != []
 
 
+@pytest.mark.usefixtures("word_count")
 def test_a_log_is_followed_until_the_topology_is_gone(dev: Dev) -> None:
     following = subprocess.Popen(
         [*COMMAND, "logs", "word-count", "-f", "-n", "1", "--json"],
@@ -73,11 +108,13 @@ def test_a_log_is_followed_until_the_topology_is_gone(dev: Dev) -> None:
     )
     try:
         assert following.stdout is not None
-        assert json.loads(following.stdout.readline())["line"]
+        first = following.stdout.readline()
+        assert "line" in json.loads(first), first
         dev.storm_spark("kill", "word-count", "-w", "0")
         said, told = following.communicate(timeout=60)
         assert (following.returncode, told) == (0, "word-count is gone.\n")
-        assert all(json.loads(line)["line"] is not None for line in said.splitlines())
+        for line in said.splitlines():
+            jsonschema.validate(json.loads(line), schema_of("logs"))
     finally:
         following.kill()
         following.communicate()
@@ -98,9 +135,34 @@ def test_one_that_fails_ends_the_wait_with_the_reason(dev: Dev, tmp_path: Path) 
     assert done.returncode == 1, done.stderr
     assert "only-here.txt" in json.loads(done.stdout)["error"]
     assert "only-here.txt" in dev.storm_spark("errors", "broken")
+    errors = [error for found in dev.document("errors", "broken")["errors"].values() for error in found]
+    assert errors
+    for error in errors:
+        assert (Path(error["file"]).name, error["line"]) == ("broken.py", READING_LINE)
+        assert "only-here.txt" in error["trace"].splitlines()[-1]
+    said = dev.storm_spark("errors", "broken") + dev.storm_spark("logs", "broken", "-n", "1000")
+    assert said.count(f'broken.py", line {READING_LINE}, in ') >= 2
     assert dev.document("status", "broken")["driverStatus"] == "FAILED"
     assert "only-here.txt" in dev.storm_spark("logs", "broken")
     dev.storm_spark("kill", "broken", "-w", "0")
+
+
+def test_an_exception_in_a_bolt_names_the_line_of_its_code_wherever_one_looks(dev: Dev, tmp_path: Path) -> None:
+    (tmp_path / "raising.py").write_text(RAISING)
+    done = dev.run("submit", str(tmp_path / "raising.py"), "--wait")
+    assert done.returncode == 0, done.stderr
+    wait_until(lambda: dev.document("errors", "raising")["errors"].get("count"), lambda: "no errors", 60)
+    (error, *_) = dev.document("errors", "raising")["errors"]["count"]
+    assert (Path(error["file"]).name, error["line"]) == ("raising.py", LOOKING_LINE)
+    assert error["error"] == "component \"count\" (task 1) failed in execute: KeyError: 'spark'"
+    lines = error["trace"].splitlines()
+    assert 'return {"storm": 1}[word]' in error["trace"]
+    assert [line.rpartition(" ")[2] for line in lines if line.startswith("  File ")] == ["execute", "look_up"]
+    said, logged = dev.storm_spark("errors", "raising"), dev.storm_spark("logs", "raising", "-n", "1000")
+    for text in (said, logged):
+        assert f'raising.py", line {LOOKING_LINE}, in look_up' in text
+    assert "[count:1] looking at spark" in logged
+    dev.storm_spark("kill", "raising", "-w", "0")
 
 
 def test_drivers_and_their_sockets_go_with_a_cluster_that_is_killed(dev: Dev) -> None:

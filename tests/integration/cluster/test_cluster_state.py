@@ -72,6 +72,7 @@ def test_all_changes_or_none(connect) -> None:
     assert state.children(STORMS) == []
 
 
+@pytest.mark.representative
 def test_the_write_of_a_former_leader_is_refused(connect) -> None:
     zombie, leader = ClusterState(connect()), ClusterState(connect())
     old = lead(zombie.session, "a:1")
@@ -101,11 +102,12 @@ def test_too_much_for_one_transaction(connect) -> None:
     state.commit(fence, Put((COUNTER,), b"0" * 990_000))
 
 
-def test_a_damaged_record_is_named(connect) -> None:
+@pytest.mark.parametrize("data", [b'{"format":1,"name":7}', b""])
+def test_a_damaged_record_is_named(connect, data: bytes) -> None:
     state = ClusterState(connect())
     state.session.ensure_folders()
     path = state.session.paths.of(STORMS, TOPOLOGY)
-    state.session.client.create(path, b'{"format":1,"name":7}')
+    state.session.client.create(path, data)
     with pytest.raises(RecordError, match=f"{path}: no StormBase"):
         state.get(StormBase, STORMS, TOPOLOGY)
 

@@ -87,6 +87,7 @@ def supervisor(supervisor_id: str) -> SupervisorInfo:
     )
 
 
+@pytest.mark.representative
 def test_every_change_arrives(connect) -> None:
     state, watcher = ClusterState(connect()), connect()
     changes: deque[frozenset[str]] = deque()

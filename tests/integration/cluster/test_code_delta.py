@@ -37,14 +37,17 @@ def delta(table: str) -> Iterator[DeltaCodeDistributor]:
     made.close()
 
 
+@pytest.mark.representative
 def test_what_was_uploaded_is_what_another_host_downloads(
     delta: DeltaCodeDistributor, table: str, artifacts: Path, tmp_path: Path
 ) -> None:
     assert delta.get_replication_count(TOPOLOGY) == 0
     metafile = delta.upload(artifacts, TOPOLOGY)
     assert delta.get_replication_count(TOPOLOGY) == 1
-    other = DeltaCodeDistributor(Peers())
+    other = DeltaCodeDistributor(Peers(holders=lambda topology_id: ["a:1", "b:2"]))
     other.prepare({"storm.codedistributor.location": table})
+    # As many as can hand it out; of what isn't there, nobody.
+    assert (other.get_replication_count(TOPOLOGY), other.get_replication_count("a-1-1")) == (2, 0)
     assert other.holds(TOPOLOGY, metafile)
     other.fetch(TOPOLOGY, metafile)
     found = other.download(TOPOLOGY, metafile, tmp_path / "a")

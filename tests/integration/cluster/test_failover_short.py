@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[3]
 def test_a_cluster_survives_a_leader_that_sleeps_one_that_is_killed_and_a_zookeeper_server() -> None:
     done = subprocess.run(
         # Other tests may have left the machine busy: how quickly a leader comes is measured by `make failover`.
-        [sys.executable, "-m", "failover", "--short", "--json", "--patience", "5"],
+        [sys.executable, "-m", "lab.failover", "--short", "--json", "--patience", "5"],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from waiting import eventually
+from waiting import PATIENCE_SECS, eventually
 
 from storm_on_spark.cluster.errors import ClusterError, NotLeaderError, UnavailableError
 from storm_on_spark.cluster.leadership import ZooKeeperLeaderElector
@@ -76,6 +76,7 @@ def nimbus(connect) -> Iterator[Callable[..., Nimbus]]:
         each.elector.close()
 
 
+@pytest.mark.representative
 def test_one_leads_and_steps_down(nimbus) -> None:
     first, second = nimbus().stand(), nimbus()
     eventually(first.leads)
@@ -140,12 +141,13 @@ def test_a_gate_that_fails_is_asked_again(nimbus) -> None:
             raise failures.pop()
         return []
 
-    one.elector._gate = gate
+    one.elector.gate = gate
     one.stand()
     eventually(one.leads)
     assert not failures
 
 
+@pytest.mark.representative
 def test_an_expired_leader_is_followed_and_queues_again(nimbus) -> None:
     first, second = nimbus().stand(), nimbus()
     eventually(first.leads)
@@ -212,7 +214,7 @@ def test_a_partition_ends_leadership_before_another_begins(zookeeper: ZooKeeperS
         watcher.join()
         assert not both
         assert ended[0] - cut_at < SESSION_SECS
-        assert new_at - cut_at < SESSION_SECS + 1.5
+        assert new_at - cut_at < SESSION_SECS + PATIENCE_SECS
         assert cut_off.told[-1] == "its connection is suspended"
         proxy.mend()
         assert eventually(lambda: _refused(cut_off.state, fence)) == "FencedError"
@@ -359,12 +361,12 @@ def test_a_leader_that_was_stopped_can_do_no_harm_when_it_wakes_up_and_leads_aga
     zombie.write("again")
     assert zombie.heard("written", "refused")["error"] == "FencedError"
     assert state.get_bytes(COUNTER) == found
-    # A leader that is killed is followed within its session's time and a second.
+    # A leader that is killed is followed when its session is over.
     killed_at = time.time()
     heir.process.kill()
     again = zombie.heard("gained")
     assert again["epoch"] > gained["epoch"]
-    assert again["at"] - killed_at <= SESSION_SECS + 1
+    assert again["at"] - killed_at < SESSION_SECS + PATIENCE_SECS
 
 
 def _refused(state: ClusterState, fence: Fence) -> str | None:

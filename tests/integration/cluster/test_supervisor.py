@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -12,12 +13,12 @@ import pytest
 from hand_written import HandWritten, supervisor_process, wait_until
 
 from storm_on_spark.cluster.errors import ClusterError
-from storm_on_spark.cluster.paths import OWNERS, SUPERVISORS
+from storm_on_spark.cluster.paths import ASSIGNMENTS, OWNERS, STORMS, SUPERVISORS
 from storm_on_spark.cluster.records import SupervisorInfo
 from storm_on_spark.cluster.supervisor.daemon import Supervisor
 from storm_on_spark.cluster.supervisor.slots import Phase
 from storm_on_spark.cluster.zookeeper import ZooKeeperServer
-from storm_on_spark.runtime.processes import session_members
+from storm_on_spark.runtime.processes.sessions import session_members
 
 SIMULATED = "storm_on_spark.testing.simulated_driver"
 ID = "counting-1-1700000000"
@@ -90,7 +91,7 @@ def test_a_supervisor_is_registered_and_its_id_stays(cluster: HandWritten, start
 
     first = info()
     assert (first.host, first.slots) == ("127.0.0.1", (6700, 6701))
-    wait_until(lambda: info().heartbeat_at > first.heartbeat_at, "another heartbeat", 5)
+    wait_until(lambda: info().heartbeat_at > first.heartbeat_at, "another heartbeat", 20)
     with pytest.raises(ClusterError, match=r"another supervisor runs in .*storm\.local\.dir"):
         Supervisor(cluster.conf())
     supervisor.stop()
@@ -110,14 +111,38 @@ def test_statuses_reach_the_driver_and_an_assignment_that_goes_ends_it(
         wait_until(lambda said=said: cluster.info(ID)["status"] == said, status, 10)
     cluster.unassign(ID)
     wait_until(lambda: gone(pid), "the end of the driver and of its child", 10)
-    wait_until(lambda: cluster.owner(ID) is None, "its node goes", 5)
+    wait_until(lambda: cluster.owner(ID) is None, "its node goes", 20)
     assert cluster.info(ID)["status"] == "KILLED"
-    wait_until(lambda: supervisor._slots[6700].slot.phase is Phase.EMPTY, "an empty slot", 5)
+    wait_until(lambda: supervisor.slots[6700].slot.phase is Phase.EMPTY, "an empty slot", 20)
     slot = cluster.folder / "s1" / "supervisor" / "slots" / "6700"
     # A slot says that it is empty, and then cleans up.
-    wait_until(lambda: not (slot / "code").exists(), "the end of the code", 5)
-    wait_until(lambda: not (slot / "driver.json").exists(), "the end of the driver's file", 5)
+    wait_until(lambda: not (slot / "code").exists(), "the end of the code", 20)
+    wait_until(lambda: not (slot / "driver.json").exists(), "the end of the driver's file", 20)
     assert not (cluster.folder / "checkpoints" / ID / "storm" / "owner.json").exists(), "not given back"
+
+
+def test_a_driver_goes_on_while_records_of_its_topology_are_damaged(
+    cluster: HandWritten, start: Start, code: Path
+) -> None:
+    pid = run(cluster, start(), code)
+    for folder, damage in itertools.product((ASSIGNMENTS, STORMS), (b"", b"{}")):
+        kept, path = cluster.state.get_bytes(folder, ID), cluster.session.paths.of(folder, ID)
+        assert kept is not None
+        before = _damages_seen(cluster)
+        cluster.session.client.set(path, damage)
+        wait_until(lambda before=before: _damages_seen(cluster) > before, f"the driver sees {folder}", 20)  # type: ignore[misc]
+        cluster.session.client.set(path, kept[0])
+        # It follows its cluster again, and is the same one.
+        for status in ("INACTIVE", "ACTIVE"):
+            cluster.set_status(ID, status)  # type: ignore[arg-type]
+            wait_until(lambda said=status: cluster.info(ID)["status"] == said, status, 20)  # type: ignore[misc]
+        owner = cluster.owner(ID)
+        assert owner is not None
+        assert owner.pid == pid
+
+
+def _damages_seen(cluster: HandWritten) -> int:
+    return cluster.worker_log(ID).count("the topology goes on as it is")
 
 
 def test_a_driver_that_does_not_end_is_killed_with_what_it_started(
@@ -131,15 +156,15 @@ def test_a_driver_that_does_not_end_is_killed_with_what_it_started(
     wait_until(lambda: gone(pid), "the end of the driver and of its child", 10)
 
 
+@pytest.mark.representative
 def test_a_killed_driver_is_started_again_at_once_and_its_child_is_no_orphan(
     cluster: HandWritten, start: Start, code: Path
 ) -> None:
-    supervisor = start()
+    supervisor = start(**{"storm.zookeeper.session.timeout": 30_000})
     pid = run(cluster, supervisor, code, **{"simulated.child": True})
     os.kill(pid, signal.SIGKILL)
-    took = wait_until(lambda: another(cluster, pid), "another driver", 15)
+    wait_until(lambda: another(cluster, pid), "another driver, long before the old one's node expires", 20)
     assert gone(pid)
-    assert took < 4, "it waited for the old one's node to expire"
 
 
 def test_a_driver_that_hangs_is_killed_and_started_again(cluster: HandWritten, start: Start, code: Path) -> None:
@@ -173,11 +198,11 @@ def test_a_killed_supervisor_finds_its_driver_again(cluster: HandWritten, start:
     wait_until(lambda: cluster.info(ID)["emitted"] > before, "the driver goes on without a supervisor", 10)
     supervisor = start()
     assert supervisor.drivers() == {6700: owner.pid}
-    wait_until(lambda: supervisor._known, "the supervisor reads the cluster", 10)
+    wait_until(lambda: supervisor.known, "the supervisor reads the cluster", 10)
     before = cluster.info(ID)["emitted"]
     wait_until(lambda: cluster.info(ID)["emitted"] > before, "the driver goes on", 10)
     assert cluster.owner(ID) == owner
-    assert supervisor._slots[6700].slot.phase is Phase.RUNNING
+    assert supervisor.slots[6700].slot.phase is Phase.RUNNING
     # It is looked after as if it were a child.
     os.kill(owner.pid, signal.SIGKILL)
     wait_until(lambda: another(cluster, owner.pid), "another driver", 15)
@@ -194,6 +219,7 @@ def test_a_new_launch_takes_the_place_of_the_old_one(cluster: HandWritten, start
     assert beat.launch == 2
 
 
+@pytest.mark.representative
 def test_a_topology_that_moves_is_never_run_by_two(cluster: HandWritten, start: Start, code: Path) -> None:
     first, second = start("s1"), start("s2")
     pid = run(cluster, first, code)
@@ -213,13 +239,13 @@ def test_a_complete_topology_stays_complete_also_for_a_supervisor_that_comes_bac
     cluster.submit(ID, code, {"simulated.tuples": 20})
     cluster.assign(ID, supervisor.supervisor_id)
     wait_until(lambda: cluster.info(ID).get("status") == "COMPLETED", "completion", 20)
-    wait_until(lambda: supervisor._slots[6700].slot.phase is Phase.FINISHED, "the slot knows", 5)
+    wait_until(lambda: supervisor.slots[6700].slot.phase is Phase.FINISHED, "the slot knows", 20)
     pid = supervisor.drivers()[6700]
     assert gone(pid)
     supervisor.stop()
     supervisor = start()
-    wait_until(lambda: supervisor._known, "the supervisor reads the cluster", 10)
-    wait_until(lambda: supervisor._slots[6700].slot.phase is Phase.FINISHED, "the slot knows", 5)
+    wait_until(lambda: supervisor.known, "the supervisor reads the cluster", 10)
+    wait_until(lambda: supervisor.slots[6700].slot.phase is Phase.FINISHED, "the slot knows", 20)
     assert supervisor.drivers() == {6700: pid}
 
 
@@ -234,7 +260,7 @@ def test_code_that_was_changed_is_not_run_and_the_users_are_told(
     stored[0].write_bytes(stored[0].read_bytes()[:-1] + b"!")
     cluster.assign(ID, supervisor.supervisor_id)
     wait_until(lambda: cluster.state.errors(ID).get("__system"), "an error", 20)
-    wait_until(lambda: supervisor._slots[6700].slot.phase is Phase.BACKING_OFF, "a pause", 10)
+    wait_until(lambda: supervisor.slots[6700].slot.phase is Phase.BACKING_OFF, "a pause", 10)
     assert supervisor.drivers() == {}
     assert cluster.owner(ID) is None
 
@@ -245,7 +271,7 @@ def test_a_topology_that_can_not_start_says_why_and_is_not_tried_without_a_pause
     supervisor = start()
     cluster.submit(ID, code, {"simulated.fail": "jobs.py:3: ImportError: no module named tensorflow"})
     cluster.assign(ID, supervisor.supervisor_id)
-    wait_until(lambda: supervisor._slots[6700].slot.failures == 2, "two failures", 20)
+    wait_until(lambda: supervisor.slots[6700].slot.failures == 2, "two failures", 20)
     errors = cluster.state.errors(ID)["__system"]
     assert errors[0].message == "jobs.py:3: ImportError: no module named tensorflow"
     assert cluster.info(ID)["status"] == "FAILED"
@@ -277,7 +303,7 @@ def test_topologies_run_on_while_zookeeper_is_away(cluster: HandWritten, start: 
             again = own.session.client.exists(own.session.paths.of(OWNERS, ID))
             assert again.czxid > node.czxid
             owner_file = own.folder / "checkpoints" / ID / "storm" / "owner.json"
-            wait_until(lambda: json.loads(owner_file.read_text())["epoch"] == again.czxid, "the checkpoint says so", 5)
+            wait_until(lambda: json.loads(owner_file.read_text())["epoch"] == again.czxid, "the checkpoint says so", 20)
             assert supervisor.drivers() == {6700: pid}
             assert not gone(pid)
         finally:
@@ -292,10 +318,10 @@ def test_the_second_driver_on_a_checkpoint_ends_the_first_at_once(
     supervisor = start()
     pid = run(cluster, supervisor, code, **{"simulated.child": True})
     checkpoint = cluster.folder / "checkpoints" / ID
-    from storm_on_spark.spark.owner import Owner, OwnerFence
+    from storm_on_spark.spark.checkpoint.owner import Owner, OwnerFence
 
     fence = OwnerFence(checkpoint, Owner(ID, 1 << 60, "another"))
-    wait_until(lambda: gone(pid), "the end of the first", 5)
+    wait_until(lambda: gone(pid), "the end of the first", 20)
     assert "was taken over by a driver" in cluster.worker_log(ID)
     assert fence.lost() is None
     # What the supervisor starts in its place comes too late as well, while the other is there.

@@ -112,3 +112,17 @@ def test_a_session_expires_only_once(connect) -> None:
     ended = expire_session(session)
     eventually(lambda: session.state == "CONNECTED" and session.session_id != ended)
     assert expire_session(session) != ended
+
+
+def test_it_is_closed_also_when_its_thread_ends_before_it_is_poked(monkeypatch: pytest.MonkeyPatch) -> None:
+    proxy = TcpProxy("127.0.0.1:1")
+    poke = proxy._poke
+
+    def late() -> None:
+        if proxy._closing:
+            poke()
+            proxy._thread.join()
+        poke()
+
+    monkeypatch.setattr(proxy, "_poke", late)
+    proxy.close()

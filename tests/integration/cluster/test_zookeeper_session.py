@@ -16,6 +16,7 @@ from storm_on_spark.cluster.zookeeper.server import free_port
 from storm_on_spark.testing.zookeeper import TcpProxy, expire_session
 
 
+@pytest.mark.representative
 def test_an_expired_session_is_followed_by_another(connect) -> None:
     session = connect()
     states: deque[tuple[str, str]] = deque()
@@ -82,7 +83,7 @@ def test_closing_does_not_wait_for_a_server_that_hangs(connect) -> None:
         server.pause()
         began = time.monotonic()
         session.close()
-        assert time.monotonic() - began < 4
+        assert time.monotonic() - began < 20
         server.resume()
 
 
@@ -93,8 +94,8 @@ def test_no_server(root: str) -> None:
 
 
 def test_the_server_says_how_long_a_session_lives(connect) -> None:
-    # At most 20 ticks.
-    assert connect(session_timeout=60).negotiated_timeout == 4.0
+    # At most what the server allows.
+    assert connect(session_timeout=60).negotiated_timeout == 30.0
     assert connect(session_timeout=1.5).negotiated_timeout == 1.5
 
 

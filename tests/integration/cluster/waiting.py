@@ -8,6 +8,10 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+PATIENCE_SECS = 5.0
+"""Beyond the time that the rules of sessions allow, for a machine that stands still and a disk that hangs. How quickly
+a leader comes is measured by `make failover`."""
+
 
 def eventually(
     what: Callable[[], T], timeout: float = 20, told: Callable[[], str] = lambda: "it did not happen in time"

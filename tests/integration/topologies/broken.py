@@ -14,6 +14,7 @@ from topologies.parts import Numbers, Tally
 from storm_on_spark import (
     BaseBasicBolt,
     BaseRichBolt,
+    BaseStatefulBolt,
     BatchBolt,
     CustomStreamGrouping,
     Fields,
@@ -32,6 +33,8 @@ class Broken:
     sentence: str
     """The whole sentence, with * for what it quotes."""
     conf: dict[str, Any] = field(default_factory=dict)
+    raised: str = ""
+    """Text of the line of this file that raises; empty if no code of this file does."""
 
 
 def line(spout: Any = None, bolt: Any = None, grouping: Any = None, tasks: int = 1) -> Topology:
@@ -143,6 +146,40 @@ class RaisingBolt(BaseRichBolt):
         if hasattr(self, "collector"):
             self._maybe("__getstate__")
         return {name: value for name, value in self.__dict__.items() if name != "collector"}
+
+
+class Refusing:
+    """A value that won't be pickled."""
+
+    def __getstate__(self):
+        raise ValueError("not in __getstate__")
+
+
+class KeepingRefusing(BaseStatefulBolt):
+    """Puts such a value into its key-value state."""
+
+    def init_state(self, state):
+        self.state = state
+
+    def prepare(self, conf, context, collector):
+        self.collector = collector
+
+    def execute(self, tup):
+        self.state.put(tup["n"], Refusing())
+        self.collector.ack(tup)
+
+
+class Chaining(BaseRichBolt):
+    """Raises one error because of another."""
+
+    def prepare(self, conf, context, collector):
+        self.collector = collector
+
+    def execute(self, tup):
+        try:
+            {}["wrod"]
+        except KeyError as error:
+            raise RuntimeError("no such word") from error
 
 
 class Locked(BaseBasicBolt):
@@ -267,14 +304,17 @@ SPOUT_BROKEN = {
     "open": Broken(
         lambda: line(RaisingSpout("open")),
         'component "numbers" (task 2) failed in open: ValueError: not in open',
+        raised="raise ValueError(",
     ),
     "next_tuple": Broken(
         lambda: line(RaisingSpout("next_tuple")),
         'component "numbers" (task 2) failed in next_tuple: ValueError: not in next_tuple',
+        raised="raise ValueError(",
     ),
     "exhausted": Broken(
         lambda: line(RaisingSpout("exhausted")),
         'component "numbers" (task 2) failed in exhausted: ValueError: not in exhausted',
+        raised="raise ValueError(",
     ),
     "too many values": Broken(
         lambda: line(SendingSpout([1, 2])),
@@ -323,6 +363,17 @@ SPOUT_BROKEN = {
 """By what is broken; all of it shows in the driver or in a spout host."""
 
 BOLT_BROKEN = {
+    "a value of key-value state": Broken(
+        lambda: line(bolt=KeepingRefusing()),
+        'component "bolt" (task 1) failed in snapshot: ValueError: not in __getstate__',
+        raised='raise ValueError("not in __getstate__")',
+    ),
+    "execute, because of another error": Broken(
+        lambda: line(bolt=Chaining()),
+        'component "bolt" (task 1) failed in execute: RuntimeError: no such word',
+        FAIL_FAST,
+        raised='{}["wrod"]',
+    ),
     "a module that workers don't have": Broken(
         lambda: line(bolt=unshipped()),
         "component \"bolt\" can't be loaded in a worker (ModuleNotFoundError: No module named 'only_in_the_driver'); "
@@ -331,20 +382,24 @@ BOLT_BROKEN = {
     "prepare": Broken(
         lambda: line(bolt=RaisingBolt("prepare")),
         'component "bolt" (task 1) failed in prepare: RuntimeError: not in prepare',
+        raised="raise RuntimeError(",
     ),
     "execute": Broken(
         lambda: line(bolt=RaisingBolt("execute")),
         'component "bolt" (task 1) failed in execute: RuntimeError: not in execute',
         FAIL_FAST,
+        raised="raise RuntimeError(",
     ),
     "sys.exit": Broken(
         lambda: line(bolt=RaisingBolt("exit")),
         'component "bolt" (task 1) failed in execute: SystemExit: enough',
         FAIL_FAST,
+        raised='sys.exit("enough")',
     ),
     "a snapshot": Broken(
         lambda: line(bolt=RaisingBolt("__getstate__")),
         'component "bolt" (task 1) failed in snapshot: RuntimeError: not in __getstate__',
+        raised="raise RuntimeError(",
     ),
     "a value that can't be pickled": Broken(
         lambda: behind(SendingBolt(lambda: [threading.Lock()])),
@@ -358,10 +413,12 @@ BOLT_BROKEN = {
     "fail of the spout": Broken(
         lambda: line(RaisingSpout("fail"), RaisingBolt("fail")),
         'component "numbers" (task 2) failed in fail: ValueError: not in fail',
+        raised="raise ValueError(",
     ),
     "ack of the spout": Broken(
         lambda: line(RaisingSpout("ack")),
         'component "numbers" (task 2) failed in ack: ValueError: not in ack',
+        raised="raise ValueError(",
     ),
 }
 """By what is broken; it shows once Spark executes a micro-batch."""

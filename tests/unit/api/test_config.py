@@ -74,6 +74,7 @@ def test_no_key_is_in_a_family_by_accident() -> None:
 
 # What Storm 2.8.8 says in its conf/defaults.yaml, written down independently of the registry.
 STORM_DEFAULTS = {
+    "java.library.path": "/usr/local/lib:/opt/local/lib:/usr/lib:/usr/lib64",
     "nimbus.seeds": ["localhost"],
     "nimbus.thrift.port": 6627,
     "nimbus.task.timeout.secs": 30,
@@ -149,6 +150,7 @@ OWN_DEFAULTS = {
     "topology.task.stall.secs": 60,
     "topology.partitions": None,
     "topology.spout.log.max.bytes": 268435456,
+    "topology.durability": None,
     "topology.batch.max.tuples": 100000,
     "topology.profile": None,
 }

@@ -49,6 +49,7 @@ def test_topology_info_as_json() -> None:
         "FAILED",
         3.5,
         emitted=5,
+        transferred=10,
         acked=4,
         failed=1,
         complete_latency_ms={"p50": 1.0, "p95": 2.0, "p99": 3.0},
@@ -60,6 +61,7 @@ def test_topology_info_as_json() -> None:
         "status": "FAILED",
         "uptime_secs": 3.5,
         "emitted": 5,
+        "transferred": 10,
         "acked": 4,
         "failed": 1,
         "pending": 0,
@@ -71,13 +73,26 @@ def test_topology_info_as_json() -> None:
                 "tasks": 2,
                 "executed": 5,
                 "emitted": 0,
+                "transferred": 0,
                 "acked": 4,
                 "failed": 1,
                 "execute_latency_ms": 0.2,
-                "errors": [{"component": "count", "task": 4, "message": "KeyError: 'x'", "time": 1_700_000_000.5}],
+                "errors": [
+                    {
+                        "component": "count",
+                        "task": 4,
+                        "message": "KeyError: 'x'",
+                        "time": 1_700_000_000.5,
+                        "trace": "",
+                        "file": None,
+                        "line": None,
+                    }
+                ],
             }
         },
+        "system_errors": [],
         "error": "the disk is full",
+        "error_trace": "",
     }
     assert pickle.loads(pickle.dumps(info)) == info
 

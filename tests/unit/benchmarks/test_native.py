@@ -8,7 +8,7 @@ import time
 
 import numpy as np
 
-from benchmarks.contenders import native
+from lab.benchmarks.contenders import native
 
 
 def test_latency_counts_from_when_a_line_was_written() -> None:

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.cases import CASES, Case
-from benchmarks.contenders import Setup, storm
-from benchmarks.data import WORDS_PER_SENTENCE, read_sentences, sentences, sentences_file
-from benchmarks.feed import Control, Numbers
-from benchmarks.harness import Pace, play
-from benchmarks.measures import ProcessTree, grown, sizes
-from benchmarks.soak import Sample, ratios
-from benchmarks.topologies import WORKLOADS
+from lab.benchmarks.cases import CASES, Case
+from lab.benchmarks.contenders import Setup, storm
+from lab.benchmarks.data import WORDS_PER_SENTENCE, read_sentences, sentences, sentences_file
+from lab.benchmarks.feed import Control, Numbers
+from lab.benchmarks.harness import Pace, play
+from lab.benchmarks.measures import ProcessTree, grown, sizes
+from lab.benchmarks.soak import Sample, ratios
+from lab.benchmarks.topologies import WORKLOADS
 
 ROOT = Path(__file__).parents[3]
 
@@ -116,7 +116,7 @@ def test_a_case_that_fails_is_told_and_the_rest_goes_on() -> None:
 
 
 def test_storm_without_maven_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from storm_on_spark.spark.java import require_java
+    from storm_on_spark.spark.session.java import require_java
 
     monkeypatch.setenv("JAVA_HOME", str(require_java().home))
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -149,14 +149,18 @@ def test_a_soak_compares_the_last_quarter_with_the_second() -> None:
 
 def test_the_command_lists_the_cases() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks", "--list"], cwd=ROOT, capture_output=True, text=True, check=True
+        [sys.executable, "-m", "lab.benchmarks", "--list"], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert [line[16:] for line in done.stdout.splitlines()] == list(CASES)
 
 
 def test_an_unknown_case_is_refused() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks", "--only", "nothing"], cwd=ROOT, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "lab.benchmarks", "--only", "nothing"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 2
     assert "no case has 'nothing' in its name" in done.stderr

@@ -10,12 +10,12 @@ from xml.etree import ElementTree
 import pytest
 from rich.console import Console
 
-from benchmarks import cases, report
-from benchmarks.breakdown import parts
-from benchmarks.cases import CASES, FULL, at
-from benchmarks.harness import Outcome, Pace
-from benchmarks.plots import Bar, bars, stacked
-from benchmarks.targets import TARGETS, judge
+from lab.benchmarks import cases, report
+from lab.benchmarks.breakdown import parts
+from lab.benchmarks.cases import CASES, FULL, at
+from lab.benchmarks.harness import Outcome, Pace
+from lab.benchmarks.plots import Bar, bars, stacked
+from lab.benchmarks.targets import TARGETS, judge
 
 PACE = Pace(rounds=3)
 

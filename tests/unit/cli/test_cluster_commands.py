@@ -98,16 +98,16 @@ def test_without_a_cluster_one_sentence_says_what_to_do(nobody: str, command: tu
     [
         (("rebalance", "words", "-e", "split"), "--executors takes COMPONENT=N, such as split=4, not 'split'"),
         (("rebalance", "words", "-e", "split=0"), "not 'split=0'"),
-        (("kill", "words", "-w", "-1"), "-1.0 is not in the range"),
+        (("kill", "words", "-w", "-1"), "'-1' is not a number of seconds of at least 0"),
         (("kill",), "Missing argument 'NAME'"),
-        (("logs", "words", "-n", "-5"), "-5 is not in the range"),
+        (("logs", "words", "-n", "-5"), "'-5' is not a number of lines from 0 to 100000"),
         (("list", "-c", "nimbus.seeds"), "-c takes KEY=VALUE"),
         (("list", "-c", "nimbus.seeds=3"), "nimbus.seeds must be"),
         (("list", "-c", "nimbus.seed=a"), 'Did you mean "nimbus.seeds"?'),
         (("nimbus", "-c", "nimbus.thrift.port=0"), "nimbus.thrift.port must be"),
         (("supervisor", "-c", "supervisor.slots.ports=[1, 1]"), "supervisor.slots.ports must be"),
         (("dev", "-c", "storm.zookeper.port=1"), "Did you mean"),
-        (("dev-zookeeper", "--port", "70000"), "70000 is not in the range"),
+        (("dev-zookeeper", "--port", "70000"), "'70000' is not a port from 0 to 65535"),
     ],
 )
 def test_bad_usage_is_said_and_exits_with_2(arguments: tuple[str, ...], message: str) -> None:
@@ -209,10 +209,10 @@ def test_a_link_in_its_place_is_not_followed(state: Path, tmp_path: Path) -> Non
         ({"workers": []}, 0, "scheduling", False),
         ({}, 0, "starting", False),
         ({"driverStatus": "ACTIVE"}, 1, "running", False),
-        ({"driverStatus": "ACTIVE", "topologyStats": [{"emitted": 5, "acked": 0}]}, 100, "running", False),
+        ({"driverStatus": "ACTIVE", "spoutStats": {"emitted": 5, "acked": 0}}, 100, "running", False),
         ({"driverStatus": "ACTIVE", "bolts": [{"executed": 1}]}, 1, "first batch", True),
         (
-            {"driverStatus": "ACTIVE", "bolts": [], "topologyStats": [{"emitted": 5, "acked": 0}]},
+            {"driverStatus": "ACTIVE", "bolts": [], "spoutStats": {"emitted": 5, "acked": 0}},
             1,
             "first batch",
             True,
@@ -228,7 +228,7 @@ def test_stages_of_a_submission(changes: dict, active_secs: float, name: str, is
         "driverStatus": None,
         "workers": [{"host": "a", "port": 6700}],
         "schedulerInfo": None,
-        "topologyStats": [{"emitted": 0, "acked": 0}],
+        "spoutStats": {"emitted": 0, "acked": 0},
         "bolts": [{"executed": 0}],
         "failure": None,
     }

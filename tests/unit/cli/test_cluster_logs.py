@@ -10,7 +10,7 @@ import pytest
 
 from storm_on_spark.api.errors import NotAliveError
 from storm_on_spark.cli.cluster.logs import Tail
-from storm_on_spark.cluster.client.nimbus_client import LogPart
+from storm_on_spark.cluster.client.answers import KeptLog, LogPart
 from storm_on_spark.cluster.errors import UnavailableError
 from storm_on_spark.cluster.supervisor.logs import read_part
 
@@ -23,6 +23,7 @@ class Cluster:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.host: str | None = "a"
+        self.kept: str | None = None
         self.away = False
         self.time = 0.0
         self.events: list[Callable[[], Any]] = []
@@ -43,6 +44,12 @@ class Cluster:
             raise UnavailableError("the supervisor doesn't answer")
         data, first, size = read_part(self.folder / link, f"{ID}/6700/worker.log", start, length)
         return LogPart(data=data, start=first, size=size)
+
+    def kept_logs(self, topology: str) -> list[KeptLog]:
+        if self.kept is None:
+            return []
+        ids = [f"words-{number}-1000" for number in (1, 0)]
+        return [KeptLog(topology_id=each, link=self.kept, host="h", port=6700, modified=1.7e9) for each in ids]
 
     def sleep(self, seconds: float) -> None:
         self.time += seconds
@@ -111,3 +118,21 @@ def test_without_following_what_is_not_there_is_an_error(cluster: Cluster) -> No
     cluster.host = ""
     with pytest.raises(NotAliveError, match="words has no log yet"):
         list(Tail(cluster, "words", 10).blocks(follow=False))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("follow", [False, True])
+def test_after_a_kill_the_last_log_is_shown(cluster: Cluster, follow: bool) -> None:
+    cluster.write(b"1\n2\nthe reason\n")
+    cluster.host, cluster.kept = None, "a"
+    told: list[str] = []
+    tail = Tail(cluster, "words", 2, told.append, cluster.sleep, lambda: cluster.time)  # type: ignore[arg-type]
+    assert "".join(tail.blocks(follow)) == "2\nthe reason\n"
+    assert told[0].startswith("words-1-1000 is no more. Its last log, on h (slot 6700), ends at 2023-11-1")
+    assert told[1:] == ["There are logs of words-0-1000, too; name the id to see those."]
+
+
+def test_of_one_that_never_was_nothing_is_kept(cluster: Cluster) -> None:
+    cluster.host = None
+    tail = Tail(cluster, "words", 2, print, cluster.sleep, lambda: cluster.time)  # type: ignore[arg-type]
+    with pytest.raises(NotAliveError, match="there is no topology 'words', and no host has kept logs of it"):
+        list(tail.blocks(follow=False))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -12,6 +13,7 @@ from click.testing import CliRunner, Result
 from storm_on_spark import __version__
 from storm_on_spark.api.config import KEYS
 from storm_on_spark.cli.main import main
+from storm_on_spark.spark.checkpoint.directory import VERSION
 
 Write = Callable[..., Path]
 
@@ -50,9 +52,20 @@ def test_what_cannot_run_is_one_sentence_and_exit_code_2(
     done = invoke(command, module(code), *options)
     assert done.exit_code == 2, done.output
     assert done.stdout == ""
-    assert done.stderr.count("\n") == 1
-    assert done.stderr.startswith("Error: ")
-    assert message in done.stderr
+    sentence, *trace = done.stderr.splitlines()
+    assert sentence.startswith("Error: ")
+    assert message in sentence
+    # What the user's own code raised comes with the line that raised it, and with nothing of ours.
+    assert bool(trace) == ("KeyError" in message), trace
+    assert "storm_on_spark" not in "".join(trace)
+    assert "KeyError" not in message or "def build(conf): return conf['x']" in trace[2]
+
+
+def test_a_syntax_error_comes_with_its_line(module: Write) -> None:
+    done = invoke("validate", module("def build(conf:\n    return 1"))
+    assert done.exit_code == 2
+    assert "def build(conf:" in done.stderr
+    assert done.stderr.count("File ") == 1
 
 
 def test_debug_shows_the_traceback(module: Write) -> None:
@@ -98,6 +111,7 @@ def test_validate_with_json(module: Write) -> None:
     assert json.loads(invoke("validate", file, "--json").stdout) == {
         "valid": True,
         "problems": [],
+        "warnings": [],
         "spouts": 1,
         "bolts": 1,
     }
@@ -113,6 +127,54 @@ def test_explain_in_its_forms(module: Write) -> None:
     assert invoke("explain", file, "--mermaid").stdout.startswith(("graph", "flowchart"))
 
 
+WIDE = """
+from storm_on_spark import BaseBasicBolt, BaseRichSpout, Fields, TopologyBuilder
+
+class Numbers(BaseRichSpout):
+    def next_tuple(self): pass
+    def declare_output_fields(self, declarer): declarer.declare(Fields("number"))
+
+class Show(BaseBasicBolt):
+    stateless = False
+    def execute(self, tup, collector): pass
+
+def make():
+    builder = TopologyBuilder()
+    builder.set_spout("numbers", Numbers())
+    builder.set_bolt("show", Show(), 3).shuffle_grouping("numbers")
+    return builder.create_topology()
+"""
+
+
+def explained(*given: object) -> dict[str, Any]:
+    done = invoke("explain", *given, "--json")
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)
+
+
+def test_explain_shows_what_run_would_start(module: Write, tmp_path: Path) -> None:
+    file = module("topology = make()", head=WIDE)
+    wide = explained(file, "--master", "local[2]")
+    assert (wide["partitions"], len(wide["operators"]), wide["exchanges"]) == (2, 3, 2)
+    latency = explained(file, "--master", "local[2]", "-c", "topology.profile=latency")
+    assert (latency["partitions"], len(latency["operators"]), latency["exchanges"]) == (1, 1, 0)
+    assert "1 operator, 0 exchanges, 1 partition" in invoke("explain", file, "-c", "topology.profile=latency").stdout
+    # The number of partitions is fixed by the first start.
+    (tmp_path / "checkpoint" / "storm").mkdir(parents=True)
+    manifest = {"version": VERSION, "name": "x", "storm_id": "x-1", "partitions": 7, "fingerprint": {}}
+    (tmp_path / "checkpoint" / "storm" / "manifest.json").write_text(json.dumps(manifest))
+    again = explained(file, "-c", f"topology.checkpoint.dir={tmp_path / 'checkpoint'}")
+    assert again["partitions"] == 7
+
+
+def test_explain_says_what_only_a_cluster_knows(module: Write) -> None:
+    file = module("topology = make()")
+    done = invoke("explain", file, "--master", "spark://nowhere:7077")
+    assert "How many cores spark://nowhere:7077 has" in done.stderr
+    for settled in (("-c", "topology.partitions=2"), ("-c", "spark.default.parallelism=4")):
+        assert invoke("explain", file, "--master", "spark://nowhere:7077", *settled).stderr == ""
+
+
 def test_config_lists_every_key() -> None:
     lines = invoke("config").stdout.splitlines()
     assert [line.split("\t")[0] for line in lines] == sorted(KEYS)
@@ -124,8 +186,11 @@ def test_new_makes_a_project_that_is_valid(tmp_path: Path, module: Write) -> Non
     done = invoke("new", tmp_path / "my words")
     assert done.exit_code == 0, done.output
     assert {path.name for path in (tmp_path / "my words").iterdir()} == {
+        ".gitignore",
         "README.md",
         "conf.yaml",
+        "explore.ipynb",
+        "requirements.txt",
         "test_topology.py",
         "topology.py",
     }
@@ -148,7 +213,7 @@ def test_new_overwrites_nothing(tmp_path: Path, existing: str) -> None:
 def test_without_java_a_sentence_says_how_to_get_it(
     module: Write, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: tuple[str, ...]
 ) -> None:
-    monkeypatch.setattr("storm_on_spark.spark.java._WHERE_SYSTEMS_PUT_IT", ())
+    monkeypatch.setattr("storm_on_spark.spark.session.java._WHERE_SYSTEMS_PUT_IT", ())
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     done = invoke(*command, module("topology = make()"))

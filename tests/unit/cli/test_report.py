@@ -9,18 +9,22 @@ import pytest
 from rich.console import Console
 
 from storm_on_spark.api.info import ComponentInfo, TopologyInfo
-from storm_on_spark.cli.progress import Progress
-from storm_on_spark.cli.report import document, print_result, print_summary
+from storm_on_spark.cli.cluster.status import show
+from storm_on_spark.cli.progress import Progress, live_view
+from storm_on_spark.cli.report import print_result, print_summary
+from storm_on_spark.launch.document import document
+from storm_on_spark.runtime.reports.observer import Observer
 
 INFO = TopologyInfo(
     "words",
     "COMPLETED",
     2.0,
     emitted=2000,
+    transferred=4000,
     acked=1999,
     failed=1,
     complete_latency_ms={"p50": 80.4, "p95": 120.0, "p99": 1200.0},
-    components={"split": ComponentInfo("split", "basic bolt", 2, 2000, 9000, 2000, 0, 0.0123)},
+    components={"split": ComponentInfo("split", "basic bolt", 2, 2000, 9000, 8000, 2000, 0, 0.0123)},
 )
 
 
@@ -39,6 +43,7 @@ def test_the_document_has_the_same_keys_whether_the_topology_ran_or_not() -> Non
     assert json.loads(json.dumps(ran))["components"]["split"] == {
         "executed": 2000,
         "emitted": 9000,
+        "transferred": 8000,
         "acked": 2000,
         "failed": 0,
         "execute_latency_ms": 0.0123,
@@ -51,10 +56,10 @@ def test_the_summary_says_all_that_counts() -> None:
     console = plain()
     print_summary(console, INFO)
     assert written(console).splitlines()[0] == (
-        "words: 2,000 emitted, 1,999 acked, 1 failed, 0 pending in 2.0 s: 1,000 acked/s, "
+        "words: spouts: 2,000 emitted, 4,000 transferred, 1,999 acked, 1 failed, 0 pending in 2.0 s: 1,000 acked/s, "
         "complete latency p50 80 ms, p95 120 ms, p99 1,200 ms"
     )
-    assert written(console).splitlines()[2].split() == ["split", "2", "2,000", "9,000", "2,000", "0", "0.012"]
+    assert written(console).splitlines()[2].split() == ["split", "2", "2,000", "9,000", "8,000", "2,000", "0", "0.012"]
 
 
 def test_an_unknown_latency_is_not_shown_as_zero() -> None:
@@ -85,11 +90,45 @@ def test_progress_is_a_line_every_few_seconds_where_there_is_no_terminal() -> No
         progress.say("Starting Spark ...")
         for second in range(12):
             now[0] = float(second)
-            progress.show(TopologyInfo("words", "ACTIVE", second, acked=100 * second), "  draining")
+            progress.show(
+                TopologyInfo("words", "ACTIVE", second, acked=100 * second), f"draining, {12 - second} s more"
+            )
     lines = written(console).splitlines()
     assert lines[0] == "Starting Spark ..."
     assert len(lines) == 4
-    assert lines[-1].endswith("100 acked/s  draining")
+    assert lines[-1].endswith("100 acked/s  draining, 2 s more")
+
+
+def test_what_is_waited_for_is_said_at_once_and_where_there_is_no_terminal_on_a_line_of_its_own() -> None:
+    console, now = plain(), [0.0]
+    with Progress(console, clock=lambda: now[0]) as progress:
+        progress.observer = Observer(15.0)
+        for step in range(60):
+            now[0] = step / 2
+            done = min(7, max(0, step - 20))
+            progress.show(TopologyInfo("words", "ACTIVE", now[0], emitted=10, acked=done, pending=10 - done))
+    lines = written(console).splitlines()
+    assert any("first micro-batch: Spark compiles" in line for line in lines[:3])
+    assert any(line.endswith("3 messages wait for their timeout (at most 27 s)") for line in lines)
+
+
+def test_a_live_table_fits_80_columns_and_leaves_the_terminal_as_it_was() -> None:
+    file = io.StringIO()
+    console = Console(file=file, force_terminal=True, width=80, highlight=False, _environ={})
+    bolt = ComponentInfo("a-component-with-a-rather-long-name-indeed", "bolt", 2, 10**9, 10**9, 10**9, 10**9, 0, 12.5)
+    info = TopologyInfo(
+        "words", "ACTIVE", 3600.0, 10**9, 10**9, 10**9, 0, 5, {"p50": 8.0, "p95": 9.0, "p99": 10.0}, {"bolt": bolt}
+    )
+    with Progress(console) as progress:
+        progress.show(info)
+        shown = Console(file=io.StringIO(), width=80)
+        for part in live_view(info, progress.observer):
+            shown.print(part)
+    assert max(map(len, written(shown).splitlines())) <= 80
+    assert "1,000,000,000" in written(shown)
+    text = file.getvalue()
+    assert text.count("\x1b[?25l") == text.count("\x1b[?25h") == 1
+    assert text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l")
 
 
 def test_quiet_progress_says_nothing() -> None:
@@ -98,3 +137,59 @@ def test_quiet_progress_says_nothing() -> None:
         progress.say("Starting Spark ...")
         progress.show(INFO)
     assert written(console) == ""
+
+
+def test_a_common_summary_is_a_table_in_80_columns() -> None:
+    rows = [ComponentInfo(name, "bolt", 2, 2600, 2600, 0, 2600, 0, 0.001) for name in ("count", "sentences", "split")]
+    info = TopologyInfo("words", "ACTIVE", 2.0, components={row.id: row for row in rows})
+    console = Console(file=io.StringIO(), width=80, force_terminal=True, color_system=None)
+    print_summary(console, info)
+    (heading,) = (line for line in written(console).splitlines() if "execute ms" in line)
+    assert "transferred" in heading
+    assert max(map(len, written(console).splitlines())) <= 80
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+def test_no_word_and_no_number_is_cut_however_narrow_the_terminal_is(width: int, terminal: bool) -> None:
+    component = ComponentInfo("a-component-with-a-long-name", "bolt", 16, *[1_234_567_890] * 5, 0.5)
+    info = TopologyInfo("words", "ACTIVE", 2.0, components={component.id: component})
+    console = Console(file=io.StringIO(), width=width, force_terminal=terminal, color_system=None)
+    print_summary(console, info)
+    print_result(console, [{"a name": "x" * 30, "[red]": 10**9, "note": "all 8 slots are taken"}])
+    lines = written(console).splitlines()
+    for whole in ("a-component-with-a-long-name", "1,234,567,890", "0.500", "x" * 30, "all 8 slots are taken", "[red]"):
+        assert any(whole in line for line in lines), whole
+    # The first line wraps as the terminal wants.
+    assert max(map(len, lines[1:])) <= max(width, 44)
+
+
+def test_a_topologys_status_fits_80_columns_and_its_last_errors_stand_below() -> None:
+    counts = {"emitted": 65_501, "transferred": 65_501, "acked": 65_501, "failed": 12}
+    spout = {"spoutId": "sentences", "executors": 1, "tasks": 1, **counts, "lastError": ""}
+    trace = "Traceback (most recent call last):\n  ...\nKeyError: 'spark'\n"
+    bolt = {**spout, "boltId": "count", "executed": 65_501, "executeLatency": "0.011", "lastError": trace}
+    page = {
+        "name": "words",
+        "id": "words-1-1700000000",
+        "status": "ACTIVE",
+        "owner": "ann",
+        "uptime": "21s",
+        "workers": [{"host": "127.0.0.1", "port": 6704, "uptime": "19s"}],
+        "driverStatus": "ACTIVE",
+        "replicationCount": 2,
+        "spoutStats": counts,
+        "topologyStats": [counts],
+        "completeLatencyMs": {"p50": 6653.0, "p95": 6653.0, "p99": 6653.0},
+        "pending": 0,
+        "failure": None,
+        "spouts": [spout],
+        "bolts": [bolt],
+    }
+    console = Console(file=io.StringIO(), width=80, force_terminal=True, color_system=None)
+    show(console, page)
+    lines = written(console).splitlines()
+    assert max(map(len, lines)) <= 80
+    (heading,) = (line.split() for line in lines if "execute ms" in line)
+    assert heading[:4] == ["component", "tasks", "executed", "emitted"]
+    assert lines[-1].strip() == "last error of count: KeyError: 'spark'"

@@ -152,11 +152,14 @@ def test_what_a_rebalance_sends() -> None:
     with Script(a=[DONE]) as script, script.client("a") as client:
         client.rebalance("words", 1.5, workers=2, executors={"count": 1}, conf={"my.key": None})
         client.rebalance("words-1-1")
+        client.rebalance("words", from_scratch=True)
     assert [path for _, method, path in script.asked if method == "POST"] == [
         "/topology/words-1-1/rebalance/1.500",
+        "/topology/words-1-1/rebalance/default",
         "/topology/words-1-1/rebalance/default",
     ]
     assert script.bodies == [
         {"rebalanceOptions": {"numWorkers": 2, "executors": {"count": 1}}, "conf": {"my.key": None}},
         {"rebalanceOptions": {"numWorkers": None, "executors": {}}, "conf": {}},
+        {"rebalanceOptions": {"numWorkers": None, "executors": {}}, "conf": {}, "fromScratch": True},
     ]

@@ -11,7 +11,6 @@ from storm_on_spark.api.errors import InvalidTopologyError
 from storm_on_spark.cluster.client.nimbus_client import NimbusClient
 from storm_on_spark.cluster.client.retry import Retry
 from storm_on_spark.cluster.nimbus.heartbeats import Drivers, Heartbeats
-from storm_on_spark.cluster.nimbus.secrets import HIDDEN, hidden, is_secret, without_secrets
 from storm_on_spark.cluster.nimbus.submission import check_name, is_replicated, name_of, state_of
 from storm_on_spark.cluster.records import (
     Assignment,
@@ -124,36 +123,6 @@ def test_a_new_leader_gives_everybody_time() -> None:
     beats.alive(info, 0.0)
     beats.forget()
     assert set(beats.alive(info, 1000.0)) == {"a"}
-
-
-# --- secrets ------------------------------------------------------------------------------------------------
-
-SECRETS = [
-    "storm.zookeeper.auth.payload",
-    "storm.zookeeper.topology.auth.payload",
-    "storm.zookeeper.auth.password",
-    "my.db.password",
-    "MY_API_TOKEN",
-    "fs.s3a.secret.key",
-    "kafka.ssl.keystore.passwd",
-    "aws.access.key",
-    "x.privateKey",
-    "topology.auto-credentials",
-    "kafka.sasl.jaas.config",
-]
-
-
-@pytest.mark.parametrize("key", SECRETS)
-def test_secrets_are_neither_kept_nor_shown(key: str) -> None:
-    conf = {key: "hush", "a": [{key: "hush", "b": 1}], "c": {"d": {key: "hush"}}}
-    assert is_secret(key)
-    assert without_secrets(conf) == {"a": [{"b": 1}], "c": {"d": {}}}
-    assert hidden(conf) == {key: HIDDEN, "a": [{key: HIDDEN, "b": 1}], "c": {"d": {key: HIDDEN}}}
-
-
-@pytest.mark.parametrize("key", ["topology.workers", "topology.message.timeout.secs", "nimbus.seeds", "my.keys"])
-def test_what_is_no_secret_is_kept(key: str) -> None:
-    assert without_secrets({key: 1}) == hidden({key: 1}) == {key: 1}
 
 
 # --- the client ---------------------------------------------------------------------------------------------

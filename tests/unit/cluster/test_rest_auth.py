@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cluster.errors import AuthenticationError
-from storm_on_spark.cluster.rest.auth import REALM, Authentication, StaleNonceError, read_token, read_users
+from storm_on_spark.cluster.rest.auth import REALM, Authentication, StaleNonceError, read_users
+from storm_on_spark.cluster.security.tokens import read_tokens
 
 TOKEN = "0123456789abcdef-TOKEN"
 HASH = hashlib.sha256(f"ann:{REALM}:pass word".encode()).hexdigest()
@@ -57,7 +58,6 @@ def test_a_public_address_needs_authentication(host: str) -> None:
 
 def test_the_token() -> None:
     authentication = Authentication(TOKEN)
-    assert authentication.headers == {"Authorization": f"Bearer {TOKEN}"}
     assert authentication.check({"authorization": f"Bearer {TOKEN}"}, "POST", "/x") == "token"
     assert authentication.check({"authorization": f"bearer  {TOKEN}"}, "POST", "/x") == "token"
     wrong = ["", "Bearer", f"Bearer {TOKEN}x", f"Basic {TOKEN}", TOKEN, 'Digest username="ann"', "Bearer \xff"]
@@ -65,7 +65,9 @@ def test_the_token() -> None:
         with pytest.raises(AuthenticationError) as caught:
             authentication.check({"authorization": value, "host": "localhost"}, "GET", "/")
         assert TOKEN not in str(caught.value)
-    assert authentication.challenges() == [f'Bearer realm="{REALM}"']
+    proof, bearer = authentication.challenges()
+    assert proof.startswith('Storm-HMAC challenge="')
+    assert bearer == f'Bearer realm="{REALM}"'
 
 
 @given(st.text(max_size=60))
@@ -108,16 +110,16 @@ def test_nonces_get_old_and_are_not_other_servers() -> None:
 
 
 def test_token_files(tmp_path: Path) -> None:
-    assert read_token(secret(tmp_path / "token", f"{TOKEN}\n")) == TOKEN
+    assert read_tokens(secret(tmp_path / "token", f"{TOKEN}\n")) == (TOKEN,)
     for mode in (0o640, 0o604, 0o666):
         with pytest.raises(SetupError, match="can be read by others than its owner; chmod 600"):
-            read_token(secret(tmp_path / "open", TOKEN, mode))
+            read_tokens(secret(tmp_path / "open", TOKEN, mode))
     for text in ("", "short", "with blank in it and long", "ümläutümläutümläut"):
         with pytest.raises(SetupError, match="holds no token: at least 16 letters") as caught:
-            read_token(secret(tmp_path / "wrong", text))
+            read_tokens(secret(tmp_path / "wrong", text))
         assert not text or text not in str(caught.value)
     with pytest.raises(SetupError, match=r"token file .*none can't be read: No such file"):
-        read_token(tmp_path / "none")
+        read_tokens(tmp_path / "none")
 
 
 def test_files_of_users(tmp_path: Path) -> None:
@@ -132,7 +134,8 @@ def test_from_a_configuration(tmp_path: Path) -> None:
     assert not Authentication.from_conf({}).required
     assert Authentication.from_conf({"nimbus.auth.token.file": os.fspath(token)}).required
     both = {"nimbus.auth.token.file": os.fspath(token), "nimbus.auth.digest.file": os.fspath(users)}
-    assert [challenge.split()[0] for challenge in Authentication.from_conf(both).challenges()] == ["Digest", "Bearer"]
+    kinds = [challenge.split()[0] for challenge in Authentication.from_conf(both).challenges()]
+    assert kinds == ["Digest", "Storm-HMAC", "Bearer"]
     with pytest.raises(SetupError, match=r"needs nimbus.auth.token.file too"):
         Authentication.from_conf({"nimbus.auth.digest.file": os.fspath(users)})
     assert TOKEN not in repr(Authentication(TOKEN))

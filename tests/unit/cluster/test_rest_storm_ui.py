@@ -8,6 +8,8 @@ import msgspec
 import pytest
 
 from storm_on_spark.api.info import ComponentInfo, ErrorInfo, TopologyInfo
+from storm_on_spark.cluster.driver.files import DriverSpec
+from storm_on_spark.cluster.driver.reports import Reports
 from storm_on_spark.cluster.errors import RecordError
 from storm_on_spark.cluster.plan_summary import PlanSummary
 from storm_on_spark.cluster.records import (
@@ -25,7 +27,7 @@ from storm_on_spark.cluster.records import (
 )
 from storm_on_spark.cluster.rest import storm_ui, topology_page
 from storm_on_spark.cluster.rest.picture import Picture
-from storm_on_spark.cluster.state.snapshot import ClusterSnapshot, Code
+from storm_on_spark.cluster.state.snapshot import ClusterSnapshot, Code, Unreadable
 
 PLAN = PlanSummary.of((Path(__file__).parents[2] / "plan" / "golden" / "word_count.json").read_bytes(), "word_count")
 ID = "words-1-1000"
@@ -34,13 +36,16 @@ INFO = TopologyInfo(
     "ACTIVE",
     100.0,
     emitted=50,
+    transferred=50,
     acked=40,
     failed=2,
     pending=8,
     complete_latency_ms={"p50": 80.5, "p95": 120.0, "p99": 200.0},
     components={
-        "sentences": ComponentInfo("sentences", "spout", 1, emitted=50, acked=40, failed=2),
-        "split": ComponentInfo("split", "basic_bolt", 2, executed=50, emitted=300, acked=50, execute_latency_ms=2.0),
+        "sentences": ComponentInfo("sentences", "spout", 1, emitted=50, transferred=50, acked=40, failed=2),
+        "split": ComponentInfo(
+            "split", "basic_bolt", 2, executed=50, emitted=300, transferred=600, acked=50, execute_latency_ms=2.0
+        ),
         "count": ComponentInfo(
             "count",
             "basic_bolt",
@@ -228,7 +233,7 @@ def test_topology_page() -> None:
     assert page["topologyStats"] == [
         {
             "emitted": 350,
-            "transferred": 350,
+            "transferred": 650,
             "completeLatency": "80.500",
             "acked": 40,
             "failed": 2,
@@ -237,7 +242,9 @@ def test_topology_page() -> None:
         }
     ]
     count, split = page["bolts"]
-    assert (count["boltId"], count["transferred"], split["transferred"]) == ("count", 0, 300)
+    assert (count["boltId"], count["transferred"], split["transferred"]) == ("count", 0, 600)
+    spouts = page["spoutStats"]
+    assert (spouts["emitted"], spouts["transferred"], spouts["acked"], spouts["failed"]) == (50, 50, 40, 2)
     assert (count["executeLatency"], count["capacity"], split["capacity"]) == ("0.500", "0.001", "0.001")
     assert (count["lastError"], count["errorTime"], count["errorLapsedSecs"]) == ("KeyError: 'x'", 1080, 19)
     assert (split["lastError"], split["errorTime"]) == ("", None)
@@ -275,9 +282,20 @@ def test_errors_come_from_the_last_beat_where_zookeeper_is_away() -> None:
                 "errorLapsedSecs": 20,
                 "errorWorkerLogLink": "",
                 "task": 1,
+                "trace": "",
+                "file": "",
+                "line": None,
             }
         ]
     }
+
+
+def test_an_error_names_file_and_line_of_the_users_code() -> None:
+    trace = 'Traceback (most recent call last):\n  File "/home/u/job.py", line 31, in execute\nKeyError: 1\n'
+    record = ErrorRecord(component="count", task=1, message="no", time=1080.4, host="h", port=6700, trace=trace)
+    page = as_json(topology_page.topology_errors(picture(), base(), {"count": [record]}))
+    (error,) = page["errors"]["count"]
+    assert (error["file"], error["line"], error["trace"]) == ("/home/u/job.py", 31, trace)
 
 
 def test_without_a_plan_the_drivers_word_counts_and_without_that_nothing_is_known() -> None:
@@ -312,3 +330,44 @@ def test_plans_that_are_none() -> None:
     for data in (b"{}", b"\xff", b"[]", b'{"components": {"a": {}}, "edges": [], "acker_tasks": []}'):
         with pytest.raises(RecordError, match=r"^plan.json: no plan of a topology: "):
             PlanSummary.of(data, "plan.json")
+
+
+def spec(folder: Path) -> DriverSpec:
+    return DriverSpec(
+        name="words",
+        assignment=snapshot(PLAN).assignments[ID],
+        assignment_version=0,
+        target="words",
+        paths=(),
+        packages=(),
+        conf={},
+        executors={},
+        checkpoint=str(folder),
+        log=str(folder / "log"),
+        cluster={},
+    )
+
+
+def test_errors_of_the_acker_reach_status_and_errors(tmp_path: Path) -> None:
+    lost = ErrorInfo("__acker", 7, "a micro-batch lost tuples between two stages", 1080.0, trace="")
+    info = dataclasses.replace(INFO, system_errors=(lost,))
+    assert lost in info.errors
+    # What the driver writes to ZooKeeper: once.
+    reports = Reports(spec(tmp_path))
+    records = [record for record in reports.new_errors(info) if record.component == "__acker"]
+    assert [(record.task, record.message) for record in records] == [(7, lost.message)]
+    assert not list(reports.new_errors(info))
+    # What its beat says while ZooKeeper's errors can't be read.
+    last = picture(workerbeats={ID: msgspec.structs.replace(beat({}), info=reports.beat(info).info)})
+    for errors in ({"__acker": records}, topology_page.beat_errors(last, ID)):
+        page = as_json(topology_page.topology_page(last, base(), errors))
+        assert [error["error"] for error in page["systemErrors"]["__acker"]] == [lost.message]
+        listed = as_json(topology_page.topology_errors(last, base(), errors))
+        assert listed["errors"]["__acker"][0]["task"] == 7
+
+
+def test_a_topology_that_cant_be_read_is_named_where_topologies_are_listed() -> None:
+    unreadable = {"storms": {"later-9-9": Unreadable("version 2 of StormBase; this release reads 1", foreign=True)}}
+    page = as_json(storm_ui.topology_summary(picture(unreadable=unreadable)))
+    assert [row["id"] for row in page["topologies"]] == [ID]
+    assert page["unreadable"] == {"later-9-9": "version 2 of StormBase; this release reads 1"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from storm_on_spark.api.errors import NotAliveError, SetupError
 from storm_on_spark.cluster.client.nimbus_client import NimbusClient
 from storm_on_spark.cluster.errors import AuthenticationError, RecordError, UnavailableError
 from storm_on_spark.cluster.supervisor.logs import LogServer, read_part
+from storm_on_spark.cluster.supervisor.old_logs import sweep
 
 FILE = "words-1-1000/6700/worker.log"
 TOKEN = "0123456789abcdef"
@@ -91,6 +93,47 @@ def test_a_second_supervisor_takes_another_port(server: LogServer, folder: Path)
 def test_a_public_address_needs_a_token(folder: Path) -> None:
     with pytest.raises(SetupError, match=r"supervisor\.logs\.bind\.address '0\.0\.0\.0' can be reached"):
         LogServer({"supervisor.logs.bind.address": "0.0.0.0"}, folder, "here")
+
+
+def test_the_logs_of_a_topology_that_is_no_more_are_found(
+    server: LogServer, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number, name in enumerate(("words-2-2000", "others-3-3000")):
+        log = folder / name / "6701" / "worker.log"
+        log.parent.mkdir(parents=True)
+        log.write_text(name)
+        os.utime(log, (1e9, 1e9 + number))
+    os.utime(folder / FILE, (2e9, 2e9))
+    (folder / "spares").mkdir()
+    (folder / "spares" / "worker.log").touch()
+    there = f"http://{server.address}/api/v1/logs"
+    gone = "http://127.0.0.1:1/api/v1/logs"
+    rows = [{"workerLogsLink": link} for link in (there, gone, "")]
+    with NimbusClient(token=TOKEN) as client:
+        monkeypatch.setattr(client, "supervisors", lambda: rows)
+        kept = client.kept_logs("words")
+        assert [(each.topology_id, each.port, each.modified) for each in kept] == [
+            ("words-1-1000", 6700, 2e9),
+            ("words-2-2000", 6701, 1e9),
+        ], "links out of the folder are none of ours"
+        assert [client.log(each.link, 0).data for each in kept] == [b"0123456789", b"words-2-2000"]
+        assert [each.topology_id for each in client.kept_logs("others-3-3000")] == ["others-3-3000"]
+        assert client.kept_logs("nothing") == client.kept_logs("../words-1-1000") == []
+        monkeypatch.setattr(client, "supervisors", lambda: rows[1:])
+        with pytest.raises(UnavailableError, match="no supervisor answers"):
+            client.kept_logs("words")
+
+
+def test_logs_are_removed_when_they_were_kept_long_enough(folder: Path) -> None:
+    for name, modified in (("old-2-2", 1000.0), ("old-3-3", 1000.0), ("new-4-4", 1900.0)):
+        log = folder / name / "6700" / "worker.log"
+        log.parent.mkdir(parents=True)
+        log.touch()
+        os.utime(log, (modified, modified))
+    os.utime(folder / FILE, (0.0, 0.0))
+    (folder / "spares").mkdir()
+    sweep(folder, {"words-1-1000", "old-3-3"}, 2000.0, 500.0)
+    assert sorted(path.name for path in folder.iterdir()) == ["new-4-4", "old-3-3", "spares", "words-1-1000"]
 
 
 def test_a_supervisor_that_is_gone_is_named(folder: Path) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from storm_on_spark.cluster.paths import CODE, LEADER_INFO, LEADER_LOCK, STORMS
-from storm_on_spark.cluster.records import CodeManifest, LeaderInfo, StormBase, encode
+from storm_on_spark.cluster.paths import CODE, LEADER_INFO, LEADER_LOCK, STORMS, WORKERBEATS
+from storm_on_spark.cluster.records import CodeManifest, LeaderInfo, StormBase, WorkerBeat, encode
 from storm_on_spark.cluster.state.contents import Contents, Node
 
 STORM = StormBase(
@@ -92,3 +92,54 @@ def test_a_damaged_node_counts_as_absent_until_it_is_mended_or_gone() -> None:
     contents.set_node((STORMS, "t"), None)
     assert contents.snapshot()[0].problems == {}
     assert contents.names(STORMS) == frozenset()
+
+
+def beat(at: float, pid: int = 1, status: str = "ACTIVE") -> WorkerBeat:
+    return WorkerBeat(
+        topology_id="t", supervisor_id="a", host="h", port=6700, pid=pid, launch=1, time=at, started_at=0.0,
+        info={"status": status},
+    )  # fmt: skip
+
+
+def test_a_driver_counts_that_beats_after_the_last_words_of_another_whatever_the_clocks_of_their_hosts_say() -> None:
+    """Else a healthy driver was silent as long as its clock was behind that of the host whose driver had failed."""
+    contents = Contents("/storm")
+
+    def shown() -> WorkerBeat:
+        return contents.snapshot()[0].workerbeats["t"]
+
+    last = beat(1000.0, pid=1, status="FAILED")
+    contents.set_beats({"t": beat(999.0, pid=1)})
+    contents.set_node((WORKERBEATS, "t"), Node(encode(last), 0, 1))
+    assert shown() == last
+    # What the same driver said before may be read after its last words.
+    contents.set_beats({"t": beat(1001.0, pid=1)})
+    assert shown() == last
+    for at in (500.0, 503.0):
+        contents.set_beats({"t": beat(at, pid=2)})
+        assert shown() == beat(at, pid=2)
+    again = beat(504.0, pid=2, status="FAILED")
+    contents.set_node((WORKERBEATS, "t"), Node(encode(again), 1, 1))
+    assert shown() == again
+
+
+def test_a_nimbus_that_starts_goes_by_the_time_until_a_heartbeat_changes() -> None:
+    contents = Contents("/storm")
+    last = beat(1000.0, pid=1, status="FAILED")
+    contents.set_node((WORKERBEATS, "t"), Node(encode(last), 0, 1))
+    contents.set_beats({"t": beat(500.0, pid=2)})
+    assert contents.snapshot()[0].workerbeats["t"] == last
+    contents.set_beats({"t": beat(503.0, pid=2)})
+    assert contents.snapshot()[0].workerbeats["t"] == beat(503.0, pid=2)
+    contents.set_beats({})
+    contents.set_beats({"t": beat(500.0, pid=2)})
+    assert contents.snapshot()[0].workerbeats["t"] == last
+
+
+def test_a_topology_that_is_complete_stays_so() -> None:
+    contents = Contents("/storm")
+    last = beat(1000.0, pid=1, status="COMPLETED")
+    contents.set_node((WORKERBEATS, "t"), Node(encode(last), 0, 1))
+    for at in (2000.0, 2003.0):
+        contents.set_beats({"t": beat(at, pid=2)})
+        assert contents.snapshot()[0].workerbeats["t"] == last

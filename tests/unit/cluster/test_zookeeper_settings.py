@@ -67,7 +67,7 @@ def test_refused(key: str, value: object, message: str) -> None:
 @pytest.mark.parametrize(
     ("scheme", "payload", "message"),
     [
-        ("kerberos", "storm:sesame", "auth.scheme must be one of digest, not 'kerberos'"),
+        ("kerberos", "storm:sesame", "auth.scheme.*digest.*sasl"),
         ("digest", "sesame", "auth.payload must be user:password"),
         ("digest", ":sesame", "auth.payload must be user:password"),
     ],

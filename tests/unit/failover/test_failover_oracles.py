@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from failover.history import Operation, Transaction, read
-from failover.oracles import Findings, check_writers, examine
+from lab.failover.history import Operation, Transaction, read
+from lab.failover.oracles import Findings, check_writers, examine
 
 ROOT = "/storm"
 LOCK = "/storm/leader-lock/n-1"

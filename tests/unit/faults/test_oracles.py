@@ -9,9 +9,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from faults import ledger
-from faults.oracles import Evidence, check
-from faults.topology import KEYS, Load, keys_of
+from lab.faults import ledger
+from lab.faults.oracles import Evidence, check
+from lab.faults.topology import KEYS, Load, keys_of
 
 LOAD = Load(messages=200, seconds=1)
 

@@ -148,7 +148,7 @@ def test_by_column_blanks_are_what_python_takes_for_blanks() -> None:
 
 @pytest.mark.parametrize("job", [word_count, word_count_columnar])
 def test_splitting_is_fused_with_the_source_and_counting_is_stateful(job: Any) -> None:
-    plan = compile_topology(job.build(job.conf)).plan
+    plan = compile_topology(job.build(job.conf)).graph
     assert [(stage.kind.value, stage.components) for stage in plan.stages] == [
         ("source", ("sentences", "split")),
         ("stateful", ("count",)),

@@ -6,19 +6,12 @@ import json
 import re
 
 from storm_on_spark.api import BaseBasicBolt, BaseRichSpout, BatchSpout, TopologyBuilder
-from storm_on_spark.plan.compile import compile_plan
+from storm_on_spark.plan.compile import compile_graph, place
 from storm_on_spark.plan.explain import explain_dict, explain_mermaid, explain_text
-from storm_on_spark.plan.placement import with_partitions
-
-
-def test_without_partitions_there_is_no_placement(build):
-    plan = compile_plan(build({"s": [], "a!": ["fields s"]}))
-    assert "partition" not in explain_text(plan)
-    assert explain_dict(plan)["placement"] == {}
 
 
 def test_the_picture_is_a_box_without_ragged_edges(build):
-    plan = with_partitions(compile_plan(build({"s": [], "a!": ["fields s"], "b": ["a"], "c": ["b", "a"]})), 3)
+    plan = place(compile_graph(build({"s": [], "a!": ["fields s"], "b": ["a"], "c": ["b", "a"]})), 3)
     lines = explain_text(plan).splitlines()
     edges = [line for line in lines if line[:1] in "┌│└" and line.strip()]
     assert len({len(line) for line in edges}) == 1
@@ -26,11 +19,11 @@ def test_the_picture_is_a_box_without_ragged_edges(build):
 
 
 def test_a_declared_bolt_is_called_stateless(build):
-    assert "stateless: declared" in explain_text(compile_plan(build({"s": [], "a": ["s"]})))
+    assert "stateless: declared" in explain_text(place(compile_graph(build({"s": [], "a": ["s"]})), 1))
 
 
 def test_many_tasks_are_wrapped(build):
-    plan = with_partitions(compile_plan(build({"s": [], "a!": ["fields s"]}, {"a": 100})), 40)
+    plan = place(compile_graph(build({"s": [], "a!": ["fields s"]}, {"a": 100})), 40)
     text = explain_text(plan)
     placement = text[text.index("tasks on 40 partitions") :]
     assert max(map(len, placement.splitlines())) <= 102
@@ -38,10 +31,11 @@ def test_many_tasks_are_wrapped(build):
 
 
 def test_the_document_is_json_and_the_same_every_time(build):
-    plan = with_partitions(compile_plan(build({"s": [], "a!": ["fields s"], "b": ["a", "b"]})), 2)
+    plan = place(compile_graph(build({"s": [], "a!": ["fields s"], "b": ["a", "b"]})), 2)
     document = explain_dict(plan)
     assert json.loads(json.dumps(document)) == document
     assert list(document) == [
+        "operators",
         "stages",
         "exchanges",
         "components",
@@ -74,7 +68,7 @@ def test_a_batch_spout_is_a_spout_by_that_name():
     builder = TopologyBuilder()
     builder.set_spout("columns", Columns(), 2)
     builder.set_bolt("bolt", Bolt()).shuffle_grouping("columns")
-    plan = compile_plan(builder.create_topology())
+    plan = place(compile_graph(builder.create_topology()), 1)
     text = explain_text(plan)
     assert text.startswith("1 spout, 1 bolt")
     assert re.search(r"columns +batch spout +tasks 2, 3 +stateful: a spout", text), text
@@ -97,7 +91,7 @@ def test_a_flowchart_survives_odd_names():
     builder = TopologyBuilder()
     builder.set_spout(odd, Spout())
     builder.set_bolt("graph\n[(]", Bolt()).fields_grouping(odd, ['a "b"', "<c>"])
-    text = explain_mermaid(compile_plan(builder.create_topology()))
+    text = explain_mermaid(place(compile_graph(builder.create_topology()), 2))
     assert 'c0(["end #34;x#34; #60;b#62;#124;#96;é#96;#59; --#62;<br/>spout, task 1"])' in text
     assert 'c1["graph#10;#91;(#93;<br/>basic bolt, task 2"]' in text
     assert 'c0 ==>|"fields(a #34;b#34;, #60;c#62;)"| c1' in text
@@ -107,4 +101,4 @@ def test_a_long_chain_is_drawn(build):
     names = [f"b{at:05}" for at in range(1500)]
     drawing = {"s": [], names[0]: ["s"]}
     drawing.update(zip(names[1:], ([name] for name in names), strict=False))
-    assert f"└─ {names[-1]}" in explain_text(compile_plan(build(drawing)))
+    assert f"└─ {names[-1]}" in explain_text(place(compile_graph(build(drawing)), 1))

@@ -7,9 +7,8 @@ import json
 import pytest
 
 from storm_on_spark.api import BaseBasicBolt, BaseRichSpout, Config, TopologyBuilder
-from storm_on_spark.plan.compile import compile_plan
+from storm_on_spark.plan.compile import compile_graph, place
 from storm_on_spark.plan.fingerprint import compare, fingerprint
-from storm_on_spark.plan.placement import with_partitions
 
 WORDS = {"s": [], "split": ["s"], "count!": ["fields split"]}
 TASKS = {"count": 2, "split": 2}
@@ -18,9 +17,9 @@ TASKS = {"count": 2, "split": 2}
 @pytest.fixture
 def printed(build):
     def printed(drawing=WORDS, tasks=TASKS, partitions=2, conf=None):
-        plan = compile_plan(build(drawing, tasks), conf)
+        plan = compile_graph(build(drawing, tasks), conf)
         # As it comes back from the checkpoint.
-        return json.loads(json.dumps(fingerprint(with_partitions(plan, partitions))))
+        return json.loads(json.dumps(fingerprint(place(plan, partitions))))
 
     return printed
 
@@ -58,7 +57,7 @@ def test_the_number_of_executors_may_change():
         builder = TopologyBuilder()
         builder.set_spout("s", Spout())
         builder.set_bolt("count", Count(), executors).set_num_tasks(4).fields_grouping("s", "key")
-        return fingerprint(with_partitions(compile_plan(builder.create_topology()), 2))
+        return fingerprint(place(compile_graph(builder.create_topology()), 2))
 
     assert compare(printed(4), printed(1)) == []
 
@@ -174,8 +173,3 @@ def test_an_unknown_version(printed):
         "the checkpoint's plan has the version 1; this release reads 2"
     ]
     assert compare({}, printed()) == ["the checkpoint's plan has the version None; this release reads 2"]
-
-
-def test_a_plan_without_partitions_has_none(build):
-    with pytest.raises(ValueError, match="only once it has partitions"):
-        fingerprint(compile_plan(build(WORDS)))

@@ -8,33 +8,34 @@ import pickle
 import pytest
 
 from storm_on_spark.api import Config
-from storm_on_spark.plan.compile import PASSES, compile_plan
+from storm_on_spark.plan.compile import PASSES, PLACING, compile_graph, place
 from storm_on_spark.plan.graph import find_cycle, topological_order
-from storm_on_spark.plan.model import Delivery, StageKind
+from storm_on_spark.plan.model import EdgeKind, Source, StageKind
 
 
 def stages(plan):
     return [(stage.kind.value, *stage.components) for stage in plan.stages]
 
 
-def delivered(plan, delivery):
-    return [(edge.source, edge.target) for edge in plan.edges if edge.delivery is delivery]
+def edges_of(plan, kind):
+    return [(edge.source, edge.target) for edge in plan.edges if edge.kind is kind]
 
 
 # --- tasks --------------------------------------------------------------------------------------------------
 
 
 def test_tasks_count_from_one_by_component_id_and_the_acker_comes_last(build):
-    plan = compile_plan(build({"z": [], "b": ["z"], "a": ["z"]}, {"z": 2, "b": 3}))
+    plan = compile_graph(build({"z": [], "b": ["z"], "a": ["z"]}, {"z": 2, "b": 3}))
     assert {name: component.tasks for name, component in plan.components.items()} == {
         "a": (1,),
         "b": (2, 3, 4),
         "z": (5, 6),
     }
     assert plan.acker_tasks == (7,)
-    assert plan.component_of(4) == "b"
+    placed = place(plan, 1)
+    assert placed.component_of(4) == "b"
     with pytest.raises(KeyError, match="no component has task 7"):
-        plan.component_of(7)
+        placed.component_of(7)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +49,7 @@ def test_tasks_count_from_one_by_component_id_and_the_acker_comes_last(build):
     ],
 )
 def test_number_of_acker_tasks(build, conf, ackers):
-    plan = compile_plan(build({"s": []}), conf)
+    plan = compile_graph(build({"s": []}), conf)
     assert plan.acker_tasks == tuple(range(2, 2 + ackers))
     assert (plan.stages[-1].kind is StageKind.ACKER) == (ackers > 0)
 
@@ -73,7 +74,7 @@ def test_number_of_tasks(own, conf, tasks, executors):
 
     builder = TopologyBuilder()
     builder.set_spout("s", Spout(), 4).add_configurations(own)
-    component = compile_plan(builder.create_topology(), conf).components["s"]
+    component = compile_graph(builder.create_topology(), conf).components["s"]
     assert (len(component.tasks), component.executors) == (tasks, executors)
 
 
@@ -100,15 +101,15 @@ def test_number_of_tasks(own, conf, tasks, executors):
     ],
 )
 def test_back_edges(build, drawing, carried):
-    assert delivered(compile_plan(build(drawing)), Delivery.CARRIED) == carried
+    assert edges_of(compile_graph(build(drawing)), EdgeKind.CARRIED) == carried
 
 
 def test_a_chain_longer_than_pythons_recursion_limit(build):
     names = [f"b{at:05}" for at in range(3000)]
     drawing = {"s": [], names[0]: ["s", f"fields {names[-1]}"]}
     drawing.update({name: [before] for before, name in itertools.pairwise(names)})
-    plan = compile_plan(build(drawing))
-    assert delivered(plan, Delivery.CARRIED) == [(names[-1], names[0])]
+    plan = compile_graph(build(drawing))
+    assert edges_of(plan, EdgeKind.CARRIED) == [(names[-1], names[0])]
 
 
 # --- fuse and level -----------------------------------------------------------------------------------------
@@ -116,59 +117,59 @@ def test_a_chain_longer_than_pythons_recursion_limit(build):
 
 @pytest.mark.parametrize("grouping", ["shuffle", "local_or_shuffle", "none"])
 def test_a_stateless_bolt_fed_by_any_task_will_do_is_fused(build, grouping):
-    plan = compile_plan(build({"s": [], "a": [f"{grouping} s"], "b": [f"{grouping} a"]}))
+    plan = compile_graph(build({"s": [], "a": [f"{grouping} s"], "b": [f"{grouping} a"]}))
     assert stages(plan) == [("source", "s", "a", "b"), ("acker",)]
     assert [plan.components[name].fused for name in "sab"] == [False, True, True]
-    assert delivered(plan, Delivery.LOCAL) == [("s", "a"), ("a", "b")]
+    assert edges_of(plan, EdgeKind.LOCAL) == [("s", "a"), ("a", "b")]
 
 
 @pytest.mark.parametrize("grouping", ["fields", "all", "global", "partial_key", "direct", "custom"])
 def test_other_groupings_are_exchanges(build, grouping):
-    plan = compile_plan(build({"s": [], "a": [f"{grouping} s"]}))
+    plan = compile_graph(build({"s": [], "a": [f"{grouping} s"]}))
     assert stages(plan) == [("source", "s"), ("stateless", "a"), ("acker",)]
-    assert delivered(plan, Delivery.EXCHANGE) == [("s", "a")]
+    assert edges_of(plan, EdgeKind.EXCHANGE) == [("s", "a")]
 
 
 def test_a_stateful_bolt_is_not_fused(build):
-    plan = compile_plan(build({"s": [], "a!": ["s"]}))
+    plan = compile_graph(build({"s": [], "a!": ["s"]}))
     assert stages(plan) == [("source", "s"), ("stateful", "a"), ("acker",)]
 
 
 def test_a_stateless_bolt_is_fused_with_a_stateful_one(build):
-    plan = compile_plan(build({"s": [], "a!": ["fields s"], "b": ["a"], "c!": ["fields b"]}))
+    plan = compile_graph(build({"s": [], "a!": ["fields s"], "b": ["a"], "c!": ["fields b"]}))
     assert stages(plan) == [("source", "s"), ("stateful", "a", "b"), ("stateful", "c"), ("acker",)]
 
 
 def test_a_bolt_fed_twice_from_one_stage_is_fused(build):
-    plan = compile_plan(build({"s": [], "t": [], "a": ["s", "t"]}))
+    plan = compile_graph(build({"s": [], "t": [], "a": ["s", "t"]}))
     assert stages(plan) == [("source", "s", "t", "a"), ("acker",)]
-    plan = compile_plan(build({"s": [], "a!": ["fields s"], "b!": ["fields s"], "c": ["a", "b"]}))
+    plan = compile_graph(build({"s": [], "a!": ["fields s"], "b!": ["fields s"], "c": ["a", "b"]}))
     assert stages(plan) == [("source", "s"), ("stateful", "a", "b", "c"), ("acker",)]
 
 
 def test_a_bolt_fed_from_two_stages_comes_after_both(build):
-    plan = compile_plan(build({"s": [], "a!": ["fields s"], "b": ["a", "s"]}))
+    plan = compile_graph(build({"s": [], "a!": ["fields s"], "b": ["a", "s"]}))
     assert stages(plan) == [("source", "s"), ("stateful", "a"), ("stateless", "b"), ("acker",)]
 
 
 def test_one_other_grouping_keeps_a_bolt_from_being_fused(build):
-    plan = compile_plan(build({"s": [], "t": [], "a": ["s", "fields t"]}))
-    assert delivered(plan, Delivery.EXCHANGE) == [("s", "a"), ("t", "a")]
+    plan = compile_graph(build({"s": [], "t": [], "a": ["s", "fields t"]}))
+    assert edges_of(plan, EdgeKind.EXCHANGE) == [("s", "a"), ("t", "a")]
 
 
 def test_a_bolt_that_a_back_edge_leads_to_is_not_fused(build):
-    plan = compile_plan(build({"s": [], "a": ["s", "b"], "b": ["a"]}))
+    plan = compile_graph(build({"s": [], "a": ["s", "b"], "b": ["a"]}))
     assert stages(plan) == [("source", "s"), ("stateless", "a", "b"), ("acker",)]
-    assert delivered(plan, Delivery.LOCAL) == [("a", "b")]
+    assert edges_of(plan, EdgeKind.LOCAL) == [("a", "b")]
 
 
 def test_a_stage_is_stateful_if_one_of_its_components_is(build):
-    plan = compile_plan(build({"s": [], "a": ["fields s"], "b!": ["fields s"]}))
+    plan = compile_graph(build({"s": [], "a": ["fields s"], "b!": ["fields s"]}))
     assert stages(plan) == [("source", "s"), ("stateful", "a", "b"), ("acker",)]
 
 
 def test_the_longest_path_decides(build):
-    plan = compile_plan(
+    plan = compile_graph(
         build(
             {
                 "s": [],
@@ -189,8 +190,43 @@ def test_the_longest_path_decides(build):
 
 
 def test_components_execute_in_topological_order(build):
-    plan = compile_plan(build({"s": [], "a": ["b"], "b": ["c"], "c": ["s"]}))
+    plan = compile_graph(build({"s": [], "a": ["b"], "b": ["c"], "c": ["s"]}))
     assert stages(plan) == [("source", "s", "c", "b", "a"), ("acker",)]
+
+
+# --- operators ----------------------------------------------------------------------------------------------
+
+
+def operators(plan):
+    return [
+        ([stage.kind.value for stage in operator.stages], operator.exchange, operator.state, operator.source)
+        for operator in plan.operators
+    ]
+
+
+def test_each_stage_is_an_operator_and_all_but_the_first_get_their_rows_by_an_exchange(build):
+    plan = place(compile_graph(build({"s": [], "a": ["fields s"], "b!": ["fields a"]})), 3)
+    assert operators(plan) == [
+        (["source"], False, False, Source.SPOUT_LOGS),
+        (["stateless"], True, False, None),
+        (["stateful"], True, True, None),
+        (["acker"], True, True, None),
+    ]
+    assert plan.operator_of == (0, 1, 2, 3)
+
+
+def test_with_one_partition_one_operator_executes_all_stages(build):
+    plan = place(compile_graph(build({"s": [], "a": ["fields s"], "b!": ["fields a"]})), 1)
+    assert operators(plan) == [(["source", "stateless", "stateful", "acker"], False, True, Source.SPOUT_LOGS)]
+    assert plan.operator_of == (0, 0, 0, 0)
+
+
+def test_where_nothing_has_state_nothing_is_joined(build):
+    graph = compile_graph(build({"s": [], "a": ["fields s"]}), {Config.TOPOLOGY_ACKER_EXECUTORS: 0})
+    assert operators(place(graph, 1)) == [
+        (["source"], False, False, Source.SPOUT_LOGS),
+        (["stateless"], True, False, None),
+    ]
 
 
 # --- the plan -----------------------------------------------------------------------------------------------
@@ -198,27 +234,26 @@ def test_components_execute_in_topological_order(build):
 
 def test_the_order_of_declarations_does_not_matter(build):
     drawing = {"s": [], "t": [], "a": ["s", "c"], "b!": ["fields a", "t"], "c": ["b"]}
-    plan = compile_plan(build(drawing))
-    other = compile_plan(build(dict(reversed(drawing.items()))))
+    plan = compile_graph(build(drawing))
+    other = compile_graph(build(dict(reversed(drawing.items()))))
     assert (plan.components, plan.stages) == (other.components, other.stages)
-    assert [(e.source, e.target, e.delivery) for e in plan.edges] == [
-        (e.source, e.target, e.delivery) for e in other.edges
-    ]
+    assert [(e.source, e.target, e.kind) for e in plan.edges] == [(e.source, e.target, e.kind) for e in other.edges]
 
 
 def test_a_plan_is_immutable_and_can_be_pickled(build):
-    plan = compile_plan(build({"s": [], "a": ["s"]}), {"my.key": 1})
+    plan = place(compile_graph(build({"s": [], "a": ["s"]}), {"my.key": 1}), 2)
     with pytest.raises(TypeError):
         plan.components["b"] = plan.components["a"]
     copy = pickle.loads(pickle.dumps(plan))
-    assert (copy.components, copy.stages, copy.edges) == (plan.components, plan.stages, plan.edges)
+    assert (copy.components, copy.operators, copy.edges) == (plan.components, plan.operators, plan.edges)
+    assert (copy.stages, copy.keys, copy.placement) == (plan.stages, plan.keys, plan.placement)
     assert dict(copy.conf) == {"my.key": 1}
-    assert repr(plan) == "PhysicalPlan(source s a | acker)"
+    assert repr(plan) == "PlacedPlan(source s a | acker)"
 
 
 def test_every_pass_says_what_it_does():
-    assert all(step.__doc__ for step in PASSES)
-    assert [step.__name__ for step in PASSES] == [
+    assert all(step.__doc__ for step in (*PASSES, *PLACING))
+    assert [step.__name__ for step in (*PASSES, *PLACING)] == [
         "validate",
         "assign_tasks",
         "mark_back_edges",
@@ -226,6 +261,10 @@ def test_every_pass_says_what_it_does():
         "fuse",
         "level",
         "add_acker",
+        "add_operators",
+        "join",
+        "place_tasks",
+        "find_keys",
     ]
 
 

@@ -7,8 +7,9 @@ from collections import Counter
 import pytest
 
 from storm_on_spark.api import Config
-from storm_on_spark.plan.compile import compile_plan
-from storm_on_spark.plan.placement import murmur3, partition_of, with_partitions
+from storm_on_spark.api.config import effective_conf
+from storm_on_spark.plan.compile import compile_graph, place
+from storm_on_spark.plan.placement import murmur3, partition_of, partitions_of
 
 # SELECT hash(CAST(k AS INT)) of Spark 4.2.0.
 HASHES = {
@@ -42,8 +43,8 @@ def test_the_partition_is_sparks():
 
 
 def test_word_count_on_two_partitions(build):
-    plan = compile_plan(build({"sentences": [], "split": ["sentences"], "count!": ["fields split"]}, {"count": 2}))
-    placed = with_partitions(plan, 2)
+    plan = compile_graph(build({"sentences": [], "split": ["sentences"], "count!": ["fields split"]}, {"count": 2}))
+    placed = place(plan, 2)
     count, acker = placed.components["count"].tasks, placed.acker_tasks[0]
     assert [placed.placement[task] for task in count] == [0, 1]
     assert placed.placement[acker] == 0
@@ -54,32 +55,43 @@ def test_word_count_on_two_partitions(build):
 
 def test_the_acker_goes_where_there_is_least_to_do(build):
     drawing = {"s": [], "a!": ["fields s"], "b!": ["fields a"]}
-    placed = with_partitions(compile_plan(build(drawing, {"a": 2, "b": 3})), 4)
+    placed = place(compile_graph(build(drawing, {"a": 2, "b": 3})), 4)
     load = Counter(placed.placement[task] for name in "ab" for task in placed.components[name].tasks)
     assert [load[partition] for partition in range(4)] == [2, 1, 1, 1]
     assert placed.placement[placed.acker_tasks[0]] == 1
 
 
 def test_one_partition_takes_all(build):
-    placed = with_partitions(compile_plan(build({"s": [], "a!": ["fields s"]}, {"a": 5})), 1)
+    placed = place(compile_graph(build({"s": [], "a!": ["fields s"]}, {"a": 5})), 1)
     assert set(placed.placement.values()) == {0}
     # One operator executes them all, so all rows have one key.
-    assert placed.joined
+    assert len(placed.operators) == 1
     assert placed.keys == dict.fromkeys(range(1, 8), 0)
 
 
-def test_a_placed_plan_can_be_placed_anew(build):
-    plan = compile_plan(build({"s": [], "a!": ["fields s"]}, {"a": 5}))
-    again = with_partitions(with_partitions(plan, 3), 5)
-    assert again.placement == with_partitions(plan, 5).placement
+@pytest.mark.parametrize(
+    ("conf", "parallelism", "partitions"),
+    [
+        ({}, 4, 4),
+        ({}, 8, 5),  # no stage has more tasks
+        ({Config.TOPOLOGY_ACKER_EXECUTORS: 7}, 8, 7),
+        ({Config.TOPOLOGY_PARTITIONS: 9}, 4, 9),
+        ({Config.TOPOLOGY_PROFILE: "latency"}, 4, 1),
+        ({Config.TOPOLOGY_PROFILE: "latency", Config.TOPOLOGY_PARTITIONS: 3}, 4, 3),
+        ({Config.TOPOLOGY_PROFILE: "throughput"}, 4, 4),
+    ],
+)
+def test_the_number_of_partitions_of_a_first_start(build, conf, parallelism, partitions):
+    graph = compile_graph(build({"s": [], "a!": ["fields s"]}, {"a": 5}), effective_conf(conf))
+    assert partitions_of(graph, parallelism) == partitions
 
 
 def test_stateless_bolts_do_not_move_stateful_ones(build):
     drawing = {"s": [], "b!": ["fields s"], "c!": ["fields b"]}
     tasks = {"b": 2, "c": 3}
-    before = with_partitions(compile_plan(build(drawing, tasks)), 4)
+    before = place(compile_graph(build(drawing, tasks)), 4)
     more = {**drawing, "y": ["fields s"], "z": ["b"]}
-    after = with_partitions(compile_plan(build(more, {**tasks, "y": 3, "z": 5})), 4)
+    after = place(compile_graph(build(more, {**tasks, "y": 3, "z": 5})), 4)
     for name in "bc":
         for old, new in zip(before.components[name].tasks, after.components[name].tasks, strict=True):
             assert before.keys[old] == after.keys[new]
@@ -89,9 +101,9 @@ def test_stateless_bolts_do_not_move_stateful_ones(build):
 @pytest.mark.parametrize("partitions", [0, -1])
 def test_there_must_be_a_partition(build, partitions):
     with pytest.raises(ValueError, match=f"at least 1, not {partitions}"):
-        with_partitions(compile_plan(build({"s": []})), partitions)
+        place(compile_graph(build({"s": []})), partitions)
 
 
 def test_without_an_acker(build):
-    plan = compile_plan(build({"s": [], "a!": ["fields s"]}), {Config.TOPOLOGY_ACKER_EXECUTORS: 0})
-    assert sorted(with_partitions(plan, 2).placement) == [1, 2]
+    plan = compile_graph(build({"s": [], "a!": ["fields s"]}), {Config.TOPOLOGY_ACKER_EXECUTORS: 0})
+    assert sorted(place(plan, 2).placement) == [1, 2]

@@ -17,7 +17,7 @@ from storm_on_spark.api import (
     Topology,
     TopologyBuilder,
 )
-from storm_on_spark.plan.compile import compile_plan
+from storm_on_spark.plan.compile import compile_graph
 
 
 class Spout(BaseRichSpout):
@@ -58,14 +58,14 @@ def builder():
 
 def problems(builder: TopologyBuilder) -> list[str]:
     with pytest.raises(InvalidTopologyError) as caught:
-        compile_plan(builder.create_topology())
+        compile_graph(builder.create_topology())
     return str(caught.value).split("\n")
 
 
 def test_a_valid_topology_has_no_problem(builder):
     bolt = builder.set_bolt("b", Bolt()).shuffle_grouping("words").all_grouping("words", "errors")
     bolt.direct_grouping("words", "control")
-    compile_plan(builder.create_topology())
+    compile_graph(builder.create_topology())
 
 
 def test_no_spout():
@@ -161,7 +161,7 @@ def test_two_cycles_that_no_spout_feeds(builder):
 def test_a_cycle_that_a_spout_feeds_is_legal(builder):
     builder.set_bolt("a", Bolt()).shuffle_grouping("words").shuffle_grouping("b")
     builder.set_bolt("b", Bolt()).shuffle_grouping("a")
-    compile_plan(builder.create_topology())
+    compile_graph(builder.create_topology())
 
 
 def test_stateless_must_be_a_bool(builder):
@@ -176,7 +176,7 @@ def test_what_a_builder_would_refuse_is_refused_without_one_too():
     spout = ComponentSpec("a", ComponentKind.SPOUT, Spout(), 1, None, {}, {}, inputs)
     bolt = ComponentSpec("__b", ComponentKind.BASIC_BOLT, Bolt(), 1, None, {}, {}, ())
     with pytest.raises(InvalidTopologyError) as caught:
-        compile_plan(Topology({"a": spout, "__b": bolt}))
+        compile_graph(Topology({"a": spout, "__b": bolt}))
     assert str(caught.value).split("\n") == [
         'spout "a": subscribes to "__b", but a spout has no inputs',
         'bolt "__b": ids that start with "__" are reserved for the system',
@@ -188,7 +188,7 @@ def test_all_problems_are_told_at_once_and_the_first_is_named(builder):
     builder.set_bolt("a", Bolt()).shuffle_grouping("words", "x").fields_grouping("nobody", Fields("y"))
     builder.set_bolt("b", Bolt())
     with pytest.raises(InvalidTopologyError) as caught:
-        compile_plan(builder.create_topology())
+        compile_graph(builder.create_topology())
     assert len(str(caught.value).split("\n")) == 3
     assert (caught.value.component, caught.value.stream) == ("a", "x")
 

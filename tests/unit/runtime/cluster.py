@@ -6,27 +6,28 @@ Real are the coordinator, spouts, log, chunks, stages, acker and snapshots; only
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
-from functools import partial
-from pathlib import Path
 from random import Random
 from typing import Any
 
 from hosts import FakeHost
 
-from storm_on_spark.plan.model import Stage, StageKind
+from storm_on_spark.plan.model import Operator
 from storm_on_spark.plan.placement import partition_of
-from storm_on_spark.runtime import chunk
-from storm_on_spark.runtime.batch_input import chunks_between
-from storm_on_spark.runtime.chunk import Kind
-from storm_on_spark.runtime.clock import ManualClock
-from storm_on_spark.runtime.coordinator import Coordinator
-from storm_on_spark.runtime.offsets import Offset
-from storm_on_spark.runtime.report import Failure
-from storm_on_spark.runtime.spec import RunSpec
-from storm_on_spark.runtime.stage import BatchInfo, Row, execute_stage
-from storm_on_spark.runtime.stages import execute_stages
-from storm_on_spark.runtime.worker import Worker
+from storm_on_spark.runtime.batches.clock import ManualClock
+from storm_on_spark.runtime.batches.coordinator import Coordinator
+from storm_on_spark.runtime.batches.input import chunks_between
+from storm_on_spark.runtime.batches.offsets import Offset
+from storm_on_spark.runtime.bolts.operator import execute_operator
+from storm_on_spark.runtime.bolts.stage import BatchInfo, Row
+from storm_on_spark.runtime.bolts.worker import Worker
+from storm_on_spark.runtime.codec import chunk
+from storm_on_spark.runtime.codec.chunk import Kind
+from storm_on_spark.runtime.reports.report import Failure
+from storm_on_spark.runtime.run.spec import RunSpec
+from storm_on_spark.runtime.state.deltas import applied
+from storm_on_spark.runtime.state.snapshot import read_snapshot
+from storm_on_spark.runtime.state.version import StateVersions
+from storm_on_spark.runtime.storage import Folder
 
 Values = dict[tuple[str, int], bytes]
 """The state of a task, by name and index."""
@@ -65,7 +66,9 @@ class Cluster:
         workers: how many Python workers there are.
     """
 
-    def __init__(self, spec: RunSpec, folder: Path, random: Random, *, retries: float = 0.0, workers: int = 3) -> None:
+    def __init__(
+        self, spec: RunSpec, folder: Folder, random: Random, *, retries: float = 0.0, workers: int = 3
+    ) -> None:
         self.spec = spec
         self.folder = folder
         self.random = random
@@ -84,7 +87,9 @@ class Cluster:
 
     def _coordinator(self) -> Coordinator:
         FakeHost.made.clear()
-        return Coordinator(self.spec, self.folder, self.clock, True, lambda reason, trace: self.failures.append(reason))
+        return Coordinator(
+            self.spec, self.folder, self.clock, True, lambda failure: self.failures.append(failure.message)
+        )
 
     @property
     def hosts(self) -> list[FakeHost]:
@@ -127,6 +132,9 @@ class Cluster:
             roots, codes = chunk.read_outcome(chunk.read_header(body), body)
             self.outcomes += [(batch, *pair) for pair in zip(roots.tolist(), codes.tolist(), strict=True)]
         self.errors += [report for report in reports if isinstance(report, Failure)]
+        for report in reports:
+            if not isinstance(report, Failure):
+                self.coordinator.metrics.add_bolt(report)
         self._killed(killed_at, "committed")
         return True
 
@@ -160,50 +168,51 @@ class Cluster:
         self.random.shuffle(rows)
         return rows
 
+    def attributes(self, task: int) -> dict[str, Any] | None:
+        """Returns a task's attributes as they are committed; None as long as nothing is."""
+        values = self.state.get(task, {})
+        snapshot = values.get(("snapshot", 0))
+        if snapshot is None:
+            return None
+        for number in range(StateVersions.load(values["version", 0]).newest.deltas):
+            snapshot = applied(snapshot, values["entries", -1 - number])
+        return read_snapshot(snapshot)
+
     # --- Spark's tasks -------------------------------------------------------------------------------------------
 
     def _execute(self, batch: int, start: Offset, end: Offset, state: State) -> list[Row]:
         plan = self.spec.plan
-        partitions = plan.partitions
-        assert partitions is not None
-
-        def incoming(partition: int) -> list[bytes]:
-            return list(chunks_between(self.workers[0].wiring, self.folder, start, end, partition))
-
-        if plan.joined:
-            return self._with_state(plan.stages, incoming(0), BatchInfo(batch, 0), state)
         rows: list[Row] = []
-        for partition in range(partitions):
-            rows += self._without_state(plan.stages[0], incoming(partition), BatchInfo(batch, partition))
-        for stage in plan.stages[1:]:
-            rows = self.exchanged(batch, rows)
-            following: list[Row] = []
-            for partition in range(partitions):
-                here = [(key, body) for key, body in rows if partition_of(key, partitions) == partition]
+        wiring = self.workers[0].wiring
+        for operator in plan.operators:
+            groups: list[tuple[list[bytes], BatchInfo]] = []
+            arrived = self.exchanged(batch, rows) if operator.exchange else rows
+            for partition in range(plan.partitions):
                 info = BatchInfo(batch, partition)
-                if stage.kind is StageKind.STATELESS:
-                    following += self._without_state(stage, [body for _, body in here], info)
+                if operator.source is not None:
+                    groups.append((list(chunks_between(wiring, self.folder, start, end, partition)), info))
+                    continue
+                here = [(key, body) for key, body in arrived if partition_of(key, plan.partitions) == partition]
+                if not operator.state:
+                    groups.append(([body for _, body in here], info))
                     continue
                 for key in sorted({key for key, _ in here}):
-                    bodies = [body for at, body in here if at == key]
-                    following += self._with_state((stage,), bodies, info, state)
-            rows = following
+                    groups.append(([body for at, body in here if at == key], info))
+            rows = [row for bodies, info in groups for row in self._call(operator, bodies, info, state)]
         return rows
 
-    def _without_state(self, stage: Stage, bodies: list[bytes], info: BatchInfo) -> list[Row]:
-        return self._attempt(partial(execute_stage, stage=stage, bodies=bodies, info=info, state=None))
-
-    def _with_state(self, stages: Sequence[Stage], bodies: list[bytes], info: BatchInfo, state: State) -> list[Row]:
+    def _call(self, operator: Operator, bodies: list[bytes], info: BatchInfo, state: State) -> list[Row]:
         before = copy.deepcopy(state)
 
         def run(worker: Worker) -> list[Row]:
             after: State = {}
 
             def state_of(task: int) -> Variables:
+                assert operator.state, f"the state of task {task} was asked for where there is none"
                 assert task not in after, f"the state of task {task} was asked for twice"
                 return Variables(after.setdefault(task, copy.deepcopy(before.get(task, {}))))
 
-            found = list(execute_stages(worker, stages, bodies, info, state_of))
+            found = list(execute_operator(worker, operator, bodies, info, state_of))
             state.update(after)
             return found
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from storm_on_spark.runtime import coordinator, spout_host
+from storm_on_spark.runtime.batches.coordinator import Coordinator
+from storm_on_spark.runtime.batches.rules import BatchPace
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -18,11 +19,8 @@ def hosts_in_this_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Spout hosts are objects, not processes, and nothing waits for a clock."""
     from hosts import FakeHost
 
-    monkeypatch.setattr(coordinator, "HostProcess", FakeHost)
-    monkeypatch.setattr(coordinator, "POLL_SECONDS", 0.0)
-    monkeypatch.setattr(spout_host, "_CUT_SECONDS", 0.0)
-    monkeypatch.setattr(spout_host, "_CUT_SHARE", 0)
-    monkeypatch.setattr(spout_host, "_REPORT_SECONDS", 0.0)
+    monkeypatch.setattr(Coordinator, "host_class", FakeHost)
+    monkeypatch.setattr(Coordinator, "pace", BatchPace(poll_secs=0.0))
     monkeypatch.setattr(FakeHost, "made", [])
     monkeypatch.setattr(FakeHost, "calls", 5)
     yield

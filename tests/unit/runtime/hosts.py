@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from storm_on_spark.runtime import spout_host
-from storm_on_spark.runtime.batch_spout_task import open_spout_task
-from storm_on_spark.runtime.messages import (
+from storm_on_spark.runtime.bolts.worker import Worker
+from storm_on_spark.runtime.run.settings import SpoutSettings
+from storm_on_spark.runtime.run.spec import load_spec
+from storm_on_spark.runtime.spouts.batch_spout_task import open_spout_task
+from storm_on_spark.runtime.spouts.messages import (
     Consumed,
     Failed,
     Message,
@@ -20,8 +22,12 @@ from storm_on_spark.runtime.messages import (
     Stop,
     Want,
 )
-from storm_on_spark.runtime.spec import load_spec
-from storm_on_spark.runtime.worker import Worker
+from storm_on_spark.runtime.spouts.pacing import Pace
+from storm_on_spark.runtime.spouts.task_loop import TaskLoop
+from storm_on_spark.runtime.storage import inside
+
+_PACE = Pace(cut_secs=0.0, cut_share=0, report_secs=0.0)
+"""Nothing waits for a clock."""
 
 
 class FakeHost:
@@ -44,7 +50,7 @@ class FakeHost:
         self.pid = 1
         self.ran_secs = 1000.0
         self.received: list[Message] = []
-        self.loops: dict[int, spout_host._TaskLoop] = {}
+        self.loops: dict[int, TaskLoop] = {}
         self._setup, self._on_message, self._on_gone = setup, on_message, on_gone
         self.clock_ms = 0
         FakeHost.made.append(self)
@@ -55,20 +61,23 @@ class FakeHost:
         self.active = setup.active
         self.clock_ms = setup.clock_ms
         worker = Worker(load_spec(setup.spec))
+        place = worker.spec.place
+        logs = Path(setup.folder) if place is None else inside(place.open(), "spouts")
         for number in self.tasks:
             task = open_spout_task(
                 worker.spec,
                 worker.wiring,
                 worker.context(number),
-                Path(setup.folder) / str(number),
+                inside(logs, str(number)),
                 lambda: self.clock_ms,
+                epoch=setup.epoch,
+                planned=setup.planned[number],
             )
-            self.loops[number] = spout_host._TaskLoop(
-                task, worker.wiring.conf(task.component), self._on_message, setup.consumed[number]
-            )
+            settings = worker.wiring.settings(SpoutSettings, task.component)
+            self.loops[number] = TaskLoop(task, settings, self._on_message, setup.consumed[number], _PACE)
             if setup.active:
                 task.activate()
-            self._on_message(Ready(number, task.log.end))
+            self._on_message(Ready(number, task.log.written))
 
     def send(self, message: Message) -> None:
         """Acts on a message; without effect while there is no process."""
@@ -87,7 +96,7 @@ class FakeHost:
                 if isinstance(message, Want):
                     self.work(loop, self.calls)
 
-    def work(self, loop: spout_host._TaskLoop, calls: int) -> None:
+    def work(self, loop: TaskLoop, calls: int) -> None:
         """Lets a spout emit, and cuts."""
         for _ in range(calls if self.active else 0):
             if loop.blocked():

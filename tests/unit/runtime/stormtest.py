@@ -14,22 +14,21 @@ from storm_on_spark.api import BaseBasicBolt, BaseRichSpout, Fields, TopologyBui
 from storm_on_spark.api.config import effective_conf
 from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.tuple import Delivery, KnownLineage
-from storm_on_spark.plan.compile import compile_plan
-from storm_on_spark.plan.placement import with_partitions
-from storm_on_spark.runtime.batch_spout_task import open_spout_task
-from storm_on_spark.runtime.bolt_task import BoltTask, Input
-from storm_on_spark.runtime.ids import EdgeIds
-from storm_on_spark.runtime.output import Sealed
-from storm_on_spark.runtime.spec import make_spec
-from storm_on_spark.runtime.spout_task import SpoutTask
-from storm_on_spark.runtime.worker import Worker
+from storm_on_spark.plan.compile import compile_graph, place
+from storm_on_spark.runtime.bolts.bolt_task import BoltTask, Input
+from storm_on_spark.runtime.bolts.worker import Worker
+from storm_on_spark.runtime.emit.output import Sealed
+from storm_on_spark.runtime.run.spec import make_spec
+from storm_on_spark.runtime.spouts.batch_spout_task import open_spout_task
+from storm_on_spark.runtime.spouts.spout_task import SpoutTask
+from storm_on_spark.runtime.tracking.ids import EdgeIds
 
 _starts = itertools.count()
 
 
 def make_worker(builder: TopologyBuilder, conf: Mapping[str, Any] | None = None, partitions: int = 2) -> Worker:
     """A fresh Python worker of a topology."""
-    plan = with_partitions(compile_plan(builder.create_topology(), effective_conf(conf or {})), partitions)
+    plan = place(compile_graph(builder.create_topology(), effective_conf(conf or {})), partitions)
     return Worker(make_spec(plan, "test", "test-1", f"start-{next(_starts)}", ()))
 
 

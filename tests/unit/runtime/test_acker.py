@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from storm_on_spark.api.errors import CheckpointError
-from storm_on_spark.runtime.acker import (
+from storm_on_spark.runtime.tracking.acker import (
     ACKED,
     FAIL,
     FAILED,

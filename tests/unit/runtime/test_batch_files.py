@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import struct
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storm_on_spark.api.errors import CheckpointError
-from storm_on_spark.runtime.batch_files import BatchFiles
+from storm_on_spark.runtime.batches.files import BatchFiles
+from storm_on_spark.runtime.storage import LocalStorage
+from storm_on_spark.testing.storage import Fault, FaultyStorage
 
 
 @settings(deadline=None)
@@ -24,7 +25,7 @@ def test_what_is_written_is_read(files: dict[int, list[bytes]]) -> None:
             store.write(batch, chunks)
         assert store.batches() == sorted(batch for batch, chunks in files.items() if chunks)
         for batch in store.batches():
-            assert BatchFiles(store.folder).read(batch) == files[batch]
+            assert BatchFiles(Path(name) / "made").read(batch) == files[batch]
             store.delete(batch)
             store.delete(batch)
         assert store.batches() == []
@@ -35,7 +36,6 @@ def test_another_attempt_replaces_the_file_or_removes_it(tmp_path: Path) -> None
     store.write(3, [b"first", b"try"])
     store.write(3, [b"second"])
     assert store.read(3) == [b"second"]
-    (tmp_path / "000000000003.tmp").write_bytes(b"an attempt that was killed")
     store.write(3, [])
     assert list(tmp_path.iterdir()) == []
 
@@ -70,20 +70,28 @@ def test_an_unknown_version_and_a_missing_file_are_said_so(tmp_path: Path) -> No
         store.read(4)
 
 
-@pytest.mark.parametrize("where", ["write_bytes", "replace"])
-def test_a_full_disk_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
-    store = BatchFiles(tmp_path)
+@pytest.mark.parametrize("fault", list(Fault))
+def test_a_write_that_fails_leaves_one_or_the_other(tmp_path: Path, fault: Fault) -> None:
+    faulty = FaultyStorage(LocalStorage(tmp_path), lambda call: fault if call.method == "put" and armed else None)
+    armed = False
+    store = BatchFiles(faulty)
     store.write(3, [b"first"])
+    armed = True
+    with pytest.raises(OSError, match="injected"):
+        store.write(3, [b"second"])
+    armed = False
 
-    def full(self: Path, *args: object) -> None:
-        if where == "write_bytes":
-            with self.open("wb") as file:
-                file.write(b"half")
-        raise OSError(errno.ENOSPC, "No space left on device")
+    assert BatchFiles(tmp_path).read(3) == ([b"first"] if fault is Fault.REFUSED else [b"second"])
+    store.write(3, [])
+    assert list(tmp_path.iterdir()) == []
 
-    with monkeypatch.context() as patch:
-        patch.setattr(Path, where, full)
-        with pytest.raises(OSError, match="No space left"):
-            store.write(3, [b"second"])
-    assert store.read(3) == [b"first"]
-    assert len(list(tmp_path.iterdir())) == 1
+
+def test_a_file_that_is_not_there_is_not_asked_for(tmp_path: Path) -> None:
+    """In a store that would take a round trip in every micro-batch."""
+    faulty = FaultyStorage(LocalStorage(tmp_path), lambda _: None)
+    store = BatchFiles(faulty)
+    for batch in range(5):
+        store.write(batch, [])
+        store.delete(batch)
+        assert store.batches() == []
+    assert [call.method for call in faulty.calls] == ["list_folder"]

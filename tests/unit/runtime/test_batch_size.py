@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from storm_on_spark.runtime.batch_size import BatchSize
+from storm_on_spark.runtime.batches.size import BatchSize
 
 
 class Topology:
@@ -10,15 +10,15 @@ class Topology:
 
     def __init__(self, most: int = 100_000, seconds: float = 5) -> None:
         self.clock = 0.0
-        self.size = BatchSize(most, seconds, lambda: self.clock)
+        self.size = BatchSize(most, seconds)
 
     def run(self, fixed: float, each: float, tuples: int | None = None) -> float:
         """Runs a micro-batch; returns how long it took."""
         tuples = self.size.limit if tuples is None else tuples
-        self.size.began(tuples)
+        self.size.began(tuples, self.clock)
         took = fixed + each * tuples
         self.clock += took
-        self.size.ended()
+        self.size.ended(self.clock)
         return took
 
 

@@ -14,10 +14,11 @@ from test_spout_task import Counting, KilledAnywhere, chunks, numbers_of, settle
 
 from storm_on_spark.api import BatchSpout, Fields
 from storm_on_spark.api.errors import CheckpointError, ComponentError, TupleError
-from storm_on_spark.runtime import chunk, message_ids, spout_task
-from storm_on_spark.runtime.acker import ACKED, FAILED, INIT, TIMED_OUT
-from storm_on_spark.runtime.batch_spout_task import BatchSpoutTask
-from storm_on_spark.runtime.chunk import Kind
+from storm_on_spark.runtime.codec import chunk
+from storm_on_spark.runtime.codec.chunk import Kind
+from storm_on_spark.runtime.spouts import message_ids, spout_task
+from storm_on_spark.runtime.spouts.batch_spout_task import BatchSpoutTask
+from storm_on_spark.runtime.tracking.acker import ACKED, FAILED, INIT, TIMED_OUT
 
 
 class Columns(BatchSpout):
@@ -93,7 +94,7 @@ def test_a_cut_holds_record_batches_inits_and_ids(tmp_path: Path) -> None:
     assert told == sent != 0
     # Numbered in the order of the rows, those without an id left out.
     assert values == {n: 0 if n % 5 == 4 else n + 1 - n // 5 - (n % 5 > 4) for n in range(12)}
-    assert task.stats.by_stream == {"default": 12}
+    assert task.stats.transferred == 12
     task.close()
 
 

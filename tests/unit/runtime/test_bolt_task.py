@@ -20,12 +20,13 @@ from storm_on_spark.api import (
     Fields,
     ReportedFailedException,
 )
+from storm_on_spark.api.base_hook import BaseTaskHook
 from storm_on_spark.api.errors import ComponentError, TupleError
-from storm_on_spark.api.hooks import BaseTaskHook
-from storm_on_spark.runtime.acker import FAIL, RESET
-from storm_on_spark.runtime.bolt_task import BoltTask, Execution
-from storm_on_spark.runtime.lineage import contributions, marked
-from storm_on_spark.runtime.stage import encode_sealed
+from storm_on_spark.runtime.bolts.bolt_task import BoltTask, Execution
+from storm_on_spark.runtime.emit.encode import encode_sealed
+from storm_on_spark.runtime.emit.output import Sent
+from storm_on_spark.runtime.tracking.acker import FAIL, RESET
+from storm_on_spark.runtime.tracking.lineage import contributions, marked
 
 
 class Bolt(BaseRichBolt):
@@ -87,7 +88,7 @@ def test_ack_says_the_edge_and_emits_say_theirs() -> None:
     assert emitted(execution.sealed) == [(2,), (3,)]
     assert roots_out(execution) == [10, 20]
     assert (execution.executed, execution.acked, execution.failed) == (2, 2, 0)
-    assert execution.emitted == {"default": 2}
+    assert execution.sent == {"default": Sent(2, 2)}
 
 
 def test_a_tuple_that_is_neither_acked_nor_failed_says_nothing() -> None:
@@ -403,7 +404,7 @@ def test_a_batch_bolt_acks_all_rows_but_the_failed_and_anchors_by_row() -> None:
         (6, 0): 16 ^ e[3],
     }
     assert (execution.acked, execution.failed) == (4, 2), "the unanchored second row of the second batch too"
-    assert execution.emitted == {"default": 6}
+    assert execution.sent == {"default": Sent(6, 6)}
 
 
 def test_without_parent_rows_are_anchored_one_to_one_or_not_at_all() -> None:
@@ -635,7 +636,7 @@ def test_values_by_which_a_stream_is_grouped_arrive_with_their_types() -> None:
     execution = task.execute([anchored([1], 10)], ids(), 1)
     found = [(type(value), value) for (value,) in emitted(execution.sealed)]
     assert sorted(map(repr, found)) == sorted(repr((type(value), value)) for value in values for _ in range(3))
-    assert execution.emitted == {"default": 3 * len(values)}
+    assert execution.sent == {"default": Sent(3 * len(values), 3 * len(values))}
     homes: dict[object, set[int]] = {}
     for sealed in execution.sealed:
         for (value,) in sealed.values:

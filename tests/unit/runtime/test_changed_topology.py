@@ -14,9 +14,9 @@ from stormtest import make_worker
 
 from storm_on_spark.api import BaseBasicBolt, BaseRichSpout, Fields, TopologyBuilder
 from storm_on_spark.plan.fingerprint import compare, fingerprint
-from storm_on_spark.runtime.snapshot import read_snapshot
-from storm_on_spark.runtime.spec import RunSpec
-from storm_on_spark.runtime.worker import Worker
+from storm_on_spark.runtime.bolts.worker import Worker
+from storm_on_spark.runtime.run.spec import RunSpec
+from storm_on_spark.runtime.state.snapshot import read_snapshot
 
 pytestmark = pytest.mark.usefixtures("hosts_in_this_process")
 

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storm_on_spark.api.errors import CheckpointError
-from storm_on_spark.runtime import chunk
-from storm_on_spark.runtime.chunk import Kind
-from storm_on_spark.runtime.ids import EdgeIds, EdgeRange
-from storm_on_spark.runtime.packing import pack_ids, pack_marks, unpack_ids, unpack_marks
+from storm_on_spark.runtime.codec import chunk
+from storm_on_spark.runtime.codec.chunk import Kind
+from storm_on_spark.runtime.codec.packing import pack_ids, pack_marks, unpack_ids, unpack_marks
+from storm_on_spark.runtime.tracking.ids import EdgeIds, EdgeRange
 
 U64 = st.integers(0, 2**64 - 1)
 values = st.recursive(
@@ -226,7 +226,7 @@ def test_a_receipt_follows_from_all_that_says_whose_tuples_they_are() -> None:
     assert len(set(found)) == len(others)
     assert 0 not in found
     assert receipt(values="cd") == receipt(), "what is in the tuples does not matter: another attempt may differ there"
-    assert receipt(flags=chunk.TOLD) == 0
+    assert receipt(flags=chunk.REPORTED) == 0
     assert receipt(roots=None, edges=None) == 0
 
 
@@ -248,7 +248,7 @@ def test_a_flag_can_be_cleared() -> None:
 
 def test_an_unknown_version_is_refused_with_a_sentence() -> None:
     body = chunk.encode_clock(1, True, target=1)
-    with pytest.raises(CheckpointError, match="a chunk has format version 9; this release reads version 5"):
+    with pytest.raises(CheckpointError, match="a chunk has format version 9; this release reads version 6"):
         chunk.read_header(b"\x09" + body[1:])
 
 

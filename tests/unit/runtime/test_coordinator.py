@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from pathlib import Path
@@ -16,16 +16,19 @@ from stormtest import Nothing, make_worker
 
 from storm_on_spark.api import BaseRichSpout, Fields, TopologyBuilder
 from storm_on_spark.api.errors import CheckpointError
-from storm_on_spark.runtime import chunk, coordinator
-from storm_on_spark.runtime.acker import ACKED, FAILED
-from storm_on_spark.runtime.batch_files import BatchFiles
-from storm_on_spark.runtime.clock import ManualClock
-from storm_on_spark.runtime.coordinator import Coordinator
-from storm_on_spark.runtime.host_process import spread_executors
-from storm_on_spark.runtime.ids import root_base
-from storm_on_spark.runtime.messages import Want
-from storm_on_spark.runtime.offsets import Offset
-from storm_on_spark.runtime.spout_log import iter_cuts
+from storm_on_spark.runtime.batches import coordinator as coordinator_module
+from storm_on_spark.runtime.batches.clock import ManualClock
+from storm_on_spark.runtime.batches.coordinator import Coordinator
+from storm_on_spark.runtime.batches.files import BatchFiles
+from storm_on_spark.runtime.batches.offsets import Offset
+from storm_on_spark.runtime.batches.rules import BatchPace
+from storm_on_spark.runtime.codec import chunk
+from storm_on_spark.runtime.spouts.host_process import spout_executors, spread_executors
+from storm_on_spark.runtime.spouts.log import Epoch, iter_cuts
+from storm_on_spark.runtime.spouts.messages import Want
+from storm_on_spark.runtime.storage import LocalStorage
+from storm_on_spark.runtime.tracking.acker import ACKED, FAILED
+from storm_on_spark.runtime.tracking.ids import root_base
 
 pytestmark = pytest.mark.usefixtures("hosts_in_this_process")
 
@@ -33,8 +36,8 @@ pytestmark = pytest.mark.usefixtures("hosts_in_this_process")
 class Counting(BaseRichSpout):
     """Counts to `limit`; every failed message is emitted again."""
 
-    def __init__(self, limit: int = 1_000_000):
-        self.limit = limit
+    def __init__(self, limit: int = 1_000_000, ids: bool = True):
+        self.limit, self.ids = limit, ids
 
     def open(self, conf, context, collector):
         self.collector, self.next, self.acked, self.failed, self.again = collector, 0, [], [], []
@@ -46,7 +49,7 @@ class Counting(BaseRichSpout):
             number, self.next = self.next, self.next + 1
         else:
             return
-        self.collector.emit([number], message_id=number)
+        self.collector.emit([number], message_id=number if self.ids else None)
 
     def ack(self, message_id):
         self.acked.append(message_id)
@@ -62,26 +65,20 @@ class Counting(BaseRichSpout):
         declarer.declare(Fields("number"))
 
 
-class AtOnce(ManualClock):
-    """Shows one time, and says that it runs by itself."""
-
-    def __init__(self, now_ms: int) -> None:
-        super().__init__()
-        self.start(now_ms)
-
-    @property
-    def started_at(self) -> float:
-        return 0.0
-
-
 class Run:
     """A coordinator with its hosts."""
 
     def __init__(
-        self, folder: Path, *, tasks: int = 1, limit: int = 1_000_000, conf: Mapping[str, Any] | None = None
+        self,
+        folder: Path,
+        *,
+        tasks: int = 1,
+        limit: int = 1_000_000,
+        ids: bool = True,
+        conf: Mapping[str, Any] | None = None,
     ) -> None:
         builder = TopologyBuilder()
-        builder.set_spout("spout", Counting(limit), tasks)
+        builder.set_spout("spout", Counting(limit, ids), tasks)
         builder.set_bolt("bolt", Nothing()).shuffle_grouping("spout").add_configurations(
             {"topology.tick.tuple.freq.secs": 10} if (conf or {}).pop("tick", False) else {}
         )
@@ -91,12 +88,17 @@ class Run:
         self.failures: list[str] = []
         FakeHost.made.clear()
         self.coordinator = Coordinator(
-            self.spec, folder, self.clock, True, lambda reason, trace: self.failures.append(reason)
+            self.spec, folder, self.clock, True, lambda failure: self.failures.append(failure.message)
         )
 
     def start(self, planned: Offset | None = None) -> Run:
         self.coordinator.start(planned or Offset())
         return self
+
+    def want(self) -> None:
+        """Asks all hosts for cuts, as a poll does."""
+        for host in FakeHost.made:
+            host.send(Want())
 
     @property
     def task(self) -> int:
@@ -115,10 +117,17 @@ class Run:
             for task, position in end.logs.items()
         }
 
-    def deliver(self, batch: int, numbers: list[int], code: int = ACKED, task: int | None = None) -> None:
+    def deliver(
+        self,
+        batch: int,
+        numbers: list[int],
+        code: int = ACKED,
+        task: int | None = None,
+        carried: Sequence[bytes] = (),
+    ) -> None:
         roots = np.array([root_base(task or self.task) + n for n in numbers], np.uint64)
         body = chunk.encode_outcome(roots, np.full(len(roots), code, np.uint8), source=9)
-        self.coordinator.deliver(batch, [body] if numbers else [], [])
+        self.coordinator.deliver(batch, [body] if numbers else [], carried)
 
 
 def crash(run: Run) -> None:
@@ -162,7 +171,7 @@ def test_back_pressure_stops_a_spout_until_a_batch_is_committed(tmp_path: Path) 
     FakeHost.calls = 50
     offset = run.coordinator.poll(Offset())
     assert run.spout.next == 20
-    run.coordinator._broadcast(Want())
+    run.want()
     assert run.spout.next == 20
     end = run.coordinator.poll(offset)
     assert run.spout.next > 20
@@ -208,30 +217,18 @@ def test_a_batch_waits_for_the_interval_unless_it_is_full(tmp_path: Path) -> Non
         second = pool.submit(run.coordinator.poll, first)
         with pytest.raises(FutureTimeoutError):
             second.result(0.1)
-        run.coordinator._broadcast(Want())
+        run.want()
         assert run.tuples(first, second.result()) == {run.task: 10}
 
 
 def test_a_poll_that_waits_ends_when_the_query_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coordinator, "POLL_SECONDS", 600.0)
-    monkeypatch.setattr(coordinator, "_MOST_POLL_SECONDS", 600.0)
+    monkeypatch.setattr(Coordinator, "pace", BatchPace(poll_secs=600.0, most_poll_secs=600.0))
     run = Run(tmp_path, limit=1).start()
     first = run.coordinator.poll(Offset())
     with ThreadPoolExecutor(1) as pool:
         second = pool.submit(run.coordinator.poll, first)
         run.coordinator.let_go()
         assert second.result() is first
-
-
-def test_an_idle_poll_wakes_when_a_tick_or_a_timeout_is_due(tmp_path: Path) -> None:
-    run = Run(tmp_path, limit=1, conf={"tick": True})
-    run.clock = run.coordinator._clock = AtOnce(12_300)
-    assert run.coordinator._until_time_is_due() == 7.7
-    other = Run(tmp_path / "other", limit=1, conf={"topology.message.timeout.secs": 20})
-    other.coordinator._clock = AtOnce(12_300)
-    assert other.coordinator._until_time_is_due() >= 60, "nothing is pending"
-    other.coordinator._tasks[other.task].pending = 1
-    assert other.coordinator._until_time_is_due() == 7.7
 
 
 def test_carried_tuples_are_read_once_and_then_deleted(tmp_path: Path) -> None:
@@ -261,7 +258,6 @@ def test_spouts_hear_of_outcomes_when_the_batch_is_committed(tmp_path: Path) -> 
 
 def test_outcomes_are_kept_until_every_spout_has_saved_them(tmp_path: Path) -> None:
     run = Run(tmp_path, tasks=2).start()
-    files = BatchFiles(tmp_path / "outcomes")
     first = run.coordinator.poll(Offset())
     one, other = run.spec.plan.components["spout"].tasks
     bodies = []
@@ -269,7 +265,7 @@ def test_outcomes_are_kept_until_every_spout_has_saved_them(tmp_path: Path) -> N
         roots = np.array([root_base(task) + 1], np.uint64)
         bodies.append(chunk.encode_outcome(roots, np.array([ACKED], np.uint8), source=9))
     run.coordinator.deliver(0, bodies, [])
-    assert files.batches() == [0]
+    assert BatchFiles(tmp_path / "outcomes").batches() == [0]
     loops = FakeHost.made[0].loops
     FakeHost.calls = 0
     for loop in loops.values():
@@ -277,10 +273,10 @@ def test_outcomes_are_kept_until_every_spout_has_saved_them(tmp_path: Path) -> N
     run.coordinator.poll(first)
     for task in (one, other):
         assert loops[task].task.spout.acked == [0]
-        assert files.batches() == [0]
+        assert BatchFiles(tmp_path / "outcomes").batches() == [0]
         del loops[task].cut_if_due
         loops[task].cut_if_due(True)
-    assert files.batches() == []
+    assert BatchFiles(tmp_path / "outcomes").batches() == []
 
 
 def test_outcomes_of_a_spout_that_is_gone_are_forgotten(tmp_path: Path) -> None:
@@ -334,12 +330,12 @@ def test_after_a_restart_the_backlog_comes_in_batches_as_before(tmp_path: Path) 
     run = Run(tmp_path, conf=dict(conf)).start()
     first = run.coordinator.poll(Offset())
     for _ in range(10):
-        run.coordinator._broadcast(Want())
+        run.want()
     crash(run)
     again = Run(tmp_path, conf=dict(conf)).start(first)
     assert again.spout.next == 20
     FakeHost.calls = 50
-    again.coordinator._broadcast(Want())
+    again.want()
     assert again.spout.next == 25, "what waited before counts for back pressure"
     FakeHost.calls = 0
     offset, sizes = first, []
@@ -354,9 +350,9 @@ def test_a_log_that_ends_before_what_was_planned_is_refused(tmp_path: Path) -> N
     first = run.coordinator.poll(Offset())
     crash(run)
     folder = tmp_path / "spouts" / str(run.task)
-    (segment,) = folder.iterdir()
+    (segment,) = folder.glob("*.log")
     os.truncate(segment, first.logs[run.task] - 1)
-    with pytest.raises(CheckpointError, match=f"but it was written up to position {first.logs[run.task]}"):
+    with pytest.raises(CheckpointError, match=f"must reach to {first.logs[run.task]}, as Spark has planned"):
         Run(tmp_path).start(first)
 
 
@@ -404,11 +400,12 @@ def test_a_host_that_dies_when_its_spouts_are_open_is_started_again_also_before_
     assert run.failures == []
 
 
-def test_a_host_that_dies_before_its_spouts_are_open_ends_the_start(tmp_path: Path) -> None:
+def test_a_host_that_dies_before_its_spouts_are_open_ends_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = Run(tmp_path)
+    monkeypatch.setattr(FakeHost, "start", lambda host: None)
     run.coordinator.launch(Offset())
-    for task in FakeHost.made[0].tasks:
-        run.coordinator._tasks[task].opened = False  # as long as it has not said that it is
     assert FakeHost.made[0].kill() is None
     assert "ended unexpectedly" in run.failures[0]
     assert "while it was opened" in run.failures[0]
@@ -442,17 +439,15 @@ def test_a_checkpoint_that_can_not_be_written_ends_the_topology(
 ) -> None:
     run = Run(tmp_path, limit=5).start()
     offset = run.coordinator.poll(Offset())
-    run.coordinator.deliver(0, [], [b"carried"])
-    run.deliver(0, [1])
-    run.coordinator._carried.write(0, [b"carried"])
-    delete = BatchFiles.delete
+    run.deliver(0, [1], carried=[b"carried"])
+    delete = LocalStorage.delete
 
-    def broken(files: BatchFiles, batch: int) -> None:
-        if files.folder.name == folder:
+    def broken(storage: LocalStorage, name: str) -> None:
+        if Path(storage.url).name == folder:
             raise OSError(5, "Input/output error")
-        delete(files, batch)
+        delete(storage, name)
 
-    monkeypatch.setattr(BatchFiles, "delete", broken)
+    monkeypatch.setattr(LocalStorage, "delete", broken)
     for _ in range(3):
         offset = run.coordinator.poll(offset)
     assert run.failures[:1] == ["the checkpoint can't be written: [Errno 5] Input/output error"]
@@ -514,5 +509,136 @@ def test_tasks_of_a_spout_are_spread_over_its_executors_in_order(tmp_path: Path)
     builder.set_bolt("bolt", Nothing()).shuffle_grouping("spout")
     spec = make_worker(builder).spec
     tasks = spec.plan.components["spout"].tasks
-    found = Coordinator(spec, tmp_path, ManualClock(), True, lambda *_: None)._executors()
+    found = spout_executors(spec.plan)
     assert found == [tasks[:3], tasks[3:]]
+
+
+# --- the loss of the machine -----------------------------------------------------------------------------------------
+
+
+class Disk:
+    """What is forced to the disk, and what spouts were told by then."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.calls: list[tuple[str, object, list[int]]] = []
+
+    def before_commit(self) -> None:
+        self.calls.append(("all", BatchFiles(self.run.folder / "outcomes").batches(), list(self.run.spout.acked)))
+
+    def committed(self, batch: int) -> None:
+        self.calls.append(("commit", batch, list(self.run.spout.acked)))
+
+
+def test_a_spout_hears_of_an_ack_only_when_the_commit_would_survive_the_machine(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    disk = Disk(run)
+    run.coordinator = Coordinator(run.spec, tmp_path, run.clock, True, lambda failure: None, disk)
+    run.start()
+    first = run.coordinator.poll(Offset())
+    run.deliver(0, [1, 2])
+    assert disk.calls == [("all", [0], [])], "before Spark commits, with all that the batch left behind"
+    run.coordinator.poll(first)
+    assert disk.calls[1] == ("commit", 0, [])
+    assert run.spout.acked == [0, 1]
+
+
+def test_a_disk_that_fails_ends_the_topology_before_a_spout_hears_of_an_ack(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+
+    class Failing(Disk):
+        def committed(self, batch: int) -> None:
+            raise OSError(5, "Input/output error")
+
+    failures: list[str] = []
+    run.coordinator = Coordinator(
+        run.spec, tmp_path, run.clock, True, lambda failure: failures.append(failure.message), Failing(run)
+    )
+    run.start()
+    first = run.coordinator.poll(Offset())
+    run.deliver(0, [1])
+    run.coordinator.poll(first)
+    assert failures == ["the checkpoint can't be written: [Errno 5] Input/output error"]
+    assert run.spout.acked == []
+
+
+def test_what_a_micro_batch_without_a_commit_left_counts_for_nothing_whole_or_torn(tmp_path: Path) -> None:
+    run = Run(tmp_path).start()
+    first = run.coordinator.poll(Offset())
+    run.deliver(0, [1])
+    crash(run)
+    (tmp_path / "outcomes" / f"{1:012d}.bin").touch()
+    again = Run(tmp_path)
+    again.coordinator.start(first, committed=-1)
+    again.coordinator.poll(first)
+    assert again.spout.acked == []
+    crash(again)
+    (tmp_path / "outcomes" / f"{1:012d}.bin").touch()
+    once_more = Run(tmp_path)
+    with pytest.raises(CheckpointError, match="is no file of a micro-batch"):
+        once_more.coordinator.start(first, committed=1)
+
+
+def test_a_driver_that_did_not_plan_what_spark_goes_on_from_ends(tmp_path: Path) -> None:
+    run = Run(tmp_path).start()
+    first = run.coordinator.poll(Offset())
+    other = Offset(first.logs, first.clock, first.carried, dict.fromkeys(first.epochs, Epoch(99, 1)))
+    with pytest.raises(CheckpointError, match="another one runs on this checkpoint"):
+        run.coordinator.poll(other)
+
+
+def test_the_input_of_a_micro_batch_that_runs_again_outlives_what_is_cut_before_it_is_committed(tmp_path: Path) -> None:
+    # Without message ids, nothing but the micro-batch itself needs the log.
+    run = Run(tmp_path, ids=False).start()
+    first = run.coordinator.poll(Offset())
+    second = run.coordinator.poll(first)
+    crash(run)
+    # The second one was planned and not committed. A host that starts begins a segment with its first cut.
+    again = Run(tmp_path, ids=False).start(second)
+    FakeHost.made[0].send(Want())
+    assert again.tuples(first, second)[run.task] > 0
+    third = again.coordinator.poll(second)
+    assert third.epochs[run.task] > second.epochs[run.task]
+
+
+def test_hosts_of_every_start_write_with_an_epoch_of_their_own(tmp_path: Path) -> None:
+    planned, epochs = Offset(), []
+    for _ in range(3):
+        run = Run(tmp_path).start(planned)
+        planned = run.coordinator.poll(planned)
+        FakeHost.made[0].kill()
+        FakeHost.made[0].start()
+        end = run.coordinator.poll(planned)
+        epochs += [planned.epochs[run.task], end.epochs[run.task]]
+        planned = end
+        crash(run)
+    assert epochs == sorted(set(epochs))
+
+
+def test_a_writer_in_the_logs_is_known_also_when_its_claim_is_gone(tmp_path: Path) -> None:
+    run = Run(tmp_path).start()
+    first = run.coordinator.poll(Offset())
+    crash(run)
+    for claim in (tmp_path / "writers").iterdir():
+        claim.unlink()
+    # Spark has no offset either: only the segments say that the first writer was there.
+    again = Run(tmp_path).start()
+    end = again.coordinator.poll(Offset())
+    assert end.epochs[run.task].owner > first.epochs[run.task].owner
+
+
+def test_logs_are_read_side_by_side_at_the_start_and_one_after_the_other_when_hosts_are_told_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone: list[bool] = []
+
+    def noting(*args: Any) -> Any:
+        alone.append(run.coordinator._telling.locked())
+        return iter_cuts(*args)
+
+    monkeypatch.setattr(coordinator_module, "iter_cuts", noting)
+    run = Run(tmp_path)
+    run.start()
+    FakeHost.made[0].kill()
+    FakeHost.made[0].start()
+    assert alone == [False, True], "reading takes long from a store, and nothing is told before all spouts are open"

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storm_on_spark.api.errors import CheckpointError, StormError
-from storm_on_spark.runtime.deltas import applied, delta_of
+from storm_on_spark.runtime.state.deltas import applied, delta_of
 
 
 def taken(value: Any) -> bytes:

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storm_on_spark.runtime import fold as fold_module
-from storm_on_spark.runtime.acker import FAIL, INIT, RESET
-from storm_on_spark.runtime.fold import Fold, fold
+from storm_on_spark.runtime.tracking import fold as fold_module
+from storm_on_spark.runtime.tracking.acker import FAIL, INIT, RESET
+from storm_on_spark.runtime.tracking.fold import Fold, fold
 
 U64 = st.integers(0, 2**64 - 1)
 FAR = 3 << 60

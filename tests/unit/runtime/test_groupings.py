@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from stormtest import Nothing, make_worker
 
 from storm_on_spark.api import BaseRichSpout, Fields, TopologyBuilder
+from storm_on_spark.api.custom_grouping import CustomStreamGrouping
 from storm_on_spark.api.errors import TupleError
-from storm_on_spark.api.grouping import CustomStreamGrouping
-from storm_on_spark.runtime import chunk
-from storm_on_spark.runtime.ids import EdgeIds
-from storm_on_spark.runtime.lineage import UNANCHORED, contributions, resolve
-from storm_on_spark.runtime.output import TaskOutput
-from storm_on_spark.runtime.stage import encode_sealed
+from storm_on_spark.runtime.codec import chunk
+from storm_on_spark.runtime.emit.encode import encode_sealed
+from storm_on_spark.runtime.emit.output import Sent, TaskOutput
+from storm_on_spark.runtime.tracking.ids import EdgeIds
+from storm_on_spark.runtime.tracking.lineage import UNANCHORED, contributions, resolve
 
 
 class Emitter(BaseRichSpout):
@@ -147,7 +147,7 @@ def test_choices_go_on_as_if_what_was_taken_back_had_never_been(
         emit(one, word * 2, 1)
     one.truncate(mark)
     assert [emit(one, word, 2) for word in words] == [emit(other, word, 2) for word in words]
-    assert one.count() == other.count()
+    assert one.sent() == other.sent()
     assert targets(one) == targets(other)
 
 
@@ -181,8 +181,8 @@ def test_fields_grouping_by_several_fields_uses_them_all_in_any_place() -> None:
 @pytest.fixture
 def small_lookups(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("key_cache", "routing", "output"):
-        monkeypatch.setattr(f"storm_on_spark.runtime.{module}.LIMIT", 100)
-    monkeypatch.setattr("storm_on_spark.runtime.key_cache._REST", 800)
+        monkeypatch.setattr(f"storm_on_spark.runtime.emit.{module}.LIMIT", 100)
+    monkeypatch.setattr("storm_on_spark.runtime.emit.key_cache._REST", 800)
 
 
 @pytest.mark.usefixtures("small_lookups")
@@ -254,7 +254,7 @@ def test_a_value_that_can_not_be_grouped_by_is_refused_by_name(value: Any, kind:
     with pytest.raises(TupleError, match=message):
         emit(output, value, 1)
     assert targets(output) == {}
-    assert output.count() == {}
+    assert output.sent() == {}
 
 
 # --- the others -----------------------------------------------------------------------------------------------------
@@ -264,7 +264,7 @@ def test_all_grouping_sends_to_every_task_and_counts_once() -> None:
     output = output_for(lambda b: b.all_grouping("spout"))
     tasks = emit(output, "a", 1)
     assert len(tasks) == 3
-    assert output.count() == {"default": 1}
+    assert output.sent() == {"default": Sent(1, 3)}
     assert targets(output) == {task: [("a", 1)] for task in tasks}
 
 
@@ -285,14 +285,14 @@ def test_two_subscriptions_each_get_the_tuple() -> None:
     assert len(emit(output, "a")) == 4
     with pytest.raises(TupleError):
         emit(output, ["b"])
-    assert output.count() == {"default": 1}
+    assert output.sent() == {"default": Sent(1, 4)}
     assert sorted(v for values in targets(output).values() for v in values) == [("a",)] * 4
 
 
 def test_nobody_listening() -> None:
     output = output_for(lambda b: b.shuffle_grouping("spout"), other=["x"])
     assert emit(output, 1, stream="other") == []
-    assert output.count() == {"other": 1}
+    assert output.sent() == {"other": Sent(1, 0)}
     assert targets(output) == {}
 
 
@@ -301,7 +301,7 @@ def test_direct_grouping_goes_where_the_emitter_says() -> None:
     tasks = output.context.component_tasks("bolt")
     output.emit_direct(tasks[1], "d", [1], UNANCHORED)
     output.emit_direct(tasks[2], "d", (2,), UNANCHORED)
-    assert output.count() == {"d": 2}
+    assert output.sent() == {"d": Sent(2, 2)}
     assert targets(output) == {tasks[1]: [(1,)], tasks[2]: [(2,)]}
 
 
@@ -329,7 +329,7 @@ def custom(choose: Any, fail_prepare: bool = False) -> TaskOutput:
 def test_custom_grouping_chooses_any_number_of_tasks() -> None:
     output = custom(lambda targets, values: targets[: values[1]])
     assert [len(emit(output, "a", n)) for n in (0, 1, 3)] == [0, 1, 3]
-    assert output.count() == {"default": 3}
+    assert output.sent() == {"default": Sent(3, 4)}
     batch = pa.record_batch([["a"] * 3, [0, 1, 3]], ["word", "count"])
     output.emit_batch("default", batch, np.full(3, -1))
     assert sum(shares(output).values()) == 8
@@ -389,11 +389,11 @@ def test_a_batch_is_shared_out_by_key_as_its_rows_would_be(values: pa.Array, tas
     numbers = pa.array(range(len(values)))
     batch = pa.record_batch([values, numbers], ["word", "count"])
     by_batch.emit_batch("default", batch, np.arange(len(values)))
+    assert by_batch.sent() == {"default": Sent(len(values), len(values))}
     for word, number in zip(values.to_pylist(), numbers.to_pylist(), strict=True):
         emit(by_row, word, number)
     numbers_of = {task: [n for _, n in rows] for task, rows in targets(by_row).items()}
     assert {task: [n for _, n in rows] for task, rows in targets(by_batch).items()} == numbers_of
-    assert by_batch.count() == {"default": len(values)}
 
 
 @pytest.mark.parametrize(
@@ -517,7 +517,7 @@ def test_what_does_not_fit_is_refused_and_leaves_nothing(call: Any, message: str
     with pytest.raises(TupleError, match=message) as raised:
         call(output)
     assert str(raised.value).startswith('"spout" (task ')
-    assert output.count() == {}
+    assert output.sent() == {}
     assert targets(output) == {}
 
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storm_on_spark.api.errors import CheckpointError
-from storm_on_spark.runtime.integers import PackedInts, pack_ints, unpack_ints
-from storm_on_spark.runtime.texts import pack_column, unpack_column, unpack_to_arrow
+from storm_on_spark.runtime.codec.integers import PackedInts, pack_ints, unpack_ints
+from storm_on_spark.runtime.codec.texts import pack_column, unpack_column, unpack_to_arrow
 
 
 class Level(enum.IntEnum):

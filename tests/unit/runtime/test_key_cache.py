@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+from decimal import Decimal
 from random import Random
+from typing import Any
 
 import pytest
 
-from storm_on_spark.runtime import key_cache
-from storm_on_spark.runtime.key_cache import KeyCache
+from storm_on_spark.runtime.emit import key_cache
+from storm_on_spark.runtime.emit.key_cache import KeyCache
 
 
 @pytest.fixture(autouse=True)
@@ -48,3 +51,42 @@ def test_keys_that_move_on_are_found(times: int) -> None:
 def test_other_keys_become_frequent_later() -> None:
     early, late = list(range(1000)) * 5, [5000 + number % 900 for number in range(30_000)]
     assert misses(early + late) < 1000 + 8000 + 900 + 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    street: str
+    number: int
+
+
+@pytest.mark.parametrize(
+    ("key", "kept"),
+    [
+        ("x" * 256, True),
+        ("x" * 257, False),
+        (("x" * 200, 7), True),
+        (("x" * 200, "y" * 200), False),
+        (("x", ("y", ("z" * 300,))), False),
+        ((b"x" * 300, 1), False),
+        (frozenset({"x" * 300}), False),
+        (tuple(range(300)), False),
+        (1 << 100, True),
+        (1 << 10_000, False),
+        ((1 << 10_000, "x"), False),
+        (Place("x", 7), True),
+        (Place("x" * 300, 7), False),
+        (Decimal("1.5"), True),
+        (Decimal("1" * 1000), False),
+        (None, True),
+        (2.5, True),
+    ],
+)
+def test_large_keys_are_not_kept_whatever_they_are_made_of(key: Any, kept: bool) -> None:
+    cache = KeyCache()
+    cache.keep(key, "value")
+    assert (key in cache) is kept
+    for number in range(1000):
+        cache[number] = number
+    for _ in range(100):
+        cache.keep(key, "value")
+    assert (key in cache) is kept

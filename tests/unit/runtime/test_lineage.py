@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from storm_on_spark.api import Fields
 from storm_on_spark.api.tuple import Delivery, KnownLineage
-from storm_on_spark.runtime.acker import FAIL
-from storm_on_spark.runtime.fold import Fold
-from storm_on_spark.runtime.lineage import InputLineage, PackedLineage, contributions
+from storm_on_spark.runtime.tracking.acker import FAIL
+from storm_on_spark.runtime.tracking.fold import Fold
+from storm_on_spark.runtime.tracking.lineage import InputLineage, PackedLineage, contributions
 
 ROOT = st.integers(0, 6)
 DELIVERIES = st.lists(
@@ -62,7 +62,7 @@ def test_it_comes_to_the_same_as_if_all_were_told_of_each_edge(
     positions = range(len(every))
     outcome = data.draw(st.lists(st.sampled_from("afh" if rich else "af"), min_size=len(every), max_size=len(every)))
     acked, failed = ([i for i in positions if outcome[i] == what] for what in "af")
-    left = InputLineage(deliveries).left(acked if rich else None, failed)
+    left = InputLineage(deliveries).report(acked if rich else None, failed)
     expected: Counter[int] = Counter()
     for i in positions:
         roots = every[i][0] if isinstance(every[i][0], tuple) else (every[i][0],)
@@ -82,6 +82,6 @@ def test_nobody_asks_for_roots_and_edges_where_all_was_acked() -> None:
 
     packed = Delivery("source", "default", 1, Fields("value"), PackedLineage(refuse, refuse))
     lineage = InputLineage([(packed, 3), (packed, 2)])
-    assert lineage.left(None, []) == []
-    assert lineage.left([4, 1, 2, 3, 0], []) == []
+    assert lineage.report(None, []) == []
+    assert lineage.report([4, 1, 2, 3, 0], []) == []
     assert lineage.size == 5

@@ -13,10 +13,10 @@ from cluster import Cluster
 from stormtest import make_worker
 
 from storm_on_spark.api import BaseBasicBolt, BaseRichBolt, BaseRichSpout, Fields, TopologyBuilder
-from storm_on_spark.runtime import chunk
-from storm_on_spark.runtime.acker import ACKED, FAILED
-from storm_on_spark.runtime.chunk import Kind
-from storm_on_spark.runtime.stage import Row
+from storm_on_spark.runtime.bolts.stage import Row
+from storm_on_spark.runtime.codec import chunk
+from storm_on_spark.runtime.codec.chunk import Kind
+from storm_on_spark.runtime.tracking.acker import ACKED, FAILED
 
 pytestmark = pytest.mark.usefixtures("hosts_in_this_process")
 

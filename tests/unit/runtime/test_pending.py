@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storm_on_spark.runtime import pending as pending_module
-from storm_on_spark.runtime.pending import PendingMessages
+from storm_on_spark.runtime.tracking import pending as pending_module
+from storm_on_spark.runtime.tracking.pending import PendingMessages
 
 
 def py(value: Any) -> Any:
@@ -58,9 +58,9 @@ def test_it_is_what_a_dict_would_be(arrow: bool, seed: int, steps: int) -> None:
         elif what == "cut" and following > uncut:
             log[uncut] = [model[number][0] for number in range(uncut, following)]
             if arrow:
-                pending.join_spans(uncut, pa.array(log[uncut]))
+                pending.merge_blocks(uncut, pa.array(log[uncut]))
             else:
-                pending.close_span()
+                pending.close_block()
             uncut = following
         elif what == "end":
             share = random.random()
@@ -94,13 +94,13 @@ def test_it_is_what_a_dict_would_be(arrow: bool, seed: int, steps: int) -> None:
     patch.undo()
 
 
-def test_a_span_with_few_pending_messages_keeps_only_these() -> None:
+def test_a_block_with_few_pending_messages_keeps_only_these() -> None:
     pending = PendingMessages()
     pending.ids += range(1000)
     pending.times += [0.0] * 1000
-    pending.close_span()
+    pending.close_block()
     assert len(end(pending, [number for number in range(1, 1001) if number % 100])) == 990
-    (span,) = pending._spans
-    assert (span.ids, len(span.times)) == (list(range(99, 1000, 100)), 10)
+    (block,) = pending._blocks
+    assert (block.ids, len(block.times)) == (list(range(99, 1000, 100)), 10)
     assert [message_id for message_id, _, _ in end(pending, [100, 1000])] == [99, 999]
     assert len(pending) == 8

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import pickle
 import subprocess
 import sys
 import threading
 import types
+from collections import OrderedDict
+from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import cloudpickle
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from stormtest import Source, make_worker
 
+from storm_on_spark import api
+from storm_on_spark.api import TopologyBuilder
 from storm_on_spark.api.errors import StormError
-from storm_on_spark.runtime import pickling
+from storm_on_spark.runtime.bolts import worker as worker_module
+from storm_on_spark.runtime.bolts.worker import worker_for
+from storm_on_spark.runtime.values import pickling
 
 SCRIPT = """
 import enum, collections
@@ -56,19 +65,17 @@ def nested():
 """
 
 
-def run_script(version: str = "1") -> types.ModuleType:
+def run_script(text: str = SCRIPT) -> types.ModuleType:
     """What a script or a cell of a notebook defines, as the `__main__` of some process."""
     module = types.ModuleType("__main__")
-    module.__dict__["version"] = version
-    exec(compile(SCRIPT, "script.py", "exec"), module.__dict__)
+    exec(compile(text, "script.py", "exec"), module.__dict__)
     return module
 
 
 @pytest.fixture(autouse=True)
 def _empty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each test is a process that has loaded nothing yet."""
-    monkeypatch.setattr(pickling, "_namespaces", {})
-    monkeypatch.setattr(pickling, "_sources", [])
+    monkeypatch.setattr(pickling, "_current", pickling.Namespace())
 
 
 def load_component(module: types.ModuleType, name: str) -> Any:
@@ -137,6 +144,58 @@ def test_the_newest_definition_counts() -> None:
     assert type(pickling.loads(pickling.dumps(newer.Point(1)))) is point
 
 
+def spec_of(start: str, script: types.ModuleType) -> bytes:
+    builder = TopologyBuilder()
+    builder.set_spout("source", Source())
+    builder.set_bolt("emitter", script.Emitter()).shuffle_grouping("source")
+    return dataclasses.replace(make_worker(builder).spec, start_id=start).dumps()
+
+
+@pytest.fixture
+def _one_worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(worker_module, "_workers", OrderedDict())
+    before = cloudpickle.cloudpickle._DYNAMIC_CLASS_TRACKER_BY_ID
+    yield
+    monkeypatch.setattr(cloudpickle.cloudpickle, "_DYNAMIC_CLASS_TRACKER_BY_ID", before)
+
+
+@pytest.mark.usefixtures("_one_worker")
+@pytest.mark.parametrize("seed", range(5))
+def test_runs_that_share_a_worker_have_classes_of_their_own(seed: int) -> None:
+    """Scripts that name different classes alike, and a notebook that defined its classes again."""
+    random = Random(seed)
+    runs = {}
+    for factor in range(2, 6):
+        script = run_script(text=SCRIPT.replace("2 * self.x", f"{factor} * self.x"))
+        runs[f"run-{factor}"] = (factor, spec_of(f"run-{factor}", script), pickling.dumps(script.Point(10)))
+    last: dict[str, type] = {}
+    for _ in range(30):
+        name = random.choice(list(runs))
+        factor, spec, data = runs[name]
+        worker = worker_for(name, spec)
+        if random.random() < 0.5:
+            assert worker.spec.instance("emitter").execute(None, None)[1](1).double().x == factor
+        point = pickling.loads(data)
+        assert point.double().x == 10 * factor, "the value of another run's class"
+        assert pickling.loads(pickling.dumps(point)).double().x == 10 * factor
+        last[name] = type(point)
+    assert len(set(last.values())) == len(last)
+
+
+@pytest.mark.usefixtures("_one_worker")
+def test_a_class_that_was_changed_between_two_starts_is_another_class_for_each() -> None:
+    script = run_script()
+    script.Point.factor = 2
+    data, first = pickling.dumps(script.Point(1)), spec_of("first", script)
+    script.Point.factor = 3
+    second = spec_of("second", script)
+    found = {}
+    for name in ("first", "second", "first", "second"):
+        worker_for(name, first if name == "first" else second).spec.instance("emitter")
+        found.setdefault(name, []).append(pickling.loads(data).factor)
+    assert found == {"first": [2, 2], "second": [3, 3]}
+
+
 def test_what_is_defined_in_a_function_or_has_no_pickle_is_refused() -> None:
     script = run_script()
     with pytest.raises(pickle.PicklingError, match=r"__main__\.nested\.<locals>\.Local is defined inside a function"):
@@ -147,7 +206,7 @@ def test_what_is_defined_in_a_function_or_has_no_pickle_is_refused() -> None:
 
 WRITE = """
 import cloudpickle, pathlib, sys
-from storm_on_spark.runtime import pickling
+from storm_on_spark.runtime.values import pickling
 folder = pathlib.Path(sys.argv[1])
 if not (folder / "code").exists():
     (folder / "code").write_bytes(cloudpickle.dumps(Emitter()))
@@ -158,7 +217,7 @@ else:
 
 READ = """
 import pathlib, pickle, sys
-from storm_on_spark.runtime import pickling
+from storm_on_spark.runtime.values import pickling
 folder = pathlib.Path(sys.argv[1])
 pickling.register_component(pickle.loads((folder / "code").read_bytes()))
 point, kind, pair = pickling.loads((folder / "value").read_bytes())
@@ -176,3 +235,20 @@ def test_between_real_processes(tmp_path: Path) -> None:
         done = subprocess.run([sys.executable, path, tmp_path], check=True, capture_output=True, text=True)
         outputs.append(done.stdout.split("\n")[0])
     assert outputs == ["", "8 A 2 __main__", "8 Kind.A Pair(a=1, b=2)"]
+
+
+@pytest.mark.parametrize("module", ["storm_on_spark.runtime.pickling", "storm_on_spark.runtime.values.pickling"])
+def test_a_class_of_a_script_is_found_in_any_checkpoint(module: str) -> None:
+    written = f"c{module}\nfind\n(Vstorm_on_spark.api\nVTopologyBuilder\ntR."
+    assert pickling.loads(written.encode()) is TopologyBuilder
+
+
+@pytest.mark.parametrize("module", ["storm_on_spark.runtime.snapshot", "storm_on_spark.runtime.state.snapshot"])
+def test_an_attribute_that_leads_back_to_its_bolt_is_read_from_any_checkpoint(module: str) -> None:
+    assert type(pickling.loads(f"c{module}\n_alive\n(I0\ntR.".encode())).__name__ == "_NotHere"
+
+
+@pytest.mark.parametrize("name", ["hooks.BaseTaskHook", "grouping.CustomStreamGrouping"])
+def test_a_class_that_users_extend_is_found_in_any_checkpoint(name: str) -> None:
+    module, _, public = name.partition(".")
+    assert pickling.loads(f"cstorm_on_spark.api.{module}\n{public}\n.".encode()) is getattr(api, public)

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from storm_on_spark.runtime.processes import kill_session, session_members, started_at, this_kernel
+from storm_on_spark.runtime.processes.sessions import kill_session, session_members, started_at, this_kernel
 
 CHILD = """
 import subprocess, sys, time
@@ -49,6 +49,6 @@ def test_a_number_that_is_used_again_is_another_session() -> None:
 
 
 def test_processes_of_one_machine_have_one_kernel() -> None:
-    code = "from storm_on_spark.runtime.processes import this_kernel; print(this_kernel())"
+    code = "from storm_on_spark.runtime.processes.sessions import this_kernel; print(this_kernel())"
     other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert other.stdout.strip() == this_kernel()

@@ -12,12 +12,13 @@ from stormtest import Source, anchored, ids, make_worker, solo
 
 from storm_on_spark.api import BaseRichBolt, BaseStatefulBolt, TopologyBuilder
 from storm_on_spark.api.config import effective_conf
-from storm_on_spark.api.errors import CheckpointError, ComponentError
+from storm_on_spark.api.errors import ComponentError
 from storm_on_spark.api.state import KeyValueState
-from storm_on_spark.runtime.acker import INIT, AckerState, Contribution
-from storm_on_spark.runtime.host_process import RestartPolicy
-from storm_on_spark.runtime.kv_state import JournaledState
-from storm_on_spark.spark.checkpoint import local_directory
+from storm_on_spark.runtime.batches.restarts import RestartPolicy
+from storm_on_spark.runtime.state.keyvalue.state import StoredState
+from storm_on_spark.runtime.state.keyvalue.store import MemoryStore
+from storm_on_spark.runtime.tracking.acker import INIT, AckerState, Contribution
+from storm_on_spark.spark.checkpoint.location import local_directory
 
 
 def test_the_defaults_are_those_of_the_page() -> None:
@@ -68,13 +69,14 @@ def test_fail_fast_can_be_set_per_component() -> None:
 
 
 def test_a_value_that_is_changed_in_place_and_not_put_again_is_lost_with_the_worker() -> None:
-    state = JournaledState()
+    state, store = StoredState(), MemoryStore()
     state.put("list", [1])
-    entries = [state.take_changes()]
+    written = state.commit(store, 0)
+    assert written is not None
     state.get("list").append(2)
-    assert state.take_changes() is None
-    other = JournaledState()
-    other.load(entry for entry in entries if entry is not None)
+    assert state.commit(store, written.entries) is None
+    other = StoredState()
+    other.load(store, written.entries)
     assert other.get("list") == [1]
 
 
@@ -124,19 +126,13 @@ def test_an_error_around_a_commit_ends_the_topology(where: str) -> None:
         run()
 
 
-@pytest.mark.parametrize("url", ["s3://bucket/path", "hdfs://host/path", "gs://bucket"])
-def test_an_object_store_is_no_place_for_a_checkpoint(url: str) -> None:
-    with pytest.raises(CheckpointError, match="is not a directory of a mounted file system"):
-        local_directory(url)
-
-
 def test_a_directory_and_its_uri_are_one_place(tmp_path: Path) -> None:
     assert local_directory(tmp_path.as_uri()) == local_directory(str(tmp_path)) == tmp_path
 
 
 def test_the_page_names_every_folder_of_a_checkpoint() -> None:
     """The code's own list, in the docstring of `checkpoint`, and the page's are the same."""
-    from storm_on_spark.spark import checkpoint
+    from storm_on_spark.spark.checkpoint import directory as checkpoint
 
     page = (Path(__file__).parents[3] / "docs" / "reliability.md").read_text()
     assert checkpoint.__doc__ is not None

@@ -13,10 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storm_on_spark.api.errors import CheckpointError
-from storm_on_spark.runtime.clock import ManualClock, SystemClock
-from storm_on_spark.runtime.ids import SEQUENCE_BITS, EdgeIds, root_base, spout_task_of
-from storm_on_spark.runtime.latency import LatencyHistogram
-from storm_on_spark.runtime.offsets import Offset
+from storm_on_spark.runtime.batches.clock import ManualClock, SystemClock
+from storm_on_spark.runtime.batches.offsets import Offset
+from storm_on_spark.runtime.reports.latency import LatencyHistogram
+from storm_on_spark.runtime.spouts.log import NOBODY, Epoch, Mark
+from storm_on_spark.runtime.tracking.ids import SEQUENCE_BITS, EdgeIds, root_base, spout_task_of
 
 # --- ids -----------------------------------------------------------------------------------------------------
 
@@ -46,7 +47,10 @@ def test_edge_ids_look_random() -> None:
 
 
 def test_edge_ids_are_the_same_in_every_process() -> None:
-    code = "from storm_on_spark.runtime.ids import EdgeIds; print(EdgeIds('q', 1, 'spout', 2).take(4).ids().tolist())"
+    code = (
+        "from storm_on_spark.runtime.tracking.ids import EdgeIds;"
+        "print(EdgeIds('q', 1, 'spout', 2).take(4).ids().tolist())"
+    )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert json.loads(done.stdout) == EdgeIds("q", 1, "spout", 2).take(4).ids().tolist()
 
@@ -61,19 +65,24 @@ def test_a_root_names_its_spout_task(task: int, number: int) -> None:
 # --- offsets ---------------------------------------------------------------------------------------------------
 
 
+def test_offsets_of_releases_before_epochs_are_read() -> None:
+    data = {"version": 1, "logs": {"3": 120}, "clock": 500, "carried": 7}
+    assert Offset.from_json(data).mark(3) == Mark(120, NOBODY)
+
+
 @given(st.dictionaries(st.integers(0, 2**20), st.integers(0, 2**60)), st.integers(0, 2**60), st.integers(-1, 2**60))
 def test_offsets_survive_json_and_are_written_in_one_way(logs: dict[int, int], clock: int, carried: int) -> None:
-    offset = Offset(logs, clock, carried)
+    offset = Offset(logs, clock, carried, {task: Epoch(position % 7, 1) for task, position in logs.items()})
     text = json.dumps(offset.to_json())
     assert Offset.from_json(json.loads(text)) == offset
-    backwards = Offset(dict(reversed(logs.items())), clock, carried)
+    backwards = Offset(dict(reversed(logs.items())), clock, carried, dict(reversed(offset.epochs.items())))
     assert json.dumps(backwards.to_json()) == text, "Spark compares offsets as text"
 
 
-@pytest.mark.parametrize("version", [0, 2, None, "1"])
+@pytest.mark.parametrize("version", [0, 3, None, "1"])
 def test_offsets_of_another_version_are_refused_with_a_sentence(version: object) -> None:
     data = {**Offset().to_json(), "version": version}
-    with pytest.raises(CheckpointError, match=f"offsets have format version {version}; this release reads 1"):
+    with pytest.raises(CheckpointError, match=f"offsets have format version {version}; this release reads 2"):
         Offset.from_json(data)
 
 

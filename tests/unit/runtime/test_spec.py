@@ -10,7 +10,7 @@ SCRIPT = """
 import functools, sys
 from pathlib import Path
 from storm_on_spark import BaseBasicBolt, Fields, TopologyBuilder, compile_topology
-from storm_on_spark.runtime.spec import make_spec
+from storm_on_spark.runtime.run.spec import make_spec
 from storm_on_spark.testing import ListSpout
 
 @functools.lru_cache(maxsize=10)
@@ -28,14 +28,14 @@ builder = TopologyBuilder()
 builder.set_spout("numbers", ListSpout([1], fields=["n"]))
 builder.set_bolt("fib", Fib()).shuffle_grouping("numbers")
 fib(20)
-spec = make_spec(compile_topology(builder.create_topology()).plan, "fib", "fib-1", "1", ())
+spec = make_spec(compile_topology(builder.create_topology()).graph, "fib", "fib-1", "1", ())
 Path(sys.argv[1]).write_bytes(spec.dumps())
 """
 
 WORKER = """
 import sys
 from pathlib import Path
-from storm_on_spark.runtime.spec import load_spec
+from storm_on_spark.runtime.run.spec import load_spec
 
 fib = load_spec(Path(sys.argv[1]).read_bytes()).instance("fib").execute.__globals__["fib"]
 print(fib.cache_info().currsize, fib(50), fib.cache_parameters(), fib.__name__)

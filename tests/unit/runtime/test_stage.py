@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from itertools import permutations
 from typing import Any
 
@@ -13,14 +14,16 @@ from cluster import Variables
 from stormtest import Source, make_worker
 
 from storm_on_spark.api import BaseBasicBolt, BaseRichBolt, BatchBolt, Fields, TopologyBuilder
-from storm_on_spark.plan.model import StageKind
-from storm_on_spark.runtime import chunk
-from storm_on_spark.runtime.acker import ACKED, INIT
-from storm_on_spark.runtime.chunk import Kind
-from storm_on_spark.runtime.lineage import marked
-from storm_on_spark.runtime.report import Failure, TaskMetrics
-from storm_on_spark.runtime.stage import BatchInfo, Row, execute_ackers, execute_stage, split_by_acker
-from storm_on_spark.runtime.worker import Worker
+from storm_on_spark.plan.model import Operator, Stage
+from storm_on_spark.runtime.bolts.operator import execute_operator
+from storm_on_spark.runtime.bolts.stage import BatchInfo, Row
+from storm_on_spark.runtime.bolts.worker import Worker
+from storm_on_spark.runtime.codec import chunk
+from storm_on_spark.runtime.codec.chunk import Kind
+from storm_on_spark.runtime.reports.report import Failure, TaskMetrics
+from storm_on_spark.runtime.tracking.acker import ACKED, INIT
+from storm_on_spark.runtime.tracking.fold import split_by_acker
+from storm_on_spark.runtime.tracking.lineage import marked
 
 
 class Pass(BaseBasicBolt):
@@ -51,6 +54,8 @@ class Bench:
         self.wiring = self.worker.wiring
         self.stage = self.plan.stages[self.plan.components["bolt"].stage]
         self.task = self.plan.components["bolt"].tasks[0]
+        #: The key of rows that are for the sink.
+        self.sink = self.plan.keys[self.plan.acker_tasks[0]]
 
     def body(self, values: list[Any], *, source: int = 1, sequence: int = 0, target: int | None = None) -> bytes:
         roots = np.arange(100, 100 + len(values), dtype=np.uint64)
@@ -60,8 +65,13 @@ class Bench:
         return chunk.encode_tuples([(v,) for v in values], roots, roots, **head)
 
     def run(self, *bodies: bytes, batch: int = 0, state: dict[str, Any] | None = None) -> list[Row]:
-        variables = None if self.stage.kind is StageKind.STATELESS else Variables({} if state is None else state)
-        return list(execute_stage(self.worker, self.stage, bodies, BatchInfo(batch, 0), variables))
+        return executed(self.worker, self.stage, bodies, {} if state is None else state, batch)
+
+
+def executed(worker: Worker, stage: Stage, bodies: Sequence[bytes], state: dict[str, Any], batch: int = 0) -> list[Row]:
+    """The rows that leave an operator of one stage, of which one task has that state."""
+    operator = Operator((stage,), exchange=True)
+    return list(execute_operator(worker, operator, bodies, BatchInfo(batch, 0), lambda task: Variables(state)))
 
 
 class Reader(BaseBasicBolt):
@@ -122,8 +132,8 @@ def test_what_is_meant_for_others_passes_untouched() -> None:
         (bench.plan.keys[reader], bench.body(["x"], target=reader)),
         (bench.plan.keys[acker], chunk.encode_acks(roots, roots, np.array([1], np.uint8), target=acker, source=1)),
         (bench.plan.keys[acker], chunk.encode_clock(5, False, target=acker)),
-        (bench.wiring.system_key, chunk.encode_report(["r"], source=0)),
-        (bench.wiring.system_key, carried),
+        (bench.sink, chunk.encode_report(["r"], source=0)),
+        (bench.sink, carried),
     ]
     assert bench.run(*(body for _, body in others)) == others
 
@@ -189,7 +199,7 @@ def test_tuples_become_batches_and_batches_tuples() -> None:
     for key, body in rows:
         header = chunk.read_header(body)
         if header.kind == Kind.ARROW:
-            out = list(execute_stage(bench.worker, reader, [body], BatchInfo(0, 0), Variables({})))
+            out = executed(bench.worker, reader, [body], {})
             (metrics,) = reports(out)
             assert metrics.executed == metrics.acked == header.size
             assert key == bench.plan.keys[header.target]
@@ -219,7 +229,7 @@ def test_poison_is_reported_and_the_rest_goes_on() -> None:
     assert sorted(values(rows)) == ["a", "b"]
     metrics, failure = reports(rows)
     assert isinstance(metrics, TaskMetrics)
-    assert (metrics.executed, metrics.acked, metrics.failed, metrics.emitted) == (3, 2, 1, {"default": 2})
+    assert (metrics.executed, metrics.acked, metrics.failed, metrics.emitted) == (3, 2, 1, 2)
     assert (failure.component, failure.task, failure.fatal) == ("bolt", bench.task, False)
     assert 'component "bolt"' in failure.message
     assert "ValueError: no" in failure.trace
@@ -328,7 +338,7 @@ def acks(entries: list[tuple[int, int, int]], task: int, clock: int = 0) -> byte
 
 
 def ackers(worker: Worker, state: dict[str, Any], *bodies: bytes) -> list[Row]:
-    return list(execute_ackers(worker.wiring, bodies, Variables(state)))
+    return executed(worker, worker.spec.plan.stages[-1], bodies, state)
 
 
 def test_the_acker_keeps_only_what_is_pending_and_hands_on_what_is_for_the_sink() -> None:
@@ -340,7 +350,7 @@ def test_the_acker_keeps_only_what_is_pending_and_hands_on_what_is_for_the_sink(
         bench.worker, state, report, acks([(1, 5, INIT), (2, 6, INIT)], task), acks([(1, 5, 0)], task),
         chunk.encode_clock(10, False, target=task),
     )  # fmt: skip
-    assert [key for key, _ in rows] == [bench.wiring.system_key] * 2
+    assert [key for key, _ in rows] == [bench.sink] * 2
     assert rows[0][1] == report
     header = chunk.read_header(rows[1][1])
     assert (header.kind, header.source) == (Kind.OUTCOME, task)
@@ -350,7 +360,7 @@ def test_the_acker_keeps_only_what_is_pending_and_hands_on_what_is_for_the_sink(
     assert len(rows) == 1
     assert state == {}, "empty after a drain"
     assert ackers(bench.worker, state, chunk.encode_clock(30, False, target=task)) == []
-    assert ackers(bench.worker, state, report) == [(bench.wiring.system_key, report)]
+    assert ackers(bench.worker, state, report) == [(bench.sink, report)]
 
 
 def test_acks_without_a_clock_are_not_dropped_in_silence() -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+import os
 import sys
 import threading
+import time
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,10 +16,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from stormtest import anchored, batch_input, ids, solo
+from stormtest import Source, anchored, batch_input, ids, make_worker, solo
 
-from storm_on_spark.api import BaseBasicBolt, BaseRichBolt, BatchBolt
-from storm_on_spark.runtime.stall import Stall, StallWatch, clear_notes, read_notes
+from storm_on_spark.api import BaseBasicBolt, BaseRichBolt, BatchBolt, TopologyBuilder
+from storm_on_spark.runtime.bolts import worker as worker_module
+from storm_on_spark.runtime.bolts.bolt_task import BoltTask
+from storm_on_spark.runtime.bolts.stall import EXIT_CODE, Stall, StallWatch, clear_notes, read_notes
+from storm_on_spark.runtime.bolts.worker import worker_for
 
 
 class Gate:
@@ -48,9 +55,9 @@ class Columns(BatchBolt):
 
 
 @contextmanager
-def executing(bolt: Any) -> Iterator[threading.Thread]:
+def executing(task: BoltTask) -> Iterator[threading.Thread]:
     """A thread in which a bolt executes two tuples, or two batches, and waits at each."""
-    task = solo(bolt)
+    bolt = task.instance
     if isinstance(bolt, BatchBolt):
         inputs = [batch_input(pa.record_batch([[1, 2]], names=["value"])) for _ in range(2)]
     else:
@@ -76,13 +83,16 @@ def frame_of(thread: threading.Thread) -> FrameType | None:
 )
 def test_what_takes_too_long_is_named_and_what_goes_on_is_not(bolt: Any, what: str) -> None:
     now = [100.0]
-    watch = StallWatch(10, lambda: now[0])
-    with executing(bolt) as thread:
+    task = solo(bolt)
+    watch, other = (StallWatch(10, wiring, lambda: now[0]) for wiring in (task.wiring, solo(bolt).wiring))
+    with executing(task) as thread:
         assert watch.look(frame_of(thread)) is None
+        assert other.look(frame_of(thread)) is None
         now[0] += 9.9
         assert watch.look(frame_of(thread)) is None
         now[0] += 0.2
         stall = watch.look(frame_of(thread))
+        assert other.look(frame_of(thread)) is None, "it watches another run"
         assert stall is not None
         assert stall.component == "bolt"
         assert f'component "bolt" (task {stall.task}) has been executing one tuple for 10 s' in stall.sentence
@@ -100,7 +110,7 @@ def test_what_takes_too_long_is_named_and_what_goes_on_is_not(bolt: Any, what: s
 
 def test_a_worker_that_waits_for_work_does_not_hang() -> None:
     now = [0.0]
-    watch = StallWatch(1, lambda: now[0])
+    watch = StallWatch(1, solo(Basic()).wiring, lambda: now[0])
     for _ in range(5):
         now[0] += 100
         assert watch.look(sys._getframe()) is None
@@ -118,3 +128,72 @@ def test_notes_are_read_in_their_order_and_torn_ones_left_out(tmp_path: Path) ->
     assert read_notes(tmp_path) == [Stall("a", 1, "first"), Stall("b", 2, "second")]
     clear_notes(tmp_path)
     assert read_notes(tmp_path) == []
+
+
+# --- in a worker ------------------------------------------------------------------------------------------------------
+
+
+class Sleepy(BaseBasicBolt):
+    stateless = True
+
+    def execute(self, tup: Any, collector: Any) -> None:
+        time.sleep(tup[0])
+
+
+def in_a_worker(folders: dict[str, tuple[Path, int]], run: str, seconds: float) -> int:
+    """Lets a worker that knows several runs, each with its limit, execute one tuple of one of them.
+
+    Returns the worker's exit code.
+    """
+    child = os.fork()
+    if child == 0:
+        code = 99
+        try:
+            for name, (folder, limit) in folders.items():
+                builder = TopologyBuilder()
+                builder.set_spout("source", Source(default=["value"]))
+                builder.set_bolt("bolt", Sleepy()).global_grouping("source")
+                spec = make_worker(builder, {"topology.task.stall.secs": limit}).spec
+                spec = dataclasses.replace(spec, start_id=name, folder=str(folder))
+                known = worker_for(name, spec.dumps())
+                if name == run:
+                    worker = known
+            task = worker.prepare(worker.wiring.plan.components["bolt"].tasks[0])
+            task.execute([anchored([seconds])], ids(), 1)
+            code = 0
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def test_a_worker_is_ended_for_the_limit_of_the_run_that_it_executes(tmp_path: Path) -> None:
+    folders = {name: tmp_path / name for name in ("strict", "patient")}
+    for folder in folders.values():
+        folder.mkdir()
+    both = {"strict": (folders["strict"], 1), "patient": (folders["patient"], 600)}
+    assert in_a_worker(both, "patient", 3.0) == 0, "the limit of another run ended it"
+    assert not any(read_notes(folder) for folder in folders.values())
+    # The same without the other run: the watch does its work.
+    assert in_a_worker(both, "strict", 30.0) == EXIT_CODE
+    (stall,) = read_notes(folders["strict"])
+    assert stall.component == "bolt"
+    assert not read_notes(folders["patient"])
+
+
+def test_a_run_that_is_forgotten_is_not_watched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(worker_module, "_workers", OrderedDict())
+    before = set(threading.enumerate())
+    builder = TopologyBuilder()
+    builder.set_spout("source", Source(default=["value"]))
+    spec = make_worker(builder, {"topology.task.stall.secs": 1}).spec
+    for number in range(20):
+        worker_for(str(number), dataclasses.replace(spec, folder=str(tmp_path)).dumps())
+    deadline = time.monotonic() + 20
+    while len(set(threading.enumerate()) - before) > 8 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    watches = set(threading.enumerate()) - before
+    assert 0 < len(watches) <= 8
+    for worker in worker_module._workers.values():
+        worker.forgotten()
+    for thread in watches:
+        thread.join(20)

@@ -18,13 +18,17 @@ from stormtest import Nothing, Source, make_worker
 from storm_on_spark.api import BaseBasicBolt, Fields, TopologyBuilder
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.api.state import BaseStatefulBolt
-from storm_on_spark.runtime import chunk, deltas, stage
-from storm_on_spark.runtime.chunk import Kind
-from storm_on_spark.runtime.kv_state import JournaledState
-from storm_on_spark.runtime.snapshot import read_snapshot
-from storm_on_spark.runtime.stage import BatchInfo, execute_stage
-from storm_on_spark.runtime.state_version import StateVersions
-from storm_on_spark.runtime.worker import Worker
+from storm_on_spark.plan.model import Operator
+from storm_on_spark.runtime.bolts import stage
+from storm_on_spark.runtime.bolts.operator import execute_operator
+from storm_on_spark.runtime.bolts.stage import BatchInfo
+from storm_on_spark.runtime.bolts.worker import Worker
+from storm_on_spark.runtime.codec import chunk
+from storm_on_spark.runtime.codec.chunk import Kind
+from storm_on_spark.runtime.state import deltas
+from storm_on_spark.runtime.state.keyvalue.state import StoredState
+from storm_on_spark.runtime.state.snapshot import read_snapshot
+from storm_on_spark.runtime.state.version import StateVersions
 
 
 class Remember(BaseBasicBolt):
@@ -123,7 +127,7 @@ class Histories(RuleBasedStateMachine):
         spec = make_worker(builder).spec
         self.workers = [Worker(spec) for _ in range(3)]
         self.straight = Worker(spec)
-        self.stage = spec.plan.stages[spec.plan.components["bolt"].stage]
+        self.operator = Operator((spec.plan.stages[spec.plan.components["bolt"].stage],), exchange=True)
         (self.task,) = spec.plan.components["bolt"].tasks
         self.stream = self.straight.wiring.stream("source", "default").number
         #: Committed versions: state, and the batches that led to it.
@@ -134,7 +138,7 @@ class Histories(RuleBasedStateMachine):
         body = chunk.encode_tuples(
             [(v,) for v in values], None, None, target=self.task, source=1, sequence=0, stream=self.stream
         )
-        rows = list(execute_stage(worker, self.stage, [body], BatchInfo(batch, 0), variables))
+        rows = list(execute_operator(worker, self.operator, [body], BatchInfo(batch, 0), lambda task: variables))
         emitted = []
         for _, out in rows:
             header = chunk.read_header(out)
@@ -212,9 +216,10 @@ class Histories(RuleBasedStateMachine):
         if attributes.get("last") is not None:
             attributes["last"] = attributes["last"].values
         attributes.pop("late", None)
-        values = JournaledState()
+        values, store = StoredState(), Variables(state)
         assert all(number >= 0 for number in entries), "a delta that nobody needs"
-        values.load(entry for _, entry in sorted(entries.items()))
+        values.attach(store)
+        values.load(store, len(entries))
         return attributes, dict(values.items())
 
 
@@ -275,7 +280,7 @@ def test_a_record_of_versions_of_another_size_is_refused(size: int) -> None:
 
 
 def test_a_record_of_versions_of_another_format_is_refused() -> None:
-    with pytest.raises(CheckpointError, match="format version 7; this release reads version 2"):
+    with pytest.raises(CheckpointError, match="format version 7; this release reads versions 2 and 3"):
         StateVersions.load(b"\x07" + bytes(24))
 
 

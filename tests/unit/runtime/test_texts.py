@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storm_on_spark.api.errors import CheckpointError
-from storm_on_spark.runtime.arrow_texts import number_texts, spell_texts
-from storm_on_spark.runtime.texts import (
+from storm_on_spark.runtime.codec.arrow_texts import number_texts, spell_texts
+from storm_on_spark.runtime.codec.texts import (
     TextNumbers,
     pack_column,
     unpack_column,

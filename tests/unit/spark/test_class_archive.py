@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from storm_on_spark.spark.class_archive import ClassArchive, _forget_old, _key, find_archive
-from storm_on_spark.spark.java import Java
+from storm_on_spark.spark.class_archive import _forget_old
+from storm_on_spark.spark.session.class_archive import ClassArchive, find_archive, key_of
+from storm_on_spark.spark.session.java import Java
 
 NOTHING: dict[str, str] = {}
 
@@ -27,7 +28,7 @@ def java(tmp_path: Path) -> Java:
 def an_archive(java: Java, root: Path, extra: tuple[Path, ...] = ()) -> tuple[Path, Path]:
     """Puts an archive there as `make_archive` does; returns its two files."""
     root.mkdir(mode=0o700, exist_ok=True)
-    key = _key(java, extra)
+    key = key_of(java, extra)
     archive, described = root / f"{key}.jsa", root / f"{key}.json"
     archive.write_bytes(b"classes")
     record = {"version": 1, "bytes": 7, "class_path": ["/a.jar", "/b c.jar"], "options": ["--add-opens=x"]}

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storm_on_spark.api.errors import ConfigError
-from storm_on_spark.spark.conf_text import merged, parse_pair, parse_value, read_file
+from storm_on_spark.launch.conf_text import merged, parse_pair, parse_value, read_file
 
 
 @pytest.mark.parametrize(

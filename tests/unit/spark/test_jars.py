@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from storm_on_spark.spark import jars
-from storm_on_spark.spark.jars import Jar, JarSet, cached, fetch
+from storm_on_spark.spark.session import jars
+from storm_on_spark.spark.session.jars import Jar, JarSet, cached, fetch
 
 
 @pytest.fixture
@@ -34,8 +34,8 @@ class Resolvers:
         self.ivy: Path | None = None
         self.maven: Path | None = None
         self.calls: list[str] = []
-        monkeypatch.setattr(jars, "_with_ivy", lambda jar, scratch: self._give("ivy", self.ivy, scratch))
-        monkeypatch.setattr(jars, "_with_maven", lambda jar, scratch: self._give("maven", self.maven, scratch))
+        monkeypatch.setattr(jars, "_with_ivy", lambda jar, scratch, _: self._give("ivy", self.ivy, scratch))
+        monkeypatch.setattr(jars, "_with_maven", lambda jar, scratch, _: self._give("maven", self.maven, scratch))
 
     def _give(self, name: str, path: Path | None, scratch: Path) -> Path | None:
         self.calls.append(name)

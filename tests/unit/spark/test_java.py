@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from storm_on_spark.api.errors import SetupError
-from storm_on_spark.spark import java
+from storm_on_spark.spark.session import java
 
 
 @pytest.fixture
@@ -85,3 +85,35 @@ def test_the_check_of_the_makefile_needs_nothing_installed(tmp_path: Path) -> No
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.usefixtures("nowhere")
+@pytest.mark.parametrize(("version", "what"), [("11.0.1", "which is Java 11"), (None, "where there is no Java")])
+def test_a_java_home_that_is_not_used_is_told(
+    version: str | None,
+    what: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    good, given = make_java(tmp_path / "good", "17.0.1"), tmp_path / "given"
+    if version is not None:
+        make_java(given, version)
+    monkeypatch.setenv("PATH", str(good / "bin"))
+    monkeypatch.setenv("JAVA_HOME", str(given))
+    assert java.require_java() == java.Java(good, 17)
+    (record,) = caplog.records
+    assert record.getMessage() == (
+        f"JAVA_HOME is {given}, {what}; Spark needs 17 or 21, so Java 17 at {good} is used instead."
+    )
+    for home in (str(good), ""):
+        caplog.clear()
+        monkeypatch.setenv("JAVA_HOME", home)
+        assert java.require_java().home == good
+        assert not caplog.records
+
+
+@pytest.mark.usefixtures("nowhere")
+def test_where_there_is_none_java_home_is_named_too(tmp_path: Path) -> None:
+    said = java.missing_sentence({"JAVA_HOME": str(tmp_path / "gone"), "PATH": ""})
+    assert f"no Java here (nor in JAVA_HOME={tmp_path / 'gone'}): install one" in said

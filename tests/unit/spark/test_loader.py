@@ -9,7 +9,7 @@ import pytest
 
 from storm_on_spark.api.errors import InvalidTopologyError
 from storm_on_spark.api.topology import Topology
-from storm_on_spark.spark.loader import LoadError, load
+from storm_on_spark.launch.loader import LoadError, load
 
 Write = Callable[..., Path]
 
@@ -110,12 +110,12 @@ def test_our_own_errors_pass_through(module: Write) -> None:
 @pytest.mark.parametrize(
     ("code", "message"),
     [
-        ("topology = 3", "topology gives 3, not a Topology$"),
+        ("topology = 3", "topology is 3, not a Topology$"),
         (
             "topology = TopologyBuilder()",
-            "gives a TopologyBuilder, not a Topology; return what its create_topology",
+            "is a TopologyBuilder, not a Topology; return what its create_topology",
         ),
-        ("def build(conf): pass", "build gives None, not a Topology$"),
+        ("def build(conf): pass", "build returned None, not a Topology$"),
     ],
 )
 def test_something_else_than_a_topology_is_refused(module: Write, code: str, message: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from storm_on_spark.spark.logs import OutputPump, new_log_file
+from storm_on_spark.spark.session.logs import OutputPump, new_log_file
 from storm_on_spark.worker_daemon import MARK
 
 

@@ -14,14 +14,15 @@ from typing import Any
 import pytest
 
 from storm_on_spark.api.errors import CheckpointError
-from storm_on_spark.runtime.offsets import Offset
-from storm_on_spark.spark.offset_server import OffsetServer
+from storm_on_spark.runtime.batches.offsets import Offset
+from storm_on_spark.runtime.reports.report import Failure
+from storm_on_spark.spark.query.offset_server import OffsetServer
 
 
 @contextmanager
-def serving(poll: Callable[[Offset], Offset]) -> Iterator[tuple[OffsetServer, list[tuple[str, str]]]]:
-    failures: list[tuple[str, str]] = []
-    server = OffsetServer(poll, lambda *failure: failures.append(failure))
+def serving(poll: Callable[[Offset], Offset]) -> Iterator[tuple[OffsetServer, list[Failure]]]:
+    failures: list[Failure] = []
+    server = OffsetServer(poll, failures.append)
     try:
         yield server, failures
     finally:
@@ -64,6 +65,6 @@ def test_what_keeps_a_batch_from_being_planned_ends_the_topology(caplog: pytest.
 
     with serving(broken) as (server, failures), asking(server) as ask:
         assert ask(Offset()) == b""
-    ((reason, trace),) = failures
-    assert reason == "the next micro-batch can't be planned: CheckpointError: part of it is missing"
-    assert "in broken" in trace
+    (failure,) = failures
+    assert failure.message == "the next micro-batch can't be planned: CheckpointError: part of it is missing"
+    assert "in broken" in failure.trace

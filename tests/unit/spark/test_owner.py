@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storm_on_spark.api.errors import CheckpointError
-from storm_on_spark.runtime.offsets import Offset
-from storm_on_spark.runtime.processes import this_kernel
+from storm_on_spark.runtime.batches.offsets import Offset
+from storm_on_spark.runtime.processes.sessions import this_kernel
+from storm_on_spark.spark.checkpoint.owner import Owner, OwnerFence
 from storm_on_spark.spark.compiled import _fenced
-from storm_on_spark.spark.owner import Owner, OwnerFence
 
 SCOPE = "word-count-1-1700000000"
 
@@ -157,7 +157,7 @@ def test_without_ownership_nothing_is_planned(tmp_path: Path) -> None:
             taking.append(fence(tmp_path, 2))
         return end
 
-    fenced = _fenced(poll, mine, lambda reason, trace: failures.append(reason))
+    fenced = _fenced(poll, mine, lambda failure: failures.append(failure.message))
     assert fenced(start) == end
     assert failures == []
     # It is taken while the coordinator waits for news, and again it is not asked at all.

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from storm_on_spark.api import TopologyBuilder
+from storm_on_spark.plan.compile import place
 from storm_on_spark.plan.fingerprint import compare, fingerprint
-from storm_on_spark.plan.placement import with_partitions
-from storm_on_spark.spark.checkpoint import Manifest
-from storm_on_spark.spark.compiled import compile_topology, resumed_plan
+from storm_on_spark.spark.checkpoint.directory import Manifest
+from storm_on_spark.spark.compiled import compile_topology, resumed_graph
 from storm_on_spark.testing import CaptureBolt, ListSpout
 
 
@@ -20,9 +20,9 @@ def resumed(first: dict[str, Any], then: dict[str, Any]) -> tuple[int, list[str]
     builder.set_spout("words", ListSpout(["storm"], fields=["word"]))
     builder.set_bolt("show", CaptureBolt(), 2).shuffle_grouping("words")
     topology = builder.create_topology()
-    old = fingerprint(with_partitions(compile_topology(topology, first).plan, 2))
-    plan = resumed_plan(compile_topology(topology, then).plan, Manifest("words", "words-1", 2, old))
-    return len(plan.acker_tasks), compare(old, fingerprint(with_partitions(plan, 2)))
+    old = fingerprint(place(compile_topology(topology, first).graph, 2))
+    plan = resumed_graph(compile_topology(topology, then).graph, Manifest("words", "words-1", 2, old))
+    return len(plan.acker_tasks), compare(old, fingerprint(place(plan, 2)))
 
 
 @pytest.mark.parametrize(("before", "after"), [(1, 3), (3, 1), (2, 2)])

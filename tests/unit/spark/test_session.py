@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
 
-from storm_on_spark.spark import dirs
-from storm_on_spark.spark.dirs import cache_dir, session_scratch, state_dir, writable_dir
-from storm_on_spark.spark.session import _cause, _merged, _settings, _user_path
-from storm_on_spark.spark.settings import required_settings, with_attempts
+from storm_on_spark.spark.session.dirs import cache_dir, state_dir, writable_dir
+from storm_on_spark.spark.session.local import _cause, _merged, _settings, _user_path
+from storm_on_spark.spark.session.settings import required_settings, with_attempts
 
 
 @pytest.mark.parametrize(
@@ -87,62 +84,3 @@ def test_xdg_variables_count_when_they_are_absolute(tmp_path: Path, monkeypatch:
 def test_a_new_folder_is_for_its_owner_only(tmp_path: Path) -> None:
     assert writable_dir(tmp_path / "a" / "b")
     assert (tmp_path / "a" / "b").stat().st_mode & 0o777 == 0o700
-
-
-def test_scratch_of_a_process_that_is_gone_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait()
-    old, mine = tmp_path / f"storm-on-spark-{ended.pid}-abc", tmp_path / f"storm-on-spark-{os.getpid()}-abc"
-    checkpoint = tmp_path / "storm-on-spark-abcdefgh"
-    for folder in (old, mine, checkpoint):
-        folder.mkdir()
-    assert session_scratch().is_dir()
-    assert (old.exists(), mine.exists(), checkpoint.exists()) == (False, True, True)
-
-
-def test_scratch_of_a_process_that_has_ended_unasked_for_is_removed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with subprocess.Popen([sys.executable, "-c", ""], stdout=subprocess.PIPE) as ended:
-        assert ended.stdout is not None
-        assert ended.stdout.read() == b""
-        os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)  # a zombie from here on
-        old = tmp_path / f"storm-on-spark-{ended.pid}-abc"
-        old.mkdir()
-        session_scratch()
-        assert not old.exists()
-
-
-def test_scratch_that_a_jvm_is_about_to_start_in_stays_until_that_is_gone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait()
-    old = tmp_path / f"storm-on-spark-{ended.pid}-abc"
-    old.mkdir()
-    command = [sys.executable, "-c", "import sys; print('up', flush=True); sys.stdin.read()", f"-Dlog={old}/log4j2.xml"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
-        assert child.stdout is not None
-        assert child.stdout.readline() == b"up\n"
-        session_scratch()
-        assert old.exists()
-    session_scratch()
-    assert not old.exists()
-
-
-def test_sockets_of_a_process_that_is_gone_are_removed_where_its_temporary_folder_was_too_long_for_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait()
-    short, long = tmp_path / "short", tmp_path / "long"
-    old = short / f"storm-on-spark-{ended.pid}-abc"
-    for folder in (old, long):
-        folder.mkdir(parents=True)
-    monkeypatch.setattr(dirs, "_SHORT_TEMPORARY", str(short))
-    monkeypatch.setattr(tempfile, "tempdir", str(long))
-    session_scratch()
-    assert not old.exists()

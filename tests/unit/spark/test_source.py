@@ -7,13 +7,14 @@ import pickle
 import pytest
 
 from storm_on_spark.api.errors import CheckpointError
-from storm_on_spark.runtime.offsets import Offset
-from storm_on_spark.spark.offset_server import OffsetServer
-from storm_on_spark.spark.source import OffsetsReader, SourceSettings, TopologyReader, offsets_of, source_class
+from storm_on_spark.runtime.batches.offsets import Offset
+from storm_on_spark.spark.query.offset_server import OffsetServer
+from storm_on_spark.spark.query.positions import SourceSettings, offsets_of
+from storm_on_spark.spark.query.source import OffsetsReader, TopologyReader, source_class
 
 
 def settings(path: str = "/nowhere") -> SourceSettings:
-    return SourceSettings("start", b"", "/nowhere", path, 3)
+    return SourceSettings("start", b"", path, 3)
 
 
 def test_both_ask_the_coordinator_also_after_they_were_pickled() -> None:
@@ -58,13 +59,13 @@ def test_a_micro_batch_that_was_planned_before_a_restart_has_the_same_row() -> N
 
 def test_offsets_of_another_version_are_refused() -> None:
     (_, body), *_ = OffsetsReader(settings()).readBetweenOffsets({"version": 9}, Offset().to_json())
-    with pytest.raises(CheckpointError, match="format version 9; this release reads 1"):
+    with pytest.raises(CheckpointError, match="format version 9; this release reads 2"):
         offsets_of(body)
 
 
 def test_spark_is_told_of_one_kind_of_reader() -> None:
-    joined, apart = (source_class("storm-x", settings(), joined)(options={}) for joined in (True, False))
-    assert isinstance(joined.simpleStreamReader(None), OffsetsReader)
-    assert isinstance(apart.streamReader(None), TopologyReader)
-    assert "streamReader" not in vars(type(joined))
-    assert "simpleStreamReader" not in vars(type(apart))
+    later, now = (source_class("storm-x", settings(), read_later)(options={}) for read_later in (True, False))
+    assert isinstance(later.simpleStreamReader(None), OffsetsReader)
+    assert isinstance(now.streamReader(None), TopologyReader)
+    assert "streamReader" not in vars(type(later))
+    assert "simpleStreamReader" not in vars(type(now))

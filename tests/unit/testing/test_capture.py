@@ -144,7 +144,7 @@ def test_capturing_subscribes_to_all_but_direct_streams_and_leaves_tasks_as_they
         ("lines", GlobalGrouping()),
         ("words", GlobalGrouping()),
     ]
-    before, after = compile_topology(plain).plan, compile_topology(watched).plan
+    before, after = compile_topology(plain).graph, compile_topology(watched).graph
     for name, component in before.components.items():
         assert after.components[name].tasks == component.tasks
         assert after.components[name].stage == component.stage

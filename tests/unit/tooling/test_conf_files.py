@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from storm_on_spark.api.config import KEYS, problems_of
-from storm_on_spark.spark.conf_text import read_file
+from storm_on_spark.launch.conf_text import read_file
 
 ROOT = Path(__file__).parents[3]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from storm_on_spark.spark.conf_text import parse_pair
+from storm_on_spark.launch.conf_text import parse_pair
 
 ROOT = Path(__file__).parents[3]
 

@@ -171,6 +171,7 @@ def test_a_topology_that_completed_is_left_alone(world: World) -> None:
     assert client.topology("words")["driverStatus"] == "COMPLETED"
 
 
+@pytest.mark.representative
 def test_a_supervisor_dies(world: World) -> None:
     world.local("a")
     world.supervisor("s1")

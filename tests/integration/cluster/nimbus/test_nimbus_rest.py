@@ -47,6 +47,7 @@ def secret(path: Path, text: str) -> str:
     return os.fspath(path)
 
 
+@pytest.mark.representative
 def test_every_page_is_there(http: httpx.Client) -> None:
     for path in ("cluster/summary", "nimbus/summary", "supervisor/summary", "topology/summary", "supervisor?id=x"):
         answer = http.get(f"/{path}")
@@ -154,6 +155,7 @@ def test_with_a_token_and_users(conf: dict[str, Any], world: World, tmp_path: Pa
                 assert (answer.status_code, answer.json()["error"]) == (401, "Unauthorized"), path
             assert [c.split()[0] for c in answer.headers.get_list("www-authenticate", split_commas=False)] == [
                 "Digest",
+                "Storm-HMAC",
                 "Bearer",
             ]
             wrong = http.get("/cluster/summary", headers={"Authorization": "Bearer 0123456789abcdeX"})

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from codekit import TOPOLOGY, CodeServer, manifest_of, metafile_of, packed, same
 from hypothesis import HealthCheck, given, settings
@@ -16,18 +17,20 @@ from storm_on_spark.cluster.code.checksums import verify
 from storm_on_spark.cluster.code.distributor import Peers
 from storm_on_spark.cluster.code.local import LocalFileSystemCodeDistributor
 from storm_on_spark.cluster.errors import ChecksumError, CodeError
+from storm_on_spark.cluster.security.proofs import auth_of
+from storm_on_spark.cluster.security.tokens import Tokens
 
 
 @contextlib.contextmanager
 def local(
-    folder: Path, *holders: str, address: str | None = None, headers: dict[str, str] | None = None, **more: Any
+    folder: Path, *holders: str, address: str | None = None, auth: httpx.Auth | None = None, **more: Any
 ) -> Iterator[LocalFileSystemCodeDistributor]:
     def who(topology_id: str) -> Sequence[str]:
         return holders
 
     more.setdefault("sleep", lambda seconds: None)
     more.setdefault("shuffle", lambda addresses: None)
-    distributor = LocalFileSystemCodeDistributor(Peers(address, who, headers or {}), **more)
+    distributor = LocalFileSystemCodeDistributor(Peers(address, who, auth), **more)
     distributor.prepare({"storm.local.dir": str(folder)})
     try:
         yield distributor
@@ -77,12 +80,11 @@ def test_uploading_again_is_the_same_and_other_code_takes_its_place(tmp_path: Pa
 
 def test_one_nimbus_fetches_from_another(tmp_path: Path, artifacts: Path, server: CodeServer) -> None:
     server.serve(artifacts)
-    with local(tmp_path / "b", server.address, headers={"Authorization": "Bearer secret"}) as nimbus:
+    with local(tmp_path / "b", server.address, auth=auth_of(Tokens(("secret-secret-secret",)))) as nimbus:
         nimbus.fetch(TOPOLOGY, metafile_of(artifacts))
         assert nimbus.holds(TOPOLOGY, metafile_of(artifacts))
         assert same(nimbus.folder_of(TOPOLOGY), artifacts)
-        assert server.headers["Authorization"] == "Bearer secret"
-        assert "secret" not in repr(nimbus.peers)
+        assert "secret" not in str(server.headers) + repr(nimbus.peers)
         before = len(server.requests)
         found = nimbus.download(TOPOLOGY, metafile_of(artifacts), tmp_path / "copy")
         assert [path.name for path in found] == ["code.zip", "conf.json", "plan.json", "topology.json"]

@@ -401,7 +401,7 @@ _REPOSITORY = Path(__file__).parents[4]
 _LOAD = """
 import sys
 from pathlib import Path
-from storm_on_spark.spark.loader import load
+from storm_on_spark.launch.loader import load
 folder, target = sys.argv[1:]
 sys.path.insert(0, folder)
 loaded = load(target)

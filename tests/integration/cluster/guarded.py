@@ -1,0 +1,308 @@
+"""A whole cluster with a secret, and somebody who can write to its ZooKeeper but doesn't know it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from hand_written import wait_until
+
+from storm_on_spark.cluster.client.nimbus_client import NimbusClient
+from storm_on_spark.cluster.code.bundle import pack
+from storm_on_spark.cluster.code.checksums import artifacts_of
+from storm_on_spark.cluster.code.distributor import Metafile
+from storm_on_spark.cluster.nimbus.daemon import Nimbus
+from storm_on_spark.cluster.paths import OWNERS
+from storm_on_spark.cluster.records import (
+    Assignment,
+    CodeManifest,
+    NimbusSummary,
+    Ownership,
+    Record,
+    StormBase,
+    SupervisorInfo,
+    encode,
+)
+from storm_on_spark.cluster.state import ClusterSnapshot, ClusterState
+from storm_on_spark.cluster.supervisor.daemon import Supervisor
+from storm_on_spark.cluster.zookeeper import ZooKeeperSession, ZooKeeperSettings
+
+SIMULATED = "storm_on_spark.testing.simulated_driver"
+PLAN = json.loads((Path(__file__).parents[2] / "plan" / "golden" / "word_count.json").read_text("utf-8"))
+
+
+def write_secret(path: Path, *lines: str) -> Path:
+    """Writes a file for its owner only; who reads it sees the old one or the new one."""
+    other = path.with_name(f".{path.name}.new")
+    other.write_text("".join(f"{line}\n" for line in lines))
+    other.chmod(0o600)
+    other.replace(path)
+    return path
+
+
+class Guarded:
+    """Nimbuses and supervisors in this process, with simulated drivers.
+
+    Args:
+        connect: `host:port` of ZooKeeper.
+        root: of the nodes.
+        folder: for everything on disk.
+        conf: of all daemons and clients.
+    """
+
+    def __init__(self, connect: str, root: str, folder: Path, **conf: Any) -> None:
+        self.folder = folder
+        host, _, port = connect.rpartition(":")
+        self.conf = {
+            "storm.zookeeper.servers": [host],
+            "storm.zookeeper.port": int(port),
+            "storm.zookeeper.root": root,
+            # Nothing here is about sessions that expire: a disk that hangs for a second breaks no line.
+            "storm.zookeeper.session.timeout": 12_000,
+            "storm.zookeeper.connection.timeout": 5000,
+            "storm.zookeeper.retry.times": 1,
+            "storm.zookeeper.retry.interval": 200,
+            "storm.local.hostname": "127.0.0.1",
+            "nimbus.monitor.freq.secs": 1,
+            "supervisor.heartbeat.frequency.secs": 1,
+            "supervisor.worker.shutdown.sleep.secs": 8,
+            "storm.nimbus.retry.times": 40,
+            "storm.nimbus.retry.interval.millis": 50,
+            "storm.nimbus.retry.intervalceiling.millis": 300,
+            **conf,
+        }
+        self.nimbuses: dict[str, Nimbus] = {}
+        self.supervisors: dict[str, Supervisor] = {}
+        self._former: list[Supervisor] = []
+        zookeeper = {key: value for key, value in self.conf.items() if key.startswith("storm.zookeeper.")}
+        self.session = ZooKeeperSession(ZooKeeperSettings.from_conf(zookeeper))
+        self.session.start()
+        #: Without the secret: it reads what drivers tell, and whether things are there.
+        self.state = ClusterState(self.session)
+
+    def close(self) -> None:
+        for supervisor in self.supervisors.values():
+            supervisor.stop(drivers=True)
+        for supervisor in self._former:
+            # They have nothing left to end, and are the ones to bury it: it is their child.
+            supervisor.end_drivers()
+        for nimbus in self.nimbuses.values():
+            nimbus.stop()
+        self.session.close()
+
+    def nimbus(self, name: str, **conf: Any) -> Nimbus:
+        """Starts a Nimbus, or that one again."""
+        if name in self.nimbuses:
+            self.nimbuses.pop(name).stop()
+        found = Nimbus({**self.conf, **conf, "storm.local.dir": str(self.folder / name)}, port=0)
+        found.start()
+        self.nimbuses[name] = found
+        return found
+
+    def supervisor(self, name: str, ports: tuple[int, ...] = (6700, 6701), **conf: Any) -> Supervisor:
+        """Starts a supervisor, or that one again; drivers go on meanwhile."""
+        if name in self.supervisors:
+            former = self.supervisors.pop(name)
+            former.stop()
+            self._former.append(former)
+        own = {"storm.local.dir": str(self.folder / name), "supervisor.slots.ports": list(ports)}
+        found = Supervisor({**self.conf, **own, **conf}, driver=SIMULATED)
+        found.start()
+        self.supervisors[name] = found
+        return found
+
+    @contextlib.contextmanager
+    def client(self, **conf: Any) -> Iterator[NimbusClient]:
+        seeds = [nimbus.address for nimbus in self.nimbuses.values()]
+        with NimbusClient({**self.conf, **conf}, seeds=seeds) as client:
+            yield client
+
+    def packed(self, name: str) -> Path:
+        out = self.folder / "packed" / name
+        if not out.exists():
+            source = self.folder / f"{name}.py"
+            source.write_text(f'"""{name}"""\n\ntopology = None\n', "utf-8")
+            pack(str(source), out, conf={"topology.name": name}, plan=PLAN)
+        return out
+
+    def submit(self, name: str, **conf: Any) -> str:
+        """Submits a topology and returns its id when it runs."""
+        own = {"topology.checkpoint.dir": str(self.folder / "checkpoints" / name), **conf}
+        with self.client() as client:
+            topology_id = client.submit(self.packed(name), name, own)
+        self.runs(topology_id)
+        return topology_id
+
+    def owner(self, topology_id: str) -> Ownership | None:
+        found = self.state.get(Ownership, OWNERS, topology_id)
+        return None if found is None else found[0]
+
+    def runs(self, topology_id: str, but: int = 0) -> int:
+        """Returns the process id of the driver, once it is there and another than `but`."""
+
+        def is_there() -> bool:
+            owner = self.owner(topology_id)
+            return owner is not None and owner.pid != but
+
+        wait_until(is_there, f"{topology_id} runs", 30)
+        owner = self.owner(topology_id)
+        assert owner is not None
+        return owner.pid
+
+    def read(self) -> list[ClusterSnapshot]:
+        """Returns what each daemon knows, once it has read all that was written before."""
+        views = [daemon.view for daemon in (*self.nimbuses.values(), *self.supervisors.values())]
+        for view in views:
+            assert view is not None
+            view.refresh(20)
+        return [view.snapshot() for view in views if view is not None]
+
+    def responds(self, topology_id: str) -> None:
+        """Checks that the topology's driver follows its cluster: it is switched off and on."""
+        name = topology_id.rsplit("-", 2)[0]
+        with self.client() as client:
+            for change, status in ((client.deactivate, "INACTIVE"), (client.activate, "ACTIVE")):
+                change(name)
+                wait_until(
+                    lambda status=status: client.topology(topology_id)["driverStatus"] == status,  # type: ignore[misc]
+                    f"the driver is {status}",
+                    30,
+                )
+
+
+class Attacker:
+    """Can write to ZooKeeper, and has a server that keeps what it is sent and gives out code of its own."""
+
+    def __init__(self, cluster: Guarded) -> None:
+        self._cluster = cluster
+        self._client = cluster.session.client
+        self.heard: list[str] = []
+        self.folder = cluster.packed("evil")
+        attacker = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                length = int(self.headers.get("Content-Length") or 0)
+                attacker.heard.append(f"{self.requestline}\n{self.headers}\n{self.rfile.read(length)!r}")
+                file = attacker.folder / self.path.rpartition("/")[2]
+                content = file.read_bytes() if file.is_file() else b""
+                self.send_response(200 if content else 401)
+                if not content:
+                    self.send_header("WWW-Authenticate", 'Storm-HMAC challenge="1.0123456789abcdef.00"')
+                    self.send_header("WWW-Authenticate", 'Bearer realm="storm-on-spark"')
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            do_POST = do_PUT = do_GET
+
+            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
+        self._thread.start()
+        self.address = f"127.0.0.1:{self._server.server_port}"
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def path(self, *parts: str) -> str:
+        return self._cluster.session.paths.of(*parts)
+
+    def read(self, *parts: str) -> bytes:
+        data: bytes = self._client.get(self.path(*parts))[0]
+        return data
+
+    def write(self, data: bytes | Record, *parts: str) -> None:
+        value = data if isinstance(data, bytes) else encode(data)
+        path = self.path(*parts)
+        if self._client.exists(path):
+            self._client.set(path, value)
+        else:
+            self._client.create(path, value, makepath=True)
+
+    def remove(self, *parts: str) -> None:
+        self._client.delete(self.path(*parts), recursive=True)
+
+    def register(self) -> None:
+        """Says that its server is a Nimbus."""
+        self.write(
+            NimbusSummary(host="127.0.0.1", port=int(self.address.rpartition(":")[2]), started_at=1.0, version="1"),
+            "nimbuses",
+            self.address,
+        )
+
+    def offer(self, topology_id: str) -> None:
+        """Says that its server has a topology's code."""
+        self.write(b"", "code", topology_id, self.address)
+
+    def topology(self, topology_id: str, supervisor_id: str, port: int) -> None:
+        """Writes a topology of its own, whole, as a Nimbus would."""
+        # First: a leader removes code of which there is no topology.
+        checkpoint = str(self._cluster.folder / "checkpoints" / topology_id)
+        self.write(
+            StormBase(
+                topology_id=topology_id,
+                name="evil",
+                owner="eve",
+                status="ACTIVE",
+                submitted_at=time.time(),
+                launch=1,
+                conf={"topology.checkpoint.dir": checkpoint},
+            ),
+            "storms",
+            topology_id,
+        )
+        artifacts = artifacts_of(self.folder)
+        self.write(
+            CodeManifest(
+                topology_id=topology_id,
+                artifacts=artifacts,
+                uploader=self.address,
+                uploaded_at=time.time(),
+                distributor="local",
+                metafile=Metafile(location="nimbus", artifacts=artifacts).to_text(),
+            ),
+            "code",
+            topology_id,
+        )
+        self.offer(topology_id)
+        self.write(
+            Assignment(
+                topology_id=topology_id,
+                supervisor_id=supervisor_id,
+                host="127.0.0.1",
+                port=port,
+                launch=1,
+                epoch=1,
+                assigned_at=time.time(),
+            ),
+            "assignments",
+            topology_id,
+        )
+
+    def show_logs(self, supervisor_id: str, slots: tuple[int, ...]) -> None:
+        """Says that its server has the logs of a supervisor's drivers."""
+        self.write(
+            SupervisorInfo(
+                supervisor_id=supervisor_id,
+                host="127.0.0.1",
+                slots=slots,
+                started_at=1.0,
+                version="1",
+                heartbeat_at=time.time(),
+                logs=self.address,
+            ),
+            "supervisors",
+            supervisor_id,
+        )

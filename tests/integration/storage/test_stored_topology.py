@@ -1,0 +1,92 @@
+"""A topology whose checkpoint is in a store: nothing is lost and nothing counts twice when its driver is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from storm_on_spark.testing.hdfs import HdfsServer
+from storm_on_spark.testing.s3 import S3Server
+
+DRIVER = Path(__file__).parent / "killing.py"
+COUNT = 1000
+
+
+class Driver:
+    """One start of the topology."""
+
+    def __init__(self, folder: Path, checkpoint: str, conf: Mapping[str, str], count: int, master: str) -> None:
+        self.acked = folder / "acked"
+        settings = folder / "settings.json"
+        given = {"checkpoint": checkpoint, "conf": dict(conf), "count": count, "acked": str(self.acked)}
+        settings.write_text(json.dumps({**given, "pending": 500, "master": master}))
+        self.log = folder / "driver.log"
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, str(DRIVER), str(settings)], stdout=subprocess.PIPE, stderr=log, start_new_session=True
+            )
+
+    def until_acked(self, wanted: int, timeout: float = 120) -> None:
+        deadline = time.monotonic() + timeout
+        while self.number_acked() < wanted:
+            assert self.process.poll() is None, self.log.read_text()[-3000:]
+            assert time.monotonic() < deadline, f"{self.number_acked()} of {wanted} are acked"
+            time.sleep(0.05)
+
+    def number_acked(self) -> int:
+        return self.acked.read_bytes().count(b"\n") if self.acked.exists() else 0
+
+    def kill(self) -> None:
+        os.kill(self.process.pid, signal.SIGKILL)
+        assert self.process.wait() == -signal.SIGKILL
+        self.process.stdout.close()
+
+    def result(self, timeout: float = 200) -> dict[str, object]:
+        output, _ = self.process.communicate(timeout=timeout)
+        assert self.process.returncode == 0, self.log.read_text()[-3000:]
+        return json.loads(output.splitlines()[-1])
+
+
+def expected(count: int) -> dict[str, int]:
+    counts: Counter[str] = Counter()
+    for number in range(count):
+        counts.update([str(number % 10), str(10 + number % 3)])
+    return dict(counts)
+
+
+def _exact_after_kills(folder: Path, checkpoint: str, conf: Mapping[str, str], master: str = "local[2]") -> None:
+    first = Driver(folder, checkpoint, conf, COUNT, master)
+    first.until_acked(COUNT // 6)
+    first.kill()
+    before = first.number_acked()
+    assert before < COUNT, "it was killed in the middle"
+    second = Driver(folder, checkpoint, conf, COUNT, master)
+    second.until_acked(before + COUNT // 6)
+    second.kill()
+
+    result = Driver(folder, checkpoint, conf, COUNT, master).result()
+
+    assert result == {"counts": expected(COUNT), "pending": 0}
+    acked = [int(line) for line in (folder / "acked").read_text().split()]
+    assert set(acked) == set(range(COUNT))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_on_s3_the_state_is_exact_after_the_driver_was_killed(tmp_path: Path, s3_server: S3Server):
+    _exact_after_kills(tmp_path, f"{s3_server.uri}/counting", s3_server.conf)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_on_hdfs_the_state_is_exact_after_the_driver_was_killed(tmp_path: Path, hdfs_server: HdfsServer):
+    _exact_after_kills(tmp_path, f"{hdfs_server.uri}/counting", {"spark.hadoop.dfs.replication": "2"})

@@ -1,0 +1,90 @@
+"""What a Nimbus concludes from what it reads, with a real Pacemaker and a clock that the test sets."""
+
+from __future__ import annotations
+
+import pytest
+
+from storm_on_spark.cluster.errors import PacemakerError
+from storm_on_spark.cluster.heartbeats.connection import Connection
+from storm_on_spark.cluster.heartbeats.pulses import PulseReader
+from storm_on_spark.cluster.heartbeats.reader import Beaters, PacemakerReader
+from storm_on_spark.cluster.heartbeats.settings import PacemakerSettings
+from storm_on_spark.cluster.heartbeats.values import pack, worker_name, worker_path
+from storm_on_spark.cluster.nimbus.heartbeats import Drivers
+from storm_on_spark.cluster.pacemaker.messages import MessageType, Pulse
+from storm_on_spark.cluster.pacemaker.server import PacemakerServer
+from storm_on_spark.cluster.records import Assignment, Ownership, WorkerBeat
+from storm_on_spark.testing.pacemaker import RawClient
+
+
+def beat(topology_id, at):
+    return WorkerBeat(
+        topology_id=topology_id, supervisor_id="a", host="h", port=6700, pid=1, launch=1, time=at, started_at=0.0,
+        info={},
+    )  # fmt: skip
+
+
+def test_a_host_whose_name_is_none_is_a_pacemaker_that_is_away():
+    settings = PacemakerSettings.from_conf({"pacemaker.servers": ["a" * 64 + ".example"]})
+    with (
+        Connection(settings.servers[0], settings) as connection,
+        pytest.raises(PacemakerError, match=r"can't be used: .*idna"),
+    ):
+        connection.ask([(MessageType.EXISTS, "/a")])
+
+
+def test_time_that_everyone_was_silent_counts_for_nobody_also_between_two_rounds_of_a_leader():
+    """A leader looks every `nimbus.monitor.freq.secs`, which may be long; heartbeats are read more often."""
+    now = [0.0]
+    shown = {}
+    names = ("t1", "t2")
+    assignments = {
+        name: Assignment(topology_id=name, supervisor_id="a", host="h", port=6700, launch=1, epoch=1, assigned_at=0.0)
+        for name in names
+    }
+    owners = {
+        name: Ownership(topology_id=name, supervisor_id="a", host="h", port=6700, pid=1, launch=1, epoch=1)
+        for name in names
+    }
+    beaters = Beaters(frozenset(names), frozenset(worker_name(name, "a", 6700) for name in names))
+    drivers = Drivers(launch=120, timeout=30)
+    with PacemakerServer({"pacemaker.port": 0}) as server, RawClient(server.port) as writer:
+        settings = PacemakerSettings((server.address,), timeout=30.0)
+
+        def write(*topologies):
+            for name in topologies:
+                found = beat(name, now[0])
+                writer.ask(MessageType.SEND_PULSE, Pulse(worker_path(found), pack(found)))
+
+        def round_of_leader():
+            unjudged = reader.unjudged(assignments)
+            return drivers.silent(assignments, shown, owners, now[0], unjudged).keys()
+
+        reader = PacemakerReader(
+            settings,
+            lambda name: PulseReader(Connection(name, settings)),
+            lambda: beaters,
+            shown.update,
+            window=15.0,
+            clock=lambda: now[0],
+        )
+        try:
+            write(*names)
+            reader._look()
+            assert not round_of_leader()
+            for now[0] in (10.0, 20.0, 30.0, 40.0):
+                reader._look()
+            now[0] = 41.0
+            write("t1")
+            reader._look()
+            assert not round_of_leader(), "until now nobody could be heard"
+            for now[0] in (50.0, 60.0, 70.0):
+                write("t1")
+                reader._look()
+                assert not round_of_leader()
+            now[0] = 71.0
+            write("t1")
+            reader._look()
+            assert round_of_leader() == {"t2"}, "then its silence is its own"
+        finally:
+            reader.close()

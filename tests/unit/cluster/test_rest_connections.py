@@ -1,0 +1,306 @@
+"""Connections that are of no use close a server to nobody else."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import ssl
+import subprocess
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from http.client import HTTPConnection, HTTPSConnection
+from pathlib import Path
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from storm_on_spark.cluster.rest.auth import Authentication
+from storm_on_spark.cluster.rest.doors import Doors, Limits
+from storm_on_spark.cluster.rest.guard import Guard
+from storm_on_spark.cluster.rest.server import RestServer, listen
+
+TOKEN = "0123456789abcdef0123"
+LIMITS = Limits(connections=40, by_address=20, head_secs=1.0, idle_secs=2.0, write_secs=1.0)
+MUCH_ENDED = threading.Event()
+HEADERS = {"Authorization": f"Bearer {TOKEN}"}
+
+
+async def answer(request: Request) -> Response:
+    return Response("ok")
+
+
+async def slow(request: Request) -> Response:
+    await anyio.sleep(float(request.query_params["secs"]))
+    return Response("ok")
+
+
+async def much(request: Request) -> Response:
+    async def parts():
+        try:
+            for _ in range(1000):
+                yield bytes(100_000)
+        finally:
+            MUCH_ENDED.set()
+
+    return StreamingResponse(parts())
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    listener = listen("127.0.0.1", 0)
+    routes = [Route("/", answer, methods=["GET", "POST"]), Route("/slow", slow), Route("/much", much)]
+    with RestServer(Guard(Starlette(routes=routes), Authentication(TOKEN)), listener, LIMITS):
+        yield listener.getsockname()[1]
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Key and certificate in one file."""
+    folder = tmp_path_factory.mktemp("tls")
+    names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "key", "-out", "made", *names],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+    )
+    (folder / "both").write_bytes((folder / "key").read_bytes() + (folder / "made").read_bytes())
+    return folder / "both"
+
+
+@pytest.fixture
+def tls_port(certificate: Path) -> Iterator[int]:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    listener = listen("127.0.0.1", 0)
+    routes = [Route("/", answer), Route("/slow", slow), Route("/much", much)]
+    with RestServer(Guard(Starlette(routes=routes), Authentication(TOKEN)), listener, LIMITS, context):
+        yield listener.getsockname()[1]
+
+
+@contextlib.contextmanager
+def connections(port: int, count: int, source: str = "127.0.0.1") -> Iterator[list[socket.socket]]:
+    made = [socket.create_connection(("127.0.0.1", port), 5, (source, 0)) for _ in range(count)]
+    try:
+        yield made
+    finally:
+        for connection in made:
+            connection.close()
+
+
+def ask(port: int, path: str = "/", source: str = "127.0.0.1") -> int:
+    connection = HTTPConnection("127.0.0.1", port, 10, (source, 0))
+    try:
+        connection.request("GET", path, headers=HEADERS)
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+def is_closed(connection: socket.socket, within: float) -> bool:
+    """Whether the server closes a connection in time."""
+    deadline = time.monotonic() + within
+    while (left := deadline - time.monotonic()) > 0:
+        connection.settimeout(left)
+        try:
+            if not connection.recv(65536):
+                return True
+        except TimeoutError:
+            return False
+        except OSError:
+            return True
+    return False
+
+
+def test_no_socket_stays_open_behind_a_server_that_ends() -> None:
+    blocked, release = threading.Event(), threading.Event()
+
+    async def block(request: Request) -> Response:
+        blocked.set()
+        release.wait(10)  # the loop stands still: the next connection waits to be taken until the server ends
+        return Response("ok")
+
+    listener = listen("127.0.0.1", 0)
+    port = listener.getsockname()[1]
+    server = RestServer(Guard(Starlette(routes=[Route("/", block)]), Authentication(TOKEN)), listener, Limits())
+    server.start()
+    with contextlib.ExitStack() as stack:
+        [first] = stack.enter_context(connections(port, 1))
+        first.sendall(f"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode())
+        assert blocked.wait(10)
+        [late] = stack.enter_context(connections(port, 1))
+        threading.Timer(0.5, release.set).start()
+        server.close()
+        assert is_closed(late, 5.0)
+
+
+@pytest.mark.parametrize("source", ["127.0.0.1", "127.0.0.2"])
+def test_silent_connections_close_the_server_to_nobody(port: int, source: str) -> None:
+    with connections(port, 3 * LIMITS.connections):
+        assert [ask(port, source=source) for _ in range(5)] == [200] * 5
+
+
+def test_silent_connections_from_many_addresses(port: int) -> None:
+    with contextlib.ExitStack() as stack:
+        for host in range(2, 9):
+            stack.enter_context(connections(port, 15, f"127.0.0.{host}"))
+        assert [ask(port, source="127.0.0.99") for _ in range(5)] == [200] * 5
+
+
+def test_one_that_says_nothing_is_hung_up_on(port: int) -> None:
+    with connections(port, 1) as [silent]:
+        assert is_closed(silent, 5 * LIMITS.head_secs)
+
+
+def test_silence_before_the_handshake_closes_the_server_to_nobody(tls_port: int, certificate: Path) -> None:
+    client = ssl.create_default_context(cafile=certificate)
+
+    def ask_tls(path: str) -> bytes:
+        connection = HTTPSConnection("127.0.0.1", tls_port, timeout=10, context=client)
+        try:
+            connection.request("GET", path, headers=HEADERS)
+            return connection.getresponse().read()
+        finally:
+            connection.close()
+
+    assert ask_tls("/") == b"ok"
+    with connections(tls_port, 3 * LIMITS.connections) as silent:
+        # Those that had to make room are gone, the rest goes in time.
+        assert all(is_closed(each, 5.0) for each in silent[: 2 * LIMITS.connections])
+        assert [ask_tls("/") for _ in range(5)] == [b"ok"] * 5
+        assert is_closed(silent[-1], 5 * LIMITS.head_secs)
+    with connections(tls_port, 1) as [babbling]:
+        babbling.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert is_closed(babbling, 5.0)
+    assert len(ask_tls("/much")) == 100_000_000
+    assert ask_tls("/slow?secs=1.5") == b"ok"
+
+
+def test_a_byte_now_and_then_buys_no_time(port: int) -> None:
+    began = time.monotonic()
+    with connections(port, 1) as [loris]:
+        with contextlib.suppress(OSError):
+            for byte in b"GET / HTTP/1.1\r\nHost: x\r\n" + b"X-A: b\r\n" * 100:
+                loris.send(bytes([byte]))
+                if is_closed(loris, 0.05):
+                    break
+        assert is_closed(loris, 1.0)
+    assert LIMITS.head_secs - 0.1 < time.monotonic() - began < 8 * LIMITS.head_secs
+
+
+def test_a_second_request_has_the_same_deadline(port: int) -> None:
+    request = f"GET / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode()
+    with connections(port, 1) as [connection]:
+        for _ in range(2):
+            connection.sendall(request)
+            received = b""
+            while not received.endswith(b"ok"):
+                received += connection.recv(65536)
+        connection.sendall(request[:20])
+        assert is_closed(connection, 5 * LIMITS.head_secs)
+
+
+def test_a_body_that_nobody_reads_buys_no_time(port: int) -> None:
+    head = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n"
+    began = time.monotonic()
+    with connections(port, 1) as [connection]:
+        connection.sendall(head)
+        assert connection.recv(65536).startswith(b"HTTP/1.1 401")
+        with contextlib.suppress(OSError):
+            while time.monotonic() - began < 20:
+                connection.send(b"x")
+                if is_closed(connection, 0.05):
+                    break
+        assert time.monotonic() - began < 10
+
+
+def test_an_answer_that_nobody_reads_is_broken_off(port: int) -> None:
+    MUCH_ENDED.clear()
+    with connections(port, 1) as [connection]:
+        connection.sendall(f"GET /much HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode())
+        received = len(connection.recv(1))
+        assert MUCH_ENDED.wait(15)
+        connection.settimeout(10)
+        with contextlib.suppress(OSError):
+            while part := connection.recv(1 << 20):
+                received += len(part)
+        # The rest is what the kernels kept.
+        assert received < 50_000_000
+
+
+def test_requests_that_are_answered_are_not_broken_off_for_others(port: int) -> None:
+    with contextlib.ExitStack() as stack:
+        working = []
+        for _ in range(LIMITS.by_address):
+            connection = HTTPConnection("127.0.0.1", port, 20)
+            stack.callback(connection.close)
+            connection.request("GET", "/slow?secs=2.5", headers=HEADERS)
+            working.append(connection)
+        time.sleep(0.5)
+        # The address has all its places; another's are its own.
+        assert ask(port) == 503
+        assert ask(port, source="127.0.0.2") == 200
+        stack.enter_context(connections(port, 100, "127.0.0.3"))
+        assert [connection.getresponse().status for connection in working] == [200] * len(working)
+    assert ask(port) == 200
+
+
+def test_many_requests_over_one_connection(port: int) -> None:
+    connection = HTTPConnection("127.0.0.1", port, 10)
+    for _ in range(50):
+        connection.request("GET", "/", headers=HEADERS)
+        response = connection.getresponse()
+        assert (response.status, response.read()) == (200, b"ok")
+    connection.close()
+
+
+def test_who_may_not_ask_is_told_so_beside_silent_ones(port: int) -> None:
+    with connections(port, 2 * LIMITS.connections), pytest.raises(urllib.error.HTTPError) as error:
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10)
+    assert error.value.code == 401
+    error.value.close()
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["enter", "busy", "idle", "heard", "leave"]), st.integers(0, 12), st.integers(0, 3))
+    )
+)
+def test_limits_hold_and_nothing_busy_is_closed(events: list[tuple[str, int, int]]) -> None:
+    limits = Limits(connections=6, by_address=3)
+    doors, inside, busy, number = Doors(limits), {}, set(), 100
+    for now, (event, which, address) in enumerate(events):
+        chosen = sorted(inside)[which % len(inside)] if inside else None
+        if event == "enter":
+            number += 1
+            others = [each for each in inside if inside[each] == f"10.0.0.{address}"]
+            entered = doors.enter(number, f"10.0.0.{address}", float(now))
+            closed = doors.to_close()
+            assert not busy & set(closed)
+            for each in closed:
+                del inside[each]
+            if entered:
+                inside[number] = f"10.0.0.{address}"
+            else:
+                # Only where everything that could have made room is busy.
+                assert set(others) <= busy if len(others) == limits.by_address else set(inside) <= busy
+        elif chosen is not None and event == "leave":
+            doors.leave(chosen)
+            del inside[chosen]
+            busy.discard(chosen)
+        elif chosen is not None:
+            getattr(doors, event)(chosen, float(now))
+            busy.add(chosen) if event == "busy" else busy.discard(chosen) if event == "idle" else None
+        assert len(inside) <= limits.connections
+        assert all(list(inside.values()).count(name) <= limits.by_address for name in set(inside.values()))
+        for each in inside:
+            assert (doors.deadline(each) is None) == (each in busy)

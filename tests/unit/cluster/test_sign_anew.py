@@ -1,0 +1,93 @@
+"""A leader signs what counts with the first token, word for word, and touches nothing else."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from memory_state import ROOT, MemoryState
+
+from storm_on_spark.cluster.errors import FencedError
+from storm_on_spark.cluster.nimbus.resign import sign_anew
+from storm_on_spark.cluster.paths import ASSIGNMENTS, STORMS, Paths
+from storm_on_spark.cluster.records import Assignment, Record, StormBase
+from storm_on_spark.cluster.security.keyring import Keyring
+from storm_on_spark.cluster.security.tokens import Tokens
+
+OLD, NEW, STRANGE = (Tokens((name * 16,)) for name in ("o", "n", "s"))
+BOTH = Tokens((NEW.first, OLD.first))
+BASE = StormBase(topology_id="t", name="t", owner="o", status="ACTIVE", submitted_at=0.0, launch=1, conf={"a": 1})
+ASSIGNMENT = Assignment(topology_id="t", supervisor_id="s", host="h", port=1, launch=1, epoch=1, assigned_at=0.5)
+
+
+class SignedState(MemoryState):
+    """Nodes in memory, written with a keyring."""
+
+    def __init__(self, keyring: Keyring) -> None:
+        super().__init__()
+        self.keyring = keyring
+        self.session: Any = SimpleNamespace(keyring=keyring, paths=Paths(ROOT))
+
+    def commit(self, fence: Any, *changes: Any) -> tuple[int, ...]:
+        versions = super().commit(fence, *changes)
+        for change in changes:
+            path = Paths(ROOT).of(*change.parts)
+            self.nodes[change.parts].data = self.keyring.encode(change.value, path, (fence.epoch, 1))
+        return versions
+
+    def stand(self, keyring: Keyring, record: Record, *parts: str) -> bytes:
+        """Has a node stand there as somebody wrote it."""
+        data = keyring.encode(record, Paths(ROOT).of(*parts), (1, 1))
+        self.put(data, *parts)
+        return data
+
+
+@pytest.mark.parametrize(
+    ("writer", "reader", "signed"),
+    [
+        (Keyring(), Keyring(NEW, "migrate"), 2),
+        (Keyring(OLD), Keyring(BOTH), 2),
+        (Keyring(BOTH), Keyring(BOTH), 0),
+        (Keyring(STRANGE), Keyring(BOTH), 0),
+        (Keyring(STRANGE), Keyring(NEW, "migrate"), 0),
+        (Keyring(), Keyring(BOTH), 0),
+        (Keyring(), Keyring(NEW), 0),
+        (Keyring(OLD), Keyring(BOTH, "unsigned"), 0),
+        (Keyring(), Keyring(), 0),
+    ],
+)
+def test_what_counts_is_signed_and_the_rest_stays(writer: Keyring, reader: Keyring, signed: int) -> None:
+    state = SignedState(reader)
+    fence = state.lead()
+    before = {
+        (STORMS, "t"): state.stand(writer, BASE, STORMS, "t"),
+        (ASSIGNMENTS, "t"): state.stand(writer, ASSIGNMENT, ASSIGNMENTS, "t"),
+    }
+    assert sign_anew(state, fence)[0] == signed
+    for parts, record in (((STORMS, "t"), BASE), ((ASSIGNMENTS, "t"), ASSIGNMENT)):
+        node = state.nodes[parts]
+        if signed:
+            opened = Keyring(NEW).open(type(record), node.data, Paths(ROOT).of(*parts))
+            assert (opened.record, opened.current) == (record, True)
+        else:
+            assert (node.data, node.version) == (before[parts], 0)
+    assert sign_anew(state, fence)[0] == 0, "once"
+
+
+def test_a_copy_from_elsewhere_is_not_made_good() -> None:
+    state = SignedState(Keyring(BOTH))
+    fence = state.lead()
+    data = Keyring(OLD).encode(BASE, f"{ROOT}/storms/other", (1, 1))
+    state.put(data, STORMS, "t")
+    assert sign_anew(state, fence) == (0, 1)
+    assert state.nodes[(STORMS, "t")].data == data
+
+
+def test_one_that_leads_no_longer_signs_nothing() -> None:
+    state = SignedState(Keyring(NEW, "migrate"))
+    former = state.lead()
+    state.lead()
+    state.stand(Keyring(), BASE, STORMS, "t")
+    with pytest.raises(FencedError):
+        sign_anew(state, former)

@@ -1,0 +1,213 @@
+"""What can't be read is left alone: records of another release, damaged ones."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from memory_state import MemoryState
+
+from storm_on_spark.cluster.code.distributor import CodeDistributor, Peers
+from storm_on_spark.cluster.nimbus.code_gate import code_gate
+from storm_on_spark.cluster.nimbus.daemon import nimbus_conf
+from storm_on_spark.cluster.nimbus.heartbeats import Drivers, Heartbeats
+from storm_on_spark.cluster.nimbus.leader import Leader
+from storm_on_spark.cluster.nimbus.submission import Submissions
+from storm_on_spark.cluster.paths import ASSIGNMENTS, CODE, OWNERS, STORMS, SUBMISSIONS, SUPERVISORS, WORKERBEATS
+from storm_on_spark.cluster.records import (
+    Assignment,
+    CodeManifest,
+    Ownership,
+    Record,
+    StormBase,
+    Submission,
+    SupervisorInfo,
+    Transition,
+    WorkerBeat,
+    encode,
+)
+
+T = "words-1-1"
+PLACE = {"supervisor_id": "s", "host": "h", "port": 6700, "launch": 1}
+
+
+class Nowhere(CodeDistributor):
+    """Has the code of everything, and notes what was removed."""
+
+    name = "nowhere"
+
+    def __init__(self) -> None:
+        super().__init__(Peers())
+        self.removed: list[str] = []
+
+    def prepare(self, conf) -> None: ...
+    def upload(self, folder, topology_id): ...
+    def download(self, topology_id, metafile, into): ...
+    def fetch(self, topology_id, metafile) -> None: ...
+    def close(self) -> None: ...
+    def holds(self, topology_id, metafile) -> bool:
+        return True
+
+    def get_replication_count(self, topology_id) -> int:
+        return 1
+
+    def stored(self):
+        return {T: 0.0}
+
+    def cleanup(self, topology_id) -> None:
+        self.removed.append(topology_id)
+
+
+class World:
+    """A topology that runs, and a leader whose clock is told."""
+
+    def __init__(self) -> None:
+        self.state, self.code, self.clock = MemoryState(), Nowhere(), 0.0
+        submissions = Submissions(
+            self.state, self.code, "n:1", nimbus_conf({}), Path("checkpoints"), lambda: None, now=lambda: self.clock
+        )
+        self.leader = Leader(
+            self.state,
+            self.code,
+            submissions,
+            Heartbeats(60),
+            Drivers(120, 30),
+            now=lambda: self.clock,
+            clock=lambda: self.clock,
+        )
+        self.fence = self.state.lead()
+        self.records: dict[str, Record] = {
+            STORMS: StormBase(
+                topology_id=T, name="words", owner="o", status="ACTIVE", submitted_at=0.0, launch=1, conf={}
+            ),
+            ASSIGNMENTS: Assignment(topology_id=T, epoch=1, assigned_at=0.0, **PLACE),
+            CODE: CodeManifest(
+                topology_id=T, artifacts=(), uploader="n:1", uploaded_at=0.0, distributor="nowhere", metafile="{}"
+            ),
+            OWNERS: Ownership(topology_id=T, pid=7, epoch=1, **PLACE),
+            WORKERBEATS: WorkerBeat(
+                topology_id=T, pid=7, time=0.0, started_at=0.0, info={"status": "COMPLETED"}, **PLACE
+            ),
+        }
+        for folder, record in self.records.items():
+            if folder != WORKERBEATS:
+                self.state.put(record, folder, T)
+        for name in "st":
+            self.state.put(
+                SupervisorInfo(
+                    supervisor_id=name, host="h", slots=(6700,), started_at=0.0, version="1", heartbeat_at=0.0
+                ),
+                *(SUPERVISORS, name),
+            )
+
+    def rounds(self) -> None:
+        """Lets more time go by than any timeout, with supervisors that beat."""
+        for _ in range(20):
+            self.clock += 30.0
+            for name in "st":
+                found = self.state.snapshot().supervisors.get(name)
+                if found is not None:
+                    self.state.put(
+                        SupervisorInfo(**{**_fields(found), "heartbeat_at": self.clock}), *(SUPERVISORS, name)
+                    )
+            self.leader.round(self.fence, self.state.snapshot())
+            self.leader.sweep(self.fence, self.state.snapshot(), 0.0)
+
+
+def _fields(record: Record):
+    return {name: getattr(record, name) for name in record.__struct_fields__}
+
+
+def newer(record: Record) -> bytes:
+    return json.dumps({**json.loads(encode(record)), "format": 99, "priority": 3}).encode()
+
+
+DAMAGES = {"newer": newer, "damaged": lambda record: encode(record)[:-5], "empty": lambda record: b"{}"}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("folder", [STORMS, ASSIGNMENTS, CODE, OWNERS, WORKERBEATS])
+def test_a_record_that_cant_be_read_ends_nothing(folder: str, damage: str) -> None:
+    world = World()
+    world.state.put(DAMAGES[damage](world.records[folder]), folder, T)
+    if folder != WORKERBEATS:
+        # So that nobody says that it is silent.
+        world.state.put(WorkerBeat(**{**_fields(world.records[WORKERBEATS]), "info": {}}), WORKERBEATS, T)
+        world.leader.drivers = Drivers(1e9, 1e9)
+    before = dict(world.state.nodes)
+    world.rounds()
+    kept = {parts: node for parts, node in world.state.nodes.items() if parts[0] != SUPERVISORS}
+    assert kept == {parts: node for parts, node in before.items() if parts[0] != SUPERVISORS}
+    assert world.code.removed == []
+    assert list(world.state.snapshot().problems) == [f"/storm/{folder}/{T}"]
+
+
+def test_without_damage_the_same_world_does_change() -> None:
+    # Else the test above could not fail.
+    world = World()
+    world.rounds()
+    assert world.state.nodes[ASSIGNMENTS, T].version > 0
+    world = World()
+    del world.state.nodes[STORMS, T], world.state.nodes[OWNERS, T]
+    world.rounds()
+    assert not world.state.snapshot().assignments
+    assert T in world.code.removed
+
+
+def test_code_is_left_while_a_submission_cant_be_read() -> None:
+    world = World()
+    submission = Submission(
+        key="k", topology_id=T, name="w", owner="o", conf={}, initial_status="ACTIVE", submitted_at=0.0, step="storing"
+    )
+    for folder in (STORMS, ASSIGNMENTS, OWNERS):
+        del world.state.nodes[folder, T]
+    world.state.put(newer(submission), SUBMISSIONS, "k")
+    world.rounds()
+    assert world.code.removed == []
+    assert (CODE, T) in world.state.nodes
+
+
+def test_a_supervisor_that_cant_be_read_keeps_its_topology() -> None:
+    world = World()
+    del world.state.nodes[OWNERS, T]
+    world.state.put(newer(world.state.snapshot().supervisors["s"]), SUPERVISORS, "s")
+    world.rounds()
+    assert world.state.snapshot().assignments[T].supervisor_id == "s"
+
+
+def test_others_are_scheduled_beside_an_assignment_that_cant_be_read_and_not_in_its_slot() -> None:
+    world = World()
+    world.state.put(newer(world.records[ASSIGNMENTS]), ASSIGNMENTS, T)
+    for name in ("a-2-2", "b-3-3"):
+        base = _fields(world.records[STORMS])
+        world.state.put(StormBase(**{**base, "topology_id": name, "name": name[0]}), STORMS, name)
+    world.clock = 1.0
+    world.leader.round(world.fence, world.state.snapshot())
+    found = world.state.snapshot().assignments
+    assert [(a.topology_id, a.supervisor_id) for a in found.values()] == [("a-2-2", "t")]
+
+
+def test_a_topology_that_is_killed_goes_whatever_its_assignment_says() -> None:
+    world = World()
+    base = {**_fields(world.records[STORMS]), "status": "KILLED"}
+    base["transition"] = Transition(kind="kill", due_at=1.0, previous="ACTIVE")
+    world.state.put(StormBase(**base), STORMS, T)
+    world.state.put(newer(world.records[ASSIGNMENTS]), ASSIGNMENTS, T)
+    world.clock = 2.0
+    world.leader.round(world.fence, world.state.snapshot())
+    assert (STORMS, T) not in world.state.nodes
+    assert (ASSIGNMENTS, T) not in world.state.nodes
+
+
+def test_the_gate_counts_what_cant_be_read() -> None:
+    world = World()
+    world.state.put(newer(world.records[STORMS]), STORMS, T)
+    gate = code_gate(world.state.snapshot())
+    assert (gate.wanted, gate.foreign, gate.lost) == ((T,), (), ())
+    world.state.put(newer(world.records[CODE]), CODE, T)
+    gate = code_gate(world.state.snapshot())
+    assert (gate.wanted, gate.foreign, gate.lost) == ((), (T,), ())
+    world.state.put(b"nonsense", CODE, T)
+    gate = code_gate(world.state.snapshot())
+    assert (gate.wanted, gate.foreign, gate.lost) == ((), (), (T,))

@@ -1,0 +1,176 @@
+"""Real spout hosts: what they are told first, and how their end is noticed."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import multiprocessing
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stormtest import Nothing, make_worker
+
+from storm_on_spark.api import BaseRichSpout, Fields, TopologyBuilder
+from storm_on_spark.runtime.batches.clock import SystemClock
+from storm_on_spark.runtime.batches.coordinator import Coordinator
+from storm_on_spark.runtime.batches.offsets import Offset
+from storm_on_spark.runtime.processes.sessions import started_at
+from storm_on_spark.runtime.run.spec import RunSpec
+from storm_on_spark.runtime.spouts import host_process
+from storm_on_spark.runtime.spouts.host_process import HostProcess
+from storm_on_spark.runtime.spouts.messages import Setup, Want
+
+
+class Forking(BaseRichSpout):
+    """Leaves a process behind that has inherited all that this one has open.
+
+    Args:
+        how: "multiprocessing", or "c" for a fork that Python's own hooks don't hear of.
+        folder: where the process ids go.
+    """
+
+    def __init__(self, how: str, folder: str):
+        self.how, self.folder = how, folder
+
+    def open(self, conf, context, collector):
+        if self.how == "multiprocessing":
+            process = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,), daemon=True)
+            process.start()
+            child = process.pid
+        else:
+            import ctypes
+
+            child = ctypes.CDLL(None).fork()
+            if child == 0:
+                ctypes.CDLL(None).sleep(60)
+                os._exit(0)
+        Path(self.folder, f"{os.getpid()}").write_text(str(child))
+
+    def next_tuple(self):
+        pass
+
+    def declare_output_fields(self, declarer):
+        declarer.declare(Fields("n"))
+
+
+def wait_until(what: Callable[[], Any], seconds: float = 30.0) -> Any:
+    deadline = time.monotonic() + seconds
+    while not (found := what()):
+        assert time.monotonic() < deadline, "nothing came of it"
+        time.sleep(0.02)
+    return found
+
+
+def importable(spec: RunSpec) -> RunSpec:
+    return dataclasses.replace(spec, sys_path=(str(Path(__file__).parent),))
+
+
+@contextlib.contextmanager
+def running(spout: BaseRichSpout, folder: Path) -> Iterator[tuple[Coordinator, list[str]]]:
+    builder = TopologyBuilder()
+    builder.set_spout("spout", spout)
+    builder.set_bolt("bolt", Nothing()).shuffle_grouping("spout")
+    failures: list[str] = []
+    spec = importable(make_worker(builder).spec)
+    coordinator = Coordinator(spec, folder, SystemClock(), True, lambda reason, *traces: failures.append(reason))
+    coordinator.start(Offset())
+    assert not failures
+    try:
+        yield coordinator, failures
+    finally:
+        coordinator.stop()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork") or sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("how", ["multiprocessing", "c"])
+def test_a_host_that_is_killed_is_noticed_whatever_its_spout_has_started(tmp_path: Path, how: str) -> None:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    with running(Forking(how, str(notes)), tmp_path / "checkpoint") as (_, failures):
+        (first,) = wait_until(lambda: list(notes.iterdir()))
+        child = int(wait_until(first.read_text))
+        assert started_at(child) is not None
+        os.kill(int(first.name), signal.SIGKILL)
+        second = wait_until(lambda: [path for path in notes.iterdir() if path != first])[0]
+        wait_until(lambda: started_at(child) is None)
+        last = int(wait_until(second.read_text))
+    assert not failures
+    assert started_at(int(second.name)) is None
+    wait_until(lambda: started_at(last) is None)
+
+
+def test_setup_is_the_first_message_whoever_else_talks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other threads send as fast as they can while hosts are started, one after the other."""
+    code = (
+        "import pickle, sys\n"
+        "from multiprocessing.connection import Connection\n"
+        "connection = Connection(int(sys.argv[-1]))\n"
+        "connection.send_bytes(pickle.dumps(type(pickle.loads(connection.recv_bytes())).__name__))\n"
+    )
+    launched = subprocess.Popen
+
+    def popen(command: list[str], **options: Any) -> Any:
+        assert command[1] == "-m"
+        number = next(part for part in command[3:] if part.isdigit())
+        return launched([sys.executable, "-c", code, number], **options)
+
+    monkeypatch.setattr(host_process.subprocess, "Popen", popen)
+    said: list[Any] = []
+    over = threading.Event()
+    rounds = 6
+
+    def gone(host: HostProcess, why: str) -> float | None:
+        return 0.0 if len(said) < rounds else None
+
+    def setup() -> Setup:
+        time.sleep(0.05)  # long enough for the others; the law holds without it
+        return Setup(*[None] * len(Setup._fields))._replace(active=True)  # type: ignore[arg-type]
+
+    host = HostProcess([1], setup, said.append, gone)
+
+    def talk() -> None:
+        while not over.is_set():
+            host.send(Want())
+
+    talkers = [threading.Thread(target=talk) for _ in range(2)]
+    for thread in talkers:
+        thread.start()
+    try:
+        host.start()
+        wait_until(lambda: len(said) == rounds, 60)
+    finally:
+        over.set()
+        for thread in talkers:
+            thread.join()
+        host.stop()
+    assert said == ["Setup"] * rounds
+
+
+def test_a_host_that_is_told_something_else_first_says_so() -> None:
+    said: list[Any] = []
+    setup: Any = Want()
+    with contextlib.ExitStack() as stack:
+        ours, theirs = multiprocessing.Pipe()
+        stack.callback(ours.close)
+        command = [
+            sys.executable,
+            "-m",
+            "storm_on_spark.runtime.spouts.spout_host",
+            str(theirs.fileno()),
+            str(os.getpid()),
+        ]
+        host = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
+        theirs.close()
+        ours.send_bytes(pickle.dumps(setup))
+        said.append(pickle.loads(ours.recv_bytes()))
+        assert host.wait(30) == 0
+    assert said[0].message == "the first message to a spout host must be Setup, not Want"

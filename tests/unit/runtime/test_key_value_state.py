@@ -1,0 +1,481 @@
+"""Key-value state: a mapping, whatever is in memory, in pages, undone, evicted, or on another worker."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import datetime
+from typing import Any
+
+import pytest
+from cluster import Values, Variables
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from storm_on_spark.api.errors import CheckpointError, StormError
+from storm_on_spark.runtime.state.keyvalue import state as state_module
+from storm_on_spark.runtime.state.keyvalue.state import StoredState, Written
+
+SMALL = 20_000
+"""Bytes of memory for about fifty entries."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    x: int
+    y: int
+
+
+class Odd:
+    """Hashable, but by no hash that is the same in every process."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Odd) and other.number == self.number
+
+    def __hash__(self) -> int:
+        return hash(self.number)
+
+
+KEYS = st.one_of(
+    st.integers(-300, 300),
+    st.integers(1 << 70, (1 << 70) + 20),
+    st.text(alphabet="ab\0\ud800é", max_size=4),
+    st.none(),
+    st.booleans(),
+    st.floats(-3, 3, width=16, allow_nan=False),
+    st.binary(max_size=2),
+    st.tuples(st.integers(0, 5), st.text("xy", max_size=1)),
+    st.builds(Point, st.integers(0, 3), st.integers(0, 3)),
+    st.builds(Odd, st.integers(0, 9)),
+    st.dates(datetime.date(2026, 1, 1), datetime.date(2026, 1, 9)),
+)
+VALUES = st.one_of(
+    st.none(),
+    st.integers(-(1 << 65), 1 << 65),
+    st.text(max_size=8),
+    st.floats(allow_nan=False),
+    st.lists(st.integers(), max_size=3),
+)
+
+
+class StateAgainstDict(RuleBasedStateMachine):
+    """Two workers with one state against a dict, over batches that commit, fail and move."""
+
+    memory = SMALL
+    page_bytes = 600
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.values: Values = {}
+        self.entries = 0
+        #: What an attempt writes; thrown away if it fails.
+        self.attempt = Variables(self.values)
+        self.model: dict[Any, Any] = {}
+        self.committed: dict[Any, Any] = {}
+        self.marks: list[tuple[int, dict[Any, Any]]] = []
+        self.workers: list[tuple[StoredState, tuple[int, int] | None]] = []
+        #: How often the journal has been written anew, and how many entries it has.
+        self.version = (0, 0)
+        self.workers = [(self.new(), None), (self.new(), None)]
+        self.state = self.workers[0][0]
+        self.present = 0
+        self.take_over(0)
+
+    def new(self) -> StoredState:
+        return StoredState(self.memory, self.page_bytes)
+
+    def take_over(self, worker: int) -> None:
+        """Begins an attempt on a worker, as a stage does: with what that has, if it is of a version that is known."""
+        state, held = self.workers[worker]
+        self.attempt = Variables(copy.deepcopy(self.values))
+        state.attach(self.attempt)
+        generation, entries = self.version
+        if held is None or held[0] != generation:
+            state.load(self.attempt, entries)
+        elif held != self.version:
+            state.catch_up(self.attempt, held[1], entries)
+        self.workers[worker] = state, None
+        self.present, self.state = worker, state
+        self.model = copy.deepcopy(self.committed)
+        self.marks.clear()
+
+    @rule(keys=st.lists(KEYS, min_size=1, max_size=30), value=VALUES)
+    def put(self, keys: list[Any], value: Any) -> None:
+        for key in keys:
+            self.state.put(key, value)
+            self.model[key] = value
+
+    @rule(first=st.integers(0, 5000), count=st.integers(1, 200), value=VALUES)
+    def put_many(self, first: int, count: int, value: Any) -> None:
+        for key in range(first, first + count):
+            self.state.put(key, value)
+            self.model[key] = value
+
+    @rule(first=st.integers(0, 5000), count=st.integers(1, 100))
+    def put_texts(self, first: int, count: int) -> None:
+        for number in range(first, first + count):
+            self.state.put(f"key {number}", number)
+            self.model[f"key {number}"] = number
+
+    @rule(first=st.integers(0, 5000), count=st.integers(1, 300))
+    def delete_many(self, first: int, count: int) -> None:
+        for key in range(first, first + count):
+            assert self.state.delete(key) == self.model.pop(key, None)
+
+    @rule(keys=st.lists(KEYS, min_size=1, max_size=10))
+    def delete(self, keys: list[Any]) -> None:
+        for key in keys:
+            assert self.state.delete(key) == self.model.pop(key, None)
+
+    @rule(keys=st.lists(KEYS, max_size=30))
+    def get(self, keys: list[Any]) -> None:
+        for key in keys:
+            assert self.state.get(key, "none") == self.model.get(key, "none")
+            assert (key in self.state) == (key in self.model)
+
+    @rule(keys=st.sets(KEYS, max_size=30), first=st.integers(0, 5000))
+    def look_ahead(self, keys: set[Any], first: int) -> None:
+        if self.state.looks_ahead:
+            self.state.look_ahead(keys | set(range(first, first + 50)))
+
+    @rule()
+    def mark(self) -> None:
+        self.marks.append((self.state.mark(), dict(self.model)))
+
+    @rule()
+    def undo(self) -> None:
+        if self.marks:
+            mark, self.model = self.marks.pop()
+            self.state.undo(mark)
+
+    @rule(worker=st.integers(0, 1))
+    def commit(self, worker: int) -> None:
+        """A batch is committed; the next is executed by either worker."""
+        written = self.state.commit(self.attempt, self.version[1])
+        if written is not None:
+            self.version = self.version[0] + written.anew, written.entries
+        self.state.attach(None)
+        self.values = self.attempt.values
+        self.committed = copy.deepcopy(self.model)
+        self.workers[self.present] = self.state, self.version
+        self.take_over(worker)
+
+    @rule(worker=st.integers(0, 1), dies=st.booleans())
+    def fail(self, worker: int, dies: bool) -> None:
+        """What the attempt wrote is thrown away, and what the worker holds, or the worker itself."""
+        self.state.commit(self.attempt, self.version[1])
+        if dies:
+            self.workers[self.present] = self.new(), None
+        self.take_over(worker)
+
+    @rule()
+    def poison(self) -> None:
+        """A tuple raised: the batch is executed again, from its beginning."""
+        self.state.start_again(self.attempt, self.version[1])
+        self.model = copy.deepcopy(self.committed)
+        self.marks.clear()
+
+    @rule()
+    def iterate(self) -> None:
+        assert {repr(key): value for key, value in self.state.items()} == {
+            repr(key): value for key, value in self.model.items()
+        } or dict(self.state.items()) == self.model
+        other = self.new()
+        store = Variables(copy.deepcopy(self.values))
+        other.attach(store)
+        other.load(store, self.version[1])
+        assert dict(other.items()) == self.committed
+
+    @invariant()
+    def same_size(self) -> None:
+        assert len(self.state) == len(self.model)
+
+    @invariant()
+    def whatever_is_in_memory_can_be_forgotten_some_time(self) -> None:
+        state = self.state
+        if state._pages.exist:
+            known = {key for keys in state._clean for key in keys}.union(
+                state._unmerged, state._looked_up, (key for key, _ in state._journal)
+            )
+            assert known.issuperset(state._hot)
+            assert state._unmerged.keys <= state._hot.keys()
+
+
+class InMemory(StateAgainstDict):
+    """The same where all fits in memory."""
+
+    memory = 1 << 30
+
+
+TestStateAgainstDict = StateAgainstDict.TestCase
+TestStateAgainstDict.settings = settings(max_examples=120, stateful_step_count=40, deadline=None)
+TestInMemory = InMemory.TestCase
+TestInMemory.settings = settings(max_examples=30, stateful_step_count=30, deadline=None)
+
+
+class Task:
+    """A state and its store."""
+
+    def __init__(self, memory: int = SMALL, page_bytes: int = 600) -> None:
+        self.memory, self.page_bytes = memory, page_bytes
+        self.store = Counting({})
+        self.entries = 0
+        self.open()
+
+    def open(self) -> StoredState:
+        self.state = StoredState(self.memory, self.page_bytes)
+        self.state.attach(self.store)
+        self.state.load(self.store, self.entries)
+        return self.state
+
+    def commit(self) -> Written | None:
+        written = self.state.commit(self.store, self.entries)
+        if written is not None:
+            self.entries = written.entries
+        return written
+
+    def fill(self, count: int) -> None:
+        for key in range(count):
+            self.state.put(key, key)
+            if key % 500 == 499:
+                self.commit()
+        self.commit()
+
+
+class Counting(Variables):
+    """A store that counts what is read and written."""
+
+    def __init__(self, values: Values) -> None:
+        super().__init__(values)
+        self.read: list[str] = []
+        self.written = 0
+
+    def get(self, name: str, index: int = 0) -> bytes | None:
+        self.read.append(name)
+        return super().get(name, index)
+
+    def put(self, name: str, value: bytes, index: int = 0) -> None:
+        self.written += len(value)
+        super().put(name, value, index)
+
+
+def test_workers_in_turn_know_what_the_other_has_merged_and_what_it_has_not() -> None:
+    task = Task(memory=200_000, page_bytes=4096)
+    task.fill(5000)
+    expected = {key: key for key in range(5000)}
+    states, held = [task.state, task.open()], [task.entries, task.entries]
+    merges = spared = 0
+    for turn in range(120):
+        # Two micro-batches each: the other catches up with both at once.
+        mine = turn // 2 % 2
+        state = states[mine]
+        state.attach(task.store)
+        before = len(state._unmerged)
+        state.catch_up(task.store, held[mine], task.entries)
+        spared += len(state._unmerged) < before
+        # Other entries push out all that may be forgotten.
+        state.look_ahead(set(range(10_000 + 700 * turn, 10_700 + 700 * turn)))
+        for key in range(turn * 37 % 5000, turn * 37 % 5000 + 40):
+            assert state.get(key) == expected.get(key)
+            state.put(key, turn)
+            expected[key] = turn
+        before = len(state._unmerged)
+        written = state.commit(task.store, task.entries)
+        assert written is not None
+        merges += len(state._unmerged) < before
+        if written.anew:
+            states[1 - mine].attach(task.store)
+            states[1 - mine].load(task.store, written.entries)
+            held[1 - mine] = written.entries
+        task.entries = held[mine] = written.entries
+    assert merges > 1
+    assert spared, "each has merged again what the other had merged"
+    for state, entries in zip(states, held, strict=True):
+        state.attach(task.store)
+        state.catch_up(task.store, entries, task.entries)
+        state.look_ahead(set(range(200_000, 200_700)))
+        assert dict(state.items()) == expected
+        assert all(state.get(key) == value for key, value in expected.items())
+
+
+def test_nothing_is_written_for_a_batch_that_changed_nothing() -> None:
+    task = Task()
+    task.state.put("a", 1)
+    assert task.commit() is not None
+    task.state.get("a")
+    assert task.commit() is None
+
+
+@pytest.mark.parametrize("memory", [SMALL, 1 << 30])
+def test_what_is_written_is_what_changed_and_not_the_rest(memory: int) -> None:
+    task = Task(memory, page_bytes=4096)
+    task.fill(20_000)
+    task.store.written = 0
+    task.state.put(7, 8)
+    task.commit()
+    assert task.store.written < 1000
+
+
+def test_a_start_reads_no_pages() -> None:
+    task = Task()
+    task.fill(20_000)
+    task.store.read.clear()
+    task.open()
+    assert "pages" not in task.store.read
+    assert len(task.state) == 20_000
+
+
+def test_memory_is_bounded_however_many_keys_there_are() -> None:
+    task = Task(memory=200_000)
+    task.fill(20_000)
+    for key in range(0, 20_000, 3):
+        assert task.state.get(key) == key
+    task.commit()
+    assert len(task.state._hot) < 1000
+    assert task.state._pages.cached_bytes <= 200_000 * 3 // 8
+
+
+def test_a_look_ahead_reads_each_page_once() -> None:
+    task = Task(memory=400_000)
+    task.fill(20_000)
+    pages = sum(name == "pages" for name, _ in task.store.values)
+    task.open()
+    task.store.read.clear()
+    task.state.look_ahead(set(range(0, 20_000, 50)))
+    assert 0 < task.store.read.count("pages") <= pages
+    task.store.read.clear()
+    assert [task.state.get(key) for key in range(0, 20_000, 50)] == list(range(0, 20_000, 50))
+    assert not task.store.read
+
+
+def test_a_look_ahead_that_never_helps_is_given_up() -> None:
+    task = Task()
+    task.fill(5000)
+    assert task.state.looks_ahead
+    task.state.look_ahead({"other"})
+    for key in range(100):
+        task.state.get(key)
+    task.commit()
+    assert not task.state.looks_ahead
+    for _ in range(state_module._REST):
+        task.commit()
+    assert task.state.looks_ahead
+
+
+def test_entries_are_rewritten_a_few_times_as_the_state_grows() -> None:
+    task = Task(memory=200_000, page_bytes=4096)
+    task.fill(40_000)
+    size = sum(len(value) for (name, _), value in task.store.values.items() if name == "pages")
+    assert task.store.written < 12 * size
+
+
+def test_a_deleted_state_leaves_no_pages() -> None:
+    task = Task()
+    task.fill(5000)
+    assert any(name == "pages" for name, _ in task.store.values)
+    for key in range(5000):
+        assert task.state.delete(key) == key
+    task.commit()
+    for number in range(2000):  # until all that was deleted has been merged
+        task.state.put(f"other {number}", number)
+        task.state.delete(f"other {number}")
+        if number % 100 == 0:
+            task.commit()
+    assert len(task.state) == 0
+    assert list(task.state.items()) == []
+
+
+def test_the_order_of_items_does_not_depend_on_the_worker() -> None:
+    task = Task()
+    task.fill(3000)
+    for key in range(0, 3000, 7):
+        task.state.delete(key)
+    task.commit()
+    live = list(task.state.items())
+    assert list(task.open().items()) == live
+
+
+def test_the_order_of_a_small_state_is_that_of_a_dict() -> None:
+    task = Task(memory=1 << 30)
+    model: dict[str, int] = {}
+    for key in "abc":
+        task.state.put(key, 1)
+        model[key] = 1
+    task.commit()
+    task.state.delete("a")
+    del model["a"]
+    for key in "da":
+        task.state.put(key, 2)
+        model[key] = 2
+    task.commit()
+    assert list(task.state.items()) == list(model.items())
+    assert list(task.open().items()) == list(model.items())
+
+
+def test_pages_can_only_be_read_while_the_bolt_executes() -> None:
+    task = Task()
+    task.fill(5000)
+    task.open().attach(None)
+    with pytest.raises(StormError, match="only be read while its bolt executes"):
+        task.state.get(4321)
+
+
+@pytest.mark.parametrize(
+    ("name", "index", "record", "message"),
+    [
+        ("entries", 0, b"\x02Cwhatever", "this release reads version 3"),
+        ("header", 0, b"\x09" + bytes(20), "this release reads format version 1"),
+        ("directory", None, b"\x09\0\0\0\0", "has format version 9; this release reads 1"),
+        ("directory", None, None, "part .* of the directory of key-value state is missing"),
+        ("pages", None, None, "page .* of key-value state has nothing"),
+        ("pages", None, b"short", "has 5, not"),
+    ],
+)
+def test_a_record_of_another_version_or_missing_is_refused(
+    name: str, index: int | None, record: bytes | None, message: str
+) -> None:
+    task = Task()
+    task.fill(5000)
+    for known in [key for key in task.store.values if key[0] == name and index in (None, key[1])]:
+        if record is None:
+            task.store.remove(*known)
+        else:
+            task.store.put(known[0], record, known[1])
+    with pytest.raises(CheckpointError, match=message):
+        for _ in task.open().items():
+            pass
+
+
+@given(st.dictionaries(KEYS, VALUES))
+def test_a_journal_written_anew_keeps_everything(values: dict[Any, Any]) -> None:
+    task = Task(memory=1 << 30)
+    for key, value in values.items():
+        task.state.put(key, value)
+    task.state._added_bytes = 1 << 40
+    written = task.commit()
+    assert written is None or written.anew
+    found = dict(task.open().items())
+    assert found.keys() == values.keys()
+    assert all(repr(found[key]) == repr(values[key]) for key in values)
+
+
+def test_a_read_that_failed_is_not_committed_whatever_the_bolt_makes_of_it() -> None:
+    task = Task()
+    task.fill(5000)
+    task.open()
+
+    class Broken(Counting):
+        def get(self, name: str, index: int = 0) -> bytes | None:
+            raise OSError("the socket is closed")
+
+    task.state.attach(Broken({}))
+    missing = next(key for key in range(5000) if key not in task.state._hot)
+    with pytest.raises(OSError, match="socket is closed"):
+        task.state.get(missing)
+    task.state.put(next(iter(task.state._hot)), 1)
+    with pytest.raises(OSError, match="socket is closed"):
+        task.commit()

@@ -1,0 +1,145 @@
+"""The thread of a spout executor."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from stormtest import Spouts
+from test_task_loop import Endless
+
+from storm_on_spark.runtime.run.settings import SpoutSettings
+from storm_on_spark.runtime.spouts.messages import Failed, Idle, Message, SetActive, Settle, Want
+from storm_on_spark.runtime.spouts.spout_host import Executor
+from storm_on_spark.runtime.spouts.task_loop import TaskLoop
+from storm_on_spark.runtime.tracking.ids import root_base
+
+
+class Host:
+    """What an executor needs of its host."""
+
+    def __init__(self, make: Callable[[int], TaskLoop]) -> None:
+        self.make, self.sent = make, []
+
+    def open(self, task: int) -> TaskLoop:
+        return self.make(task)
+
+    def send(self, message: Message) -> None:
+        self.sent.append(message)
+
+    def component_of(self, task: int) -> str:
+        return "spout"
+
+
+def wait_for(condition: Callable[[], Any]) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline
+        threading.Event().wait(0.001)
+
+
+@pytest.fixture
+def started() -> Iterator[list[Executor]]:
+    executors: list[Executor] = []
+    yield executors
+    for executor in executors:
+        executor.stop()
+        executor.join(20)
+        assert not executor.is_alive()
+
+
+def start(
+    executors: list[Executor], folder: Path, active: bool = True, spout: Any = None
+) -> tuple[Any, Host, Executor]:
+    spouts = Spouts(spout or Endless(limit=10), folder)
+    loops: list[TaskLoop] = []
+
+    def make(task: int) -> TaskLoop:
+        opened = spouts.open()
+        opened.now = time.monotonic
+        loops.append(TaskLoop(opened, spouts.worker.wiring.settings(SpoutSettings, "spout"), host.send, 0))
+        return loops[-1]
+
+    host = Host(make)
+    executor = Executor(host, (spouts.task_id,), active)  # type: ignore[arg-type]
+    executors.append(executor)
+    executor.start()
+    wait_for(lambda: loops or host.sent)
+    return loops[0] if loops else None, host, executor
+
+
+def test_an_executor_activates_emits_cuts_and_closes(tmp_path: Path, started: list[Executor]) -> None:
+    loop, host, executor = start(started, tmp_path)
+    wait_for(lambda: loop.task.stats.emitted == 10)
+    for active in (True, False, False, True):
+        executor.tell(SetActive(active))
+    wait_for(lambda: len(loop.task.spout.calls) == 3)
+    executor.tell(
+        Settle(loop.task.task, 0, np.array([root_base(loop.task.task) + 1], np.uint64), np.zeros(1, np.uint8))
+    )
+    wait_for(lambda: loop.task.stats.acked)
+    executor.stop()
+    executor.join(20)
+    assert loop.task.spout.calls == ["activate", "deactivate", "activate", "close"]
+    assert not loop.task.dirty
+    assert not [m for m in host.sent if isinstance(m, Failed)]
+
+
+def test_a_spout_that_starts_inactive_waits(tmp_path: Path, started: list[Executor]) -> None:
+    loop, host, executor = start(started, tmp_path, active=False)
+    executor.tell(Want())
+    wait_for(lambda: host.sent)
+    assert host.sent[0] == Idle(loop.task.task, False)
+    assert (loop.task.spout.next, loop.task.spout.calls) == (0, [])
+    executor.tell(SetActive(True))
+    wait_for(lambda: loop.task.stats.emitted == 10)
+
+
+class Breaks(Endless):
+    def next_tuple(self):
+        super().next_tuple()
+        if self.next == 4:
+            raise ConnectionError("gone")
+
+
+def test_a_spout_that_raises_says_so_once(tmp_path: Path, started: list[Executor]) -> None:
+    _, host, executor = start(started, tmp_path, spout=Breaks())
+    executor.join(20)
+    (failed,) = [m for m in host.sent if isinstance(m, Failed)]
+    assert failed.component == "spout"
+    assert "failed in next_tuple: ConnectionError: gone" in failed.message
+    assert "gone" in failed.trace
+
+
+class Cancelled(Endless):
+    def next_tuple(self):
+        raise asyncio.CancelledError("who awaits me?")
+
+
+def test_a_spout_that_raises_what_is_no_exception_does_not_end_without_a_word(
+    tmp_path: Path, started: list[Executor]
+) -> None:
+    _, host, executor = start(started, tmp_path, spout=Cancelled())
+    executor.join(20)
+    (failed,) = [m for m in host.sent if isinstance(m, Failed)]
+    assert "CancelledError: who awaits me?" in failed.message
+
+
+def test_a_log_that_can_not_be_written_is_named(
+    tmp_path: Path, started: list[Executor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*args: Any, **kwargs: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("storm_on_spark.runtime.spouts.log.SpoutLog._write", full)
+    _, host, executor = start(started, tmp_path)
+    executor.join(20)
+    (failed,) = [m for m in host.sent if isinstance(m, Failed)]
+    assert "the spout log can't be written" in failed.message
+    assert "No space left on device" in failed.message

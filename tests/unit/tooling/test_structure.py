@@ -1,0 +1,43 @@
+"""What docs/architecture.md says of the code is drawn from it, and `make walk` finds the way that it tells of."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+PAGE = ROOT / "docs" / "architecture.md"
+PACKAGE = ROOT / "storm_on_spark"
+
+
+def test_the_structure_is_the_contracts(tmp_path: Path) -> None:
+    written = tmp_path / "architecture.md"
+    written.write_text(PAGE.read_text("utf-8"), "utf-8")
+    subprocess.run([sys.executable, ROOT / "tools" / "generate_structure.py", written], check=True)
+    assert written.read_text("utf-8") == PAGE.read_text("utf-8"), "out of date: run make docs"
+
+
+def test_the_paths_on_the_page_are_there() -> None:
+    text = PAGE.read_text("utf-8")
+    paths = set(re.findall(r"`((?:api|plan|launch|runtime|spark|cluster|cli|testing)/[\w/.]*)`", text))
+    assert len(paths) > 20
+    assert {path for path in paths if not (PACKAGE / path).exists()} == set()
+
+
+def test_a_walk_goes_from_the_spout_to_its_ack_and_says_where() -> None:
+    command = [sys.executable, ROOT / "tools" / "walk.py", "one two"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    steps = re.findall(r"^ +\d+  (\S+):(\d+) +(\S+)", said, flags=re.M)
+    functions = [function for _, _, function in steps]
+    assert functions[0] == "SentenceSpout.next_tuple"
+    assert functions[-1] == "BaseRichSpout.ack"
+    order = ["encode_tuples", "SpoutLog.append", "read_entries", "SplitSentence.execute", "AckerState.apply"]
+    assert [function for function in functions if function in order] == order
+    rooms = re.findall(r"^(\S+)/$", said, flags=re.M)
+    for room in set(rooms):
+        assert (ROOT / room).is_dir()
+    name, line, function = steps[functions.index("AckerState.apply")]
+    source = (PACKAGE / "runtime" / "tracking" / name).read_text("utf-8").splitlines()
+    assert source[int(line) - 1].strip().startswith(f"def {function.rpartition('.')[2]}(")
