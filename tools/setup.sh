@@ -32,7 +32,7 @@ if ! {
 fi
 
 # Optional, so never a reason to fail: what its absence costs is said by the command itself.
-"$venv/bin/python" -m storm_on_spark.spark.jars >&2 || true
+"$venv/bin/python" -m storm_on_spark.spark.session.jars >&2 || true
 
 rm -f "$venv"/installed-*
 touch "$stamp"

@@ -1,0 +1,203 @@
+"""What is run: each case is one contender with one workload, measured in one or more phases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+MILLION = 1_000_000
+
+Contender = Literal["ours", "native", "storm", "command"]
+Group = Literal["main", "growth"]
+Draw = Literal["zipf", "uniform"]
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A span of time in which a case is measured.
+
+    Args:
+        name: by which the figures are found.
+        rate: roots per second; None for all that go, 0 for none.
+        keys: how many keys there are meanwhile; None for as many as the case has.
+        draw: how keys are chosen, where they are drawn.
+    """
+
+    name: str
+    rate: float | None
+    keys: int | None = None
+    draw: Draw = "uniform"
+
+
+FULL = Phase("full speed", None)
+IDLE = Phase("idle", 0)
+
+
+def at(rate: int) -> Phase:
+    """Returns the phase at a rate."""
+    return Phase(f"{rate:,}/s", rate)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One process that is measured.
+
+    Args:
+        name: unique.
+        contender: what runs it.
+        workload: which topology, in the terms of the contender.
+        phases: one after the other.
+        options: further ones, in the terms of the contender.
+        profile: of this project's contender, for `topology.profile`.
+        quick: whether `make bench-quick` has it.
+        side: whether no target needs it: every second round does without.
+        group: `growth` is for how cost grows; it is run only when it is asked for.
+    """
+
+    name: str
+    contender: Contender
+    workload: str
+    phases: tuple[Phase, ...]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    profile: str = "throughput"
+    quick: bool = False
+    side: bool = False
+    group: Group = "main"
+
+
+HOT = Phase("1,000/s on 10 keys", 1000, keys=10)
+"""Few keys change, whatever else is in the state."""
+
+ZIPF, UNIFORM = Phase("Zipf keys", None, draw="zipf"), Phase("uniform keys", None, draw="uniform")
+
+LATENCIES = (at(1000), at(10), at(10_000))
+
+PER_TUPLE, COLUMNAR = "per-tuple, acked", "columnar, acked"
+COLUMNAR_BOLTS = "columnar bolts, per-tuple spout"
+PER_TUPLE_NO_ACKERS, COLUMNAR_NO_ACKERS = "per-tuple, no ackers", "columnar, no ackers"
+ONE_CORE = "per-tuple, acked, local[1]"
+PINNED = "per-tuple, acked, local[1] on one core"
+STORM, STORM_50, STORM_PYTHON = "Storm, Java bolts", "Storm, Java bolts, pending 50", "Storm, Python bolts"
+NATIVE, NATIVE_UDF = "native PySpark", "native PySpark, Python UDF"
+LATENCY, COLUMNAR_LATENCY = "latency, per-tuple", "latency, columnar"
+NATIVE_LATENCY, NATIVE_UDF_LATENCY = "latency, native PySpark", "latency, native PySpark, Python UDF"
+CHAIN, CHAIN_FUSED, CHAIN_STORM = "chain of 3", "chain of 3, fused", "chain of 3, Storm"
+FAN_OUT, JOIN, ROLLING = "fan-out x100", "multi-anchored join", "rolling top words"
+COMMAND = "command to first ack"
+
+
+def keys_case(count: int, in_state: bool) -> str:
+    """Returns the name of the case with so many keys."""
+    return f"{count:,} keys{' in KeyValueState' if in_state else ''}"
+
+
+def large_case(count: int, in_memory: bool) -> str:
+    """Returns the name of the case whose only task has so many keys in its state, in memory as a whole or not."""
+    return f"{count:,} keys of one task, {'all in memory' if in_memory else 'memory of the default'}"
+
+
+def pending_case(count: int) -> str:
+    """Returns the name of the case with so many pending roots."""
+    return f"{count:,} roots pending" if count else "no roots pending"
+
+
+_LARGE = {"topology.batch.max.tuples": MILLION}
+"""Micro-batches of two seconds for columns too, as they are quick. Tuples are slower in larger ones."""
+
+
+def _word_counts() -> list[Case]:
+    words, columns = "word count", "word count, columnar"
+    return [
+        Case(PER_TUPLE, "ours", words, (FULL,), quick=True),
+        Case(STORM, "storm", words, (FULL, *LATENCIES), {"ackers": 1, "pending": 5000}, quick=True),
+        Case(COLUMNAR, "ours", columns, (FULL,), {"conf": _LARGE}, quick=True),
+        Case(NATIVE, "native", "built-in functions", (FULL,), quick=True),
+        Case(PER_TUPLE_NO_ACKERS, "ours", words, (FULL,), {"acked": False}, quick=True),
+        Case(STORM_PYTHON, "storm", "word count, Python", (FULL, at(1000)), {"ackers": 1, "pending": 1000}),
+        Case(COLUMNAR_NO_ACKERS, "ours", columns, (FULL,), {"acked": False, "conf": _LARGE}),
+        Case(NATIVE_UDF, "native", "Python UDF", (FULL,)),
+        Case(ONE_CORE, "ours", words, (FULL,), {"master": "local[1]"}),
+        Case(PINNED, "ours", words, (FULL,), {"master": "local[1]", "pinned": True}),
+        Case(STORM_50, "storm", words, (FULL, at(1000)), {"ackers": 1, "pending": 50}),
+        Case(LATENCY, "ours", words, (*LATENCIES, IDLE), profile="latency", quick=True),
+        Case(NATIVE_LATENCY, "native", "built-in functions", (at(1000),), quick=True),
+        Case(COLUMNAR_BOLTS, "ours", "word count, columnar bolts", (FULL,), side=True),
+        Case(COLUMNAR_LATENCY, "ours", columns, (at(1000),), profile="latency", side=True),
+        Case(NATIVE_UDF_LATENCY, "native", "Python UDF", (at(1000),), side=True),
+    ]
+
+
+def _large(keys: int, *, memory_mb: int | None = None, group: Group = "main") -> list[Case]:
+    """Returns the cases of a task's state that is larger than its memory, and of the same as a whole in memory."""
+    memory = "topology.state.memory.mb"
+    conf = {} if memory_mb is None else {memory: memory_mb}
+    return [
+        Case(
+            large_case(keys, in_memory),
+            "ours",
+            "one task's keys",
+            (ZIPF, UNIFORM),
+            {"keys": keys, "each": 200_000, "restart": True, "conf": conf},
+            group=group,
+        )
+        for in_memory, conf in ((False, conf), (True, {memory: 1 << 20}))
+    ]
+
+
+def _others() -> list[Case]:
+    keys = [
+        Case(
+            keys_case(count, in_state),
+            "ours",
+            "keys in KeyValueState" if in_state else "keys",
+            (FULL, HOT) if count != 10_000 else (FULL,),
+            {"keys": count},
+            side=count == 10_000,
+        )
+        for in_state in (False, True)
+        for count in (10, 10_000, MILLION)
+    ]
+    return [
+        Case(CHAIN, "ours", "chain", (FULL,)),
+        Case(CHAIN_STORM, "storm", "chain", (FULL,), {"ackers": 1, "pending": 5000}),
+        Case(CHAIN_FUSED, "ours", "chain", (FULL,), {"fused": True}, side=True),
+        Case(FAN_OUT, "ours", "fan-out", (FULL,), side=True),
+        Case(JOIN, "ours", "join", (FULL,), side=True),
+        Case(ROLLING, "ours", "rolling top words", (FULL,), side=True),
+        *keys,
+        *_large(10 * MILLION),
+        *(Case(pending_case(count), "ours", "pending", (FULL,), {"held": count}) for count in (0, MILLION)),
+        Case(COMMAND, "command", "storm-spark run", (), quick=True),
+    ]
+
+
+def _growth() -> list[Case]:
+    return [
+        *(
+            Case(f"chain of {levels}, latency", "ours", "chain", (at(1000),), {"levels": levels}, "latency")
+            for levels in (1, 2, 4, 8)
+        ),
+        *(
+            Case(f"word count, {tasks} tasks a bolt", "ours", "word count", (FULL, at(1000)), {"tasks": tasks})
+            for tasks in (1, 4, 16, 64)
+        ),
+        Case(keys_case(100_000, False), "ours", "keys", (FULL, HOT), {"keys": 100_000}),
+        Case(keys_case(100_000, True), "ours", "keys in KeyValueState", (FULL, HOT), {"keys": 100_000}),
+        *(
+            Case(pending_case(count), "ours", "pending", (FULL,), {"held": count})
+            for count in (10_000, 100_000, 4 * MILLION)
+        ),
+        *_large(MILLION, memory_mb=19),
+    ]
+
+
+CASES: dict[str, Case] = {
+    case.name: case
+    for case in (
+        *_word_counts(),
+        *_others(),
+        *(replace(case, group="growth") for case in _growth()),
+    )
+}
+"""All, by name, in the order in which a round runs them: what is compared comes close together."""

@@ -1,0 +1,169 @@
+"""Runs the cases, round after round, each in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lab.benchmarks.cases import Case
+from lab.benchmarks.contenders import Setup, storm
+from lab.benchmarks.data import sentences_file
+
+_ROOT = Path(__file__).parents[2]
+_CASE_SECS = 1200.0
+_SAID_BYTES = 2000
+
+
+@dataclass
+class Outcome:
+    """What came of a case, over all rounds."""
+
+    case: Case
+    runs: list[dict[str, Any] | None] = field(default_factory=list)
+    """What was measured in each round; None where it failed."""
+    skipped: str | None = None
+    """Why it can't be run here."""
+    problems: list[str] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the outcome in terms of JSON."""
+        return {"runs": self.runs, "skipped": self.skipped, "problems": self.problems}
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How long everything takes.
+
+    Args:
+        rounds: how often each case runs.
+        seconds: how long each phase is measured.
+        warm_up: seconds before the first phase of a run.
+        settle: seconds before each other phase.
+    """
+
+    rounds: int = 3
+    seconds: float = 7.0
+    warm_up: float = 7.0
+    settle: float = 2.5
+
+
+QUICK = Pace(rounds=1, seconds=4.0, warm_up=5.0, settle=2.0)
+
+
+def play(
+    cases: Sequence[Case],
+    pace: Pace,
+    tell: Callable[[str], None],
+    keep: Callable[[Mapping[str, Outcome]], None] = lambda outcomes: None,
+) -> dict[str, Outcome]:
+    """Runs all cases in each round, forwards in one and backwards in the next, and returns what came of them.
+
+    Ctrl-C breaks it off; what was measured until then is returned.
+
+    Args:
+        cases: what to run.
+        pace: how often and how long.
+        tell: called with a line for a person who waits.
+        keep: called after each case with all that was measured so far.
+    """
+    outcomes = {case.name: Outcome(case) for case in cases}
+    _prepare(outcomes, tell)
+    folder = Path(tempfile.mkdtemp(prefix="benchmarks-"))
+    try:
+        source = sentences_file(folder / "sentences.txt")
+        for number in range(pace.rounds):
+            for case in list(cases)[:: -1 if number % 2 else 1]:
+                outcome = outcomes[case.name]
+                if outcome.skipped is None and not (case.side and number % 2):
+                    began = time.monotonic()
+                    run = _run(case, pace, source, Path(tempfile.mkdtemp(dir=folder)), outcome.problems)
+                    outcome.runs.append(run)
+                    keep(outcomes)
+                    took = time.monotonic() - began
+                    tell(f"round {number + 1} of {pace.rounds}: {case.name}: {_said(run, outcome)} ({took:.0f} s)")
+    except KeyboardInterrupt:
+        tell("broken off; what there is counts")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return outcomes
+
+
+def _prepare(outcomes: dict[str, Outcome], tell: Callable[[str], None]) -> None:
+    """Sets contenders up; notes those that can't be."""
+    for python in (False, True):
+        concerned = [
+            outcome
+            for outcome in outcomes.values()
+            if outcome.case.contender == "storm" and outcome.case.workload.endswith("Python") == python
+        ]
+        if concerned:
+            tell(f"setting up Apache Storm{' with pystorm' if python else ''}")
+            try:
+                storm.prepare(python=python)
+            except storm.NotThereError as error:
+                tell(str(error))
+                for outcome in concerned:
+                    outcome.skipped = str(error)
+
+
+def _run(case: Case, pace: Pace, source: Path, folder: Path, problems: list[str]) -> dict[str, Any] | None:
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join((str(_ROOT), str(_ROOT / "jobs"))),
+        "TMPDIR": str(folder),
+    }
+    setup = Setup(source, folder, time.monotonic(), pace.seconds, pace.warm_up, pace.settle)
+    command = [sys.executable, "-m", "lab.benchmarks.child", case.name, json.dumps(setup.to_dict())]
+    with (folder / "errors").open("w+b") as errors:
+        process = subprocess.Popen(
+            command,
+            cwd=_ROOT,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            start_new_session=True,
+        )
+        try:
+            answer, _ = process.communicate(timeout=_CASE_SECS)
+            if process.returncode == 0:
+                result: dict[str, Any] = json.loads(answer.splitlines()[-1])
+                return result
+            errors.seek(max(0, errors.seek(0, os.SEEK_END) - _SAID_BYTES))
+            said = errors.read().decode(errors="replace").strip()
+            problems.append(f"{case.name} ended with exit code {process.returncode}: {said}")
+        except subprocess.TimeoutExpired:
+            problems.append(f"{case.name} did not end within {_CASE_SECS:.0f} s")
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+            shutil.rmtree(folder, ignore_errors=True)
+    return None
+
+
+def _said(run: dict[str, Any] | None, outcome: Outcome) -> str:
+    """Returns the figures of a run in a few words."""
+    if run is None:
+        return outcome.problems[-1]
+    words = []
+    for name, phase in run["phases"].items():
+        latency = phase["latency_ms"]
+        more = f", p50 {latency['p50']:.0f} ms" if latency else ""
+        if phase["roots_per_second"]:
+            words.append(f"{name}: {phase['roots_per_second']:,.0f}/s{more}")
+        else:
+            words.append(f"{name}: {100 * phase['cores_used']:.1f} % of a core")
+    if not words:
+        words.append(f"{run['first_ack_secs']:.1f} s")
+    return "; ".join(words)

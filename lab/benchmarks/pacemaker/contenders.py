@@ -1,0 +1,176 @@
+"""The three servers, each started anew for every measurement, on one core."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from kazoo.client import KazooClient
+
+from lab.benchmarks.pacemaker.wire import path_of
+from storm_on_spark.api.errors import SetupError
+from storm_on_spark.cluster.zookeeper.java import die_with_parent
+from storm_on_spark.cluster.zookeeper.server import ZooKeeperEnsemble, free_ports
+from storm_on_spark.spark.session.java import require_java
+
+ROOT = Path(__file__).parents[3]
+_BUILD = ROOT / "build" / "pacemaker"
+STORM = "2.8.3"
+_HEAP = "-Xmx1024m"
+"""Storm's default (`pacemaker.childopts`)."""
+_START_SECS = 60.0
+_CREATE_AT_ONCE = 200
+
+_POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>bench</groupId><artifactId>pacemaker</artifactId><version>1</version>
+  <dependencies>
+    <dependency><groupId>org.apache.storm</groupId><artifactId>storm-server</artifactId><version>{STORM}</version></dependency>
+  </dependencies>
+</project>
+"""
+
+
+@dataclass(frozen=True)
+class Running:
+    """A contender that serves."""
+
+    name: str
+    protocol: str
+    addresses: tuple[tuple[str, int], ...]
+    pids: tuple[int, ...]
+
+    def cpu(self) -> float:
+        """Returns the seconds of CPU that it has used so far."""
+        return sum(_cpu(pid) for pid in self.pids)
+
+    def resident(self) -> int:
+        """Returns its resident bytes."""
+        return sum(_resident(pid) for pid in self.pids)
+
+
+def _cpu(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _resident(pid: int) -> int:
+    line = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmRSS"))
+    return int(line.split()[1]) * 1024
+
+
+@contextlib.contextmanager
+def _process(command: list[str], core: int, port: int, **environment: str) -> Iterator[int]:
+    with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(
+            ["taskset", "-c", str(core), *die_with_parent(command)],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env={**os.environ, **environment},
+            start_new_session=True,
+        )
+        try:
+            deadline = time.monotonic() + _START_SECS
+            while True:
+                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                    break
+                if process.poll() is not None or time.monotonic() > deadline:
+                    output.seek(0)
+                    raise SetupError(f"it does not start: {output.read()[-2000:].decode(errors='replace')}")
+                time.sleep(0.05)
+            yield _serving(process.pid, port)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _serving(pid: int, port: int) -> int:
+    """Returns the process itself: what started it may be a wrapper that stays."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return _serving(int(children[0]), port) if children else pid
+
+
+@contextlib.contextmanager
+def ours(core: int, workers: int) -> Iterator[Running]:
+    """Starts `storm-spark pacemaker`."""
+    (port,) = free_ports(1)
+    most = {"pacemaker.max.connections": 20_000, "pacemaker.max.connections.per.address": 20_000}
+    given = [f"pacemaker.port={port}", *(f"{key}={value}" for key, value in most.items())]
+    options = [part for pair in given for part in ("-c", pair)]
+    command = [sys.executable, "-m", "storm_on_spark.cli", "pacemaker", *options]
+    with _process(command, core, port, PYTHONPATH=os.environ.get("PYTHONPATH", str(ROOT))) as pid:
+        yield Running("ours", "pacemaker", (("127.0.0.1", port),), (pid,))
+
+
+@contextlib.contextmanager
+def storm(core: int, workers: int) -> Iterator[Running]:
+    """Starts Storm's Pacemaker."""
+    (port,) = free_ports(1)
+    command = [
+        str(require_java().home / "bin" / "java"),
+        _HEAP,
+        f"-Dstorm.options=pacemaker.port={port}",
+        "-Dlog4j2.level=WARN",
+        "-cp",
+        _class_path(),
+        "org.apache.storm.pacemaker.Pacemaker",
+    ]
+    with _process(command, core, port) as pid:
+        yield Running("Storm", "pacemaker", (("127.0.0.1", port),), (pid,))
+
+
+@contextlib.contextmanager
+def zookeeper(core: int, workers: int) -> Iterator[Running]:
+    """Starts three ZooKeeper servers, with a node for each worker."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {core})  # children inherit it
+    try:
+        ensemble = ZooKeeperEnsemble(3)
+        ensemble.start()
+    finally:
+        os.sched_setaffinity(0, before)
+    with contextlib.closing(ensemble):
+        client = KazooClient(ensemble.connect_string, timeout=60)
+        client.start(60)
+        folders = dict.fromkeys(path_of(worker).rpartition("/")[0] for worker in range(workers))
+        client.ensure_path("/workerbeats")
+        for paths in (list(folders), [path_of(worker) for worker in range(workers)]):
+            for start in range(0, len(paths), _CREATE_AT_ONCE):
+                transaction = client.transaction()
+                for path in paths[start : start + _CREATE_AT_ONCE]:
+                    transaction.create(path)
+                transaction.commit()
+        client.stop()
+        client.close()
+        addresses = tuple(("127.0.0.1", server.port) for server in ensemble.servers)
+        pids = tuple(server.pid for server in ensemble.servers if server.pid is not None)
+        yield Running("ZooKeeper", "zookeeper", addresses, pids)
+
+
+CONTENDERS = {"ours": ours, "storm": storm, "zookeeper": zookeeper}
+
+
+def _class_path() -> str:
+    """Returns the jars of Storm's server, which Maven fetches once."""
+    _BUILD.mkdir(parents=True, exist_ok=True)
+    file = _BUILD / f"storm-server-{STORM}.classpath"
+    if not file.exists():
+        maven = shutil.which("mvn")
+        if maven is None:
+            raise SetupError("Storm's Pacemaker comes from Maven, and there is no mvn")
+        (_BUILD / "pom.xml").write_text(_POM)
+        command = [maven, "-q", "-B", "-f", str(_BUILD / "pom.xml"), "dependency:build-classpath"]
+        subprocess.run([*command, f"-Dmdep.outputFile={file}"], check=True, timeout=600)
+    return file.read_text().strip()

@@ -1,0 +1,229 @@
+"""The generator: thousands of workers that each write a heartbeat every three seconds, in one process.
+
+`python -m lab.benchmarks.pacemaker.load` reads its orders as JSON from standard input, says `ready` when all workers
+are connected, and measures when it is told `go`. It prints JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import socket
+import sys
+import time
+from collections import deque
+from dataclasses import dataclass
+
+from lab.benchmarks.pacemaker.wire import PROTOCOLS, path_of
+
+PERIOD = 3.0
+_TIMEOUT = 30.0
+_UNANSWERED = 4
+"""Of one connection; what is due beyond that is missed."""
+
+
+@dataclass
+class Orders:
+    """What to do."""
+
+    protocol: str
+    addresses: list[list[object]]
+    """Host and port of each server; workers are spread over them."""
+    workers: int
+    connections: int
+    """At most; some carry more than one worker beyond that."""
+    size: int
+    """Bytes of a value."""
+    seconds: float
+    """To measure."""
+    warm_up: float = PERIOD
+    """Seconds before that."""
+    core: int | None = None
+    sources: int = 8
+    """Source addresses in 127.0.0.0/8: each has its own ports."""
+
+
+class _Line:
+    """A connection; what waits to be sent, and when the heartbeats that wait for an answer were sent."""
+
+    __slots__ = ("held", "sent", "socket", "waiting")
+
+    def __init__(self, made: socket.socket) -> None:
+        self.socket = made
+        self.waiting: deque[memoryview] = deque()
+        self.sent: deque[float] = deque()
+        self.held = b""
+
+
+def main() -> None:
+    """Runs the orders."""
+    orders = Orders(**json.loads(sys.stdin.readline()))
+    if orders.core is not None:
+        os.sched_setaffinity(0, {orders.core})
+    load = Load(orders)
+    print("ready", flush=True)
+    while (line := sys.stdin.readline().strip()) == "go":
+        print(json.dumps(load.run(orders.seconds)), flush=True)
+    assert line in ("", "end"), line
+
+
+class Load:
+    """All workers."""
+
+    def __init__(self, orders: Orders) -> None:
+        self._orders = orders
+        self._protocol = PROTOCOLS[orders.protocol]()
+        self._epoll = select.epoll()
+        self._lines: dict[int, _Line] = {}
+        self._payload = os.urandom(orders.size)
+        count = min(orders.workers, orders.connections)
+        lines = [self._connect(number) for number in range(count)]
+        self._beats = []
+        for worker in range(orders.workers):
+            before, behind = self._protocol.beat(path_of(worker), orders.size)
+            self._beats.append((lines[worker % count], before, behind))
+
+    def _connect(self, number: int) -> _Line:
+        host, port = self._orders.addresses[number % len(self._orders.addresses)]
+        made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        made.setsockopt(socket.SOL_IP, 24, 1)  # IP_BIND_ADDRESS_NO_PORT: the port is chosen by connect
+        made.bind((f"127.0.0.{2 + number % self._orders.sources}", 0))
+        made.settimeout(_TIMEOUT)
+        made.connect((str(host), int(str(port))))
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self._protocol.login:
+            made.sendall(self._protocol.login)
+            size = int.from_bytes(_exactly(made, 4), "big")
+            _exactly(made, size)
+        made.setblocking(False)
+        line = _Line(made)
+        self._lines[made.fileno()] = line
+        self._epoll.register(made.fileno(), select.EPOLLIN)
+        return line
+
+    def run(self, seconds: float) -> dict[str, object]:
+        """Writes heartbeats for a time and returns what came of it."""
+        count = len(self._beats)
+        begin = time.monotonic()
+        measure_at = begin + self._orders.warm_up
+        end = measure_at + seconds
+        step = PERIOD / count
+        index = due = answered = missed = written = 0
+        latencies: list[float] = []
+        lags: list[float] = []
+        payload = self._payload
+        told = False
+        while (now := time.monotonic()) < end:
+            if not told and now >= measure_at:
+                print("measuring", flush=True)
+                told = True
+            target = int((now - begin) / step)
+            # A turn at a time, so that answers are read in between.
+            turn = min(target, index + 256)
+            while index < turn:
+                line, before, behind = self._beats[index % count]
+                at = begin + index * step
+                measured = at >= measure_at
+                index += 1
+                due += measured
+                if len(line.sent) >= _UNANSWERED:
+                    missed += measured
+                    continue
+                stamp = index.to_bytes(8, "big") + payload[8:]
+                began = time.monotonic()
+                line.sent.append(began if measured else -1.0)
+                if measured:
+                    lags.append(began - at)
+                    written += len(before) + len(stamp) + len(behind)
+                self._send(line, (before, stamp, behind))
+            pause = 0.0 if index < target else max(0.0, begin + (index + 1) * step - time.monotonic())
+            for number, event in self._epoll.poll(pause, 512):
+                line = self._lines[number]
+                if event & select.EPOLLOUT:
+                    self._flush(line)
+                if not event & (select.EPOLLIN | select.EPOLLHUP | select.EPOLLERR):
+                    continue
+                for sent in self._receive(line):
+                    if sent >= 0.0:
+                        answered += 1
+                        latencies.append(time.monotonic() - sent)
+        latencies.sort()
+        lags.sort()
+        return {
+            "due": due,
+            "answered": answered,
+            "missed": missed,
+            "seconds": seconds,
+            "bytes": written,
+            "p50": _part(latencies, 0.5),
+            "p99": _part(latencies, 0.99),
+            "max": _part(latencies, 1.0),
+            "lag_p99": _part(lags, 0.99),
+            "cpu": time.process_time(),
+        }
+
+    def _send(self, line: _Line, parts: tuple[bytes, ...]) -> None:
+        if line.waiting:
+            line.waiting.extend(map(memoryview, parts))
+            return
+        try:
+            sent = line.socket.sendmsg(parts)
+        except BlockingIOError:
+            sent = 0
+        for part in parts:
+            if sent >= len(part):
+                sent -= len(part)
+                continue
+            line.waiting.append(memoryview(part)[sent:])
+            sent = 0
+        if line.waiting:
+            self._epoll.modify(line.socket.fileno(), select.EPOLLIN | select.EPOLLOUT)
+
+    def _flush(self, line: _Line) -> None:
+        while line.waiting:
+            part = line.waiting[0]
+            try:
+                sent = line.socket.send(part)
+            except BlockingIOError:
+                return
+            if sent < len(part):
+                line.waiting[0] = part[sent:]
+                return
+            line.waiting.popleft()
+        self._epoll.modify(line.socket.fileno(), select.EPOLLIN)
+
+    def _receive(self, line: _Line) -> list[float]:
+        """Returns when the heartbeats were sent that are answered now."""
+        try:
+            data = line.socket.recv(65536)
+        except BlockingIOError:
+            return []
+        if not data:
+            raise SystemExit(f"the server hung up on {line.socket.getsockname()}")
+        data = line.held + data
+        found = []
+        at = 0
+        while len(data) - at >= 4 and len(data) - at >= 4 + (size := int.from_bytes(data[at : at + 4], "big")):
+            at += 4 + size
+            found.append(line.sent.popleft())
+        line.held = data[at:]
+        return found
+
+
+def _exactly(made: socket.socket, size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        more = made.recv(size - len(data))
+        if not more:
+            raise SystemExit("the server hung up at the login")
+        data += more
+    return data
+
+
+def _part(values: list[float], part: float) -> float | None:
+    return values[min(len(values) - 1, int(part * len(values)))] if values else None
+
+
+if __name__ == "__main__":
+    main()

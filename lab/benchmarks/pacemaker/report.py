@@ -1,0 +1,93 @@
+"""The tables of what was measured, and the targets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from lab.benchmarks.pacemaker.measure import Measured
+from lab.faults.pages import put_between
+
+BEGIN: Final = "<!-- pacemaker-bench: begin -->"
+END: Final = "<!-- pacemaker-bench: end -->"
+TARGET: Final = 2_700
+"""Supervisors."""
+_CPU, _MIB, _P99 = 0.70, 150.0, 0.020
+
+Target = tuple[str, bool, str]
+"""What was wanted, whether it was met, and what was measured."""
+
+
+def line(found: Measured) -> str:
+    """Returns one measurement on a line."""
+    state = "" if found.sustained else ", not sustained"
+    return (
+        f"{found.contender:9} {found.supervisors:5,} supervisors, {found.size:6,} bytes: "
+        f"{found.written_per_sec:6,.0f} writes/s, CPU {found.cpu:4.0%}, {found.resident_mib:5,.0f} MiB, "
+        f"p99 {_millis(found.p99)} (generator {_millis(found.lag_p99)}){state}"
+    )
+
+
+def tables(found: Sequence[Measured]) -> str:
+    """Returns the tables as Markdown."""
+    lines: list[str] = []
+    for size in sorted({each.size for each in found}):
+        lines += [
+            f"Heartbeats of {size:,} bytes:",
+            "",
+            "| server | supervisors | writes/s | Mbit/s | CPU of one core | µs per write | resident | values | p50 "
+            "| p99 | generator's own p99 | Nimbus reads all in | bears it |",
+            "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|",
+        ]
+        for each in found:
+            if each.size == size:
+                reads = "-" if each.read_secs is None else f"{each.read_secs:.1f} s"
+                lines.append(
+                    f"| {each.contender} | {each.supervisors:,} | {each.written_per_sec:,.0f} "
+                    f"| {each.megabit_per_sec:,.0f} | {each.cpu:.0%} | {each.micros_per_write:,.0f} "
+                    f"| {each.resident_mib:,.0f} MiB | {each.values_mib:,.0f} MiB | {_millis(each.p50)} "
+                    f"| {_millis(each.p99)} | {_millis(each.lag_p99)} | {reads} | {'yes' if each.sustained else 'no'} |"
+                )
+        lines.append("")
+    lines += ["| target | met | measured |", "|---|---|---|"]
+    lines += [f"| {what} | {'yes' if met else '**no**'} | {how} |" for what, met, how in targets(found)]
+    return "\n".join(lines) + "\n"
+
+
+def targets(found: Sequence[Measured]) -> list[Target]:
+    """Returns what was wanted, as far as it was measured."""
+    ours = [each for each in found if each.contender == "ours" and each.supervisors == TARGET]
+    wanted: list[Target] = []
+    for each in ours:
+        what = f"{TARGET:,} supervisors, {each.size:,} bytes"
+        extra = each.resident_mib - each.values_mib
+        wanted += [
+            (f"{what}: at most {_CPU:.0%} of a core", each.sustained and each.cpu <= _CPU, f"{each.cpu:.0%}"),
+            (f"{what}: at most {_MIB:.0f} MiB beside the values", extra <= _MIB, f"{extra:.0f} MiB"),
+            (f"{what}: p99 of a write at most {_millis(_P99)}", (each.p99 or 1.0) <= _P99, _millis(each.p99)),
+        ]
+    for size in sorted({each.size for each in found}):
+        most = {name: _most(found, name, size) for name in ("ours", "Storm")}
+        if all(most.values()):
+            text = f"{most['ours']:,} and {most['Storm']:,} supervisors"
+            wanted.append((f"{size:,} bytes: as much as Storm's Pacemaker", most["ours"] >= most["Storm"], text))
+    return wanted
+
+
+def write_docs(found: Sequence[Measured], page: Path) -> None:
+    """Puts the tables into a page, between its marks.
+
+    Raises:
+        ValueError: the page has no such marks.
+    """
+    put_between(page, BEGIN, END, f"\n{tables(found)}\n")
+
+
+def _most(found: Sequence[Measured], contender: str, size: int) -> int:
+    borne = [each.supervisors for each in found if (each.contender, each.size) == (contender, size) and each.sustained]
+    return max(borne, default=0)
+
+
+def _millis(secs: float | None) -> str:
+    return "-" if secs is None else f"{1000 * secs:,.1f} ms"

@@ -1,0 +1,282 @@
+"""The targets: what is compared with what within one round, and how much it should be."""
+
+from __future__ import annotations
+
+import operator
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, Literal
+
+from lab.benchmarks import cases
+from lab.benchmarks.cases import FULL, HOT, IDLE, MILLION, UNIFORM, ZIPF, Phase, at, keys_case, large_case, pending_case
+from lab.benchmarks.harness import Outcome
+
+Unit = Literal["x", "%", "s", "MB", "bytes"]
+
+
+class MissingError(Exception):
+    """A case was not run, or failed; the message is a sentence."""
+
+
+class Round:
+    """What was measured in one round.
+
+    Args:
+        outcomes: of all rounds, by case.
+        number: of the round.
+    """
+
+    def __init__(self, outcomes: Mapping[str, Outcome], number: int) -> None:
+        self._outcomes = outcomes
+        self._number = number
+
+    def __call__(self, case: str, *path: str) -> float:
+        """Returns a figure.
+
+        Args:
+            case: its name.
+            path: where it is in what the case returned.
+
+        Raises:
+            MissingError: there is none.
+        """
+        outcome = self._outcomes.get(case)
+        if outcome is None:
+            raise MissingError(f'"{case}" was not run')
+        if outcome.skipped is not None:
+            raise MissingError(outcome.skipped)
+        run = outcome.runs[self._number] if self._number < len(outcome.runs) else None
+        if run is None:
+            raise MissingError(f'"{case}" failed')
+        try:
+            value: Any = reduce(operator.getitem, path, run)
+        except (KeyError, TypeError):
+            value = None
+        if value is None:
+            raise MissingError(f'"{case}" did not measure {", ".join(path)}')
+        return float(value)
+
+    def speed(self, case: str) -> float:
+        """Returns roots per second at full speed."""
+        return self(case, "phases", FULL.name, "roots_per_second")
+
+    def latency(self, case: str, percentile: str) -> float:
+        """Returns the complete latency at 1,000 roots per second in ms."""
+        return self(case, "phases", at(1000).name, "latency_ms", percentile)
+
+
+@dataclass(frozen=True)
+class Target:
+    """One row of the table.
+
+    Args:
+        what: is measured.
+        limit: what the figure should be at least, or at most.
+        at_least: which of the two.
+        unit: of both.
+        figure: finds it in a round; raises `MissingError`.
+    """
+
+    what: str
+    limit: float
+    at_least: bool
+    unit: Unit
+    figure: Callable[[Round], float]
+
+    @property
+    def wanted(self) -> str:
+        """The limit as people write it."""
+        return f"{'≥' if self.at_least else '≤'} {shown(self.limit, self.unit, brief=True)}"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What was measured for a target."""
+
+    target: Target
+    values: tuple[float, ...]
+    """One for each round that has it."""
+    missing: str | None = None
+    """Why there is none."""
+
+    @property
+    def median(self) -> float:
+        """The figure."""
+        return statistics.median(self.values)
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the target is met; None without a figure."""
+        if not self.values:
+            return None
+        compare = operator.ge if self.target.at_least else operator.le
+        return bool(compare(self.median, self.target.limit))
+
+
+def judge(outcomes: Mapping[str, Outcome], rounds: int, soak: Mapping[str, Any] | None) -> list[Verdict]:
+    """Returns a verdict on each target.
+
+    Args:
+        outcomes: what was measured.
+        rounds: how often.
+        soak: what `make soak` left; None if it was not run.
+    """
+    found = []
+    for target in TARGETS:
+        values, missing = [], ""
+        for number in range(rounds):
+            try:
+                values.append(target.figure(Round(outcomes, number)))
+            except MissingError as error:
+                missing = str(error)
+        found.append(Verdict(target, tuple(values), None if values else missing))
+    return [*found, *_of_soak(soak)]
+
+
+def _of_soak(soak: Mapping[str, Any] | None) -> Sequence[Verdict]:
+    found = []
+    for what, name, limit in SOAK_LIMITS:
+        hours = f"soak of {soak['hours']:.1f} h" if soak else "soak"
+        target = Target(f"{hours}: {what}, last quarter over second", limit, False, "x", lambda _: 0.0)
+        if soak is None or name not in soak["ratios"]:
+            found.append(Verdict(target, (), "`make soak` was not run here"))
+        else:
+            found.append(Verdict(target, (soak["ratios"][name],)))
+    return found
+
+
+SOAK_LIMITS = (
+    ("memory", "memory_mb", 1.1),
+    ("time of a micro-batch", "batch_ms", 1.15),
+    ("checkpoint's size", "checkpoint_mb", 1.25),
+    ("open files and sockets", "open_files", 1.1),
+)
+"""What is flat: title, figure of `soak`, and how much more of it there may be at the end."""
+
+
+def shown(value: float, unit: Unit, *, brief: bool = False) -> str:
+    """Returns a figure as people write it."""
+    if unit == "x":
+        return f"{value:g} x" if brief else f"{value:.2f} x"
+    if unit == "%":
+        return f"{100 * value:g} %" if brief else f"{100 * value:.1f} %"
+    return f"{value:g} {unit}" if brief else f"{value:.1f} {unit}"
+
+
+def _speeds(case: str, other: str) -> Callable[[Round], float]:
+    return lambda of: of.speed(case) / of.speed(other)
+
+
+def _cost(with_acks: str, without: str) -> Callable[[Round], float]:
+    return lambda of: 1 - of.speed(with_acks) / of.speed(without)
+
+
+def _batch_growth(in_state: bool) -> Callable[[Round], float]:
+    def figure(of: Round) -> float:
+        large, small = (
+            of(keys_case(count, in_state), "phases", HOT.name, "latency_ms", "p50") for count in (MILLION, 10)
+        )
+        return large / small
+
+    return figure
+
+
+def _paged(phase: Phase) -> Callable[[Round], float]:
+    def figure(of: Round) -> float:
+        paged, whole = (
+            of(large_case(10 * MILLION, in_memory), "phases", phase.name, "roots_per_second")
+            for in_memory in (False, True)
+        )
+        return paged / whole
+
+    return figure
+
+
+def _read_at_start(of: Round) -> float:
+    case = large_case(10 * MILLION, False)
+    return of(case, "start_reads", "bytes") / of(case, "start_reads", "of")
+
+
+TARGETS: tuple[Target, ...] = (
+    Target(
+        "word count, per-tuple, acked, over Storm's Java bolts",
+        1.2,
+        True,
+        "x",
+        _speeds(cases.PER_TUPLE, cases.STORM),
+    ),
+    Target(
+        "word count, per-tuple, acked, over Storm's Python bolts",
+        40,
+        True,
+        "x",
+        _speeds(cases.PER_TUPLE, cases.STORM_PYTHON),
+    ),
+    Target("word count, columnar, acked, over Storm's Java bolts", 8, True, "x", _speeds(cases.COLUMNAR, cases.STORM)),
+    Target("word count, columnar, acked, of native PySpark", 0.2, True, "%", _speeds(cases.COLUMNAR, cases.NATIVE)),
+    Target("cost of acking, per-tuple", 0.25, False, "%", _cost(cases.PER_TUPLE, cases.PER_TUPLE_NO_ACKERS)),
+    Target("cost of acking, columnar", 0.3, False, "%", _cost(cases.COLUMNAR, cases.COLUMNAR_NO_ACKERS)),
+    Target(
+        "complete latency p50 at 1,000/s over native stateful PySpark",
+        2,
+        False,
+        "x",
+        lambda of: of.latency(cases.LATENCY, "p50") / of.latency(cases.NATIVE_LATENCY, "p50"),
+    ),
+    Target(
+        "complete latency at 1,000/s, p99 over p50",
+        3,
+        False,
+        "x",
+        lambda of: of.latency(cases.LATENCY, "p99") / of.latency(cases.LATENCY, "p50"),
+    ),
+    Target("local[2] over local[1]", 1.7, True, "x", _speeds(cases.PER_TUPLE, cases.ONE_CORE)),
+    Target("the same, local[1] with all processes on one core", 1.7, True, "x", _speeds(cases.PER_TUPLE, cases.PINNED)),
+    Target(
+        "1 million keys against 10, attributes: throughput",
+        0.6,
+        True,
+        "%",
+        _speeds(keys_case(MILLION, False), keys_case(10, False)),
+    ),
+    Target(
+        "1 million keys against 10, KeyValueState: throughput",
+        0.6,
+        True,
+        "%",
+        _speeds(keys_case(MILLION, True), keys_case(10, True)),
+    ),
+    Target("the same, attributes, with 10 keys that change: latency p50", 1.2, False, "x", _batch_growth(False)),
+    Target("the same, KeyValueState, with 10 keys that change: latency p50", 1.2, False, "x", _batch_growth(True)),
+    Target(
+        "10 million keys of one task, KeyValueState: memory of the worker",
+        500,
+        False,
+        "MB",
+        lambda of: of(large_case(10 * MILLION, False), "worker_mb"),
+    ),
+    Target("the same against all in memory, Zipf: throughput", 0.8, True, "%", _paged(ZIPF)),
+    Target("the same against all in memory, uniform: throughput", 0.3, True, "%", _paged(UNIFORM)),
+    Target("the same: read at a start, of the state's bytes", 0.1, False, "%", _read_at_start),
+    Target(
+        "1 million pending roots: state of each",
+        24,
+        False,
+        "bytes",
+        lambda of: of(pending_case(MILLION), "pending_bytes_each"),
+    ),
+    Target(
+        "1 million pending roots against none: throughput",
+        0.7,
+        True,
+        "%",
+        _speeds(pending_case(MILLION), pending_case(0)),
+    ),
+    Target(
+        "idle topology, of one core", 0.03, False, "%", lambda of: of(cases.LATENCY, "phases", IDLE.name, "cores_used")
+    ),
+    Target("command to first ack", 9, False, "s", lambda of: of(cases.COMMAND, "first_ack_secs")),
+)
+"""Apart from those of the soak."""

@@ -1,0 +1,261 @@
+"""The topologies of this project that are measured, and their bolts."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lab.benchmarks.feed import DrawnKeys, Held, Keys, Numbers, Pairs, SentenceBatches, Sentences, Words
+from storm_on_spark import (
+    BaseBasicBolt,
+    BaseRichBolt,
+    BaseStatefulBolt,
+    BatchBolt,
+    Fields,
+    KeyValueState,
+    OutputFieldsDeclarer,
+    Topology,
+    TopologyBuilder,
+    Tuple,
+)
+from storm_on_spark.runtime.state.keyvalue.state import StoredState
+
+FAN = 100
+
+
+class Split(BaseBasicBolt):
+    def execute(self, tup: Any, collector: Any) -> None:
+        for word in tup["sentence"].split():
+            collector.emit([word])
+
+    def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
+        declarer.declare(Fields("word"))
+
+
+class Count(BaseBasicBolt):
+    def prepare(self, conf: Mapping[str, Any], context: Any) -> None:
+        self.counts: collections.Counter[str] = collections.Counter()
+
+    def execute(self, tup: Any, collector: Any) -> None:
+        self.counts[tup[0]] += 1
+
+
+class SplitBatch(BatchBolt):
+    stateless = True
+
+    def prepare(self, conf: Mapping[str, Any], context: Any, collector: Any) -> None: ...
+
+    def execute_batch(self, batch: pa.RecordBatch, collector: Any) -> None:
+        words = pc.split_pattern(batch.column(0), " ")
+        parent = pc.list_parent_indices(words).to_numpy()
+        collector.emit(pa.RecordBatch.from_arrays([pc.list_flatten(words)], ["word"]), parent)
+
+    def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
+        declarer.declare(Fields("word"))
+
+
+class CountBatch(BatchBolt):
+    def prepare(self, conf: Mapping[str, Any], context: Any, collector: Any) -> None:
+        self.counts: collections.Counter[str] = collections.Counter()
+
+    def execute_batch(self, batch: pa.RecordBatch, collector: Any) -> None:
+        counted = pc.value_counts(batch.column(0))
+        for word, count in zip(counted.field(0).to_pylist(), counted.field(1).to_pylist(), strict=True):
+            self.counts[word] += count
+
+
+class CountInState(BaseStatefulBolt):
+    def prepare(self, conf: Mapping[str, Any], context: Any, collector: Any) -> None:
+        self.collector = collector
+
+    def init_state(self, state: KeyValueState) -> None:
+        self.counts = state
+
+    def execute(self, tup: Any) -> None:
+        key = tup[0]
+        self.counts.put(key, self.counts.get(key, 0) + 1)
+        self.collector.ack(tup)
+
+
+class CountInLargeState(CountInState):
+    """Counts keys; those of a range are put at once, for a state of millions would take minutes otherwise."""
+
+    def execute(self, tup: Any) -> None:
+        if tup.source_stream != "fill":
+            super().execute(tup)
+            return
+        keys = range(*tup.values)
+        assert isinstance(self.counts, StoredState)
+        if self.counts.looks_ahead:
+            self.counts.look_ahead(set(keys))
+        for key in keys:
+            self.counts.put(key, 1)
+        self.collector.ack(tup)
+
+
+class Hop(BaseBasicBolt):
+    """Passes its tuples on."""
+
+    def execute(self, tup: Any, collector: Any) -> None:
+        collector.emit([tup[0]])
+
+    def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
+        declarer.declare(Fields("value"))
+
+
+class Fan(BaseBasicBolt):
+    """Makes a hundred tuples of one."""
+
+    def execute(self, tup: Any, collector: Any) -> None:
+        value = tup[0]
+        for number in range(FAN):
+            collector.emit([value + number])
+
+    def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
+        declarer.declare(Fields("value"))
+
+
+class End(BaseBasicBolt):
+    """Does nothing."""
+
+    def execute(self, tup: Any, collector: Any) -> None: ...
+
+
+class Join(BaseRichBolt):
+    """Keeps a tuple unacked until the other one with its key comes, and anchors what it emits to both."""
+
+    def prepare(self, conf: Mapping[str, Any], context: Any, collector: Any) -> None:
+        self.collector = collector
+        self.waiting: dict[int, Tuple] = {}
+
+    def execute(self, tup: Tuple) -> None:
+        other = self.waiting.pop(tup["key"], None)
+        if other is None:
+            self.waiting[tup["key"]] = tup
+            return
+        self.collector.emit([tup["key"]], [other, tup])
+        self.collector.ack(other)
+        self.collector.ack(tup)
+
+    def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
+        declarer.declare(Fields("key"))
+
+
+class Hold(BaseRichBolt):
+    """Acks all tuples but those below zero."""
+
+    stateless = True
+
+    def prepare(self, conf: Mapping[str, Any], context: Any, collector: Any) -> None:
+        self.collector = collector
+
+    def execute(self, tup: Tuple) -> None:
+        if tup[0] >= 0:
+            self.collector.ack(tup)
+
+
+Options = Mapping[str, Any]
+"""Of a case: `acked`, `keys`, `held`, `tasks`, `levels`, as its workload wants them."""
+
+
+def _word_count(split: type, count: type, feed: type = Sentences) -> Callable[..., Topology]:
+    def build(control: str, source: str, options: Options) -> Topology:
+        tasks = options.get("tasks", 2)
+        builder = TopologyBuilder()
+        builder.set_spout("feed", feed(control, source, options.get("acked", True)))
+        builder.set_bolt("split", split(), tasks).shuffle_grouping("feed")
+        builder.set_bolt("count", count(), tasks).fields_grouping("split", Fields("word"))
+        return builder.create_topology()
+
+    return build
+
+
+def _chain(control: str, source: str, options: Options) -> Topology:
+    builder = TopologyBuilder()
+    builder.set_spout("feed", Numbers(control, source))
+    above, levels = "feed", options.get("levels", 3)
+    for level in range(1, levels + 1):
+        bolt = builder.set_bolt(f"hop{level}", Hop() if level < levels else End(), 2)
+        if options.get("fused"):
+            bolt.shuffle_grouping(above)
+        else:
+            bolt.fields_grouping(above, Fields("value"))
+        above = f"hop{level}"
+    return builder.create_topology()
+
+
+def _fan_out(control: str, source: str, options: Options) -> Topology:
+    builder = TopologyBuilder()
+    builder.set_spout("feed", Numbers(control, source))
+    builder.set_bolt("fan", Fan(), 2).shuffle_grouping("feed")
+    builder.set_bolt("end", End(), 2).fields_grouping("fan", Fields("value"))
+    return builder.create_topology()
+
+
+def _join(control: str, source: str, options: Options) -> Topology:
+    builder = TopologyBuilder()
+    builder.set_spout("feed", Pairs(control, source))
+    join = builder.set_bolt("join", Join(), 2)
+    for stream in ("left", "right"):
+        join.fields_grouping("feed", Fields("key"), stream)
+    builder.set_bolt("end", End(), 2).shuffle_grouping("join")
+    return builder.create_topology()
+
+
+def _rolling(control: str, source: str, options: Options) -> Topology:
+    # The job of the same name; the folder of the jobs is on the path of whatever runs cases.
+    from rolling_top_words import Rank, RollingCount, TotalRank
+
+    window, emit, top = 6, 2, 3
+    builder = TopologyBuilder()
+    builder.set_spout("feed", Words(control, source))
+    builder.set_bolt("counter", RollingCount(window, emit), 2).fields_grouping("feed", Fields("word"))
+    builder.set_bolt("intermediate", Rank(top, emit), 2).fields_grouping("counter", Fields("word"))
+    builder.set_bolt("total", TotalRank(top, emit)).global_grouping("intermediate")
+    builder.set_bolt("end", End()).shuffle_grouping("total")
+    return builder.create_topology()
+
+
+def _large_state(control: str, source: str, options: Options) -> Topology:
+    builder = TopologyBuilder()
+    builder.set_spout("feed", DrawnKeys(control, source, options["keys"], options["each"]))
+    count = builder.set_bolt("count", CountInLargeState())
+    count.fields_grouping("feed", Fields("key")).all_grouping("feed", "fill")
+    return builder.create_topology()
+
+
+def _keys(count: type) -> Callable[..., Topology]:
+    def build(control: str, source: str, options: Options) -> Topology:
+        builder = TopologyBuilder()
+        builder.set_spout("feed", Keys(control, source, options["keys"]))
+        builder.set_bolt("count", count(), 2).fields_grouping("feed", Fields("key"))
+        return builder.create_topology()
+
+    return build
+
+
+def _pending(control: str, source: str, options: Options) -> Topology:
+    builder = TopologyBuilder()
+    builder.set_spout("feed", Held(control, source, options["held"]))
+    builder.set_bolt("hold", Hold(), 2).shuffle_grouping("feed")
+    return builder.create_topology()
+
+
+WORKLOADS: dict[str, Callable[[str, str, Options], Topology]] = {
+    "word count": _word_count(Split, Count),
+    "word count, columnar": _word_count(SplitBatch, CountBatch, SentenceBatches),
+    "word count, columnar bolts": _word_count(SplitBatch, CountBatch),
+    "chain": _chain,
+    "fan-out": _fan_out,
+    "join": _join,
+    "rolling top words": _rolling,
+    "keys": _keys(Count),
+    "keys in KeyValueState": _keys(CountInState),
+    "one task's keys": _large_state,
+    "pending": _pending,
+}
+"""By name: what builds the topology from the paths of control and input, and the case's options."""

@@ -1,0 +1,440 @@
+"""A cluster as the harness sees it: processes that it starts and kills, and znodes that it reads for itself."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
+from kazoo.protocol.states import ZnodeStat
+from kazoo.retry import KazooRetry
+
+from lab.failover.figures import SESSION_SECS
+from lab.failover.process import END_SECS, NEWER, POLL_SECS, ROOT, WAIT_SECS, Daemon, wait_for
+from lab.failover.routes import CLOCK, ROUTES
+from lab.failover.writes import writes
+from storm_on_spark.cluster.client.nimbus_client import NimbusClient
+from storm_on_spark.cluster.code.bundle import pack
+from storm_on_spark.cluster.heartbeats.connection import Connection
+from storm_on_spark.cluster.heartbeats.pulses import PulseReader
+from storm_on_spark.cluster.heartbeats.settings import PacemakerSettings
+from storm_on_spark.cluster.heartbeats.values import unpack
+from storm_on_spark.cluster.zookeeper.server import ZooKeeperEnsemble, free_ports
+from storm_on_spark.testing.zookeeper import TcpProxy
+
+DRIVER: Final = "lab.failover.driver"
+_MARK: Final = "FAILOVER_RUN"
+_HARNESS_SECS: Final = 10.0
+"""Session timeout of the harness itself."""
+
+NOTHING: Final[Mapping[str, Any]] = {}
+
+
+@dataclass
+class Cluster:
+    """The daemons of one scenario.
+
+    Args:
+        ensemble: ZooKeeper, all of it up.
+        folder: for all files; new.
+        root: node below which everything is.
+    """
+
+    ensemble: ZooKeeperEnsemble
+    folder: Path
+    root: str
+    injections: list[tuple[str, str]] = field(default_factory=list)
+    """Faults, and how the harness knows that they happened."""
+    problems: list[str] = field(default_factory=list)
+    times: dict[str, list[float]] = field(default_factory=dict)
+    """Figure -> what was measured, in seconds."""
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    """What else was measured."""
+    acknowledged: dict[str, str] = field(default_factory=dict)
+    """Ids of topologies that a client was told are in -> name; those that were killed since are gone from it."""
+    trusted: set[int] = field(default_factory=set)
+    """Sessions of the harness that wrote in the place of a leader."""
+    pacemakers: int = 0
+    """How many keep heartbeats; ZooKeeper does if there are none."""
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir(parents=True)
+        self.nimbuses: list[Daemon] = []
+        self.supervisors: list[Daemon] = []
+        self.hearts: list[Daemon] = []
+        """The Pacemakers."""
+        self.lines: dict[str, list[TcpProxy]] = {}
+        """Name of a daemon's folder -> what lies between it, and its drivers, and each Pacemaker."""
+        self._ports: list[int] = []
+        self.proxies: dict[str, list[TcpProxy]] = {}
+        """Nimbus -> what lies between it and each ZooKeeper server, where something does."""
+        self.watched: dict[str, Callable[[], object]] = {}
+        """Id of a topology that is to run through all faults -> waits until it has got on."""
+        self.cleanup = contextlib.ExitStack()
+        self._mark = f"{os.getpid()}-{time.monotonic_ns()}"
+        self._clients: list[NimbusClient] = []
+        self._packed = 0
+        self.zk = KazooClient(self.ensemble.connect_string, timeout=_HARNESS_SECS)
+        # Without a quorum there is no answer for a while, and then maybe another session.
+        self._retry = KazooRetry(max_tries=-1, delay=0.1, max_delay=0.5, deadline=2 * WAIT_SECS)
+        self.zk.start(WAIT_SECS)
+
+    # --- processes ---------------------------------------------------------------
+
+    def conf(self, name: str, more: Mapping[str, Any] = NOTHING) -> dict[str, Any]:
+        """Returns the configuration of a daemon."""
+        return {
+            "storm.zookeeper.servers": self.ensemble.connect_string.split(","),
+            "storm.zookeeper.root": self.root,
+            "storm.zookeeper.session.timeout": round(SESSION_SECS * 1000),
+            "storm.zookeeper.connection.timeout": 5000,
+            "storm.zookeeper.retry.interval": 200,
+            "storm.zookeeper.retry.times": 3,
+            "storm.local.dir": str(self.folder / name / "local"),
+            "storm.local.hostname": "localhost",
+            # Far longer than any scenario: what comes sooner comes by watches.
+            "nimbus.code.sync.freq.secs": 300,
+            # A machine that does other work too is no reason to give a driver up.
+            "nimbus.task.launch.secs": 600,
+            "supervisor.worker.start.timeout.secs": 600,
+            "supervisor.slots.ports": [6700, 6701],
+            "supervisor.heartbeat.frequency.secs": 1,
+            **more,
+        }
+
+    def nimbus(
+        self, name: str, conf: Mapping[str, Any] = NOTHING, *, proxied: bool = False, newer: bool = False
+    ) -> Daemon:
+        """Starts a Nimbus; the same name again has the same folder.
+
+        Args:
+            name: of its folder.
+            conf: in addition.
+            proxied: whether it reaches ZooKeeper by `proxies` only, which can be cut.
+            newer: whether it is of a later release, whose records this one can't read.
+        """
+        if proxied:
+            if name not in self.proxies:
+                servers = self.ensemble.servers
+                self.proxies[name] = [self.cleanup.enter_context(TcpProxy(s.connect_string)) for s in servers]
+            conf = {**conf, "storm.zookeeper.servers": [proxy.address for proxy in self.proxies[name]]}
+        daemon = self._start(NEWER if newer else "nimbus", name, [], conf)
+        self.nimbuses.append(daemon)
+        return daemon
+
+    def use_pacemakers(self, count: int) -> None:
+        """Has Pacemakers keep the heartbeats; before any other daemon is started."""
+        self.pacemakers = max(count, self.pacemakers)
+
+    def _pacemaker_conf(self, name: str) -> dict[str, Any]:
+        """Returns the configuration by which a daemon and its drivers reach the Pacemakers, by lines of its own."""
+        if not self.pacemakers:
+            return {}
+        if not self.hearts:
+            self._ports = free_ports(self.pacemakers)
+            self.hearts = [self._start_pacemaker(number) for number in range(self.pacemakers)]
+            for heart in self.hearts:
+                assert heart.name
+        if name not in self.lines:
+            self.lines[name] = [self.cleanup.enter_context(TcpProxy(heart.name)) for heart in self.hearts]
+        names = [heart.name for heart in self.hearts]
+        return {
+            "storm.cluster.state.store": "org.apache.storm.cluster.PaceMakerStateStorageFactory",
+            "pacemaker.servers": names,
+            ROUTES: {heart: line.address for heart, line in zip(names, self.lines[name], strict=True)},
+            CLOCK: str(self.folder / name / "clock"),
+        }
+
+    def _start_pacemaker(self, number: int) -> Daemon:
+        folder = self.folder / f"pacemaker-{number + 1}"
+        folder.mkdir(exist_ok=True)
+        (folder / "conf.json").write_text(json.dumps({"pacemaker.port": self._ports[number]}), "utf-8")
+        (folder / "command.json").write_text(json.dumps(["pacemaker"]), "utf-8")
+        return self._begin(folder.name)
+
+    def restart_pacemaker(self, number: int) -> Daemon:
+        """Starts a Pacemaker that is dead again, empty, where it was."""
+        self.hearts[number] = daemon = self._begin(f"pacemaker-{number + 1}")
+        assert daemon.name
+        return daemon
+
+    def beat(self, topology_id: str) -> dict[str, Any] | None:
+        """Returns the last heartbeat of a topology's driver, wherever that is kept."""
+        found = self.node("workerbeats", topology_id)
+        if not self.pacemakers:
+            return found
+        servers = [heart.name for heart in self.hearts if heart.answers]
+        settings = PacemakerSettings(tuple(servers))
+        beats = [] if found is None else [found]
+        for server in servers:
+            with PulseReader(Connection(server, settings)) as reader:
+                for path, value in reader.read(f"/workerbeats/{topology_id}").items():
+                    beats.append(msgspec.to_builtins(unpack(value, path)))
+        return max(beats, key=lambda beat: (beat["launch"], beat["time"]), default=None)
+
+    def again(self, dead: Daemon) -> Daemon:
+        """Starts a daemon that is dead once more, as it was started before, and waits until it takes part."""
+        daemons = self.nimbuses if dead in self.nimbuses else self.supervisors
+        daemons.remove(dead)
+        daemons.append(started := self._begin(dead.folder.name))
+        folder = "nimbuses" if daemons is self.nimbuses else "supervisors"
+        wait_for(lambda: started.name in self.names(folder), f"{dead.folder.name} takes part again")
+        return started
+
+    def supervisor(self, name: str, conf: Mapping[str, Any] = NOTHING, driver: str = DRIVER) -> Daemon:
+        """Starts a supervisor; the same name again is the same supervisor."""
+        daemon = self._start("supervisor", name, [driver], conf)
+        self.supervisors.append(daemon)
+        return daemon
+
+    def _start(self, kind: str, name: str, more: list[str], conf: Mapping[str, Any]) -> Daemon:
+        folder = self.folder / name
+        folder.mkdir(exist_ok=True)
+        (folder / "conf.json").write_text(json.dumps({**self._pacemaker_conf(name), **self.conf(name, conf)}), "utf-8")
+        (folder / "command.json").write_text(json.dumps([kind, *more]), "utf-8")
+        return self._begin(name)
+
+    def _begin(self, name: str) -> Daemon:
+        """Starts a daemon with the configuration that is in its folder."""
+        folder = self.folder / name
+        kind, *more = json.loads((folder / "command.json").read_text("utf-8"))
+        environment = {**os.environ, _MARK: f"{self._mark}.{name}", "PYTHONPATH": str(ROOT)}
+        return Daemon([kind, str(folder / "conf.json"), *more], folder, environment)
+
+    def kill_host(self, supervisor: Daemon) -> float:
+        """Kills a supervisor and everything that it started, as when its machine dies; returns when."""
+        name, at = supervisor.folder.name, supervisor.kill()
+        while pids := [pid for pid, _ in self.processes(name)]:
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(POLL_SECS)
+        return at
+
+    def processes(self, name: str | None = None) -> list[tuple[int, str]]:
+        """Returns the processes of one daemon's name, or of all: they inherit a mark in the environment."""
+        mark = f"{_MARK}={self._mark}."
+        found = []
+        for path in Path("/proc").iterdir():
+            if path.name.isdigit():
+                with contextlib.suppress(OSError):
+                    entries = (path / "environ").read_bytes().decode(errors="replace").split("\0")
+                    command = (path / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+                    if any(entry.startswith(mark) if name is None else entry == mark + name for entry in entries):
+                        found.append((int(path.name), command[:120]))
+        return found
+
+    # --- asking and changing -------------------------------------------------------
+
+    def client(self, *nimbuses: Daemon, retries: int = 60) -> NimbusClient:
+        """Returns a client of these Nimbuses, or of all."""
+        seeds = [nimbus.name for nimbus in nimbuses or self.nimbuses if nimbus.exit_code is None or nimbus in nimbuses]
+        pauses = {"storm.nimbus.retry.interval.millis": 50, "storm.nimbus.retry.intervalceiling.millis": 300}
+        client = NimbusClient({"storm.nimbus.retry.times": retries, **pauses}, seeds=seeds)
+        self._clients.append(client)
+        return client
+
+    def packed(self, name: str) -> Path:
+        """Packs a topology that a simulated driver runs, and returns where."""
+        self._packed += 1
+        source = self.folder / "sources" / f"{name}.py"
+        source.parent.mkdir(exist_ok=True)
+        source.write_text(f'"""{name} of a scenario, number {self._packed}."""\n\ntopology = None\n', "utf-8")
+        out = self.folder / "packed" / f"{name}-{self._packed}"
+        pack(str(source), out, conf={"topology.name": name})
+        return out
+
+    def submit(
+        self, client: NimbusClient, name: str, conf: Mapping[str, Any] = NOTHING, folder: Path | None = None
+    ) -> str:
+        """Submits a topology and returns its id; from now on it must not be lost."""
+        settings = {
+            "topology.min.replication.count": 2,
+            "topology.max.replication.wait.time.sec": 30,
+            "topology.checkpoint.dir": str(self.checkpoint(name)),
+            **conf,
+        }
+        topology_id = client.submit(self.packed(name) if folder is None else folder, name, settings)
+        self.acknowledged[topology_id] = name
+        return topology_id
+
+    def kill_topology(self, client: NimbusClient, topology_id: str) -> None:
+        """Kills a topology and returns when nothing of it is left."""
+        client.kill(self.acknowledged.pop(topology_id), 0)
+        wait_for(
+            lambda: not any(self.node(folder, topology_id) for folder in ("storms", "assignments", "code")),
+            f"nothing is left of {topology_id}",
+        )
+
+    def checkpoint(self, name: str) -> Path:
+        """Returns the folder of a topology's checkpoint."""
+        return self.folder / "checkpoints" / name
+
+    def writers(self, name: str) -> list[int]:
+        """Returns the drivers that wrote to a topology's checkpoint, in order."""
+        return list(dict.fromkeys(pid for pid, _ in writes(self.checkpoint(name))))
+
+    def wait_until_writing(self, name: str, but: int | None = None, timeout: float = WAIT_SECS) -> int:
+        """Waits until a driver (another one than `but`) writes to a topology's checkpoint now; returns its pid."""
+        since = time.monotonic_ns()
+
+        def writer() -> int | None:
+            new = [pid for pid, at in writes(self.checkpoint(name), 5) if at > since and pid != but]
+            return new[-1] if new else None
+
+        found = wait_for(writer, f"a driver of {name} works", timeout)
+        assert found is not None
+        return found
+
+    # --- what must run through all faults ------------------------------------------
+
+    def watch(self, topology_id: str, progresses: Callable[[], object] | None = None) -> None:
+        """Has a topology count as one that no fault may disturb; by default, what its driver writes shows that."""
+        name = self.acknowledged[topology_id]
+        self.watched[topology_id] = progresses or (lambda: self.wait_until_writing(name))
+
+    def expect_progress(self) -> None:
+        """Waits until each watched topology has got on."""
+        for progresses in self.watched.values():
+            progresses()
+
+    def expect_untouched(self) -> None:
+        """Notes a problem if a watched topology was assigned again, or its driver is not the first one."""
+        for topology_id in self.watched:
+            stat = self.stat(f"{self.root}/assignments/{topology_id}")
+            self.expect(stat is not None and stat.version == 0, f"{topology_id} was assigned again")
+            name = self.acknowledged[topology_id]
+            self.wait_until_writing(name)
+            self.expect(len(self.writers(name)) == 1, f"{topology_id} was run by {self.writers(name)}")
+
+    # --- ZooKeeper -----------------------------------------------------------------
+
+    def node(self, *parts: str) -> dict[str, Any] | None:
+        """Returns what a node holds; None if there is none, `{}` if nothing."""
+        try:
+            data = self._retry(self.zk.get, "/".join([self.root, *parts]))[0]
+        except NoNodeError:
+            return None
+        found = json.loads(data or b"{}")
+        return found if isinstance(found, dict) else {"value": found}
+
+    def names(self, *parts: str) -> list[str]:
+        """Returns the names of the nodes below a node."""
+        try:
+            return sorted(self._retry(self.zk.get_children, "/".join([self.root, *parts])))
+        except NoNodeError:
+            return []
+
+    def stat(self, path: str) -> ZnodeStat | None:
+        """Returns what ZooKeeper keeps of a node beside its data; None if there is none."""
+        return self._retry(self.zk.exists, path)
+
+    def leader(self, but: Daemon | None = None, epoch: int = 0, timeout: float = WAIT_SECS) -> Daemon:
+        """Waits for a leader (another than `but`, later than `epoch`) and returns it."""
+        for nimbus in self.nimbuses:
+            if nimbus.exit_code is None and not nimbus.stopped:
+                assert nimbus.name
+
+        def who() -> Daemon | None:
+            info = self.node("leader-info") or {}
+            queued = self.names("leader-lock")
+            if not queued or info.get("epoch", -1) <= epoch:
+                return None
+            stat = self.stat(f"{self.root}/leader-lock/{queued[0]}")
+            if stat is None or stat.czxid != info["epoch"]:
+                return None
+            found = [nimbus for nimbus in self.nimbuses if nimbus.answers and nimbus.name == info["address"]]
+            return found[-1] if found and found[-1] is not but else None
+
+        found = wait_for(who, "a leader", timeout)
+        assert found is not None
+        return found
+
+    def epoch(self) -> int:
+        """Returns the epoch of the last leader."""
+        return int((self.node("leader-info") or {}).get("epoch", 0))
+
+    # --- notes -----------------------------------------------------------------------
+
+    def injected(self, what: str, proof: str) -> None:
+        """Notes a fault that has happened."""
+        self.injections.append((what, proof))
+
+    def measured(self, figure: str, secs: float) -> None:
+        """Notes a time."""
+        self.times.setdefault(figure, []).append(secs)
+
+    def expect(self, truth: object, sentence: str) -> None:
+        """Notes as a problem what is not true."""
+        if not truth:
+            self.problems.append(sentence)
+
+    # --- the end ---------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """Brings a scenario to its end: half-submitted topologies are done, sessions of the dead have expired."""
+        wait_for(lambda: not self.names("submissions"), "no submission is half done")
+        wait_for(lambda: set(self.names("code")) == set(self.names("storms")), "no code is without its topology")
+
+    def close(self) -> None:
+        """Ends everything, and notes what is left of it."""
+        for client in self._clients:
+            client.close()
+        leader = (self.node("leader-info") or {}).get("address")
+        # The leader last: there is no reason for another one.
+        last = [nimbus for nimbus in self.nimbuses if nimbus.answers and nimbus.name == leader]
+        rest = [nimbus for nimbus in self.nimbuses if nimbus not in last]
+        ends = (
+            (self.supervisors, signal.SIGUSR1),
+            (rest, signal.SIGTERM),
+            (last, signal.SIGTERM),
+            (self.hearts, signal.SIGTERM),
+        )
+        for daemons, number in ends:
+            for daemon in daemons:
+                daemon.end(number)
+            for daemon in daemons:
+                self.expect(daemon.join(), f"{daemon.folder.name} did not end within {END_SECS:.0f} s")
+        self.cleanup.close()
+
+    def check_nothing_left(self) -> None:
+        """Notes processes, and znodes that should have gone with a session."""
+        deadline = time.monotonic() + END_SECS
+        folders = ("leader-lock", "nimbuses", "supervisors", "owners")
+        while time.monotonic() < deadline:
+            nodes = [f"{folder}/{name}" for folder in folders for name in self.names(folder)]
+            nodes += [f"code/{name}/{who}" for name in self.names("code") for who in self.names("code", name)]
+            left = self.processes()
+            if not nodes and not left:
+                break
+            time.sleep(0.1)
+        else:
+            self.expect(not left, f"processes left behind: {left}")
+            self.expect(not nodes, f"znodes left behind: {nodes}")
+        storms = set(self.names("storms"))
+        for folder in ("assignments", "code", "workerbeats", "errors", "checkpoints"):
+            lonely = set(self.names(folder)) - storms
+            self.expect(not lonely, f"znodes without a topology in {folder}: {sorted(lonely)}")
+        claims = {(self.node("names", name) or {}).get("topology_id") for name in self.names("names")}
+        self.expect(
+            claims == storms, f"names are claimed by {sorted(map(str, claims))}, topologies are {sorted(storms)}"
+        )
+        lost = set(self.acknowledged) - storms
+        self.expect(not lost, f"acknowledged topologies that are lost: {sorted(lost)}")
+
+    def end(self) -> None:
+        """Kills whatever is still there, and hangs up."""
+        for pid, _ in self.processes():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.zk.stop()
+        self.zk.close()

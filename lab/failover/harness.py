@@ -1,0 +1,135 @@
+"""Plays scenarios: each on a cluster of its own, then the oracles."""
+
+from __future__ import annotations
+
+import copy
+import shutil
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+from kazoo.exceptions import KazooException
+
+from lab.failover import history
+from lab.failover.cluster import Cluster
+from lab.failover.figures import FIGURES
+from lab.failover.oracles import check_writers, examine
+from lab.failover.process import ScenarioError, Skipped
+from lab.failover.scenarios import Scenario
+from lab.failover.writes import writes
+from storm_on_spark.api.errors import StormError
+from storm_on_spark.cluster.zookeeper.server import ZooKeeperEnsemble
+
+
+@dataclass
+class Result:
+    """What came of a scenario."""
+
+    scenario: str
+    title: str
+    injections: list[tuple[str, str]] = field(default_factory=list)
+    times: dict[str, list[float]] = field(default_factory=dict)
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    leaderships: int = 0
+    fenced_writes: int = 0
+    refused_writes: int = 0
+    topologies: int = 0
+    """Acknowledged to a client."""
+    problems: list[str] = field(default_factory=list)
+    """What must not be; empty when the scenario passed."""
+    skipped: str = ""
+    """Why it was not played; empty if it was."""
+    seconds: float = 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the result in terms of JSON."""
+        return {**asdict(self), "passed": not self.problems}
+
+
+def together(results: Iterable[Result]) -> list[Result]:
+    """Returns one result for each scenario: what was done several times is added up."""
+    found: dict[str, Result] = {}
+    for result in results:
+        if result.scenario not in found:
+            found[result.scenario] = copy.deepcopy(result)
+            continue
+        first = found[result.scenario]
+        for name, secs in result.times.items():
+            first.times.setdefault(name, []).extend(secs)
+        first.skipped = first.skipped and result.skipped
+        for name in ("injections", "rows", "problems"):
+            getattr(first, name).extend(getattr(result, name))
+        for name in ("leaderships", "fenced_writes", "refused_writes", "topologies", "seconds"):
+            setattr(first, name, getattr(first, name) + getattr(result, name))
+    return list(found.values())
+
+
+def play(
+    scenario: Scenario,
+    ensemble: ZooKeeperEnsemble,
+    times: int,
+    folder: Path,
+    patience: float = 1.0,
+    pacemakers: int = 0,
+) -> Result:
+    """Plays one scenario and applies the oracles.
+
+    Args:
+        scenario: which.
+        ensemble: ZooKeeper; what dies of it is started again.
+        times: how often a fault is injected where that is repeated.
+        folder: for what the run leaves; made, and removed when the scenario passed.
+        patience: factor on the limits of what is measured, for machines that do other work too.
+        pacemakers: how many keep the heartbeats; ZooKeeper does if there are none.
+    """
+    result = Result(scenario.name, scenario.title)
+    started = time.monotonic()
+    ensemble.start()
+    cluster = Cluster(ensemble, folder, f"/{folder.name}/storm", pacemakers=pacemakers)
+    result.injections, result.times, result.rows = cluster.injections, cluster.times, cluster.rows
+    result.problems = cluster.problems
+    try:
+        try:
+            scenario.play(cluster, times)
+            cluster.settle()
+        except Skipped as reason:
+            result.skipped = str(reason)
+        except (ScenarioError, StormError, KazooException, httpx.HTTPError, OSError) as error:
+            result.problems.append(f"{type(error).__name__}: {error}")
+        cluster.close()
+        ensemble.start()
+        cluster.check_nothing_left()
+    finally:
+        cluster.end()
+    _examine(cluster, result)
+    for name, secs in result.times.items():
+        limit = FIGURES[name].limit
+        result.problems += [
+            f"{FIGURES[name].title}: {each:.1f} s" for each in secs if limit and each > limit * patience
+        ]
+    if not result.injections and scenario.faulty and not result.skipped:
+        result.problems.append("no fault was injected")
+    result.seconds = time.monotonic() - started
+    if not result.problems:
+        shutil.rmtree(folder)
+    return result
+
+
+def _examine(cluster: Cluster, result: Result) -> None:
+    logs = history.read(server.data_dir for server in cluster.ensemble.servers)
+    findings = examine(logs, cluster.root, cluster.trusted)
+    result.problems += findings.problems
+    result.leaderships, result.fenced_writes = len(findings.leaderships), findings.fenced_writes
+    result.refused_writes = len(findings.refusals)
+    result.topologies = len(set(findings.keys.values()))
+    checkpoints = cluster.folder / "checkpoints"
+    for checkpoint in sorted(checkpoints.iterdir()) if checkpoints.exists() else ():
+        result.problems += check_writers(checkpoint.name, writes(checkpoint))
+
+
+def passed(results: Sequence[Result]) -> bool:
+    """Whether no oracle found anything."""
+    return not any(result.problems for result in results)

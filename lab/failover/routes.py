@@ -1,0 +1,45 @@
+"""Names of Pacemakers that a process of the harness reaches by lines that can be cut, and clocks that can be set.
+
+A configuration may have `failover.routes`, `host:port` of a Pacemaker -> `host:port` where it is reached, and
+`failover.clock`, a file with the seconds by which the clock of a driver is wrong.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+ROUTES = "failover.routes"
+CLOCK = "failover.clock"
+
+
+def install(conf: Mapping[str, Any]) -> None:
+    """Has this process reach Pacemakers as its configuration says."""
+    routes: Mapping[str, str] = conf.get(ROUTES) or {}
+    connect = socket.create_connection
+
+    def routed(address: tuple[str, int], *more: Any, **options: Any) -> socket.socket:
+        host, port = address
+        there = routes.get(f"{host}:{port}", f"{host}:{port}")
+        host, _, number = there.rpartition(":")
+        return connect((host, int(number)), *more, **options)
+
+    if routes:
+        socket.create_connection = routed  # type: ignore[assignment]
+
+
+def clock_of(conf: Mapping[str, Any]) -> Callable[[], float]:
+    """Returns a driver's clock."""
+    file = conf.get(CLOCK)
+
+    def now() -> float:
+        offset = 0.0
+        with contextlib.suppress(OSError, ValueError):
+            offset = float(Path(str(file)).read_text("utf-8"))
+        return time.time() + offset
+
+    return time.time if file is None else now

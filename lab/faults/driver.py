@@ -1,0 +1,120 @@
+"""The driver: runs the topology from its checkpoint until it is complete, or until somebody kills it.
+
+`python -m lab.faults.driver SETTINGS.json`. Its events tell the harness what it is doing, one JSON object a line. At
+the end it reads the state back with Spark.
+
+Exit codes: 0 complete, 3 the topology failed or its checkpoint was refused, 1 anything else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from lab.faults.topology import Load, build
+from storm_on_spark import LocalCluster
+from storm_on_spark.api.errors import StormError
+from storm_on_spark.runtime.batches.files import BatchFiles
+from storm_on_spark.runtime.storage import inside
+from storm_on_spark.spark.query.sink import Sink
+from storm_on_spark.spark.session import local_session, stop_session
+from storm_on_spark.spark.state import read_bolt_state, read_pending_roots
+
+NAME = "faults"
+REFUSED = 3
+"""Exit code: the topology could not go on, and said why."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a driver runs, and where."""
+
+    checkpoint: str
+    ledger: str
+    events: str
+    """File for the events of this driver."""
+    state: str
+    """File for the state at the end."""
+    die_after_sink: str
+    """While this file exists, the driver kills itself when the sink of a micro-batch has delivered."""
+    messages: int
+    seconds: float
+    master: str
+    conf: Mapping[str, Any]
+
+    def write(self, path: Path) -> None:
+        """Writes them for `main`."""
+        path.write_text(json.dumps(asdict(self)))
+
+
+def main(path: str) -> int:
+    """Runs the topology; returns the exit code."""
+    settings = Settings(**json.loads(Path(path).read_text()))
+    events = Path(settings.events)
+    _die_after_sink(Path(settings.die_after_sink), events)
+    topology = build(Load(settings.messages, settings.seconds), Path(settings.ledger))
+    tell(events, "python")
+    sparks = {key: str(value) for key, value in settings.conf.items() if key.startswith("spark.")}
+    spark = local_session(settings.master, sparks, settings.checkpoint)
+    tell(events, "session")
+    try:
+        with LocalCluster(spark) as cluster:
+            cluster.submit_topology(NAME, settings.conf, topology)
+            tell(events, "submitted")
+            cluster.await_completion(NAME)
+            info = cluster.get_topology_info(NAME)
+        tell(events, "completed", status=info.status)
+        state = read_state(spark, settings.checkpoint)
+        Path(settings.state).write_text(json.dumps(state))
+    except StormError as error:
+        tell(events, "refused", kind=type(error).__name__, reason=str(error))
+        return REFUSED
+    finally:
+        stop_session(spark)
+    return 0
+
+
+def read_state(spark: Any, checkpoint: str) -> dict[str, Any]:
+    """Returns what the oracles look at, read from a checkpoint by Spark."""
+    counts = read_bolt_state(spark, checkpoint, "count").values()
+    joins = read_bolt_state(spark, checkpoint, "join").values()
+    return {
+        "counts": [{str(key): value for key, value in state["counts"].items()} for state in counts],
+        "sums": [{str(key): value for key, value in state["sums"].items()} for state in counts],
+        "joined": sum(state["joined"] for state in joins),
+        "alone": sum(state["alone"] for state in joins),
+        "held": sum(len(state["held"]) for state in joins),
+        "pending": len(read_pending_roots(spark, checkpoint)),
+    }
+
+
+def tell(events: Path, event: str, **more: object) -> None:
+    """Appends an event."""
+    with events.open("a") as file:
+        file.write(json.dumps({"event": event, "time": time.monotonic_ns(), **more}) + "\n")
+
+
+def _die_after_sink(trigger: Path, events: Path) -> None:
+    """Makes the sink kill this process between its delivery and Spark's commit, when `trigger` says so."""
+    call = Sink.__call__
+
+    def deliver(self: Sink, frame: Any, batch: int) -> None:
+        call(self, frame, batch)
+        # Without outcomes there is nothing that could be told twice.
+        if trigger.exists() and batch in BatchFiles(inside(self._folder, "outcomes")).batches():
+            trigger.unlink()
+            tell(events, "delivered", batch=batch)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    Sink.__call__ = deliver  # type: ignore[method-assign]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

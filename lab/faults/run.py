@@ -1,0 +1,410 @@
+"""One run of the load as the harness sees it: processes that it starts, watches and starts again."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from lab.faults import ledger
+from lab.faults.driver import REFUSED, Settings
+from lab.faults.stores import Store
+from lab.faults.topology import Load
+from storm_on_spark.runtime.storage import LocalStorage
+from storm_on_spark.spark.checkpoint.directory import last_batch
+
+ROOT = Path(__file__).parents[2]
+_MARK = "FAULTS_RUN"
+_ELSEWHERE = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--")
+_POLL_SECS = 0.05
+_STUCK_SECS = 120.0
+"""So long nothing may move."""
+_END_SECS = 10.0
+"""So long processes may take to end once their driver has."""
+_TAIL_BYTES = 4000
+_FIRST_SHARE, _LAST_SHARE = 0.1, 0.8
+"""Faults happen when at least and at most so much is acked."""
+
+T = TypeVar("T")
+
+
+class RunError(Exception):
+    """The run went another way than the fault explains."""
+
+
+@dataclass
+class Injection:
+    """One fault that was injected."""
+
+    what: str
+    proof: str
+    """How the harness knows that it happened."""
+    over: int
+    """Monotonic ns from which recovery counts: when the fault was injected, or when it was over where it lasts."""
+    recovery_secs: float | None = None
+    """Until of each spout task a message is acked that was emitted after that."""
+
+
+@dataclass
+class Run:
+    """A topology that may be killed and started again.
+
+    Args:
+        folder: for all that the run leaves behind; new.
+        load: what it processes.
+        rng: for moments and victims.
+        conf: configuration on top of the harness's own.
+        master: Spark's.
+        environment: on top of this process's.
+        store: where the checkpoint is, if it is in no directory.
+    """
+
+    folder: Path
+    load: Load
+    rng: random.Random
+    conf: Mapping[str, Any] = field(default_factory=dict)
+    master: str = "local[2]"
+    environment: Mapping[str, str] = field(default_factory=dict)
+    store: Store | None = None
+    injections: list[Injection] = field(default_factory=list)
+    #: What is wrong apart from what the oracles look at.
+    problems: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.checkpoint = self.folder / "checkpoint"
+        self.ledger = self.folder / "ledger"
+        self.temporary = self.folder / "tmp"
+        self.trigger = self.folder / "die-after-sink"
+        for path in (self.checkpoint, self.ledger, self.temporary):
+            path.mkdir(parents=True)
+        self.spouts = self.checkpoint / "storm" / "spouts"
+        self.cleanup = contextlib.ExitStack()
+        self.starts = 0
+        self._driver: subprocess.Popen[bytes] | None = None
+        #: The start, and the driver, that is stopped while another one runs.
+        self._frozen: tuple[int, subprocess.Popen[bytes] | None] | None = None
+        self._pids: list[int] = []
+        self._mark = f"{_MARK}={os.getpid()}-{time.monotonic_ns()}"
+
+    # --- the driver ---------------------------------------------------------------
+
+    def start(self, *, elsewhere: bool = False) -> None:
+        """Starts a driver; the last one must have ended, or be frozen.
+
+        Args:
+            elsewhere: whether it gets process ids of its own, so that it takes the others for those of another machine.
+        """
+        assert self._driver is None or self._driver.returncode is not None, "two drivers on one checkpoint"
+        self.starts += 1
+        conf = {
+            **({} if self.store is None else self.store.conf),
+            "topology.checkpoint.dir": self._where,
+            "topology.workers": 2,
+            "topology.max.spout.pending": max(500, int(self.load.rate)),
+            **self.conf,
+        }
+        settings = Settings(
+            checkpoint=self._where,
+            ledger=str(self.ledger),
+            events=str(self._file("events")),
+            state=str(self.folder / "state.json"),
+            die_after_sink=str(self.trigger),
+            messages=self.load.messages,
+            seconds=self.load.seconds,
+            master=self.master,
+            conf=conf,
+        )
+        settings.write(self._file("settings"))
+        name, _, value = self._mark.partition("=")
+        environment = {
+            **os.environ,
+            **self.environment,
+            name: f"{value}.{self.starts}",
+            "TMPDIR": str(self.temporary),
+            "PYTHONPATH": str(ROOT),
+            # Spark's logs belong to the run, and go with it.
+            "XDG_STATE_HOME": str(self.folder / "logs"),
+        }
+        with self._file("log").open("ab") as log:
+            self._driver = subprocess.Popen(
+                [
+                    *(_ELSEWHERE if elsewhere else ()),
+                    sys.executable,
+                    "-m",
+                    "lab.faults.driver",
+                    str(self._file("settings")),
+                ],
+                cwd=ROOT,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                # The harness's Ctrl-C is no fault that it wants to inject.
+                start_new_session=True,
+            )
+        self._pids.append(self._driver.pid)
+
+    @property
+    def _where(self) -> str:
+        return str(self.checkpoint) if self.store is None else self.store.url
+
+    @property
+    def pid(self) -> int:
+        """The driver's process id."""
+        assert self._driver is not None
+        return self._driver.pid
+
+    def kill_driver(self) -> None:
+        """Kills the driver by SIGKILL and waits until it has died of it."""
+        os.kill(self.pid, signal.SIGKILL)
+        self.died()
+
+    def died(self, timeout: float = _STUCK_SECS) -> None:
+        """Waits until the driver has died of SIGKILL.
+
+        Raises:
+            RunError: it did not, or ended otherwise.
+        """
+        status = self._wait(timeout)
+        if status != -signal.SIGKILL:
+            raise RunError(f"the driver was to die of SIGKILL, but ended with status {status}: {self.reason()}")
+
+    def refused(self, timeout: float = _STUCK_SECS) -> str:
+        """Waits until the driver has given up with a reason, and returns that.
+
+        Raises:
+            RunError: it did not, or ended otherwise.
+        """
+        status = self._wait(timeout)
+        if status != REFUSED:
+            raise RunError(f"the driver was to give up with a reason, but ended with status {status}: {self.reason()}")
+        return self.reason()
+
+    def freeze(self) -> int:
+        """Stops the driver with all its processes, so that another one can be started; returns how many."""
+        assert self._frozen is None
+        self._frozen, self._driver = (self.starts, self._driver), None
+        return self._signal(self.starts, signal.SIGSTOP)
+
+    def thaw(self, timeout: float = _STUCK_SECS) -> str:
+        """Lets the frozen driver go on, waits until it has given up with a reason, and returns that.
+
+        Raises:
+            RunError: it did not, or ended otherwise.
+        """
+        assert self._frozen is not None
+        (start, driver), present = self._frozen, (self.starts, self._driver)
+        self._signal(start, signal.SIGCONT)
+        self.starts, self._driver, self._frozen = start, driver, None
+        try:
+            return self.refused(timeout)
+        finally:
+            self.starts, self._driver = present
+
+    def _signal(self, start: int, number: signal.Signals) -> int:
+        found = [int(line.split()[0]) for line in self._processes(start)]
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+        return len(found)
+
+    def has_committed(self, batch: int) -> bool:
+        """Whether Spark has committed a micro-batch."""
+        root = LocalStorage(self.checkpoint) if self.store is None else self.store.place.open()
+        return last_batch(root, "commits") in range(batch, sys.maxsize)
+
+    def completed(self) -> None:
+        """Waits until the topology has processed everything and the driver has ended.
+
+        Raises:
+            RunError: it gets stuck or fails.
+        """
+        self._until(self.ended, "completes", ended=True)
+        status = self._wait(_STUCK_SECS)
+        if status != 0:
+            raise RunError(f"the driver ended with status {status}: {self.reason()}")
+
+    def restart(self) -> None:
+        """Starts a driver again and waits until the topology is submitted; by then all of the last must be gone."""
+        before = self.starts
+        self.start()
+        self.wait_for("submitted")
+        left = self._processes(before)
+        if left:
+            self.problems.append(f"when driver {self.starts} had started, of driver {before} still ran: {left}")
+
+    def wait_for(self, event: str) -> None:
+        """Waits until the driver has told an event.
+
+        Raises:
+            RunError: it ends or gets stuck before.
+        """
+        self._until(lambda: self.event(event) is not None, f'tells "{event}"')
+
+    def ended(self) -> bool:
+        """Whether the driver has ended."""
+        return self._driver is not None and self._driver.poll() is not None
+
+    def wait_until_gone(self) -> None:
+        """Waits until all processes of drivers that ended have ended too.
+
+        Raises:
+            RunError: they don't.
+        """
+        deadline = time.monotonic() + _END_SECS
+        while left := self._processes(None):
+            if time.monotonic() > deadline:
+                raise RunError(f"{_END_SECS:.0f} s after the end of the driver still run: {left}")
+            time.sleep(_POLL_SECS)
+
+    def event(self, name: str) -> dict[str, Any] | None:
+        """Returns an event of the present driver, or None if it has not come to pass."""
+        path = self._file("events")
+        lines = path.read_text().splitlines() if path.exists() else []
+        return next((event for event in map(json.loads, lines) if event["event"] == name), None)
+
+    def reason(self) -> str:
+        """Returns what the present driver gave as its reason to end, or the end of its log."""
+        event = self.event("refused")
+        if event is not None:
+            return f"{event['kind']}: {event['reason']}"
+        return self._file("log").read_text(errors="replace")[-_TAIL_BYTES:]
+
+    def log(self) -> str:
+        """Returns what the present driver printed."""
+        return self._file("log").read_text(errors="replace")
+
+    # --- progress ---------------------------------------------------------------
+
+    def moments(self, times: int) -> Iterator[int]:
+        """Waits for so many random moments, spread over the run, and yields their numbers.
+
+        Raises:
+            RunError: the driver ends or gets stuck before.
+        """
+        for number in range(times):
+            share = _FIRST_SHARE + (_LAST_SHARE - _FIRST_SHARE) * (number + self.rng.random()) / times
+            wanted = share * self.load.messages
+            self._until(lambda wanted=wanted: self._acked() >= wanted, f"acks {wanted:.0f} messages")  # type: ignore[misc]
+            # Where in a micro-batch that is, is left to chance.
+            time.sleep(self.rng.uniform(0, 0.3))
+            yield number
+
+    def shuffled(self, items: Iterable[T]) -> list[T]:
+        """Returns the items in random order."""
+        found = list(items)
+        self.rng.shuffle(found)
+        return found
+
+    def _acked(self) -> int:
+        return ledger.count(self.ledger, ledger.ACKS)
+
+    def injected(self, what: str, proof: str, over: int) -> Injection:
+        """Notes a fault that has happened, and waits until the topology has recovered from it.
+
+        Raises:
+            RunError: it does not recover.
+        """
+        injection = Injection(what, proof, over)
+        self.injections.append(injection)
+        self._until(lambda: self._recovered(injection), f"recovers from {what}")
+        return injection
+
+    def _recovered(self, injection: Injection) -> bool:
+        injection.recovery_secs = ledger.resumed(self.ledger, injection.over)
+        return injection.recovery_secs is not None
+
+    def recovers(self, moment: int) -> bool:
+        """Waits until the topology has got on since `moment` or its driver has ended; returns whether it got on."""
+        self._until(lambda: self.ended() or self.has_recovered_since(moment), "recovers", ended=True)
+        return self.has_recovered_since(moment)
+
+    def has_recovered_since(self, moment: int) -> bool:
+        """Whether of each spout task a message is acked that was emitted after `moment`."""
+        return self._recovered(Injection("", "", moment))
+
+    # --- the end ---------------------------------------------------------------
+
+    def check_nothing_left(self) -> None:
+        """Notes processes, temporary files and locks that the run left behind."""
+        deadline = time.monotonic() + _END_SECS
+        while (left := self._processes(None)) and time.monotonic() < deadline:
+            time.sleep(_POLL_SECS)
+        if left:
+            self.problems.append(f"processes left behind: {left}")
+        files = [str(path.relative_to(self.temporary)) for path in self.temporary.iterdir()]
+        # Where the path of the temporary folder is too long for sockets, they go to /tmp.
+        files += [str(path) for pid in self._pids for path in Path("/tmp").glob(f"storm-on-spark-{pid}-*")]  # noqa: S108
+        if files:
+            self.problems.append(f"temporary files left behind: {sorted(files)}")
+        if self.store is not None:
+            return
+        halves = [str(path.relative_to(self.checkpoint)) for path in self.checkpoint.rglob("*.tmp")]
+        if halves:
+            self.problems.append(f"half-written files in the checkpoint: {sorted(halves)}")
+        with (self.checkpoint / "storm" / "lock").open() as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                self.problems.append("the checkpoint is still locked")
+
+    def end(self) -> None:
+        """Kills whatever of the run is still there."""
+        for pid in [int(line.split()[0]) for line in self._processes(None)]:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        if self._driver is not None:
+            self._driver.wait()
+        self.cleanup.close()
+
+    def _processes(self, start: int | None) -> list[str]:
+        """Returns the processes of one start, or of all: they inherit a mark in the environment."""
+        mark = f"{self._mark}." if start is None else f"{self._mark}.{start}"
+        found = []
+        for path in Path("/proc").iterdir():
+            if not path.name.isdigit():
+                continue
+            try:
+                entries = (path / "environ").read_bytes().decode(errors="replace").split("\0")
+                command = (path / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+            except OSError:
+                continue
+            if any(entry == mark or (start is None and entry.startswith(mark)) for entry in entries):
+                found.append(f"{path.name} {command[:120]}")
+        return found
+
+    def _until(self, condition: Callable[[], bool], what: str, *, ended: bool = False) -> None:
+        """Waits for a condition as long as anything moves."""
+        moved, seen = time.monotonic(), -1
+        while not condition():
+            if not ended and self.ended():
+                raise RunError(f"the driver ended with status {self._wait(0)} before it {what}: {self.reason()}")
+            now = sum(ledger.count(self.ledger, kind) for kind in (ledger.EMITS, ledger.ACKS, ledger.SINK))
+            if now != seen:
+                moved, seen = time.monotonic(), now
+            elif time.monotonic() - moved > _STUCK_SECS:
+                raise RunError(f"nothing has moved for {_STUCK_SECS:.0f} s, before the driver {what}")
+            time.sleep(_POLL_SECS)
+
+    def _wait(self, timeout: float) -> int:
+        assert self._driver is not None
+        try:
+            return self._driver.wait(timeout)
+        except subprocess.TimeoutExpired:
+            raise RunError(f"the driver did not end within {timeout:.0f} s") from None
+
+    def _file(self, kind: str) -> Path:
+        suffix = {"events": "jsonl", "settings": "json", "log": "log"}[kind]
+        return self.folder / f"driver-{self.starts}-{kind}.{suffix}"

@@ -1,0 +1,154 @@
+"""The faults, one module for each family, and the table of them all."""
+
+from __future__ import annotations
+
+from lab.faults.scenarios import clock, damage, kills, machine, owners, pauses, storage
+from lab.faults.scenarios.scenario import Scenario
+from lab.faults.stores import KINDS
+
+WORKER_SECS = 10.0
+"""Progress resumes within this time when something dies that the driver replaces."""
+DRIVER_SECS = 25.0
+"""Progress resumes within this time when the driver itself has to be started again."""
+OWNERS_SECS = 40.0
+"""Where nobody can tell whether the driver before is dead, the next one waits for its silence."""
+
+SCENARIOS = (
+    Scenario("control", "none", kills.nothing, on=KINDS, nothing_but_poison_fails=True),
+    Scenario("worker", "SIGKILL of a Python worker", kills.python_worker, on=KINDS, limit_secs=WORKER_SECS),
+    Scenario("host", "SIGKILL of a spout host", kills.spout_host, on=KINDS, limit_secs=WORKER_SECS, host_dies=True),
+    Scenario(
+        "executor",
+        "SIGKILL of an executor",
+        kills.executor,
+        master="local-cluster[2,1,1024]",
+        limit_secs=DRIVER_SECS,
+    ),
+    Scenario(
+        "jvm",
+        "SIGKILL of the driver's JVM or source process",
+        kills.jvm_or_source,
+        limit_secs=DRIVER_SECS,
+        host_dies=True,
+    ),
+    Scenario("driver", "SIGKILL of the driver", kills.driver, on=KINDS, limit_secs=DRIVER_SECS, host_dies=True),
+    Scenario(
+        "recovery",
+        "SIGKILL of the driver, and again while it recovers",
+        kills.driver_in_recovery,
+        on=KINDS,
+        limit_secs=DRIVER_SECS,
+        host_dies=True,
+    ),
+    Scenario(
+        "commit",
+        "SIGKILL of the driver between sink and commit",
+        kills.driver_before_commit,
+        on=KINDS,
+        limit_secs=DRIVER_SECS,
+        host_dies=True,
+    ),
+    Scenario(
+        "mixed",
+        "SIGKILL of workers, hosts and drivers in turn",
+        kills.mixed,
+        on=KINDS,
+        limit_secs=DRIVER_SECS,
+        host_dies=True,
+    ),
+    Scenario(
+        "pause",
+        "SIGSTOP for longer than the message timeout",
+        pauses.everybody,
+        conf={"topology.message.timeout.secs": pauses.TIMEOUT_SECS},
+        limit_secs=WORKER_SECS,
+    ),
+    Scenario(
+        "full-checkpoint",
+        "full disk under the checkpoint",
+        storage.full_checkpoint,
+        limit_secs=DRIVER_SECS,
+        host_dies=True,
+        missing=storage.no_mounts,
+    ),
+    Scenario(
+        "full-log",
+        "full disk under the spout logs",
+        storage.full_spout_log,
+        limit_secs=DRIVER_SECS,
+        host_dies=True,
+        missing=storage.no_mounts,
+    ),
+    Scenario(
+        "error-checkpoint",
+        "I/O errors under the checkpoint",
+        storage.errors_in_checkpoint,
+        limit_secs=DRIVER_SECS,
+        host_dies=True,
+        missing=storage.no_compiler,
+    ),
+    Scenario(
+        "error-log",
+        "I/O errors under the spout logs",
+        storage.errors_in_spout_log,
+        limit_secs=DRIVER_SECS,
+        host_dies=True,
+        missing=storage.no_compiler,
+    ),
+    Scenario(
+        "truncated",
+        "last segment of a spout log cut short in a crash",
+        damage.truncated_log,
+        limit_secs=DRIVER_SECS,
+        host_dies=True,
+    ),
+    Scenario(
+        "damaged",
+        "damaged file in the checkpoint: refused, then put right",
+        damage.damaged_checkpoint,
+        limit_secs=DRIVER_SECS,
+        host_dies=True,
+    ),
+    Scenario(
+        "two-writers",
+        "a writer of spout logs that was replaced writes on",
+        machine.two_writers,
+        limit_secs=DRIVER_SECS,
+        host_dies=True,
+    ),
+    Scenario(
+        "two-owners",
+        "a driver that was frozen and replaced wakes up",
+        owners.two_owners,
+        limit_secs=OWNERS_SECS,
+        host_dies=True,
+        on=KINDS[1:],
+        missing=owners.no_namespaces,
+    ),
+    Scenario(
+        "power",
+        "loss of the machine: of what was not forced to the disk anything may be left",
+        machine.power,
+        conf={"topology.durability": "machine"},
+        limit_secs=DRIVER_SECS,
+        host_dies=True,
+        missing=machine.no_power,
+    ),
+    Scenario(
+        "rolled-back",
+        "an older copy of a part of the checkpoint: refused, then put right",
+        machine.rolled_back,
+        limit_secs=DRIVER_SECS,
+        host_dies=True,
+    ),
+    Scenario(
+        "clock",
+        "wall clock jumps by an hour",
+        clock.jumps,
+        limit_secs=WORKER_SECS,
+        nothing_but_poison_fails=True,
+        missing=storage.no_compiler,
+    ),
+)
+
+__all__ = ["SCENARIOS", "Scenario"]

@@ -1,0 +1,30 @@
+"""The wall clock of all processes jumps."""
+
+from __future__ import annotations
+
+import time
+
+from lab.faults.preload import Preload
+from lab.faults.run import Run, RunError
+
+_HOUR = 3600
+_OFFSETS = (_HOUR, 0, -_HOUR, 0)
+"""Each is an hour away from the one before, either way."""
+
+
+def jumps(run: Run, times: int) -> None:
+    """Puts the clock an hour forward and back, and an hour back and forward."""
+    preload = Preload(run.folder)
+    run.environment = preload.environment
+    run.start()
+    offset = 0
+    for number in run.moments(max(times, len(_OFFSETS))):
+        before, offset = offset, _OFFSETS[number % len(_OFFSETS)]
+        preload.shift_wall_clock(offset)
+        at, shifted = time.monotonic_ns(), preload.shifted
+        injection = run.injected(f"wall clock jumps by {offset - before:+} s", "", at)
+        read = preload.shifted - shifted
+        # The other way round the proof is that nobody gets a shifted time any more.
+        if bool(offset) != (read > 0):
+            raise RunError(f"the clock is {offset} s off, and {read} readings of it were shifted since")
+        injection.proof = f"{read} readings of the clock were shifted since" if offset else "readings are right again"

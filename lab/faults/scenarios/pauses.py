@@ -1,0 +1,64 @@
+"""Processes are stopped by SIGSTOP, for longer than a message may take, and go on by SIGCONT."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+from lab.faults.run import Run, RunError
+from storm_on_spark.testing import descendants, python_workers, spout_hosts
+
+TIMEOUT_SECS = 5
+PAUSE_SECS = 2.4 * TIMEOUT_SECS
+"""Beyond twice the timeout: what is pending when the pause begins fails."""
+
+
+def everybody(run: Run, times: int) -> None:
+    """Stops the driver's Python process, its JVM, its spout hosts, its Python workers: one kind each time."""
+    victims = {
+        "the driver": lambda: [run.pid],
+        "the JVM": lambda: [p.pid for p in descendants(run.pid) if Path(p.command[0]).name == "java"],
+        "all spout hosts": lambda: spout_hosts(run.pid),
+        "all Python workers": lambda: python_workers(run.pid),
+    }
+    order = run.shuffled(victims)
+    run.start()
+    for number in run.moments(max(times, len(order))):
+        who = order[number % len(order)]
+        _pause(run, who, victims[who]())
+
+
+def _pause(run: Run, who: str, pids: list[int]) -> None:
+    if not pids:
+        raise RunError(f"{who}: there is none to stop")
+    for pid in pids:
+        stop(pid)
+    time.sleep(PAUSE_SECS)
+    states = {state(pid) for pid in pids}
+    for pid in pids:
+        os.kill(pid, signal.SIGCONT)
+    over = time.monotonic_ns()
+    if states != {"T"}:
+        raise RunError(f"{who} did not stand still: states {states}")
+    run.injected(f"SIGSTOP of {who} for {PAUSE_SECS:.0f} s", f"state T of {len(pids)} processes until SIGCONT", over)
+
+
+def stop(pid: int) -> None:
+    """Stops a process and waits until it stands still.
+
+    Raises:
+        RunError: it does not.
+    """
+    os.kill(pid, signal.SIGSTOP)
+    deadline = time.monotonic() + 5
+    while state(pid) != "T":
+        if time.monotonic() > deadline:
+            raise RunError(f"process {pid} does not stop: its state is {state(pid)}")
+        time.sleep(0.001)
+
+
+def state(pid: int) -> str:
+    """Returns the state of a process as `/proc` has it: T for stopped."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]

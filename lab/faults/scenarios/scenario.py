@@ -1,0 +1,43 @@
+"""What a scenario is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from lab.faults.run import Run
+from lab.faults.stores import KINDS
+
+
+def _nothing_missing() -> str | None:
+    return None
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One kind of fault.
+
+    Args:
+        name: for the command line.
+        title: for the table.
+        play: starts the run and injects the fault so many times; afterwards the run only has to complete.
+        master: Spark's.
+        conf: configuration of the topology.
+        limit_secs: within which progress must resume; None where no fault is injected.
+        host_dies: whether spout hosts end with it, so that `ack` may be called again for what was acked last.
+        nothing_but_poison_fails: whether not one more message may fail than without a fault.
+        on: the kinds of storage that it is for.
+        missing: returns what it lacks on this machine, or None.
+    """
+
+    name: str
+    title: str
+    play: Callable[[Run, int], None]
+    master: str = "local[2]"
+    conf: Mapping[str, Any] = field(default_factory=dict)
+    limit_secs: float | None = None
+    host_dies: bool = False
+    nothing_but_poison_fails: bool = False
+    on: Sequence[str] = KINDS[:1]
+    missing: Callable[[], str | None] = _nothing_missing

@@ -1,0 +1,327 @@
+"""Writes storm_on_spark/cli/output.schema.json: what each command prints with --json. Another file if one is named.
+
+The cluster's pages are described where the REST interface defines them; the other documents are described here.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from storm_on_spark.cluster.rest import schemas
+
+FILE = Path(__file__).parent.parent / "storm_on_spark" / "cli" / "output.schema.json"
+
+
+class Document(msgspec.Struct, kw_only=True):
+    """Base of the documents that are described here."""
+
+
+class Latency(Document):
+    """Milliseconds."""
+
+    p50: float
+    p95: float
+    p99: float
+
+
+class ComponentCounts(Document):
+    """What one component did, all its tasks together."""
+
+    executed: int
+    emitted: int
+    transferred: int
+    acked: int
+    failed: int
+    execute_latency_ms: float | None
+
+
+class Run(Document):
+    """How a run ended: `run --json`, and `--json` of a job under `python` and `spark-submit`."""
+
+    topology: str | None
+    emitted: int
+    """Tuples of the spouts, as the other totals."""
+    transferred: int
+    acked: int
+    failed: int
+    pending: int
+    seconds: float
+    complete_latency_ms: Latency | None
+    components: dict[str, ComponentCounts]
+    error: str | None
+    result: Any = None
+    """What `report` of the topology's module returned; not there without one."""
+
+
+class Valid(Document):
+    """`validate`."""
+
+    valid: bool
+    problems: list[str]
+    warnings: list[str]
+    spouts: int = 0
+    bolts: int = 0
+
+
+class StageEntry(Document):
+    """A stage of the plan."""
+
+    index: int
+    kind: str
+    components: list[str]
+
+
+class OperatorEntry(Document):
+    """An operator of the plan: what Spark executes as one."""
+
+    stages: list[int]
+    exchange: bool
+    state: bool
+    source: str | None
+    becomes: str
+
+
+class ComponentEntry(Document):
+    """A component of the plan."""
+
+    kind: str
+    tasks: list[int]
+    executors: int
+    stage: int
+    fused: bool
+    why: str
+    stateless: bool
+    reason: str
+    state: str | None
+
+
+class EdgeEntry(Document):
+    """A subscription in the plan."""
+
+    source: str
+    stream: str
+    target: str
+    grouping: str
+    delivery: str
+    becomes: str
+
+
+class Plan(Document):
+    """`explain`."""
+
+    operators: list[OperatorEntry]
+    stages: list[StageEntry]
+    exchanges: int
+    components: dict[str, ComponentEntry]
+    edges: list[EdgeEntry]
+    acker_tasks: list[int]
+    partitions: int
+    placement: dict[str, int]
+    keys: dict[str, int]
+
+
+class Key(Document):
+    """A configuration key, one of the list that `config` prints."""
+
+    key: str
+    default: Any
+    type: str
+    level: str
+    meaning: str
+    why: str
+    component: bool
+    value: Any = None
+    """Only where the configuration that was given sets it."""
+
+
+class Project(Document):
+    """`new`."""
+
+    folder: str
+    topology: str
+    files: list[str]
+
+
+class Example(Document):
+    """An example."""
+
+    name: str
+    about: str
+
+
+class Examples(Document):
+    """`new --list-examples`."""
+
+    examples: list[Example]
+
+
+class Submitted(Document):
+    """`submit`."""
+
+    topology: str
+    id: str
+    stage: str
+    seconds: dict[str, float]
+    left_out: list[str]
+    error: str | None
+
+
+class Operation(Document):
+    """`activate` and `deactivate`."""
+
+    topology: str
+    operation: str
+
+
+class Killed(Operation):
+    """`kill`."""
+
+    wait_secs: float | None
+
+
+class Rebalanced(Operation):
+    """`rebalance`."""
+
+    wait_secs: float | None
+    workers: int | None
+    executors: dict[str, int]
+    conf: dict[str, Any]
+
+
+class Log(Document):
+    """`logs`."""
+
+    topology: str
+    lines: list[str]
+
+
+class LogLine(Document):
+    """One line of `logs --follow`."""
+
+    line: str
+
+
+class Cluster(schemas.ClusterSummary, kw_only=True, rename="camel"):
+    """`cluster`."""
+
+    supervisor_list: list[schemas.SupervisorStatus]
+
+
+class HeartbeatNames(Document):
+    """`heartbeats list`."""
+
+    path: str
+    names: list[str]
+
+
+class Heartbeat(Document):
+    """`heartbeats get`."""
+
+    path: str
+    heartbeat: dict[str, Any] | None
+    """As its writer said it; null if there is none."""
+
+
+class Nimbus(Document):
+    """`nimbus`, when it is up."""
+
+    nimbus: str
+    pid: int
+
+
+class Pacemaker(Document):
+    """`pacemaker`, when it is up."""
+
+    address: str
+    pid: int
+
+
+class Supervisor(Document):
+    """`supervisor`, when it is up."""
+
+    supervisor: str
+    host: str
+    slots: list[int]
+    pid: int
+
+
+class ZooKeeper(Document):
+    """`dev-zookeeper`, when it is up."""
+
+    zookeeper: str
+    pid: int
+
+
+class Dev(Document):
+    """`dev`, when it is up."""
+
+    pid: int
+    ready_secs: float
+    nimbuses: list[str]
+    leader: str | None
+    zookeeper: str
+    token_file: str
+    folder: str
+    processes: dict[str, int | None]
+    zookeeper_pid: int | None
+
+
+class Failed(Document):
+    """What a command that fails prints, but `run` and `validate`, whose own documents say so."""
+
+    error: str
+
+
+COMMANDS: dict[str, tuple[Any, ...]] = {
+    "run": (Run,),
+    "explain": (Plan, Failed),
+    "validate": (Valid,),
+    "config": (list[Key], Failed),
+    "new": (Project, Examples, Failed),
+    "submit": (Submitted, Failed),
+    "list": (schemas.TopologySummaries, Failed),
+    "status": (schemas.TopologyPage, Failed),
+    "logs": (Log, LogLine, Failed),
+    "errors": (schemas.TopologyErrors, Failed),
+    "activate": (Operation, Failed),
+    "deactivate": (Operation, Failed),
+    "rebalance": (Rebalanced, Failed),
+    "kill": (Killed, Failed),
+    "cluster": (Cluster, Failed),
+    "nimbuses": (schemas.NimbusSummaries, Failed),
+    "heartbeats": (HeartbeatNames, Heartbeat, Failed),
+    "dev": (Dev, Failed),
+    "nimbus": (Nimbus, Failed),
+    "pacemaker": (Pacemaker, Failed),
+    "supervisor": (Supervisor, Failed),
+    "dev-zookeeper": (ZooKeeper, Failed),
+}
+"""Command -> the documents that it may print."""
+
+
+def text() -> str:
+    """Returns the schema."""
+    kinds = list(dict.fromkeys(kind for documents in COMMANDS.values() for kind in documents))
+    found, components = msgspec.json.schema_components(kinds, ref_template="#/$defs/{name}")
+    described = dict(zip(kinds, found, strict=True))
+    commands = {
+        command: described[documents[0]] if len(documents) == 1 else {"anyOf": [described[kind] for kind in documents]}
+        for command, documents in COMMANDS.items()
+    }
+    document = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "What storm-spark prints with --json",
+        "description": "commands has the schema of each command's document. Documents may get more keys.",
+        "commands": commands,
+        "$defs": dict(sorted(components.items())),
+    }
+    return json.dumps(document, indent=1) + "\n"
+
+
+if __name__ == "__main__":
+    (Path(sys.argv[1]) if sys.argv[1:] else FILE).write_text(text(), encoding="utf-8")
