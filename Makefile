@@ -29,7 +29,7 @@ $(STAMP):
 
 .PHONY: java
 java:
-	@python=$$(sh tools/find-python.sh) && "$$python" -I storm_on_spark/spark/java.py
+	@python=$$(sh tools/find-python.sh) && "$$python" -I storm_on_spark/spark/session/java.py
 
 .PHONY: run
 run: java $(STAMP) ## count the words of Python's documentation, or of INPUT=path (ARGS= for more options)
@@ -37,12 +37,24 @@ run: java $(STAMP) ## count the words of Python's documentation, or of INPUT=pat
 	  $(if $(value INPUT),-c $(call for-shell,word.count.input=$(call for-yaml,$(value INPUT)))) $(ARGS)
 
 .PHONY: test
-test: java $(STAMP) ## all tests, quickest first (PYTEST_ARGS= for more options)
-	@$(PY) -m pytest $(PYTEST_ARGS)
+test: java $(STAMP) ## does everything work? all tests without Spark, and a part of every area with it: ten minutes
+	@$(PY) -m pytest -n 2 -m "not integration and not spark" $(PYTEST_ARGS)
+	@$(PY) -m pytest -m representative $(PYTEST_ARGS)
+
+.PHONY: test-rest
+test-rest: java $(STAMP) ## the long tail that `make test` leaves out
+	@$(PY) -m pytest -m "(integration or spark) and not representative" $(PYTEST_ARGS)
+
+.PHONY: test-all
+test-all: test test-rest ## all tests (PYTEST_ARGS= for more options)
 
 .PHONY: test-unit
-test-unit: $(STAMP) ## the tests that need no Spark: seconds
-	@$(PY) -m pytest -m "not spark" $(PYTEST_ARGS)
+test-unit: $(STAMP) ## the tests that need no Spark: a minute
+	@$(PY) -m pytest -n 2 -m "not integration and not spark" $(PYTEST_ARGS)
+
+.PHONY: walk
+walk: $(STAMP) ## print the way of one tuple through the code: file, line and purpose of each step
+	@$(PY) tools/walk.py
 
 .PHONY: lint
 lint: $(STAMP) ## ruff, formatting and the direction of imports
@@ -61,36 +73,46 @@ types: $(STAMP) ## mypy --strict
 
 .PHONY: bench
 bench: java $(STAMP) ## measure beside Apache Storm and native PySpark: forty minutes (BENCH_ARGS= for options, --help lists them)
-	@$(PY) -m benchmarks $(BENCH_ARGS)
+	@$(PY) -m lab.benchmarks $(BENCH_ARGS)
 
 .PHONY: bench-quick
 bench-quick: java $(STAMP) ## one short round of the most important cases: under five minutes
-	@$(PY) -m benchmarks --quick $(BENCH_ARGS)
+	@$(PY) -m lab.benchmarks --quick $(BENCH_ARGS)
+
+.PHONY: pacemaker-bench
+pacemaker-bench: java $(STAMP) ## load our Pacemaker, Storm's and ZooKeeper: twenty minutes (PACEMAKER_ARGS= for options)
+	@$(PY) -m lab.benchmarks.pacemaker $(PACEMAKER_ARGS)
 
 .PHONY: soak
 soak: java $(STAMP) ## run a topology for MINUTES (60): do memory, batches and checkpoint stay as they are?
-	@$(PY) -m benchmarks.soak --minutes $(or $(MINUTES),60) $(SOAK_ARGS)
+	@$(PY) -m lab.benchmarks.soak --minutes $(or $(MINUTES),60) $(SOAK_ARGS)
 
 .PHONY: faults
 faults: java $(STAMP) ## inject faults into a running topology: half an hour (FAULTS_ARGS= for options, --help lists them)
-	@$(PY) -m faults $(FAULTS_ARGS)
+	@$(PY) -m lab.faults $(FAULTS_ARGS)
 
 .PHONY: faults-short
 faults-short: java $(STAMP) ## the form of it that `make test` has: a minute
-	@$(PY) -m faults --short $(FAULTS_ARGS)
+	@$(PY) -m lab.faults --short $(FAULTS_ARGS)
 
 .PHONY: failover
 failover: java $(STAMP) ## kill, stop and cut off parts of a cluster: twenty minutes (FAILOVER_ARGS= for options)
-	@$(PY) -m failover $(FAILOVER_ARGS)
+	@$(PY) -m lab.failover $(FAILOVER_ARGS)
 
 .PHONY: failover-short
 failover-short: java $(STAMP) ## the form of it that `make test` has: half a minute
-	@$(PY) -m failover --short $(FAILOVER_ARGS)
+	@$(PY) -m lab.failover --short $(FAILOVER_ARGS)
+
+.PHONY: fuzz
+fuzz: $(STAMP) ## send mutated messages to a Pacemaker for SECONDS (600): it must not fall, swell or hang
+	@$(PY) tools/fuzz_pacemaker.py --seconds $(or $(SECONDS),600) $(FUZZ_ARGS)
 
 .PHONY: docs
-docs: $(STAMP) ## write the generated files: configuration reference, conf/defaults.yaml
+docs: $(STAMP) ## write the generated files: configuration reference, conf/defaults.yaml, schema of --json, structure
 	@$(PY) tools/generate_configuration_docs.py
 	@$(PY) tools/generate_defaults.py
+	@$(PY) tools/generate_json_schema.py
+	@$(PY) tools/generate_structure.py
 
 .PHONY: lock
 lock: $(STAMP) ## resolve requirements-dev.lock anew for every supported Python (UPGRADE=1: newest versions)
