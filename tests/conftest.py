@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -23,6 +24,15 @@ _TIERS = ("unit", "plan", "integration")
 _GRACE_SECS = 10.0
 _SPARE_FILES = 16
 """Files that a test may leave open: modules and loggers keep some."""
+
+
+def pytest_configure() -> None:
+    """Lets Ctrl-C reach the programs under test, also when a shell started the tests in the background.
+
+    Such a shell ignores SIGINT, and a process inherits what is ignored from its parent.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
