@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from storm_on_spark.api.topology import Topology
-from storm_on_spark.plan.acker import add_acker
-from storm_on_spark.plan.back_edges import mark_back_edges
-from storm_on_spark.plan.fuse import fuse
-from storm_on_spark.plan.join import join
-from storm_on_spark.plan.level import level
 from storm_on_spark.plan.logical import LogicalGraph, Pass
 from storm_on_spark.plan.model import PlacedPlan
-from storm_on_spark.plan.operators import add_operators
-from storm_on_spark.plan.placement import find_keys, place_tasks
-from storm_on_spark.plan.statelessness import judge_statelessness
-from storm_on_spark.plan.tasks import assign_tasks
-from storm_on_spark.plan.validate import validate
+from storm_on_spark.plan.passes.acker import add_acker
+from storm_on_spark.plan.passes.back_edges import mark_back_edges
+from storm_on_spark.plan.passes.fuse import fuse
+from storm_on_spark.plan.passes.join import join
+from storm_on_spark.plan.passes.level import level
+from storm_on_spark.plan.passes.operators import add_operators
+from storm_on_spark.plan.passes.placement import find_keys, place_tasks
+from storm_on_spark.plan.passes.statelessness import judge_statelessness
+from storm_on_spark.plan.passes.tasks import assign_tasks
+from storm_on_spark.plan.passes.validate import validate
 
 PASSES: tuple[Pass, ...] = (
     validate,

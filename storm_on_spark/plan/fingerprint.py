@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from storm_on_spark.plan.explain.words import listed, of_tasks
 from storm_on_spark.plan.model import EdgeKind, Operator, PlacedPlan, PlannedComponent
-from storm_on_spark.plan.words import listed, of_tasks
 
 VERSION = 2
 """The format version of the fingerprint."""

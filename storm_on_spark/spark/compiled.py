@@ -24,11 +24,11 @@ from storm_on_spark.api.config import (
 from storm_on_spark.api.errors import ComponentError, InvalidTopologyError
 from storm_on_spark.api.topology import Topology
 from storm_on_spark.plan.compile import compile_graph, place
-from storm_on_spark.plan.explain import explain_dict, explain_mermaid, explain_text
+from storm_on_spark.plan.explain.picture import plan_html
+from storm_on_spark.plan.explain.text import explain_dict, explain_mermaid, explain_text
 from storm_on_spark.plan.logical import LogicalGraph
 from storm_on_spark.plan.model import PlacedPlan
-from storm_on_spark.plan.picture import plan_html
-from storm_on_spark.plan.placement import partitions_of
+from storm_on_spark.plan.passes.placement import partitions_of
 from storm_on_spark.plan.settings import TaskSettings
 from storm_on_spark.runtime.batches.clock import Clock, SystemClock
 from storm_on_spark.runtime.batches.coordinator import Coordinator

@@ -24,10 +24,10 @@ from storm_on_spark.api import (
 )
 from storm_on_spark.api.config import PROFILES, effective_conf
 from storm_on_spark.plan.compile import compile_graph, place
-from storm_on_spark.plan.explain import explain_dict, explain_mermaid, explain_text
+from storm_on_spark.plan.explain.text import explain_dict, explain_mermaid, explain_text
+from storm_on_spark.plan.explain.words import counted
 from storm_on_spark.plan.fingerprint import fingerprint
-from storm_on_spark.plan.placement import partitions_of
-from storm_on_spark.plan.words import counted
+from storm_on_spark.plan.passes.placement import partitions_of
 
 
 class Sentences(BaseRichSpout):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from storm_on_spark.cli.cluster.asking import asked, cluster_options, since, told_if_stale
-from storm_on_spark.plan.words import counted
+from storm_on_spark.plan.explain.words import counted
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from functools import partial
 
 from storm_on_spark.api.errors import CheckpointError, ComponentError
+from storm_on_spark.plan.explain.words import listed
 from storm_on_spark.plan.model import PlacedPlan
-from storm_on_spark.plan.words import listed
 from storm_on_spark.runtime.batches.clock import Clock
 from storm_on_spark.runtime.batches.events import (
     Activated,

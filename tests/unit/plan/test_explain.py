@@ -7,7 +7,7 @@ import re
 
 from storm_on_spark.api import BaseBasicBolt, BaseRichSpout, BatchSpout, TopologyBuilder
 from storm_on_spark.plan.compile import compile_graph, place
-from storm_on_spark.plan.explain import explain_dict, explain_mermaid, explain_text
+from storm_on_spark.plan.explain.text import explain_dict, explain_mermaid, explain_text
 
 
 def test_the_picture_is_a_box_without_ragged_edges(build):

@@ -9,8 +9,8 @@ import pytest
 
 from storm_on_spark.api import Config
 from storm_on_spark.plan.compile import PASSES, PLACING, compile_graph, place
-from storm_on_spark.plan.graph import find_cycle, topological_order
 from storm_on_spark.plan.model import EdgeKind, Source, StageKind
+from storm_on_spark.plan.passes.graph import find_cycle, topological_order
 
 
 def stages(plan):

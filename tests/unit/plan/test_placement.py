@@ -9,7 +9,7 @@ import pytest
 from storm_on_spark.api import Config
 from storm_on_spark.api.config import effective_conf
 from storm_on_spark.plan.compile import compile_graph, place
-from storm_on_spark.plan.placement import murmur3, partition_of, partitions_of
+from storm_on_spark.plan.passes.placement import murmur3, partition_of, partitions_of
 
 # SELECT hash(CAST(k AS INT)) of Spark 4.2.0.
 HASHES = {

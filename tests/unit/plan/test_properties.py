@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from storm_on_spark.api import Config
 from storm_on_spark.plan.compile import compile_graph, place
-from storm_on_spark.plan.graph import topological_order
 from storm_on_spark.plan.model import EdgeKind, Source, StageKind
-from storm_on_spark.plan.placement import partition_of
+from storm_on_spark.plan.passes.graph import topological_order
+from storm_on_spark.plan.passes.placement import partition_of
 
 GROUPINGS = ["shuffle", "fields", "all", "global", "none", "local_or_shuffle", "partial_key", "custom"]
 

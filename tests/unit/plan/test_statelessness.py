@@ -37,7 +37,7 @@ from storm_on_spark.api import (
     FailedException,
     Fields,
 )
-from storm_on_spark.plan.statelessness import judge
+from storm_on_spark.plan.passes.statelessness import judge
 
 T = TypeVar("T")
 LOG = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from typing import Any
 from hosts import FakeHost
 
 from storm_on_spark.plan.model import Operator
-from storm_on_spark.plan.placement import partition_of
+from storm_on_spark.plan.passes.placement import partition_of
 from storm_on_spark.runtime.batches.clock import ManualClock
 from storm_on_spark.runtime.batches.coordinator import Coordinator
 from storm_on_spark.runtime.batches.input import chunks_between

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from storm_on_spark.plan.words import listed
+from storm_on_spark.plan.explain.words import listed
 from storm_on_spark.runtime.spouts.host_process import HostProcess
 from storm_on_spark.runtime.spouts.messages import Message, Setup, Stop
 from storm_on_spark.runtime.spouts.remote.line import Line

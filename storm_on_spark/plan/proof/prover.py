@@ -33,8 +33,8 @@ from storm_on_spark.api.component import (
     BaseTickTupleAwareRichBolt,
     BatchBolt,
 )
-from storm_on_spark.plan.bytecode import Action, Step, nested, steps
-from storm_on_spark.plan.values import (
+from storm_on_spark.plan.proof.bytecode import Action, Step, nested, steps
+from storm_on_spark.plan.proof.values import (
     READING_METHODS,
     a_kind_of,
     has_plain_metaclass,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from storm_on_spark.api.grouping import LocalOrShuffleGrouping, NoneGrouping, ShuffleGrouping
-from storm_on_spark.plan.graph import topological_order
 from storm_on_spark.plan.logical import LogicalGraph
 from storm_on_spark.plan.model import EdgeKind
+from storm_on_spark.plan.passes.graph import topological_order
 
 ANY_TASK_WILL_DO = (ShuffleGrouping, LocalOrShuffleGrouping, NoneGrouping)
 """The groupings for which any task may receive a tuple, so that a task of the same partition will do."""

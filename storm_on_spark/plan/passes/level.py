@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from storm_on_spark.plan.graph import topological_order
 from storm_on_spark.plan.logical import LogicalGraph
 from storm_on_spark.plan.model import EdgeKind, Stage, StageKind
+from storm_on_spark.plan.passes.graph import topological_order
 
 
 def level(graph: LogicalGraph) -> LogicalGraph:

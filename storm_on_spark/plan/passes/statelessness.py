@@ -6,14 +6,14 @@ from dataclasses import replace
 
 from storm_on_spark.api.topology import ComponentSpec
 from storm_on_spark.plan.logical import LogicalGraph, Verdict
-from storm_on_spark.plan.proof import NotProved, Proof
+from storm_on_spark.plan.proof.prover import NotProved, Proof
 
 
 def judge_statelessness(graph: LogicalGraph) -> LogicalGraph:
     """Adds a verdict for every component: may it run anywhere with nothing saved, or does it have state?
 
     A bolt is stateless if its class says `stateless = True`, or if it is proved
-    (`storm_on_spark.plan.proof`). Otherwise it counts as stateful, which may cost speed but loses no data.
+    (`storm_on_spark.plan.proof.prover`). Otherwise it counts as stateful, which may cost speed but loses no data.
     """
     verdicts = {component: _judge(spec) for component, spec in graph.topology.components.items()}
     return replace(graph, verdicts=verdicts)

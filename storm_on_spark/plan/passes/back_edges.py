@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from storm_on_spark.plan.graph import distances, successors
 from storm_on_spark.plan.logical import LogicalGraph
 from storm_on_spark.plan.model import EdgeKind
+from storm_on_spark.plan.passes.graph import distances, successors
 
 
 def mark_back_edges(graph: LogicalGraph) -> LogicalGraph:

@@ -8,8 +8,7 @@ from typing import Any
 
 from storm_on_spark.api.constants import ACKER_COMPONENT
 from storm_on_spark.api.streams import DEFAULT_STREAM
-from storm_on_spark.plan.model import Edge, EdgeKind, PlacedPlan, PlannedComponent, Stage, StageKind
-from storm_on_spark.plan.words import (
+from storm_on_spark.plan.explain.words import (
     KINDS,
     became,
     counted,
@@ -20,6 +19,7 @@ from storm_on_spark.plan.words import (
     where_state_lives,
     why_there,
 )
+from storm_on_spark.plan.model import Edge, EdgeKind, PlacedPlan, PlannedComponent, Stage, StageKind
 
 _WIDTH = 100
 """Where the list of placements is wrapped, unless the width is given."""

@@ -23,8 +23,8 @@ from storm_on_spark.api.grouping import (
 )
 from storm_on_spark.api.streams import GlobalStreamId
 from storm_on_spark.api.topology import ComponentSpec, Topology
-from storm_on_spark.plan.graph import distances, find_cycle, successors
 from storm_on_spark.plan.logical import LogicalGraph
+from storm_on_spark.plan.passes.graph import distances, find_cycle, successors
 
 _GROUPINGS = (
     ShuffleGrouping,

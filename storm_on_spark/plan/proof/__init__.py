@@ -1,0 +1,1 @@
+"""The proof that a bolt holds no state, from its bytecode."""
