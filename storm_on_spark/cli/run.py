@@ -37,7 +37,7 @@ from storm_on_spark.spark.session.owned import temporary_checkpoint
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from storm_on_spark.spark.query.running import TopologyQuery
+    from storm_on_spark.spark.running.topology import TopologyQuery
 
 _POLL_SECS = 0.2
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)

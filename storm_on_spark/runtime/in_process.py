@@ -23,7 +23,7 @@ from storm_on_spark.runtime.batches.clock import Clock, SystemClock
 from storm_on_spark.runtime.batches.coordinator import Coordinator, log
 from storm_on_spark.runtime.batches.input import chunks_between
 from storm_on_spark.runtime.batches.offsets import Offset
-from storm_on_spark.runtime.batches.rules import BatchPace
+from storm_on_spark.runtime.batches.rules.planning import BatchPace
 from storm_on_spark.runtime.bolts.operator import execute_operator
 from storm_on_spark.runtime.bolts.stage import BatchInfo
 from storm_on_spark.runtime.bolts.worker import Worker

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from storm_on_spark.spark.compiled import CompiledTopology, compile_topology
     from storm_on_spark.spark.local_cluster import LocalCluster
-    from storm_on_spark.spark.query.running import TopologyQuery
+    from storm_on_spark.spark.running.topology import TopologyQuery
 
 __all__ = ["CompiledTopology", "LocalCluster", "TopologyQuery", "compile_topology"]
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from storm_on_spark.spark.checkpoint.directory import Checkpoint, Manifest
     from storm_on_spark.spark.checkpoint.owner import Fence
-    from storm_on_spark.spark.query.running import TopologyQuery
+    from storm_on_spark.spark.running.topology import TopologyQuery
 
 log = logging.getLogger(__name__)
 
@@ -209,14 +209,14 @@ class CompiledTopology:
         from storm_on_spark.spark.checkpoint.location import location_of
         from storm_on_spark.spark.checkpoint.stored import open_checkpoint
         from storm_on_spark.spark.query.durability import MachineDurability, drop_torn, durability_of
-        from storm_on_spark.spark.query.executor_spouts import ExecutorSpouts
-        from storm_on_spark.spark.query.failures import told_at_once, topology_failed
         from storm_on_spark.spark.query.lowering import lower
         from storm_on_spark.spark.query.offset_server import OffsetServer
         from storm_on_spark.spark.query.positions import SourceSettings
-        from storm_on_spark.spark.query.running import TopologyQuery
         from storm_on_spark.spark.query.sink import Sink, open_callbacks
-        from storm_on_spark.spark.query.state_stores import close_state_stores
+        from storm_on_spark.spark.running.executor_spouts import ExecutorSpouts
+        from storm_on_spark.spark.running.failures import told_at_once, topology_failed
+        from storm_on_spark.spark.running.state_stores import close_state_stores
+        from storm_on_spark.spark.running.topology import TopologyQuery
         from storm_on_spark.spark.session import local_session, settings_applied
         from storm_on_spark.spark.session.classic import require_classic
 

@@ -18,7 +18,7 @@ from storm_on_spark.spark.compiled import compile_topology
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from storm_on_spark.spark.query.running import TopologyQuery
+    from storm_on_spark.spark.running.topology import TopologyQuery
 
 
 class LocalCluster:

@@ -32,7 +32,7 @@ from storm_on_spark.spark.session.owned import temporary_checkpoint
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from storm_on_spark.spark.query.running import TopologyQuery
+    from storm_on_spark.spark.running.topology import TopologyQuery
 
 Build = Callable[[Mapping[str, Any]], Topology]
 Report = Callable[[Any, str, TopologyInfo], Any]

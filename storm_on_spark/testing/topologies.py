@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from storm_on_spark.runtime.batches.clock import Clock
-    from storm_on_spark.spark.query.running import TopologyQuery
+    from storm_on_spark.spark.running.topology import TopologyQuery
 
 _POLL_SECONDS = 0.05
 _HOOK = f"{CaptureHook.__module__}.{CaptureHook.__qualname__}"

@@ -19,8 +19,8 @@ from topologies.notes import read_notes
 
 from storm_on_spark import LocalCluster
 from storm_on_spark.api.errors import CheckpointError, StormError, TopologyFailedError
-from storm_on_spark.runtime.batches import rules
-from storm_on_spark.runtime.batches.restarts import RestartPolicy
+from storm_on_spark.runtime.batches.rules import planning as rules
+from storm_on_spark.runtime.batches.rules.restarts import RestartPolicy
 from storm_on_spark.spark.checkpoint.directory import reset_checkpoint
 from storm_on_spark.spark.state import read_bolt_state, read_pending_roots
 from storm_on_spark.testing import (

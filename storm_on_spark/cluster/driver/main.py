@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from storm_on_spark.spark.compiled import CompiledTopology
-    from storm_on_spark.spark.query.running import TopologyQuery
+    from storm_on_spark.spark.running.topology import TopologyQuery
 
 log = logging.getLogger("storm_on_spark.driver")
 

@@ -20,7 +20,10 @@ from storm_on_spark.api.errors import CheckpointError, ComponentError
 from storm_on_spark.plan.explain.words import listed
 from storm_on_spark.plan.model import PlacedPlan
 from storm_on_spark.runtime.batches.clock import Clock
-from storm_on_spark.runtime.batches.events import (
+from storm_on_spark.runtime.batches.files import BatchFiles
+from storm_on_spark.runtime.batches.metrics import Metrics
+from storm_on_spark.runtime.batches.offsets import Offset
+from storm_on_spark.runtime.batches.rules.events import (
     Activated,
     Committed,
     Complete,
@@ -48,11 +51,8 @@ from storm_on_spark.runtime.batches.events import (
     TellOutcomes,
     WaitForNews,
 )
-from storm_on_spark.runtime.batches.files import BatchFiles
-from storm_on_spark.runtime.batches.metrics import Metrics
-from storm_on_spark.runtime.batches.offsets import Offset
-from storm_on_spark.runtime.batches.rules import BatchPace, BatchRules
-from storm_on_spark.runtime.batches.size import BatchSize
+from storm_on_spark.runtime.batches.rules.planning import BatchPace, BatchRules
+from storm_on_spark.runtime.batches.rules.size import BatchSize
 from storm_on_spark.runtime.batches.spout_outcomes import SpoutOutcomes
 from storm_on_spark.runtime.reports.report import Failure
 from storm_on_spark.runtime.run.settings import BatchSettings, TrackingSettings

@@ -1,1 +1,1 @@
-"""The streaming query: source, operators, sink, and what watches it."""
+"""The streaming query: source, operators and sink, and how far each micro-batch reaches."""

@@ -52,7 +52,7 @@ __all__ = [
 ]
 
 STARTED_WITH = tuple(
-    f"storm_on_spark.spark.{name}" for name in ("compiled", "query.lowering", "query.running", "query.sink")
+    f"storm_on_spark.spark.{name}" for name in ("compiled", "query.lowering", "running.topology", "query.sink")
 )
 """Modules that the start of a topology needs. They are in higher layers, so this module may not import them."""
 _LOG_KEY = "spark.stormOnSpark.logFile"

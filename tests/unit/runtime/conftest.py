@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from storm_on_spark.runtime.batches.coordinator import Coordinator
-from storm_on_spark.runtime.batches.rules import BatchPace
+from storm_on_spark.runtime.batches.rules.planning import BatchPace
 
 sys.path.insert(0, str(Path(__file__).parent))
 

@@ -7,7 +7,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from storm_on_spark.runtime.batches.events import (
+from storm_on_spark.runtime.batches.offsets import Offset
+from storm_on_spark.runtime.batches.rules.events import (
     Activated,
     Committed,
     Complete,
@@ -35,9 +36,8 @@ from storm_on_spark.runtime.batches.events import (
     TellOutcomes,
     WaitForNews,
 )
-from storm_on_spark.runtime.batches.offsets import Offset
-from storm_on_spark.runtime.batches.rules import BatchPace, BatchRules, Phase
-from storm_on_spark.runtime.batches.size import BatchSize
+from storm_on_spark.runtime.batches.rules.planning import BatchPace, BatchRules, Phase
+from storm_on_spark.runtime.batches.rules.size import BatchSize
 from storm_on_spark.runtime.reports.latency import LatencyHistogram
 from storm_on_spark.runtime.spouts.log import Epoch, Mark
 from storm_on_spark.runtime.spouts.messages import Consumed, Failed, Idle, Progress, Ready, SetActive, SetClock, Want

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from storm_on_spark.runtime.batches.size import BatchSize
+from storm_on_spark.runtime.batches.rules.size import BatchSize
 
 
 class Topology:

@@ -21,7 +21,7 @@ from storm_on_spark.runtime.batches.clock import ManualClock
 from storm_on_spark.runtime.batches.coordinator import Coordinator
 from storm_on_spark.runtime.batches.files import BatchFiles
 from storm_on_spark.runtime.batches.offsets import Offset
-from storm_on_spark.runtime.batches.rules import BatchPace
+from storm_on_spark.runtime.batches.rules.planning import BatchPace
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.spouts.host_process import spout_executors, spread_executors
 from storm_on_spark.runtime.spouts.log import Epoch, iter_cuts

@@ -14,7 +14,7 @@ from storm_on_spark.api import BaseRichBolt, BaseStatefulBolt, TopologyBuilder
 from storm_on_spark.api.config import effective_conf
 from storm_on_spark.api.errors import ComponentError
 from storm_on_spark.api.state import KeyValueState
-from storm_on_spark.runtime.batches.restarts import RestartPolicy
+from storm_on_spark.runtime.batches.rules.restarts import RestartPolicy
 from storm_on_spark.runtime.state.keyvalue.state import StoredState
 from storm_on_spark.runtime.state.keyvalue.store import MemoryStore
 from storm_on_spark.runtime.tracking.acker import INIT, AckerState, Contribution

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from storm_on_spark.spark.query.failures import reason_of
+from storm_on_spark.spark.running.failures import reason_of
 
 _WORKER = """\
 org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 0.0 failed 4 times, most recent \

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from storm_on_spark.api.info import TopologyInfo
-from storm_on_spark.spark.query.interrupts import interruptible
-from storm_on_spark.spark.query.live import show_live
+from storm_on_spark.spark.running.interrupts import interruptible
+from storm_on_spark.spark.running.live import show_live
 
 STAND_IN = """
 import time
 from storm_on_spark.api.info import TopologyInfo
-from storm_on_spark.spark.query.live import show_live
+from storm_on_spark.spark.running.live import show_live
 
 class Query:
     message_timeout_secs, resumed_batch = 30.0, None

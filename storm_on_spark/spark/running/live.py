@@ -11,7 +11,7 @@ from typing import Protocol
 from storm_on_spark.api import html
 from storm_on_spark.api.info import TopologyInfo
 from storm_on_spark.runtime.reports.observer import Observer
-from storm_on_spark.spark.query.interrupts import interruptible
+from storm_on_spark.spark.running.interrupts import interruptible
 
 _EVERY_SECS = 1.0
 _POINTS = 120

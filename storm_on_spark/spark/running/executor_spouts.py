@@ -23,7 +23,7 @@ from storm_on_spark.runtime.spouts.remote.host import RemoteHost
 from storm_on_spark.runtime.spouts.remote.keeper import Place, keep_host
 from storm_on_spark.runtime.spouts.remote.line import Line
 from storm_on_spark.runtime.spouts.remote.listener import Hello, HostListener
-from storm_on_spark.spark.query.failures import reason_of
+from storm_on_spark.spark.running.failures import reason_of
 from storm_on_spark.worker_daemon import MARK
 
 if TYPE_CHECKING:

@@ -21,7 +21,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from storm_on_spark.runtime.batches.events import (
+from storm_on_spark.runtime.batches.offsets import Offset
+from storm_on_spark.runtime.batches.rules.events import (
     Activated,
     Committed,
     Complete,
@@ -48,10 +49,9 @@ from storm_on_spark.runtime.batches.events import (
     TellOutcomes,
     WaitForNews,
 )
-from storm_on_spark.runtime.batches.offsets import Offset
-from storm_on_spark.runtime.batches.restarts import RestartPolicy
-from storm_on_spark.runtime.batches.size import BatchSize
-from storm_on_spark.runtime.batches.spout_progress import SpoutProgress
+from storm_on_spark.runtime.batches.rules.restarts import RestartPolicy
+from storm_on_spark.runtime.batches.rules.size import BatchSize
+from storm_on_spark.runtime.batches.rules.spout_progress import SpoutProgress
 from storm_on_spark.runtime.spouts.log import Mark
 from storm_on_spark.runtime.spouts.messages import Consumed, Failed, Idle, Progress, Ready, SetActive, SetClock, Want
 

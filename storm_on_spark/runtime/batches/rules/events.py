@@ -1,4 +1,4 @@
-"""What happens to micro-batches, and what is to be done: the events and instructions of `batch_rules`."""
+"""What happens to micro-batches, and what is to be done: the events and instructions of `planning`."""
 
 from __future__ import annotations
 

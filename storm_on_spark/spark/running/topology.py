@@ -17,8 +17,8 @@ from storm_on_spark.api.traces import own_part
 from storm_on_spark.runtime.batches.coordinator import Coordinator
 from storm_on_spark.runtime.reports.report import Failure
 from storm_on_spark.spark.checkpoint.owner import Fence
-from storm_on_spark.spark.query.failures import reason_of, topology_failed
-from storm_on_spark.spark.query.interrupts import interruptible
+from storm_on_spark.spark.running.failures import reason_of, topology_failed
+from storm_on_spark.spark.running.interrupts import interruptible
 
 _WATCH_SECONDS = 0.1
 
@@ -91,7 +91,7 @@ class TopologyQuery(StreamingQuery):
         Returns:
             Status and counters at the end.
         """
-        from storm_on_spark.spark.query.live import show_live
+        from storm_on_spark.spark.running.live import show_live
 
         return show_live(self, seconds)
 

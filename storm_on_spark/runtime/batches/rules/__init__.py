@@ -1,0 +1,1 @@
+"""The rules of micro-batches, pure: events and time in, instructions out."""
