@@ -10,8 +10,8 @@ import click
 from click.shell_completion import get_completion_class
 
 from storm_on_spark.api.errors import ConfigError, SetupError
-from storm_on_spark.cli import options
-from storm_on_spark.cli.errors import told
+from storm_on_spark.cli.shared import options
+from storm_on_spark.cli.shared.errors import told
 
 _SHELLS: Final = ("bash", "zsh", "fish")
 _PROGRAM: Final = "storm-spark"

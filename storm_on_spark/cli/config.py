@@ -17,9 +17,9 @@ from click.shell_completion import CompletionItem
 
 from storm_on_spark.api.config import KEYS, ConfigKey, Level
 from storm_on_spark.api.errors import ConfigError
-from storm_on_spark.cli import options
-from storm_on_spark.cli.errors import told
-from storm_on_spark.cli.terminal import width
+from storm_on_spark.cli.shared import options
+from storm_on_spark.cli.shared.errors import told
+from storm_on_spark.cli.shared.terminal import width
 from storm_on_spark.launch.conf_text import merged
 
 _INDENT = "    "

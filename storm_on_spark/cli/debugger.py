@@ -15,10 +15,10 @@ import click
 
 from storm_on_spark.api.config import Config
 from storm_on_spark.api.errors import ConfigError, SetupError
-from storm_on_spark.cli import options
-from storm_on_spark.cli.errors import DONE, STOPPED, exit_code, tell
-from storm_on_spark.cli.report import print_summary
-from storm_on_spark.cli.terminal import console, logs_to
+from storm_on_spark.cli.shared import options
+from storm_on_spark.cli.shared.errors import DONE, STOPPED, exit_code, tell
+from storm_on_spark.cli.shared.report import print_summary
+from storm_on_spark.cli.shared.terminal import console, logs_to
 from storm_on_spark.launch.loader import load
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 
 from storm_on_spark.api.config import Config
-from storm_on_spark.cli import options
-from storm_on_spark.cli.errors import told
-from storm_on_spark.cli.terminal import width
+from storm_on_spark.cli.shared import options
+from storm_on_spark.cli.shared.errors import told
+from storm_on_spark.cli.shared.terminal import width
 from storm_on_spark.launch.conf_text import spark_conf
 from storm_on_spark.launch.loader import load
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 
 from storm_on_spark import __version__
-from storm_on_spark.cli.pipes import output_may_be_cut
+from storm_on_spark.cli.shared.pipes import output_may_be_cut
 
 SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "Here": {
@@ -35,10 +35,10 @@ SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "A cluster's daemons": {
         "dev": "dev.dev",
-        "nimbus": "cluster.nimbus",
-        "pacemaker": "cluster.pacemaker",
-        "supervisor": "cluster.supervisor",
-        "dev-zookeeper": "cluster.dev_zookeeper",
+        "nimbus": "daemons.nimbus",
+        "pacemaker": "daemons.pacemaker",
+        "supervisor": "daemons.supervisor",
+        "dev-zookeeper": "daemons.dev_zookeeper",
     },
     "About these commands": {
         "schema": "schema",

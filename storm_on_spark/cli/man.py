@@ -12,8 +12,8 @@ import click
 
 from storm_on_spark import __version__
 from storm_on_spark.api.errors import SetupError
-from storm_on_spark.cli import options
-from storm_on_spark.cli.errors import told
+from storm_on_spark.cli.shared import options
+from storm_on_spark.cli.shared.errors import told
 
 _PROGRAM: Final = "storm-spark"
 

@@ -14,10 +14,10 @@ import click
 from click.shell_completion import CompletionItem
 
 from storm_on_spark.api.errors import SetupError
-from storm_on_spark.cli import options
-from storm_on_spark.cli.errors import told
 from storm_on_spark.cli.examples import examples, find_example, first_sentence
-from storm_on_spark.cli.terminal import width
+from storm_on_spark.cli.shared import options
+from storm_on_spark.cli.shared.errors import told
+from storm_on_spark.cli.shared.terminal import width
 from storm_on_spark.launch.loader import LoadError
 
 _SUFFIX = ".txt"

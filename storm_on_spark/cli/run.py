@@ -20,13 +20,13 @@ from rich.console import Console
 from storm_on_spark.api.config import Config, effective_conf
 from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.api.info import TopologyInfo
-from storm_on_spark.cli import options
-from storm_on_spark.cli.errors import DONE, STOPPED, exit_code, record, sentence, tell
-from storm_on_spark.cli.pipes import reader_may_leave
-from storm_on_spark.cli.progress import Progress
-from storm_on_spark.cli.report import print_result, print_summary
 from storm_on_spark.cli.request import Request
-from storm_on_spark.cli.terminal import console, logs_to
+from storm_on_spark.cli.shared import options
+from storm_on_spark.cli.shared.errors import DONE, STOPPED, exit_code, record, sentence, tell
+from storm_on_spark.cli.shared.pipes import reader_may_leave
+from storm_on_spark.cli.shared.progress import Progress
+from storm_on_spark.cli.shared.report import print_result, print_summary
+from storm_on_spark.cli.shared.terminal import console, logs_to
 from storm_on_spark.launch.conf_text import spark_conf
 from storm_on_spark.launch.document import document, to_json
 from storm_on_spark.launch.loader import load

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from storm_on_spark.cli import options
-from storm_on_spark.cli.errors import told
+from storm_on_spark.cli.shared import options
+from storm_on_spark.cli.shared.errors import told
 from storm_on_spark.launch.loader import LoadError
 
 

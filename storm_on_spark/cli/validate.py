@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from storm_on_spark.api.errors import StormError
-from storm_on_spark.cli import options
-from storm_on_spark.cli.errors import exit_code, told
+from storm_on_spark.cli.shared import options
+from storm_on_spark.cli.shared.errors import exit_code, told
 from storm_on_spark.launch.loader import load
 
 

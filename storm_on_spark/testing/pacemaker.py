@@ -5,8 +5,8 @@ from __future__ import annotations
 import socket
 import ssl
 
-from storm_on_spark.cluster.pacemaker.digest import Answering, Login
 from storm_on_spark.cluster.pacemaker.frames import Frames
+from storm_on_spark.cluster.pacemaker.login.digest import Answering, Login
 from storm_on_spark.cluster.pacemaker.messages import (
     Control,
     Data,

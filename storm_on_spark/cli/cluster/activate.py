@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from storm_on_spark.cli.cluster.asking import asked, cluster_options, name
+from storm_on_spark.cli.client.asking import asked, cluster_options, name
 
 
 @click.command("activate", short_help="Let a topology's spouts emit again.")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from storm_on_spark.cli.cluster.asking import asked, cluster_options, since, told_if_stale
+from storm_on_spark.cli.client.asking import asked, cluster_options, since, told_if_stale
 from storm_on_spark.plan.explain.words import counted
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def command(**given: Any) -> None:
 
 def show(screen: Console, summary: Json, supervisors: list[Json]) -> None:
     """Prints a summary, and a line for each supervisor."""
-    from storm_on_spark.cli.report import print_result
+    from storm_on_spark.cli.shared.report import print_result
 
     leader = next((f"{n['host']}:{n['port']}" for n in summary["nimbuses"] if n["is_leader"]), None)
     click.echo(

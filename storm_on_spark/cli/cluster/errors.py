@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from storm_on_spark.cli.cluster.asking import asked, cluster_options, name, told_if_stale
+from storm_on_spark.cli.client.asking import asked, cluster_options, name, told_if_stale
 
 if TYPE_CHECKING:
     from rich.console import Console

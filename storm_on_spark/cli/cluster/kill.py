@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from storm_on_spark.cli import options
-from storm_on_spark.cli.cluster.asking import asked, cluster_options, name
+from storm_on_spark.cli.client.asking import asked, cluster_options, name
+from storm_on_spark.cli.shared import options
 
 
 @click.command("kill", short_help="End a topology.")

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from storm_on_spark.cli.cluster.asking import asked, cluster_options, told_if_stale
-from storm_on_spark.cli.watching import watch_option, watched
+from storm_on_spark.cli.client.asking import asked, cluster_options, told_if_stale
+from storm_on_spark.cli.client.watching import watch_option, watched
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,7 +33,7 @@ def command(watch: bool, **given: Any) -> None:
 
 def show(screen: Console, topologies: list[dict[str, Any]]) -> None:
     """Prints a line for each topology."""
-    from storm_on_spark.cli.report import print_result
+    from storm_on_spark.cli.shared.report import print_result
 
     if not topologies:
         screen.print("No topologies.")

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from storm_on_spark.api.errors import NotAliveError
-from storm_on_spark.cli import options
-from storm_on_spark.cli.cluster.asking import asked, cluster_options, name
+from storm_on_spark.cli.client.asking import asked, cluster_options, name
+from storm_on_spark.cli.shared import options
 
 if TYPE_CHECKING:
     from storm_on_spark.cluster.client.nimbus_client import NimbusClient

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from storm_on_spark.cli.cluster.asking import asked, cluster_options, told_if_stale
+from storm_on_spark.cli.client.asking import asked, cluster_options, told_if_stale
 
 
 @click.command("nimbuses")
@@ -17,7 +17,7 @@ def command(**given: Any) -> None:
     One that lacks the code of a topology can't lead until it has fetched it.
     """
     with asked(**given) as request:
-        from storm_on_spark.cli.report import print_result
+        from storm_on_spark.cli.shared.report import print_result
 
         with request.client() as client:
             page = client.page("/nimbus/summary")

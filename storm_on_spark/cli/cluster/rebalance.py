@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from storm_on_spark.cli import options
-from storm_on_spark.cli.cluster.asking import asked, cluster_options, name
+from storm_on_spark.cli.client.asking import asked, cluster_options, name
+from storm_on_spark.cli.shared import options
 
 
 @click.command("rebalance", short_help="Start a topology anew, changed or elsewhere.")
@@ -40,7 +40,7 @@ def command(
     -c and --conf change the topology's configuration; the value null restores a default.
     """
     with asked(**given) as request:
-        from storm_on_spark.cli.cluster.where import topologys
+        from storm_on_spark.cli.client.where import topologys
 
         changes, counts = topologys(request.conf), dict(_count(text) for text in executors)
         with request.client() as client:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from storm_on_spark.cli.cluster.asking import asked, cluster_options, name, told_if_stale
-from storm_on_spark.cli.watching import watch_option, watched
+from storm_on_spark.cli.client.asking import asked, cluster_options, name, told_if_stale
+from storm_on_spark.cli.client.watching import watch_option, watched
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,7 +30,7 @@ def command(name: str, watch: bool, **given: Any) -> None:
 
 def show(screen: Console, page: dict[str, Any]) -> None:
     """Prints a topology."""
-    from storm_on_spark.cli.report import print_result
+    from storm_on_spark.cli.shared.report import print_result
 
     def say(text: str) -> None:
         screen.print(text, markup=False, soft_wrap=not screen.is_terminal)

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from storm_on_spark.api.errors import NotAliveError, TopologyFailedError
-from storm_on_spark.cli import options
-from storm_on_spark.cli.cluster.asking import Given, asked, cluster_options
+from storm_on_spark.cli.client.asking import Given, asked, cluster_options
 from storm_on_spark.cli.cluster.stages import Stage, stage_of
-from storm_on_spark.cli.errors import STOPPED
-from storm_on_spark.cli.progress import Progress
-from storm_on_spark.cli.terminal import console
+from storm_on_spark.cli.shared import options
+from storm_on_spark.cli.shared.errors import STOPPED
+from storm_on_spark.cli.shared.progress import Progress
+from storm_on_spark.cli.shared.terminal import console
 
 if TYPE_CHECKING:
     from storm_on_spark.cluster.client.nimbus_client import NimbusClient, SubmitProgress
@@ -109,7 +109,7 @@ class _Submission:
             self._show(text)
 
     def _pack(self, folder: Path, requirements: Path | None) -> tuple[Packed, dict[str, Any]]:
-        from storm_on_spark.cli.cluster.where import topologys
+        from storm_on_spark.cli.client.where import topologys
         from storm_on_spark.cluster.code.bundle import pack
         from storm_on_spark.cluster.plan_summary import PlanSummary
         from storm_on_spark.launch.loader import load

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from storm_on_spark.cli import options
-from storm_on_spark.cli.cluster.asking import json
-from storm_on_spark.cli.cluster.needs import need_libraries
-from storm_on_spark.cli.errors import STOPPED, told
+from storm_on_spark.cli.client.asking import json
+from storm_on_spark.cli.client.needs import need_libraries
+from storm_on_spark.cli.shared import options
+from storm_on_spark.cli.shared.errors import STOPPED, told
 from storm_on_spark.launch.conf_text import merged
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from storm_on_spark.api.config import Config, value_of
 from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.cluster.errors import WireError
 from storm_on_spark.cluster.heartbeats.connection import Login, Receive, Send
-from storm_on_spark.cluster.pacemaker import digest
-from storm_on_spark.cluster.pacemaker.jaas import read_jaas
-from storm_on_spark.cluster.pacemaker.kerberos import KerberosClient
+from storm_on_spark.cluster.pacemaker.login import digest
+from storm_on_spark.cluster.pacemaker.login.jaas import read_jaas
+from storm_on_spark.cluster.pacemaker.login.kerberos import KerberosClient
 from storm_on_spark.cluster.pacemaker.messages import (
     Control,
     Message,

@@ -12,7 +12,7 @@ from typing import Final
 from storm_on_spark.cluster.errors import AuthenticationError, WireError
 from storm_on_spark.cluster.pacemaker.clients import Clients
 from storm_on_spark.cluster.pacemaker.frames import Frames
-from storm_on_spark.cluster.pacemaker.login import MOST_BEFORE
+from storm_on_spark.cluster.pacemaker.login.server import MOST_BEFORE
 from storm_on_spark.cluster.pacemaker.messages import Control, Message, MessageType, control_of, decode, frame
 from storm_on_spark.cluster.pacemaker.operations import Refused
 

@@ -12,9 +12,9 @@ import msgspec
 from storm_on_spark.api.config import Config, value_of
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cluster.pacemaker.access import Method, Rules
-from storm_on_spark.cluster.pacemaker.digest import Login, storm_secret
 from storm_on_spark.cluster.pacemaker.heartbeats import Quota
-from storm_on_spark.cluster.pacemaker.jaas import read_jaas
+from storm_on_spark.cluster.pacemaker.login.digest import Login, storm_secret
+from storm_on_spark.cluster.pacemaker.login.jaas import read_jaas
 from storm_on_spark.cluster.security.tokens import Tokens, derived, mac
 
 _PURPOSE: Final = "pacemaker"

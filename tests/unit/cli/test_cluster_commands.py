@@ -15,8 +15,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from storm_on_spark.api.errors import SetupError
+from storm_on_spark.cli.client.where import connect, find_cluster
 from storm_on_spark.cli.cluster.stages import stage_of
-from storm_on_spark.cli.cluster.where import connect, find_cluster
 from storm_on_spark.cli.dev.document import DevRecord
 from storm_on_spark.cli.dev.record import DevFile, find, path_of
 from storm_on_spark.cli.main import main

@@ -10,8 +10,8 @@ from rich.console import Console
 
 from storm_on_spark.api.info import ComponentInfo, TopologyInfo
 from storm_on_spark.cli.cluster.status import show
-from storm_on_spark.cli.progress import Progress, live_view
-from storm_on_spark.cli.report import print_result, print_summary
+from storm_on_spark.cli.shared.progress import Progress, live_view
+from storm_on_spark.cli.shared.report import print_result, print_summary
 from storm_on_spark.launch.document import document
 from storm_on_spark.runtime.reports.observer import Observer
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from storm_on_spark.api.errors import ConfigError
-from storm_on_spark.cli.cluster.asking import Given
-from storm_on_spark.cli.watching import watched
+from storm_on_spark.cli.client.asking import Given
+from storm_on_spark.cli.client.watching import watched
 
 
 class Screen(io.StringIO):

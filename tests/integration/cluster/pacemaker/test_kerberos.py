@@ -11,7 +11,7 @@ from kdc import REALM, Kdc, kdc
 from storm_peer import storm_peer, storm_server
 
 from storm_on_spark.api.errors import SetupError
-from storm_on_spark.cluster.pacemaker.kerberos import KerberosClient, KerberosServer
+from storm_on_spark.cluster.pacemaker.login.kerberos import KerberosClient, KerberosServer
 from storm_on_spark.cluster.pacemaker.messages import Control, MessageType, Pulse, control_of, sasl_token, token_of
 from storm_on_spark.cluster.pacemaker.server import PacemakerServer
 from storm_on_spark.cluster.pacemaker.settings import KerberosIdentity, topology_login

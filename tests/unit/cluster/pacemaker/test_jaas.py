@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storm_on_spark.api.errors import SetupError
-from storm_on_spark.cluster.pacemaker.jaas import parse_jaas, read_jaas
+from storm_on_spark.cluster.pacemaker.login.jaas import parse_jaas, read_jaas
 from storm_on_spark.cluster.pacemaker.settings import ServerSettings, daemon_login
 
 STORMS = """

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from storm_on_spark.cluster.pacemaker.digest import Answering, Login
+from storm_on_spark.cluster.pacemaker.login.digest import Answering, Login
 from storm_on_spark.cluster.pacemaker.messages import (
     REQUESTS,
     Control,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from storm_on_spark.cluster.pacemaker import digest
+from storm_on_spark.cluster.pacemaker.login import digest
 from storm_on_spark.cluster.pacemaker.messages import (
     REQUESTS,
     Control,

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from storm_on_spark.api.errors import SetupError
-from storm_on_spark.cluster.pacemaker.digest import Login
+from storm_on_spark.cluster.pacemaker.login.digest import Login
 from storm_on_spark.cluster.pacemaker.messages import (
     Control,
     Message,

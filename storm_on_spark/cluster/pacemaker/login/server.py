@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from storm_on_spark.cluster.errors import AuthenticationError, WireError
-from storm_on_spark.cluster.pacemaker import digest
 from storm_on_spark.cluster.pacemaker.access import Identity, Method
-from storm_on_spark.cluster.pacemaker.digest import Login
+from storm_on_spark.cluster.pacemaker.login import digest
+from storm_on_spark.cluster.pacemaker.login.digest import Login
 from storm_on_spark.cluster.pacemaker.messages import (
     Control,
     Message,

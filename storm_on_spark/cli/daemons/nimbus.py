@@ -8,11 +8,11 @@ from pathlib import Path
 
 import click
 
-from storm_on_spark.cli import options
-from storm_on_spark.cli.cluster.asking import json
-from storm_on_spark.cli.cluster.daemon import ended_by_signal, log_to_stderr
-from storm_on_spark.cli.cluster.needs import need_libraries
-from storm_on_spark.cli.errors import told
+from storm_on_spark.cli.client.asking import json
+from storm_on_spark.cli.client.needs import need_libraries
+from storm_on_spark.cli.daemons.daemon import ended_by_signal, log_to_stderr
+from storm_on_spark.cli.shared import options
+from storm_on_spark.cli.shared.errors import told
 from storm_on_spark.launch.conf_text import merged
 
 

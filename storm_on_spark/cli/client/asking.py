@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from storm_on_spark.api.config import validate_conf
-from storm_on_spark.cli import options
-from storm_on_spark.cli.cluster.needs import need_libraries
-from storm_on_spark.cli.errors import told
+from storm_on_spark.cli.client.needs import need_libraries
+from storm_on_spark.cli.shared import options
+from storm_on_spark.cli.shared.errors import told
 from storm_on_spark.launch.conf_text import merged
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Given:
     @contextlib.contextmanager
     def client(self) -> Iterator[NimbusClient]:
         """Yields a client of the cluster."""
-        from storm_on_spark.cli.cluster.where import connect, find_cluster
+        from storm_on_spark.cli.client.where import connect, find_cluster
 
         with connect(find_cluster(self.conf, self.nimbuses, self.token_file)) as client:
             yield client
@@ -82,7 +82,7 @@ class Given:
         elif isinstance(show, str):
             click.echo(show)
         else:
-            from storm_on_spark.cli.terminal import console
+            from storm_on_spark.cli.shared.terminal import console
 
             show(console(sys.stdout))
 

@@ -15,7 +15,7 @@ from storm_on_spark.api.errors import ConfigError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from storm_on_spark.cli.cluster.asking import Given
+    from storm_on_spark.cli.client.asking import Given
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -45,7 +45,7 @@ def watched(
     Raises:
         ConfigError: a JSON document was asked for too, which is one.
     """
-    from storm_on_spark.cli.terminal import console
+    from storm_on_spark.cli.shared.terminal import console
 
     if request.json:
         raise ConfigError("--watch can't be given with --json, which prints one document")

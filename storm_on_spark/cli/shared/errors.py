@@ -14,7 +14,7 @@ import click
 from storm_on_spark.api.config.secrets import scrubbed
 from storm_on_spark.api.errors import CheckpointError, ConfigError, InvalidTopologyError, StormError
 from storm_on_spark.api.traces import trace_of
-from storm_on_spark.cli.pipes import is_no_error
+from storm_on_spark.cli.shared.pipes import is_no_error
 from storm_on_spark.launch.loader import LoadError
 
 DONE, FAILED, USAGE, STOPPED = 0, 1, 2, 130

@@ -1,0 +1,1 @@
+"""Code that commands share: options, errors, terminal, progress and tables."""
