@@ -31,7 +31,6 @@ from storm_on_spark.api.component import (
 from storm_on_spark.api.config import Config
 from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.custom_grouping import CustomGrouping, CustomStreamGrouping
-from storm_on_spark.api.declarer import OutputFieldsDeclarer
 from storm_on_spark.api.errors import (
     AlreadyAliveError,
     CheckpointError,
@@ -47,8 +46,12 @@ from storm_on_spark.api.errors import (
     TupleError,
     UnknownFieldError,
 )
-from storm_on_spark.api.fields import Fields
-from storm_on_spark.api.grouping import (
+from storm_on_spark.api.hooks import BoltAckInfo, BoltExecuteInfo, BoltFailInfo, EmitInfo, SpoutAckInfo, SpoutFailInfo
+from storm_on_spark.api.info import ComponentInfo, ErrorInfo, TopologyInfo
+from storm_on_spark.api.state import BaseStatefulBolt, IStatefulBolt, KeyValueState
+from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
+from storm_on_spark.api.streams.fields import Fields
+from storm_on_spark.api.streams.grouping import (
     AllGrouping,
     DirectGrouping,
     FieldsGrouping,
@@ -59,10 +62,7 @@ from storm_on_spark.api.grouping import (
     PartialKeyGrouping,
     ShuffleGrouping,
 )
-from storm_on_spark.api.hooks import BoltAckInfo, BoltExecuteInfo, BoltFailInfo, EmitInfo, SpoutAckInfo, SpoutFailInfo
-from storm_on_spark.api.info import ComponentInfo, ErrorInfo, TopologyInfo
-from storm_on_spark.api.state import BaseStatefulBolt, IStatefulBolt, KeyValueState
-from storm_on_spark.api.streams import DEFAULT_STREAM, GlobalStreamId, StreamSpec
+from storm_on_spark.api.streams.stream import DEFAULT_STREAM, GlobalStreamId, StreamSpec
 from storm_on_spark.api.topology import ComponentKind, ComponentSpec, Topology
 from storm_on_spark.api.tuple import Tuple
 

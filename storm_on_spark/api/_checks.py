@@ -5,9 +5,9 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Final
 
-from storm_on_spark.api._text import kind_of
 from storm_on_spark.api.component import BaseBasicBolt, BaseRichBolt, BaseRichSpout, BatchBolt, BatchSpout
 from storm_on_spark.api.errors import InvalidTopologyError
+from storm_on_spark.api.text.wording import kind_of
 from storm_on_spark.api.topology import ComponentKind
 
 if TYPE_CHECKING:

@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from storm_on_spark.api._checks import component_kind, label
-from storm_on_spark.api._text import is_name, kind_of
 from storm_on_spark.api.config import Config, validate_conf
-from storm_on_spark.api.constants import SYSTEM_PREFIX, is_system_id
 from storm_on_spark.api.custom_grouping import CustomGrouping, CustomStreamGrouping
-from storm_on_spark.api.declarer import OutputFieldsDeclarer
 from storm_on_spark.api.errors import InvalidTopologyError
-from storm_on_spark.api.fields import Fields
-from storm_on_spark.api.grouping import (
+from storm_on_spark.api.streams.constants import SYSTEM_PREFIX, is_system_id
+from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
+from storm_on_spark.api.streams.fields import Fields
+from storm_on_spark.api.streams.grouping import (
     AllGrouping,
     DirectGrouping,
     FieldsGrouping,
@@ -25,7 +24,8 @@ from storm_on_spark.api.grouping import (
     PartialKeyGrouping,
     ShuffleGrouping,
 )
-from storm_on_spark.api.streams import DEFAULT_STREAM, GlobalStreamId, StreamSpec
+from storm_on_spark.api.streams.stream import DEFAULT_STREAM, GlobalStreamId, StreamSpec
+from storm_on_spark.api.text.wording import is_name, kind_of
 from storm_on_spark.api.topology import ComponentKind, ComponentSpec, Topology
 
 if TYPE_CHECKING:

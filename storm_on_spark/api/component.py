@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         SpoutOutputCollector,
     )
     from storm_on_spark.api.context import TopologyContext
-    from storm_on_spark.api.declarer import OutputFieldsDeclarer
+    from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
     from storm_on_spark.api.tuple import Tuple
 
 

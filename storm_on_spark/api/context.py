@@ -5,18 +5,18 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from storm_on_spark.api._text import did_you_mean, kind_of, quoted
 from storm_on_spark.api.config import Config, effective_conf
-from storm_on_spark.api.constants import SYSTEM_COMPONENT, TICK_STREAM
 from storm_on_spark.api.errors import InvalidTopologyError
-from storm_on_spark.api.fields import Fields
 from storm_on_spark.api.hooks import ITaskHook
-from storm_on_spark.api.streams import DEFAULT_STREAM, GlobalStreamId, StreamSpec
+from storm_on_spark.api.streams.constants import SYSTEM_COMPONENT, TICK_STREAM
+from storm_on_spark.api.streams.fields import Fields
+from storm_on_spark.api.streams.stream import DEFAULT_STREAM, GlobalStreamId, StreamSpec
+from storm_on_spark.api.text.wording import did_you_mean, kind_of, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from storm_on_spark.api.grouping import Grouping
+    from storm_on_spark.api.streams.grouping import Grouping
     from storm_on_spark.api.topology import ComponentSpec, Topology
 
 _SYSTEM_STREAMS: Final[Mapping[str, StreamSpec]] = {TICK_STREAM: StreamSpec(Fields("rate_secs"))}

@@ -6,15 +6,15 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from storm_on_spark.api._text import kind_of
 from storm_on_spark.api.errors import InvalidTopologyError
-from storm_on_spark.api.grouping import Grouping
+from storm_on_spark.api.streams.grouping import Grouping
+from storm_on_spark.api.text.wording import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from storm_on_spark.api.context import TopologyContext
-    from storm_on_spark.api.streams import GlobalStreamId
+    from storm_on_spark.api.streams.stream import GlobalStreamId
 
 
 class CustomStreamGrouping(ABC):

@@ -22,7 +22,7 @@ All of them can be pickled: they travel between Python workers, spout hosts and 
 
 from __future__ import annotations
 
-from storm_on_spark.api.traces import own_trace, summary, whole_trace
+from storm_on_spark.api.text.traces import own_trace, summary, whole_trace
 
 _NO_TERMINAL = "pdb found no terminal; `storm-spark run --debugger FILE` runs the topology in one process that has one"
 
@@ -87,7 +87,7 @@ class ComponentError(StormError, RuntimeError):
             `"grouping"`, `"cleanup"`, ...
         message: one sentence, usually type and text of the cause.
         cause_text: the whole traceback of the cause, for the log.
-        own_trace: the user's own frames of it; see `storm_on_spark.api.traces`.
+        own_trace: the user's own frames of it; see `storm_on_spark.api.text.traces`.
 
     Example:
         >>> print(ComponentError("count", 4, "execute", "KeyError: 'wrod'", ""))
@@ -149,7 +149,7 @@ class TopologyFailedError(StormError, RuntimeError):
     Args:
         topology: its name.
         reason: why, in one sentence.
-        own_trace: the user's own frames of the cause; see `storm_on_spark.api.traces`. Python shows them below the
+        own_trace: the user's own frames of the cause; see `storm_on_spark.api.text.traces`. Python shows them below the
             error (from 3.11 on, as its note).
         cause_text: the whole traceback of the cause, for the log.
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from storm_on_spark.api import html
-from storm_on_spark.api.traces import location
+from storm_on_spark.api.text import html
+from storm_on_spark.api.text.traces import location
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

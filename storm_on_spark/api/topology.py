@@ -8,13 +8,13 @@ from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from storm_on_spark.api import html
-from storm_on_spark.api._text import did_you_mean, quoted, short_repr
 from storm_on_spark.api.errors import InvalidTopologyError
-from storm_on_spark.api.streams import DEFAULT_STREAM, GlobalStreamId, StreamSpec
+from storm_on_spark.api.streams.stream import DEFAULT_STREAM, GlobalStreamId, StreamSpec
+from storm_on_spark.api.text import html
+from storm_on_spark.api.text.wording import did_you_mean, quoted, short_repr
 
 if TYPE_CHECKING:
-    from storm_on_spark.api.grouping import Grouping
+    from storm_on_spark.api.streams.grouping import Grouping
 
 
 class ComponentKind(Enum):

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from storm_on_spark.api.constants import SYSTEM_COMPONENT, TICK_STREAM
-from storm_on_spark.api.fields import Fields
-from storm_on_spark.api.streams import DEFAULT_STREAM, GlobalStreamId
+from storm_on_spark.api.streams.constants import SYSTEM_COMPONENT, TICK_STREAM
+from storm_on_spark.api.streams.fields import Fields
+from storm_on_spark.api.streams.stream import DEFAULT_STREAM, GlobalStreamId
 
 
 class Lineage(Protocol):

@@ -14,9 +14,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from storm_on_spark.api._text import short_repr
 from storm_on_spark.api.builder import TopologyBuilder
 from storm_on_spark.api.errors import StormError
+from storm_on_spark.api.text.wording import short_repr
 from storm_on_spark.api.topology import Topology
 
 ATTRIBUTES = ("topology", "build")

@@ -14,7 +14,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
-from storm_on_spark.api.grouping import Grouping
+from storm_on_spark.api.streams.grouping import Grouping
 from storm_on_spark.api.topology import ComponentKind, Topology
 
 

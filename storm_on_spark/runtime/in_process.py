@@ -16,7 +16,7 @@ from pathlib import Path
 from storm_on_spark.api.config import Config
 from storm_on_spark.api.errors import TopologyFailedError
 from storm_on_spark.api.info import TopologyInfo, TopologyStatus
-from storm_on_spark.api.traces import with_sources
+from storm_on_spark.api.text.traces import with_sources
 from storm_on_spark.plan.compile import place
 from storm_on_spark.plan.logical import LogicalGraph
 from storm_on_spark.runtime.batches.clock import Clock, SystemClock

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 from storm_on_spark.api.config import Config, effective_conf
 from storm_on_spark.api.errors import ConfigError, InvalidTopologyError, StormError
 from storm_on_spark.api.info import TopologyInfo
+from storm_on_spark.api.text.traces import trace_of
 from storm_on_spark.api.topology import Topology
-from storm_on_spark.api.traces import trace_of
 from storm_on_spark.launch.conf_text import merged, spark_conf
 from storm_on_spark.launch.document import document, to_json
 from storm_on_spark.runtime.reports.observer import Lines, Observer

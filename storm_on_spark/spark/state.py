@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from storm_on_spark.api import html
-from storm_on_spark.api._text import did_you_mean, quoted
 from storm_on_spark.api.errors import CheckpointError, StormError
+from storm_on_spark.api.text import html
+from storm_on_spark.api.text.wording import did_you_mean, quoted
 from storm_on_spark.plan.fingerprint import other_version
 from storm_on_spark.runtime.state.deltas import applied
 from storm_on_spark.runtime.state.keyvalue.pages import DIRECTORY, HEADER, PAGES

@@ -15,7 +15,7 @@ import numpy as np
 
 from storm_on_spark.api.collector import Anchors, BatchSpoutOutputCollector, SpoutOutputCollector
 from storm_on_spark.api.component import BaseComponent
-from storm_on_spark.api.streams import DEFAULT_STREAM
+from storm_on_spark.api.streams.stream import DEFAULT_STREAM
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.runtime.bolts.bolt_task import to_rows
 from storm_on_spark.runtime.bolts.collectors import BasicCollector, BatchCollector, RichCollector

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 from storm_on_spark.api.component import BaseRichSpout
 from storm_on_spark.api.errors import InvalidTopologyError
-from storm_on_spark.api.fields import Fields
-from storm_on_spark.api.streams import DEFAULT_STREAM, StreamSpec
+from storm_on_spark.api.streams.fields import Fields
+from storm_on_spark.api.streams.stream import DEFAULT_STREAM, StreamSpec
 from storm_on_spark.testing.tuples import default_fields
 
 if TYPE_CHECKING:
     from storm_on_spark.api.collector import SpoutOutputCollector
     from storm_on_spark.api.context import TopologyContext
-    from storm_on_spark.api.declarer import OutputFieldsDeclarer
+    from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
 
 FieldNames = Fields | str | Iterable[str]
 

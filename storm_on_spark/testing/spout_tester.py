@@ -8,9 +8,9 @@ from typing import Any, overload
 
 import pyarrow as pa
 
-from storm_on_spark.api._text import kind_of
 from storm_on_spark.api.component import BaseRichSpout, BatchSpout
 from storm_on_spark.api.errors import StormError
+from storm_on_spark.api.text.wording import kind_of
 from storm_on_spark.api.topology import ComponentKind
 from storm_on_spark.runtime.spouts import message_ids
 from storm_on_spark.testing.bench import Bench

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from storm_on_spark.api.config import Config
 from storm_on_spark.api.errors import InvalidTopologyError, TopologyFailedError
 from storm_on_spark.api.info import ErrorInfo, TopologyInfo
-from storm_on_spark.api.streams import DEFAULT_STREAM
+from storm_on_spark.api.streams.stream import DEFAULT_STREAM
 from storm_on_spark.api.topology import ComponentKind, Topology
 from storm_on_spark.testing.capture import (
     CAPTURE_COMPONENT,

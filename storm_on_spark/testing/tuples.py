@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from itertools import count
 from typing import Any
 
-from storm_on_spark.api.constants import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
 from storm_on_spark.api.errors import TupleError
-from storm_on_spark.api.fields import Fields
-from storm_on_spark.api.streams import DEFAULT_STREAM
+from storm_on_spark.api.streams.constants import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
+from storm_on_spark.api.streams.fields import Fields
+from storm_on_spark.api.streams.stream import DEFAULT_STREAM
 from storm_on_spark.api.tuple import Delivery, KnownLineage, Tuple
 
 _TICK_FIELDS = Fields("rate_secs")

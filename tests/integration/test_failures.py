@@ -13,7 +13,7 @@ from topologies.parts import Numbers
 
 from storm_on_spark import LocalCluster, compile_topology
 from storm_on_spark.api.errors import ConfigError, InvalidTopologyError, StormError, TopologyFailedError
-from storm_on_spark.api.traces import location
+from storm_on_spark.api.text.traces import location
 from storm_on_spark.testing import descendants
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from storm_on_spark.api._text import kind_of
 from storm_on_spark.api.config.cluster_keys import CLUSTER_KEYS, FAMILIES
 from storm_on_spark.api.config.compat_keys import COMPAT_KEYS
 from storm_on_spark.api.config.names import ConfigNames
@@ -16,6 +15,7 @@ from storm_on_spark.api.config.profiles import PROFILES
 from storm_on_spark.api.config.topology_keys import HONOURED_KEYS, PLANNED_KEYS
 from storm_on_spark.api.config.types import ConfigKey
 from storm_on_spark.api.errors import ConfigError
+from storm_on_spark.api.text.wording import kind_of
 
 KEYS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
     {key.name: key for key in (*HONOURED_KEYS, *PLANNED_KEYS, *COMPAT_KEYS, *CLUSTER_KEYS, *PACEMAKER_KEYS)}

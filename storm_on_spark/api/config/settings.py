@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Final, TypeVar, get_args, get_origin, get_type_hints
 
-from storm_on_spark.api._text import kind_of
 from storm_on_spark.api.config.config import KEYS
 from storm_on_spark.api.config.types import ConfigKey, Level
 from storm_on_spark.api.errors import ConfigError
+from storm_on_spark.api.text.wording import kind_of
 
 _UNITS: Final = ("secs", "ms", "bytes", "mb", "mins")
 _OTHER_UNITS: Final = {"sec": "secs"}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final
 
-from storm_on_spark.api._text import quoted
+from storm_on_spark.api.text.wording import quoted
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import click
 
 from storm_on_spark.api.config.secrets import scrubbed
 from storm_on_spark.api.errors import CheckpointError, ConfigError, InvalidTopologyError, StormError
-from storm_on_spark.api.traces import trace_of
+from storm_on_spark.api.text.traces import trace_of
 from storm_on_spark.cli.shared.pipes import is_no_error
 from storm_on_spark.launch.loader import LoadError
 

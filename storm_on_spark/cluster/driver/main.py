@@ -20,7 +20,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from storm_on_spark.api.errors import CheckpointError, StormError
-from storm_on_spark.api.traces import summary, trace_of
+from storm_on_spark.api.text.traces import summary, trace_of
 from storm_on_spark.cluster.driver.files import DriverSpec, LocalBeat, ProcessFile, RunFolder
 from storm_on_spark.cluster.driver.link import ClusterLink
 from storm_on_spark.cluster.driver.reports import Reports

@@ -9,7 +9,7 @@ from typing import Any
 
 from storm_on_spark.api.config.secrets import scrubbed, shown
 from storm_on_spark.api.info import TopologyInfo
-from storm_on_spark.api.traces import bounded
+from storm_on_spark.api.text.traces import bounded
 from storm_on_spark.cluster.driver.files import DriverSpec
 from storm_on_spark.cluster.records import ErrorRecord, WorkerBeat
 

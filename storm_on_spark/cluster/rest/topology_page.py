@@ -14,9 +14,9 @@ import msgspec
 
 from storm_on_spark.api.config import effective_conf
 from storm_on_spark.api.config.secrets import hidden
-from storm_on_spark.api.constants import is_system_id
+from storm_on_spark.api.streams.constants import is_system_id
+from storm_on_spark.api.text.traces import location
 from storm_on_spark.api.topology import ComponentKind
-from storm_on_spark.api.traces import location
 from storm_on_spark.cluster.records import ErrorRecord, StormBase
 from storm_on_spark.cluster.rest.picture import ComponentCounts, DriverInfo, Picture
 from storm_on_spark.cluster.rest.schemas import (

@@ -6,8 +6,8 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from storm_on_spark.api.constants import ACKER_COMPONENT
-from storm_on_spark.api.streams import DEFAULT_STREAM
+from storm_on_spark.api.streams.constants import ACKER_COMPONENT
+from storm_on_spark.api.streams.stream import DEFAULT_STREAM
 from storm_on_spark.plan.explain.words import (
     KINDS,
     became,

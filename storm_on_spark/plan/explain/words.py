@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from storm_on_spark.api.custom_grouping import CustomGrouping
-from storm_on_spark.api.grouping import (
+from storm_on_spark.api.streams.grouping import (
     AllGrouping,
     DirectGrouping,
     FieldsGrouping,
@@ -16,7 +16,7 @@ from storm_on_spark.api.grouping import (
     PartialKeyGrouping,
     ShuffleGrouping,
 )
-from storm_on_spark.api.streams import DEFAULT_STREAM
+from storm_on_spark.api.streams.stream import DEFAULT_STREAM
 from storm_on_spark.api.topology import ComponentKind
 from storm_on_spark.plan.model import Edge, EdgeKind, Operator, PlacedPlan, PlannedComponent, StageKind
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from storm_on_spark.api.grouping import LocalOrShuffleGrouping, NoneGrouping, ShuffleGrouping
+from storm_on_spark.api.streams.grouping import LocalOrShuffleGrouping, NoneGrouping, ShuffleGrouping
 from storm_on_spark.plan.logical import LogicalGraph
 from storm_on_spark.plan.model import EdgeKind
 from storm_on_spark.plan.passes.graph import topological_order

@@ -6,11 +6,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from storm_on_spark.api._checks import label
-from storm_on_spark.api._text import did_you_mean, kind_of, quoted
-from storm_on_spark.api.constants import SYSTEM_PREFIX, is_system_id
 from storm_on_spark.api.custom_grouping import CustomGrouping
 from storm_on_spark.api.errors import InvalidTopologyError
-from storm_on_spark.api.grouping import (
+from storm_on_spark.api.streams.constants import SYSTEM_PREFIX, is_system_id
+from storm_on_spark.api.streams.grouping import (
     AllGrouping,
     DirectGrouping,
     FieldsGrouping,
@@ -21,7 +20,8 @@ from storm_on_spark.api.grouping import (
     PartialKeyGrouping,
     ShuffleGrouping,
 )
-from storm_on_spark.api.streams import GlobalStreamId
+from storm_on_spark.api.streams.stream import GlobalStreamId
+from storm_on_spark.api.text.wording import did_you_mean, kind_of, quoted
 from storm_on_spark.api.topology import ComponentSpec, Topology
 from storm_on_spark.plan.logical import LogicalGraph
 from storm_on_spark.plan.passes.graph import distances, find_cycle, successors

@@ -21,8 +21,8 @@ from abc import ABCMeta
 from collections.abc import Iterable
 from typing import Any
 
-from storm_on_spark.api.fields import Fields
-from storm_on_spark.api.streams import GlobalStreamId
+from storm_on_spark.api.streams.fields import Fields
+from storm_on_spark.api.streams.stream import GlobalStreamId
 
 _IMMUTABLE = frozenset(
     (

@@ -8,10 +8,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from storm_on_spark.api.constants import SYSTEM_TASK
 from storm_on_spark.api.errors import TopologyFailedError
 from storm_on_spark.api.info import ComponentInfo, ErrorInfo, TopologyInfo, TopologyStatus
-from storm_on_spark.api.traces import bounded, with_sources
+from storm_on_spark.api.streams.constants import SYSTEM_TASK
+from storm_on_spark.api.text.traces import bounded, with_sources
 from storm_on_spark.plan.model import PlacedPlan
 from storm_on_spark.runtime.reports.latency import LatencyHistogram
 from storm_on_spark.runtime.reports.report import Failure, TaskMetrics, log_error

@@ -16,7 +16,7 @@ from storm_on_spark.api.collector import (
 )
 from storm_on_spark.api.errors import TupleError
 from storm_on_spark.api.hooks import BoltAckInfo, BoltFailInfo, EmitInfo
-from storm_on_spark.api.streams import DEFAULT_STREAM
+from storm_on_spark.api.streams.stream import DEFAULT_STREAM
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.runtime.emit.output import Emit, TaskOutput
 from storm_on_spark.runtime.reports.report import Reported, add_reported

@@ -14,9 +14,9 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from storm_on_spark.api.constants import ACKER_COMPONENT, SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
 from storm_on_spark.api.errors import ComponentError, StormError
-from storm_on_spark.api.fields import Fields
+from storm_on_spark.api.streams.constants import ACKER_COMPONENT, SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
+from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.topology import ComponentKind
 from storm_on_spark.api.tuple import Delivery
 from storm_on_spark.plan.model import EdgeKind, Stage

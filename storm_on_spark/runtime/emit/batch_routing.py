@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from storm_on_spark.api.custom_grouping import CustomGrouping
-from storm_on_spark.api.grouping import (
+from storm_on_spark.api.streams.grouping import (
     AllGrouping,
     FieldsGrouping,
     GlobalGrouping,

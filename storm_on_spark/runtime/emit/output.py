@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.errors import TupleError
-from storm_on_spark.api.grouping import AllGrouping, DirectGrouping
+from storm_on_spark.api.streams.grouping import AllGrouping, DirectGrouping
 from storm_on_spark.runtime.codec.texts import TextNumbers
 from storm_on_spark.runtime.emit.batch_routing import split_batch
 from storm_on_spark.runtime.emit.box import Outbox

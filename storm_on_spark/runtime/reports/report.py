@@ -6,7 +6,7 @@ import logging
 from typing import NamedTuple
 
 from storm_on_spark.api.errors import ComponentError, StormError
-from storm_on_spark.api.traces import own_trace, reported, summary, whole_trace, with_sources
+from storm_on_spark.api.text.traces import own_trace, reported, summary, whole_trace, with_sources
 
 USER_ERRORS = (Exception, SystemExit)
 """What counts as an error of user code. A `sys.exit()` in it would end a thread or a worker without a word."""

@@ -14,8 +14,8 @@ from zlib import crc32
 from storm_on_spark.api.config import effective_conf
 from storm_on_spark.api.config.settings import Settings, SomeSettings
 from storm_on_spark.api.errors import InvalidTopologyError
-from storm_on_spark.api.fields import Fields
-from storm_on_spark.api.grouping import FieldsGrouping, Grouping, PartialKeyGrouping
+from storm_on_spark.api.streams.fields import Fields
+from storm_on_spark.api.streams.grouping import FieldsGrouping, Grouping, PartialKeyGrouping
 from storm_on_spark.plan.model import EdgeKind, PlacedPlan, PlannedComponent
 from storm_on_spark.runtime.run.settings import BoltSettings
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from storm_on_spark.api.collector import BatchSpoutOutputCollector
 from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.errors import CheckpointError
-from storm_on_spark.api.streams import DEFAULT_STREAM
+from storm_on_spark.api.streams.stream import DEFAULT_STREAM
 from storm_on_spark.api.topology import ComponentKind
 from storm_on_spark.runtime.reports.report import add_reported
 from storm_on_spark.runtime.run.spec import RunSpec

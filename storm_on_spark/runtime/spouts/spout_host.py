@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from storm_on_spark.api.errors import CheckpointError, ComponentError, StormError
-from storm_on_spark.api.traces import own_trace, summary, whole_trace
+from storm_on_spark.api.text.traces import own_trace, summary, whole_trace
 from storm_on_spark.runtime.processes import breakpoints, prints
 from storm_on_spark.runtime.processes.parent import die_with
 from storm_on_spark.runtime.run.run import Run

@@ -154,7 +154,7 @@ _MOVED: Final = {
 class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         try:
-            return super().find_class(_MOVED.get(f"{module}.{name}", module), name)
+            return super().find_class(_MOVED.get(f"{module}.{name}") or _MOVED.get(module, module), name)
         except (AttributeError, ModuleNotFoundError):
             return find(module, name)
 

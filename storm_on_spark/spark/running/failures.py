@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 
 from storm_on_spark.api.errors import TopologyFailedError
-from storm_on_spark.api.traces import with_sources
+from storm_on_spark.api.text.traces import with_sources
 from storm_on_spark.runtime.reports.report import Failure
 
 _MAX_CHARS = 500

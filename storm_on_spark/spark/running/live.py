@@ -8,8 +8,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-from storm_on_spark.api import html
 from storm_on_spark.api.info import TopologyInfo
+from storm_on_spark.api.text import html
 from storm_on_spark.runtime.reports.observer import Observer
 from storm_on_spark.spark.running.interrupts import interruptible
 

@@ -13,7 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from storm_on_spark.api.errors import TopologyFailedError
 from storm_on_spark.api.info import TopologyInfo, TopologyStatus
-from storm_on_spark.api.traces import own_part
+from storm_on_spark.api.text.traces import own_part
 from storm_on_spark.runtime.batches.coordinator import Coordinator
 from storm_on_spark.runtime.reports.report import Failure
 from storm_on_spark.spark.checkpoint.owner import Fence

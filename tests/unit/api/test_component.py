@@ -14,7 +14,7 @@ from storm_on_spark.api import (
     IRichSpout,
     OutputFieldsDeclarer,
 )
-from storm_on_spark.api.constants import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
+from storm_on_spark.api.streams.constants import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
 from storm_on_spark.api.tuple import Delivery, Tuple
 
 

@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 import pytest
 
 from storm_on_spark import BaseBasicBolt, BaseRichSpout, Fields, Topology, TopologyBuilder, compile_topology
-from storm_on_spark.api import html
 from storm_on_spark.api.info import ComponentInfo, ErrorInfo, TopologyInfo
+from storm_on_spark.api.text import html
 
 EVIL = "<script>alert(1)</script>&\"'"
 

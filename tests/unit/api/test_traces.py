@@ -13,7 +13,7 @@ import pytest
 from storm_on_spark import Fields
 from storm_on_spark.api.errors import ComponentError, TopologyFailedError
 from storm_on_spark.api.info import ComponentInfo, ErrorInfo, TopologyInfo
-from storm_on_spark.api.traces import MOST_CHARS, bounded, location, own_trace, reported, with_sources
+from storm_on_spark.api.text.traces import MOST_CHARS, bounded, location, own_trace, reported, with_sources
 
 
 def caught(code: object) -> BaseException:

@@ -252,3 +252,13 @@ def test_an_attribute_that_leads_back_to_its_bolt_is_read_from_any_checkpoint(mo
 def test_a_class_that_users_extend_is_found_in_any_checkpoint(name: str) -> None:
     module, _, public = name.partition(".")
     assert pickling.loads(f"cstorm_on_spark.api.{module}\n{public}\n.".encode()) is getattr(api, public)
+
+
+@pytest.mark.parametrize(
+    "name", ["fields.Fields", "streams.GlobalStreamId", "grouping.Grouping", "declarer.OutputFieldsDeclarer"]
+)
+def test_a_value_of_the_api_is_found_in_a_checkpoint_of_before_its_move(name: str) -> None:
+    module, _, public = name.partition(".")
+    found = pickling.loads(f"cstorm_on_spark.api.{module}\n{public}\n.".encode())
+    assert found.__name__ == public
+    assert found.__module__.startswith(f"storm_on_spark.api.streams.{module.removesuffix('s')}")

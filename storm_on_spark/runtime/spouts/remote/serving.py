@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from storm_on_spark.api.errors import CheckpointError, StormError
-from storm_on_spark.api.traces import own_trace, summary, whole_trace
+from storm_on_spark.api.text.traces import own_trace, summary, whole_trace
 from storm_on_spark.runtime.spouts.messages import Failed, Message, Setup
 from storm_on_spark.runtime.spouts.remote.line import Line
 from storm_on_spark.runtime.spouts.spout_host import SpoutHost, keep_from_children

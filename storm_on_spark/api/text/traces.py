@@ -23,7 +23,7 @@ _TRANSPORT = ("pyspark", "py4j", "cloudpickle", "importlib")
 _LIBRARIES = ("click", "google", "grpc", "httpx", "kazoo", "msgspec", "numpy", "pandas", "pyarrow", "rich", "yaml")
 """Packages that we call. Their frames, and those of Python's own modules, count where user code is further out."""
 _STANDARD = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120 # compared as text, as all here
-_OURS = str(Path(__file__).parents[1]) + os.sep
+_OURS = str(Path(__file__).parents[2]) + os.sep
 _SHIPPED = tuple(os.path.join(_OURS, name) + os.sep for name in ("examples", "cli" + os.sep + "templates"))  # noqa: PTH118 # a path in a zip file is no file
 """Parts of this package that users copy: their code counts as the user's."""
 _INSTALLED = f"{os.sep}lib{os.sep}python3"

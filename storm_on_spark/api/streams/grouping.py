@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from storm_on_spark.api.errors import InvalidTopologyError
-from storm_on_spark.api.fields import Fields
+from storm_on_spark.api.streams.fields import Fields
 
 if TYPE_CHECKING:
     pass

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from storm_on_spark.api._text import is_name, kind_of, quoted
-from storm_on_spark.api.constants import SYSTEM_PREFIX, is_system_id
 from storm_on_spark.api.errors import InvalidTopologyError
-from storm_on_spark.api.fields import Fields
-from storm_on_spark.api.streams import DEFAULT_STREAM, StreamSpec
+from storm_on_spark.api.streams.constants import SYSTEM_PREFIX, is_system_id
+from storm_on_spark.api.streams.fields import Fields
+from storm_on_spark.api.streams.stream import DEFAULT_STREAM, StreamSpec
+from storm_on_spark.api.text.wording import is_name, kind_of, quoted
 
 
 class OutputFieldsDeclarer:

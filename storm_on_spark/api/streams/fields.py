@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar, final
 
-from storm_on_spark.api._text import did_you_mean, kind_of, quoted
 from storm_on_spark.api.errors import InvalidTopologyError, UnknownFieldError
+from storm_on_spark.api.text.wording import did_you_mean, kind_of, quoted
 
 T = TypeVar("T")
 

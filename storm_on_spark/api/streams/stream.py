@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from storm_on_spark.api._text import is_name, kind_of
 from storm_on_spark.api.errors import InvalidTopologyError
+from storm_on_spark.api.text.wording import is_name, kind_of
 
 if TYPE_CHECKING:
-    from storm_on_spark.api.fields import Fields
+    from storm_on_spark.api.streams.fields import Fields
 
 DEFAULT_STREAM: Final = "default"
 """The stream that is used if none is named."""

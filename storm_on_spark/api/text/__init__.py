@@ -1,0 +1,1 @@
+"""Text for people: wording of messages, tracebacks, HTML for notebooks."""
