@@ -147,8 +147,13 @@ _MOVED: Final = {
     "storm_on_spark.runtime.snapshot._alive": "storm_on_spark.runtime.state.snapshot",
     "storm_on_spark.api.hooks.BaseTaskHook": "storm_on_spark.api.base_hook",
     "storm_on_spark.api.grouping.CustomStreamGrouping": "storm_on_spark.api.custom_grouping",
+    "storm_on_spark.api.streams": "storm_on_spark.api.streams.stream",
+    **{
+        f"storm_on_spark.api.{name}": f"storm_on_spark.api.streams.{name}"
+        for name in ("declarer", "fields", "grouping")
+    },
 }
-"""What checkpoints name: where it was, and the module where it is now."""
+"""What checkpoints name, an object or a whole module: where it was, and the module where it is now."""
 
 
 class _Unpickler(pickle.Unpickler):
