@@ -45,7 +45,7 @@ def main(kind: str, conf_file: str, *more: str) -> int:
 
 
 def _nimbus(conf: dict[str, object], ended: threading.Event, armed: Path) -> None:
-    from storm_on_spark.cluster.nimbus.daemon import Nimbus
+    from storm_on_spark.cluster.daemons.nimbus import Nimbus
 
     def on_step(step: str, topology_id: str) -> None:
         logging.getLogger("failover").info("step %s of %s", step, topology_id)
@@ -69,7 +69,7 @@ def _pacemaker(conf: dict[str, object], ended: threading.Event) -> None:
 
 
 def _supervisor(conf: dict[str, object], ended: threading.Event, driver: str) -> None:
-    from storm_on_spark.cluster.supervisor.daemon import Supervisor
+    from storm_on_spark.cluster.daemons.supervisor import Supervisor
 
     drivers = threading.Event()
 

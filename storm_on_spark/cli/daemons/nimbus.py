@@ -28,7 +28,7 @@ def command(pairs: tuple[str, ...], files: tuple[Path, ...], json: bool, debug: 
     """
     with told(debug, json):
         need_libraries()
-        from storm_on_spark.cluster.nimbus.daemon import Nimbus
+        from storm_on_spark.cluster.daemons.nimbus import Nimbus
 
         log_to_stderr(debug)
         with ended_by_signal() as ended, Nimbus(merged(files, pairs)) as nimbus:

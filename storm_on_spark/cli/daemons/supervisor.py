@@ -30,7 +30,7 @@ def command(pairs: tuple[str, ...], files: tuple[Path, ...], stop_drivers: bool,
     with told(debug, json):
         need_libraries()
         from storm_on_spark.api.config import validate_conf
-        from storm_on_spark.cluster.supervisor.daemon import Supervisor
+        from storm_on_spark.cluster.daemons.supervisor import Supervisor
 
         log_to_stderr(debug)
         conf = merged(files, pairs)

@@ -22,7 +22,7 @@ from storm_on_spark.cluster.errors import (
     TransitionError,
     UnavailableError,
 )
-from storm_on_spark.cluster.rest.schemas import LOG_SIZE, LOG_START
+from storm_on_spark.cluster.http.messages import LOG_SIZE, LOG_START
 from storm_on_spark.cluster.security.proofs import SCHEME
 
 Json = dict[str, Any]

@@ -2,7 +2,6 @@
 
 - `settings`: which store, and which servers.
 - `writer`: what drivers and supervisors write by; `reader`: what a Nimbus knows by. Neither says who keeps them.
-- `rules`: what silence means, as a table; `newest`: which of several heartbeats counts; `sticky`: which server a writer
-  uses. No I/O.
+- `rules`: what silence means, as a table; `sticky`: which server a writer uses. No I/O.
 - `connection`, `pulses`, `values`: one Pacemaker, and what it holds.
 """

@@ -14,7 +14,6 @@ from typing import Final
 
 from storm_on_spark.cluster.errors import FormatError, PacemakerError, RecordError
 from storm_on_spark.cluster.heartbeats.knowledge import Knowledge, PacemakerState
-from storm_on_spark.cluster.heartbeats.newest import Newest
 from storm_on_spark.cluster.heartbeats.pulses import PulseReader
 from storm_on_spark.cluster.heartbeats.rules import Hearing, Look, Verdict
 from storm_on_spark.cluster.heartbeats.settings import BEAT_SECS, PacemakerSettings
@@ -28,6 +27,7 @@ from storm_on_spark.cluster.heartbeats.values import (
 )
 from storm_on_spark.cluster.records import Assignment, WorkerBeat
 from storm_on_spark.cluster.service import Service
+from storm_on_spark.cluster.state.newest import Newest
 
 log = logging.getLogger(__name__)
 

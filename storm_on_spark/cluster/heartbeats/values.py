@@ -9,12 +9,11 @@ from typing import Final, Literal
 import msgspec
 
 from storm_on_spark.cluster.errors import RecordError
+from storm_on_spark.cluster.pacemaker.access import SUPERVISORS_ID
 from storm_on_spark.cluster.records import MAX_BYTES, WorkerBeat, decode, encode
 
 WORKERS: Final = "/workerbeats"
 """Storm's."""
-SUPERVISORS_ID: Final = "__supervisors"
-"""Takes the place of a topology's id where supervisors beat, which Storm's don't: so they log in as a topology does."""
 SUPERVISORS: Final = f"{WORKERS}/{SUPERVISORS_ID}"
 _MOST_PULSE: Final = 1 << 16
 _LEVEL: Final = 1

@@ -19,7 +19,8 @@ from storm_on_spark.cluster.heartbeats.connection import Connection, Login
 from storm_on_spark.cluster.heartbeats.login import writer_login
 from storm_on_spark.cluster.heartbeats.settings import PacemakerSettings, uses_pacemaker
 from storm_on_spark.cluster.heartbeats.sticky import Sticky
-from storm_on_spark.cluster.heartbeats.values import SUPERVISORS_ID, SupervisorPulse, pack, supervisor_path, worker_path
+from storm_on_spark.cluster.heartbeats.values import SupervisorPulse, pack, supervisor_path, worker_path
+from storm_on_spark.cluster.pacemaker.access import SUPERVISORS_ID
 from storm_on_spark.cluster.pacemaker.messages import MessageType, Pulse
 from storm_on_spark.cluster.records import WorkerBeat
 from storm_on_spark.cluster.service import Closing

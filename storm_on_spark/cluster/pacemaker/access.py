@@ -20,6 +20,8 @@ Scope = Literal["nothing", "own", "everything"]
 
 HEARTBEATS: Final = "/workerbeats"
 """Where Storm's workers, and ours, keep their heartbeats: `/workerbeats/<topology>/...`."""
+SUPERVISORS_ID: Final = "__supervisors"
+"""Takes the place of a topology's id where supervisors beat, which Storm's don't: so they log in as a topology does."""
 WRITES: Final = frozenset(
     {MessageType.CREATE_PATH, MessageType.SEND_PULSE, MessageType.DELETE_PATH, MessageType.DELETE_PULSE_ID}
 )

@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from storm_on_spark.cluster.http.doors import group_of
 from storm_on_spark.cluster.pacemaker.heartbeats import Heartbeats
 from storm_on_spark.cluster.pacemaker.login.kerberos import KerberosServer
 from storm_on_spark.cluster.pacemaker.login.server import Gate
 from storm_on_spark.cluster.pacemaker.metrics import Metrics
 from storm_on_spark.cluster.pacemaker.operations import Operations
 from storm_on_spark.cluster.pacemaker.settings import Limits, ServerSettings
-from storm_on_spark.cluster.rest.doors import group_of
 
 logger = logging.getLogger(__name__)
 

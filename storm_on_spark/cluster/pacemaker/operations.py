@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from storm_on_spark.cluster.errors import LimitError, RecordError, WireError
-from storm_on_spark.cluster.heartbeats.values import SUPERVISORS_ID
-from storm_on_spark.cluster.pacemaker.access import Identity, Rules
+from storm_on_spark.cluster.pacemaker.access import SUPERVISORS_ID, Identity, Rules
 from storm_on_spark.cluster.pacemaker.heartbeats import Heartbeats, checked_path
 from storm_on_spark.cluster.pacemaker.messages import REQUESTS, Message, MessageType, Nodes, Pulse, Records
 from storm_on_spark.cluster.pacemaker.metrics import Metrics

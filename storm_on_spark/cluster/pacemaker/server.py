@@ -17,12 +17,12 @@ from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import Route
 
 from storm_on_spark.api.errors import SetupError
+from storm_on_spark.cluster.http.server import RestServer, listen
 from storm_on_spark.cluster.pacemaker.clients import Clients
 from storm_on_spark.cluster.pacemaker.connection import Connection, TlsGate
 from storm_on_spark.cluster.pacemaker.metrics import Metrics
 from storm_on_spark.cluster.pacemaker.settings import ServerSettings
-from storm_on_spark.cluster.rest.auth import is_loopback
-from storm_on_spark.cluster.rest.server import RestServer, listen
+from storm_on_spark.cluster.security.addresses import is_loopback
 from storm_on_spark.cluster.security.tls import Tls
 from storm_on_spark.cluster.service import Service
 

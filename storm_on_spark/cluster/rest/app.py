@@ -21,13 +21,13 @@ from starlette.types import ASGIApp
 from storm_on_spark.api.config.secrets import hidden
 from storm_on_spark.api.errors import NotAliveError
 from storm_on_spark.cluster.errors import CodeError, LimitError, RecordError, TransitionError
+from storm_on_spark.cluster.http.auth import Authentication
+from storm_on_spark.cluster.http.guard import Guard
+from storm_on_spark.cluster.http.messages import ErrorBody, answer, path_parameter, read_json, refusal
 from storm_on_spark.cluster.nimbus.control import Control
 from storm_on_spark.cluster.nimbus.submission import SubmissionState, SubmitRequest, check_key
 from storm_on_spark.cluster.records import ArtifactInfo, StormBase
 from storm_on_spark.cluster.rest import openapi, schemas, storm_ui, topology_page
-from storm_on_spark.cluster.rest.auth import Authentication
-from storm_on_spark.cluster.rest.guard import Guard
-from storm_on_spark.cluster.rest.messages import ErrorBody, answer, path_parameter, read_json, refusal
 from storm_on_spark.cluster.rest.picture import Picture
 
 PREFIX = "/api/v1"

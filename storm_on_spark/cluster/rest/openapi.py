@@ -11,7 +11,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from storm_on_spark.cluster.rest.messages import ErrorBody
+from storm_on_spark.cluster.http.messages import ErrorBody
 
 
 @dataclass(frozen=True)

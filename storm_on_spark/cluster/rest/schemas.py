@@ -7,14 +7,9 @@ only window is `:all-time`. What is ours is marked so.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import msgspec
-
-LOG_START: Final = "Storm-Log-Start"
-"""Header of a part of a log: its first byte's number."""
-LOG_SIZE: Final = "Storm-Log-Size"
-"""And how long the whole log is at that moment."""
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

@@ -5,28 +5,26 @@ from __future__ import annotations
 import logging
 
 from storm_on_spark.api.config import Config
-from storm_on_spark.cluster.rest.auth import is_loopback
-from storm_on_spark.cluster.security.keyring import Keyring
+from storm_on_spark.cluster.security.addresses import is_loopback
 from storm_on_spark.cluster.security.tls import Tls
-from storm_on_spark.cluster.zookeeper.settings import ZooKeeperSettings
 
 logger = logging.getLogger(__name__)
 
 
-def warn_if_open(settings: ZooKeeperSettings, keyring: Keyring, bind: str, tls: Tls) -> None:
+def warn_if_open(zookeeper: str, guarded: bool, bind: str, tls: Tls) -> None:
     """Warns, once a start, of what anybody could use.
 
     Args:
-        settings: of ZooKeeper.
-        keyring: of the records.
+        zookeeper: the addresses of its servers.
+        guarded: whether records are signed, or ZooKeeper asks who writes.
         bind: address that the daemon listens on.
         tls: of the daemon.
     """
-    if not keyring.signs and settings.auth_scheme is None:
+    if not guarded:
         logger.warning(
             "Whoever can write to ZooKeeper (%s) can run code here: records are not signed and its nodes are open. Set "
             "%s, %s, or both",
-            settings.hosts,
+            zookeeper,
             Config.NIMBUS_AUTH_TOKEN_FILE,
             Config.STORM_ZOOKEEPER_AUTH_SCHEME,
         )

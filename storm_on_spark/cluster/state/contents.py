@@ -9,7 +9,6 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from storm_on_spark.cluster.errors import FormatError, RecordError
-from storm_on_spark.cluster.heartbeats.newest import counting
 from storm_on_spark.cluster.paths import (
     ASSIGNMENTS,
     CODE,
@@ -35,6 +34,7 @@ from storm_on_spark.cluster.records import (
     WorkerBeat,
 )
 from storm_on_spark.cluster.security.keyring import NO_STAMP, Keyring, Stamps
+from storm_on_spark.cluster.state.newest import counting
 from storm_on_spark.cluster.state.snapshot import ClusterSnapshot, Code, Unreadable
 
 RECORDS: Final[Mapping[str, type[Record]]] = {

@@ -30,11 +30,11 @@ from storm_on_spark.api.config import Config, default_of, value_of
 from storm_on_spark.api.errors import NotAliveError, SetupError
 from storm_on_spark.cluster.code.checksums import check_topology_id, open_regular
 from storm_on_spark.cluster.errors import ClusterError, CodeError, RecordError
-from storm_on_spark.cluster.rest.auth import Authentication, is_loopback
-from storm_on_spark.cluster.rest.guard import Guard
-from storm_on_spark.cluster.rest.messages import answer, refusal
-from storm_on_spark.cluster.rest.schemas import LOG_SIZE, LOG_START
-from storm_on_spark.cluster.rest.server import RestServer, listen
+from storm_on_spark.cluster.http.auth import Authentication
+from storm_on_spark.cluster.http.guard import Guard
+from storm_on_spark.cluster.http.messages import LOG_SIZE, LOG_START, answer, refusal
+from storm_on_spark.cluster.http.server import RestServer, listen
+from storm_on_spark.cluster.security.addresses import is_loopback
 from storm_on_spark.cluster.security.tls import Tls
 from storm_on_spark.cluster.service import Service
 from storm_on_spark.cluster.supervisor.old_logs import logs_in, logs_of

@@ -17,7 +17,8 @@ from storm_on_spark.cluster.client.nimbus_client import NimbusClient
 from storm_on_spark.cluster.code.bundle import pack
 from storm_on_spark.cluster.code.checksums import artifacts_of
 from storm_on_spark.cluster.code.distributor import Metafile
-from storm_on_spark.cluster.nimbus.daemon import Nimbus
+from storm_on_spark.cluster.daemons.nimbus import Nimbus
+from storm_on_spark.cluster.daemons.supervisor import Supervisor
 from storm_on_spark.cluster.paths import OWNERS
 from storm_on_spark.cluster.records import (
     Assignment,
@@ -30,7 +31,6 @@ from storm_on_spark.cluster.records import (
     encode,
 )
 from storm_on_spark.cluster.state import ClusterSnapshot, ClusterState
-from storm_on_spark.cluster.supervisor.daemon import Supervisor
 from storm_on_spark.cluster.zookeeper import ZooKeeperSession, ZooKeeperSettings
 
 SIMULATED = "storm_on_spark.testing.simulated_driver"

@@ -173,7 +173,7 @@ def supervisor_process(conf_file: Path, driver: str = DRIVER) -> subprocess.Pope
     """Starts a supervisor in a process of its own."""
     code = (
         "import json, logging, sys\n"
-        "from storm_on_spark.cluster.supervisor.daemon import Supervisor\n"
+        "from storm_on_spark.cluster.daemons.supervisor import Supervisor\n"
         "logging.basicConfig(level=logging.INFO)\n"
         "with Supervisor(json.load(open(sys.argv[1])), sys.argv[2]) as supervisor: supervisor.wait()\n"
     )

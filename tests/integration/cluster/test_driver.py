@@ -14,9 +14,9 @@ import pytest
 from hand_written import ROOT, HandWritten, wait_until
 from msgspec.structs import replace
 
+from storm_on_spark.cluster.daemons.supervisor import Supervisor
 from storm_on_spark.cluster.paths import CHECKPOINTS
 from storm_on_spark.cluster.records import CheckpointInfo
-from storm_on_spark.cluster.supervisor.daemon import Supervisor
 from storm_on_spark.cluster.supervisor.slots import Phase
 from storm_on_spark.cluster.zookeeper import ZooKeeperServer
 from storm_on_spark.runtime.processes.sessions import session_members

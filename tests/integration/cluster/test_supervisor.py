@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from hand_written import HandWritten, supervisor_process, wait_until
 
+from storm_on_spark.cluster.daemons.supervisor import Supervisor
 from storm_on_spark.cluster.errors import ClusterError
 from storm_on_spark.cluster.paths import ASSIGNMENTS, OWNERS, STORMS, SUPERVISORS
 from storm_on_spark.cluster.records import SupervisorInfo
-from storm_on_spark.cluster.supervisor.daemon import Supervisor
 from storm_on_spark.cluster.supervisor.slots import Phase
 from storm_on_spark.cluster.zookeeper import ZooKeeperServer
 from storm_on_spark.runtime.processes.sessions import session_members

@@ -13,8 +13,8 @@ import pytest
 from guarded import Attacker, Guarded, write_secret
 from hand_written import wait_until
 
+from storm_on_spark.cluster.daemons.nimbus import Nimbus
 from storm_on_spark.cluster.errors import AuthenticationError, ClusterError, RecordError
-from storm_on_spark.cluster.nimbus.daemon import Nimbus
 from storm_on_spark.cluster.paths import ASSIGNMENTS
 from storm_on_spark.cluster.zookeeper import ZooKeeperServer
 

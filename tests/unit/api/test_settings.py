@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import pytest
 
-import storm_on_spark.cluster.nimbus.daemon  # all settings are known once their modules are
-import storm_on_spark.cluster.supervisor.daemon
+import storm_on_spark.cluster.daemons.nimbus  # all settings are known once their modules are
+import storm_on_spark.cluster.daemons.supervisor
 import storm_on_spark.runtime.run.settings  # noqa: F401
 from storm_on_spark.api.config import KEYS, effective_conf
 from storm_on_spark.api.config.settings import Settings

@@ -14,13 +14,13 @@ from lab.benchmarks.pacemaker.wire import PacemakerProtocol, path_of
 from storm_on_spark.api.config import KEYS, Config, validate_conf
 from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.cluster.errors import RecordError
-from storm_on_spark.cluster.heartbeats.newest import Newest, newer
 from storm_on_spark.cluster.heartbeats.settings import STORES, PacemakerSettings, uses_pacemaker
 from storm_on_spark.cluster.heartbeats.values import SupervisorPulse, pack, unpack, worker_path
 from storm_on_spark.cluster.nimbus.heartbeats import Drivers
 from storm_on_spark.cluster.nimbus.scheduler import schedule
 from storm_on_spark.cluster.pacemaker.messages import Message, MessageType, Pulse, decode
 from storm_on_spark.cluster.records import MAX_BYTES, Assignment, Ownership, StormBase, SupervisorInfo, WorkerBeat
+from storm_on_spark.cluster.state.newest import Newest, newer
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 

@@ -22,7 +22,7 @@ from storm_on_spark.cluster.errors import (
     TransitionError,
     UnavailableError,
 )
-from storm_on_spark.cluster.rest.server import RestServer, listen
+from storm_on_spark.cluster.http.server import RestServer, listen
 
 RETRY = {"storm.nimbus.retry.times": 3, "storm.nimbus.retry.interval.millis": 1000}
 DOWN = None

@@ -16,10 +16,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from storm_on_spark.cluster.errors import AuthenticationError
-from storm_on_spark.cluster.rest.auth import Authentication, StaleNonceError
-from storm_on_spark.cluster.rest.guard import Guard
-from storm_on_spark.cluster.rest.messages import refusal
-from storm_on_spark.cluster.rest.server import RestServer, listen
+from storm_on_spark.cluster.http.auth import Authentication, StaleNonceError
+from storm_on_spark.cluster.http.guard import Guard
+from storm_on_spark.cluster.http.messages import refusal
+from storm_on_spark.cluster.http.server import RestServer, listen
 from storm_on_spark.cluster.security.proofs import TokenAuth, parameters
 from storm_on_spark.cluster.security.tokens import Tokens
 

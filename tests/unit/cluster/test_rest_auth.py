@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cluster.errors import AuthenticationError
-from storm_on_spark.cluster.rest.auth import REALM, Authentication, StaleNonceError, read_users
+from storm_on_spark.cluster.http.auth import REALM, Authentication, StaleNonceError, read_users
 from storm_on_spark.cluster.security.tokens import read_tokens
 
 TOKEN = "0123456789abcdef-TOKEN"

@@ -23,10 +23,10 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from storm_on_spark.cluster.rest.auth import Authentication
-from storm_on_spark.cluster.rest.doors import Doors, Limits
-from storm_on_spark.cluster.rest.guard import Guard
-from storm_on_spark.cluster.rest.server import RestServer, listen
+from storm_on_spark.cluster.http.auth import Authentication
+from storm_on_spark.cluster.http.doors import Doors, Limits
+from storm_on_spark.cluster.http.guard import Guard
+from storm_on_spark.cluster.http.server import RestServer, listen
 
 TOKEN = "0123456789abcdef0123"
 LIMITS = Limits(connections=40, by_address=20, head_secs=1.0, idle_secs=2.0, write_secs=1.0)

@@ -18,7 +18,7 @@ from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cluster.client.nimbus_client import NimbusClient
 from storm_on_spark.cluster.code import fetch
 from storm_on_spark.cluster.errors import UnavailableError
-from storm_on_spark.cluster.rest.server import RestServer, listen
+from storm_on_spark.cluster.http.server import RestServer, listen
 from storm_on_spark.cluster.security.tls import Tls
 from storm_on_spark.cluster.supervisor.logs import LogServer
 

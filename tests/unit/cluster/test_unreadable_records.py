@@ -9,8 +9,8 @@ import pytest
 from memory_state import MemoryState
 
 from storm_on_spark.cluster.code.distributor import CodeDistributor, Peers
+from storm_on_spark.cluster.daemons.nimbus import nimbus_conf
 from storm_on_spark.cluster.nimbus.code_gate import code_gate
-from storm_on_spark.cluster.nimbus.daemon import nimbus_conf
 from storm_on_spark.cluster.nimbus.heartbeats import Drivers, Heartbeats
 from storm_on_spark.cluster.nimbus.leader import Leader
 from storm_on_spark.cluster.nimbus.submission import Submissions

@@ -13,7 +13,7 @@ import sys
 import threading
 from pathlib import Path
 
-from storm_on_spark.cluster.nimbus.daemon import Nimbus
+from storm_on_spark.cluster.daemons.nimbus import Nimbus
 
 
 def main() -> None:

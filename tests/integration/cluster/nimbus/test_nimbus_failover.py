@@ -12,8 +12,8 @@ import pytest
 from waiting import PATIENCE_SECS
 from world import NimbusProcess, World, wait_for
 
+from storm_on_spark.cluster.daemons.nimbus import Nimbus
 from storm_on_spark.cluster.errors import UnavailableError
-from storm_on_spark.cluster.nimbus.daemon import Nimbus
 from storm_on_spark.cluster.zookeeper.server import ZooKeeperServer
 
 

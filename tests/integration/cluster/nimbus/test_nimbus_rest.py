@@ -17,9 +17,9 @@ from world import World, wait_for
 
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cluster.client.nimbus_client import NimbusClient
+from storm_on_spark.cluster.daemons.nimbus import Nimbus
 from storm_on_spark.cluster.errors import AuthenticationError
-from storm_on_spark.cluster.nimbus.daemon import Nimbus
-from storm_on_spark.cluster.rest.auth import REALM
+from storm_on_spark.cluster.http.auth import REALM
 
 TOKEN = "0123456789abcdef"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from world import World
 
-from storm_on_spark.cluster.nimbus.daemon import Nimbus
+from storm_on_spark.cluster.daemons.nimbus import Nimbus
 from storm_on_spark.cluster.paths import STORMS
 from storm_on_spark.cluster.records import StormBase, encode
 

@@ -19,7 +19,7 @@ from waiting import eventually
 
 from storm_on_spark.cluster.client.nimbus_client import NimbusClient
 from storm_on_spark.cluster.code.bundle import pack
-from storm_on_spark.cluster.nimbus.daemon import Nimbus
+from storm_on_spark.cluster.daemons.nimbus import Nimbus
 from storm_on_spark.cluster.paths import SUPERVISORS
 from storm_on_spark.cluster.records import Ownership, SupervisorInfo, WorkerBeat
 from storm_on_spark.cluster.state import ClusterSnapshot, ClusterState, ClusterView

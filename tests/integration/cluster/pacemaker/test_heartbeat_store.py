@@ -16,8 +16,9 @@ from storm_on_spark.cluster.heartbeats.login import reader_login, writer_login
 from storm_on_spark.cluster.heartbeats.pulses import PulseReader
 from storm_on_spark.cluster.heartbeats.reader import Beaters, PacemakerReader
 from storm_on_spark.cluster.heartbeats.settings import PacemakerSettings
-from storm_on_spark.cluster.heartbeats.values import SUPERVISORS_ID, pack, supervisor_path, unpack, worker_path
+from storm_on_spark.cluster.heartbeats.values import pack, supervisor_path, unpack, worker_path
 from storm_on_spark.cluster.heartbeats.writer import PacemakerWriter, SupervisorPulses
+from storm_on_spark.cluster.pacemaker.access import SUPERVISORS_ID
 from storm_on_spark.cluster.pacemaker.messages import MessageType, Pulse
 from storm_on_spark.cluster.pacemaker.server import PacemakerServer
 from storm_on_spark.cluster.records import Assignment, WorkerBeat

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import ipaddress
 import os
 import re
 import secrets
@@ -24,27 +23,13 @@ from urllib.parse import urlsplit
 
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cluster.errors import AuthenticationError
+from storm_on_spark.cluster.security.addresses import is_loopback
 from storm_on_spark.cluster.security.proofs import SCHEME, UNSIGNED, challenge_header, parameters, proof
 from storm_on_spark.cluster.security.tokens import Tokens, read_secret_file
 
 REALM: Final = "storm-on-spark"
 _NONCE_SECS: Final = 300.0
 _MAX_NONCES: Final = 10_000
-
-
-def is_loopback(host: str) -> bool:
-    """Returns whether only this host can reach an address.
-
-    Example:
-        >>> [is_loopback(host) for host in ("localhost", "127.0.0.1", "::1", "0.0.0.0", "nimbus-1", "")]
-        [True, True, True, False, False, False]
-    """
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 def read_users(path: str | os.PathLike[str]) -> dict[str, str]:

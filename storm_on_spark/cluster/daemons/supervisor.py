@@ -139,7 +139,8 @@ class Supervisor:
             SetupError: the drivers' logs can't be shown as the configuration wants it.
         """
         bind = str(self._value(Config.SUPERVISOR_LOGS_BIND_ADDRESS))
-        warn_if_open(self._settings, self._keyring, bind, self._tls)
+        guarded = self._keyring.signs or self._settings.auth_scheme is not None
+        warn_if_open(self._settings.hosts, guarded, bind, self._tls)
         self._logs = LogServer(self._conf, self._log_folder, self.host, self._tls)
         self._logs.start()
         for port, slot in list(self.slots.items()):

@@ -8,8 +8,8 @@ import hmac
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from storm_on_spark.cluster.errors import AuthenticationError
-from storm_on_spark.cluster.rest.auth import Authentication, StaleNonceError
-from storm_on_spark.cluster.rest.messages import refusal
+from storm_on_spark.cluster.http.auth import Authentication, StaleNonceError
+from storm_on_spark.cluster.http.messages import refusal
 
 
 class Guard:

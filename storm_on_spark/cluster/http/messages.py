@@ -32,6 +32,11 @@ MAX_BODY: Final = 1 << 20
 BODY_SECS: Final = 30.0
 """That such a request may take to arrive."""
 
+LOG_START: Final = "Storm-Log-Start"
+"""Header of a part of a log: its first byte's number."""
+LOG_SIZE: Final = "Storm-Log-Size"
+"""And how long the whole log is at that moment."""
+
 _CODES: Final[tuple[tuple[type[Exception], int, str], ...]] = (
     (AuthenticationError, 401, "Unauthorized"),
     (NotLeaderError, 421, "Not Leader"),

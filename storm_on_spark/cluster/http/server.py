@@ -14,8 +14,8 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from storm_on_spark.api.errors import SetupError
-from storm_on_spark.cluster.rest.connection import Hall
-from storm_on_spark.cluster.rest.doors import DEFAULT, Limits
+from storm_on_spark.cluster.http.connection import Hall
+from storm_on_spark.cluster.http.doors import DEFAULT, Limits
 from storm_on_spark.cluster.service import Service
 
 _START_SECS: Final = 10.0

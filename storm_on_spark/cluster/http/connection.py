@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from storm_on_spark.cluster.rest.doors import DEFAULT, Doors, Limits
+from storm_on_spark.cluster.http.doors import DEFAULT, Doors, Limits
 
 _FULL: Final = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 _CLOSING_TURNS: Final = 100

@@ -21,6 +21,8 @@ from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cluster.code.distributor import Peers, make_distributor
 from storm_on_spark.cluster.errors import FencedError, NotLeaderError, UnavailableError
 from storm_on_spark.cluster.heartbeats.making import heartbeat_reader
+from storm_on_spark.cluster.http.auth import Authentication
+from storm_on_spark.cluster.http.server import RestServer, listen
 from storm_on_spark.cluster.leadership.clock import ClusterClock
 from storm_on_spark.cluster.leadership.zookeeper_elector import ZooKeeperLeaderElector
 from storm_on_spark.cluster.nimbus.code_gate import code_gate
@@ -34,8 +36,7 @@ from storm_on_spark.cluster.nimbus.submission import OnStep, Submissions
 from storm_on_spark.cluster.paths import NIMBUSES
 from storm_on_spark.cluster.records import NimbusSummary
 from storm_on_spark.cluster.rest.app import make_app
-from storm_on_spark.cluster.rest.auth import Authentication, is_loopback
-from storm_on_spark.cluster.rest.server import RestServer, listen
+from storm_on_spark.cluster.security.addresses import is_loopback
 from storm_on_spark.cluster.security.keyring import Keyring
 from storm_on_spark.cluster.security.proofs import auth_of
 from storm_on_spark.cluster.security.tls import Tls
@@ -169,7 +170,8 @@ class Nimbus:
 
         settings = ZooKeeperSettings.from_conf(conf)
         keyring = Keyring.from_conf(conf, tokens)
-        warn_if_open(settings, keyring, bind, tls)
+        guarded = keyring.signs or settings.auth_scheme is not None
+        warn_if_open(settings.hosts, guarded, bind, tls)
         session = stack.enter_context(ZooKeeperSession(settings, keyring=keyring))
         _ensure_folders(session)
         self._state = state = ClusterState(session)

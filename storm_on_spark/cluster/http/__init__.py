@@ -1,0 +1,1 @@
+"""The HTTP server of daemons: connections with limits, authentication, requests and answers."""
