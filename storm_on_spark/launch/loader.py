@@ -1,4 +1,8 @@
-"""Finds a topology by name: `FILE.py` or `package.module`, with an optional `:ATTRIBUTE`."""
+"""Finds a topology by name: `FILE.py` or `package.module`, with an optional `:ATTRIBUTE`; or a file of a front end.
+
+A front end makes topologies of what is no Python module, such as a Flux file. `FRONT_ENDS` says by the end of a file's
+name which package that is; its function `load_file(path, where)` returns the `Target`.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +12,12 @@ import inspect
 import os
 import sys
 import traceback
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 from storm_on_spark.api.builder import TopologyBuilder
 from storm_on_spark.api.errors import StormError
@@ -22,6 +27,9 @@ from storm_on_spark.api.topology import Topology
 ATTRIBUTES = ("topology", "build")
 """The attributes that are tried without `:ATTRIBUTE`, in this order."""
 
+FRONT_ENDS: Final[Mapping[str, str]] = {}
+"""End of a file's name -> the package that loads it; imported when such a file is loaded."""
+
 _OURS = Path(__file__).parents[1]
 
 
@@ -29,12 +37,70 @@ class LoadError(StormError, ValueError):
     """The file or module with the topology can't be loaded, or holds none."""
 
 
+class Target(ABC):
+    """What a command was given, loaded: it makes the topology."""
+
+    where: str
+    """As it was given, without an attribute."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The name that the topology gets by default."""
+
+    @property
+    @abstractmethod
+    def file(self) -> Path | None:
+        """The file that it was loaded from, if there is one."""
+
+    @property
+    @abstractmethod
+    def conf(self) -> dict[str, Any]:
+        """The topology's own configuration.
+
+        Raises:
+            LoadError: it is no mapping.
+        """
+
+    @property
+    def report(self) -> Callable[..., Any] | None:
+        """A function `report(spark, checkpoint, info)`, called at the end of a run, if there is one.
+
+        It returns the result, such as a list of rows.
+        """
+        return None
+
+    @abstractmethod
+    def topology(self, conf: Mapping[str, Any]) -> Topology:
+        """Returns the topology.
+
+        Args:
+            conf: its configuration.
+
+        Raises:
+            StormError: building it failed.
+            LoadError: what was found is no topology.
+        """
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Calls a function of the user; an error in it names the line of the user's code.
+
+        Raises:
+            LoadError: it raised something else than a `StormError`.
+        """
+        try:
+            return function(*arguments)
+        except StormError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise LoadError(place_of(error)) from error
+
+
 @dataclass(frozen=True)
-class Target:
+class ModuleTarget(Target):
     """A loaded module and its attribute that makes the topology."""
 
     where: str
-    """As it was given, without the attribute."""
     module: ModuleType
     attribute: str
 
@@ -42,6 +108,12 @@ class Target:
     def name(self) -> str:
         """The name that the topology gets by default: that of the module, with hyphens."""
         return self.module.__name__.rpartition(".")[2].replace("_", "-")
+
+    @property
+    def file(self) -> Path | None:
+        """The module's file."""
+        found = getattr(self.module, "__file__", None)
+        return None if found is None else Path(found)
 
     @property
     def conf(self) -> dict[str, Any]:
@@ -90,22 +162,9 @@ class Target:
         hint = "; return what its create_topology() returns" if isinstance(value, TopologyBuilder) else ""
         raise LoadError(f"{self.where}: {self.attribute} {verb} {_a(value)}, not a Topology{hint}")
 
-    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Calls a function of the module; an error in it names the line of the user's code.
-
-        Raises:
-            LoadError: it raised something else than a `StormError`.
-        """
-        try:
-            return function(*arguments)
-        except StormError:
-            raise
-        except (Exception, SystemExit) as error:
-            raise LoadError(_at(error)) from error
-
 
 def load(text: str) -> Target:
-    """Imports the module that `text` names.
+    """Loads what `text` names: imports the module, or reads a file of a front end.
 
     A file is imported as a module: under its name, or under `package.name` where it lies in a package. Its
     folder comes first on the module search path, so modules beside it can be imported, in Spark's workers
@@ -115,6 +174,11 @@ def load(text: str) -> Target:
         LoadError: the file, module or attribute is not there, or importing failed.
     """
     where, attribute = _split(text)
+    front_end = FRONT_ENDS.get(Path(where).suffix)
+    if front_end is not None and attribute is None:
+        found = importlib.import_module(front_end).load_file(_existing(where), where)
+        assert isinstance(found, Target)
+        return found
     module = _import_file(where) if _is_path(where) else _import_module(where)
     if attribute is None:
         attribute = next((name for name in ATTRIBUTES if hasattr(module, name)), None)
@@ -123,7 +187,7 @@ def load(text: str) -> Target:
             raise LoadError(f"{where} has neither a topology nor a function build(conf) that returns one{others}")
     elif not hasattr(module, attribute):
         raise LoadError(f"{where} has no attribute {attribute!r}{_candidates(module)}")
-    return Target(where, module, attribute)
+    return ModuleTarget(where, module, attribute)
 
 
 def _split(text: str) -> tuple[str, str | None]:
@@ -147,7 +211,7 @@ def _exists(where: str) -> bool:
         raise LoadError(f"there is no file {short_repr(where)}: {error}") from error
 
 
-def _import_file(where: str) -> ModuleType:
+def _existing(where: str) -> Path:
     path = Path(where)
     _exists(where)
     if path.is_dir():
@@ -155,10 +219,15 @@ def _import_file(where: str) -> ModuleType:
         some = f"; name a file in it: {', '.join(inside[:5])}" if inside else ""
         raise LoadError(f"{where} is a folder{some}")
     if not path.is_file():
-        near = difflib.get_close_matches(path.name, [file.name for file in path.parent.glob("*.py")], n=1)
+        alike = [file.name for file in path.parent.glob(f"*{path.suffix or '.py'}")]
+        near = difflib.get_close_matches(path.name, alike, n=1)
         hint = f". Did you mean {path.parent / near[0]}?" if near else ""
         raise LoadError(f"there is no file {where}{hint}")
-    path = path.resolve()
+    return path.resolve()
+
+
+def _import_file(where: str) -> ModuleType:
+    path = _existing(where)
     root, name = path.parent, path.stem
     while (root / "__init__.py").is_file():
         name = f"{root.name}.{name}"
@@ -167,7 +236,7 @@ def _import_file(where: str) -> ModuleType:
         raise LoadError(f"{where} can't be imported as a module: its name has a dot in it; rename it")
     _check_source(path, where)
     for folder in dict.fromkeys((path.parent, root)):
-        _search_first(folder)
+        search_first(folder)
     known = sys.modules.get(name)
     if known is not None and not _is_file_of(known, path):
         raise LoadError(f"{where} has the name of another module, {name!r}, that is in use already; rename it")
@@ -196,7 +265,7 @@ def _check_source(path: Path, where: str) -> None:
 
 
 def _import_module(name: str) -> ModuleType:
-    _search_first(Path.cwd())
+    search_first(Path.cwd())
     return _import(name, name)
 
 
@@ -210,14 +279,15 @@ def _import(name: str, where: str) -> ModuleType:
                 f"there is no file and no module {where}; modules are looked for in {Path.cwd()} and among "
                 "the installed packages"
             ) from error
-        raise LoadError(_at(error)) from error
+        raise LoadError(place_of(error)) from error
     except StormError:
         raise
     except (Exception, SystemExit) as error:
-        raise LoadError(_at(error)) from error
+        raise LoadError(place_of(error)) from error
 
 
-def _search_first(folder: Path) -> None:
+def search_first(folder: Path) -> None:
+    """Puts a folder before all others on the module search path."""
     entry = str(folder)
     if entry in sys.path:
         sys.path.remove(entry)
@@ -259,7 +329,7 @@ def _arity(function: Callable[..., Any]) -> int:
     return max(len(needed), len(named))
 
 
-def _at(error: BaseException) -> str:
+def place_of(error: BaseException) -> str:
     """Returns `FILE:LINE: Type: text` for an error in the user's code, at its innermost line."""
     text = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
     if isinstance(error, SyntaxError) and error.filename:

@@ -154,11 +154,10 @@ def conf_of(target: Target, files: tuple[Path, ...], pairs: tuple[str, ...], *, 
 
 def file_beside(target: Target, *, quiet: bool = False) -> tuple[Path, ...]:
     """Returns the `conf.yaml` beside the topology's file, if there is one; standard error names it."""
-    module_file = getattr(target.module, "__file__", None)
-    if module_file is None:
+    if target.file is None:
         return ()
-    found = Path(module_file).with_name(CONF_FILE)
-    if not found.is_file():
+    found = target.file.with_name(CONF_FILE)
+    if not found.is_file() or found == target.file:
         return ()
     if found.is_relative_to(Path.cwd()):
         found = found.relative_to(Path.cwd())
