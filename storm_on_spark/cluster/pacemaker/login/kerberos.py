@@ -79,6 +79,8 @@ class KerberosLogin:
     def __init__(self, gssapi: Any, credentials: Any, allowed: Any) -> None:
         self._gssapi = gssapi
         self._context = gssapi.SecurityContext(creds=credentials, usage="accept")
+        # Otherwise a refusal is a token for the client, and an error only once the client has answered to it.
+        self._context.__DEFER_STEP_ERRORS__ = False
         self._allowed = allowed
         self._offered = False
 

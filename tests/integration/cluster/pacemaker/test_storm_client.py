@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import base64
 import contextlib
-from collections.abc import Iterator
+import random
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from storm_peer import StormPeer, storm_peer, storm_server
 
+from storm_on_spark.cluster.heartbeats.connection import Connection
+from storm_on_spark.cluster.heartbeats.login import reader_login, writer_login
+from storm_on_spark.cluster.heartbeats.pulses import PulseReader
+from storm_on_spark.cluster.heartbeats.settings import PacemakerSettings
+from storm_on_spark.cluster.heartbeats.values import unpack, worker_path
+from storm_on_spark.cluster.heartbeats.writer import PacemakerWriter
 from storm_on_spark.cluster.pacemaker.messages import Message, MessageType, Nodes, Pulse, Records
 from storm_on_spark.cluster.pacemaker.server import PacemakerServer
 from storm_on_spark.cluster.pacemaker.settings import daemon_login
+from storm_on_spark.cluster.records import WorkerBeat
 from storm_on_spark.testing.pacemaker import RawClient
 
 pytestmark = pytest.mark.integration
@@ -28,6 +38,31 @@ JAAS = """PacemakerDigest {
 """
 """As in Storm's documentation, but with a module and a flag: Java refuses the file without them."""
 BEAT = "/workerbeats/words-1/a-6700"
+
+
+X = TypeVar("X")
+
+
+def eventually(found: Callable[[], X]) -> X:
+    deadline = time.monotonic() + 60
+    while not (what := found()):
+        assert time.monotonic() < deadline, "it does not come true"
+        time.sleep(0.05)
+    return what
+
+
+def beat(at: float) -> WorkerBeat:
+    return WorkerBeat(
+        topology_id="words-1",
+        supervisor_id="a",
+        host="h",
+        port=6700,
+        pid=1,
+        launch=1,
+        started_at=0.0,
+        time=at,
+        info={"status": "ACTIVE"},
+    )
 
 
 def value(text: bytes) -> str:
@@ -130,24 +165,28 @@ def test_storms_workers_write_without_a_login_where_that_is_switched_on(
             assert nimbus.ask(T.GET_PULSE, BEAT).data == Pulse(BEAT, b"1")
 
 
-def test_storms_client_with_digest_closes_its_own_channel_with_either_server(tmp_path: Path, jaas: Path) -> None:
-    """Its login is right, its first request is carried out, and then it closes the channel and hears no answer."""
+def test_storms_clients_with_digest_close_their_own_channel_with_either_server(tmp_path: Path, jaas: Path) -> None:
+    """The login is right, then the client closes the channel and hears no answer. Its first request may be carried out.
+
+    So do `PacemakerClientPool` and, by way of it, `PaceMakerStateStorage`, which asks ten times: two minutes.
+    """
     digest = {"pacemaker_auth_method": "DIGEST", "java_security_auth_login_config": str(jaas)}
     with (
         storm_server(tmp_path / "storm", **digest) as storms,
         ours(**PAYLOAD, **{"pacemaker.auth.method": "DIGEST"}) as found,
     ):
 
-        def written(port: int) -> str:
-            with storm_peer("client", tmp_path / str(port), pacemaker_port=port, **digest) as client:
-                return client.ask("send 127.0.0.1 SEND_PULSE", BEAT, value(b"1"))
+        def written(port: int, how: str) -> str:
+            conf = {"pacemaker_port": port, "pacemaker_servers": "[127.0.0.1]", **digest}
+            with storm_peer("client", tmp_path / f"{port}-{how[:4]}", **conf) as client:
+                return client.ask(how, "SEND_PULSE", BEAT, value(b"1"))
 
         # At once: each client tries for eleven seconds.
-        with ThreadPoolExecutor(2) as threads:
-            for said in threads.map(written, (storms, found.port)):
+        tried = [(storms, "send 127.0.0.1"), (found.port, "send 127.0.0.1"), (found.port, "pool")]
+        with ThreadPoolExecutor(len(tried)) as threads:
+            for said in threads.map(written, *zip(*tried, strict=True)):
                 assert said.endswith("couldn't get response after 10 attempts."), said
-        assert found.hall.metrics.prometheus().count("pacemaker_logins_total 1\n") == 1
-        # Our own client's login works with Storm's server and with ours.
+        assert found.hall.metrics.prometheus().count("pacemaker_logins_total 2\n") == 1
         for port in (storms, found.port):
             with RawClient(port) as nimbus:
                 nimbus.log_in(daemon_login(PAYLOAD))
@@ -155,6 +194,40 @@ def test_storms_client_with_digest_closes_its_own_channel_with_either_server(tmp
                 assert nimbus.ask(T.GET_PULSE, "/x").data == Pulse("/x", b"2")
             with RawClient(port) as stranger:
                 assert stranger.ask(T.GET_PULSE, "/x").type is T.NOT_AUTHORIZED
+
+
+def test_our_clients_log_in_at_two_of_storms_servers_and_one_is_enough(tmp_path: Path, jaas: Path) -> None:
+    digest = {"pacemaker_auth_method": "DIGEST", "java_security_auth_login_config": str(jaas)}
+    mine = {key.replace("_", "."): value for key, value in digest.items()}
+    with contextlib.ExitStack() as stack:
+        running = [contextlib.ExitStack(), contextlib.ExitStack()]
+        ports = []
+        for number, each in enumerate(running):
+            stack.enter_context(each)
+            ports.append(each.enter_context(storm_server(tmp_path / str(number), **digest)))
+        names = tuple(f"127.0.0.1:{port}" for port in ports)
+        settings = PacemakerSettings(names, timeout=10.0)
+        readers = [
+            stack.enter_context(PulseReader(Connection(name, settings, reader_login(mine)(name)))) for name in names
+        ]
+        writer = stack.enter_context(PacemakerWriter(settings, writer_login(mine, "words-1"), random.Random(1)))
+        path = worker_path(beat(at=1.0))
+
+        def holding(at: float) -> list[int]:
+            writer.put(beat(at))
+            return [number for number, reader in enumerate(readers) if reader.read_tree("/workerbeats").get(path)]
+
+        [used] = eventually(lambda: holding(1.0))
+        running[used].close()
+        left = readers[1 - used]
+
+        def moved() -> bool:
+            writer.put(beat(2.0))
+            found = left.read_tree("/workerbeats").get(path)
+            return found is not None and unpack(found, path) == beat(2.0)
+
+        eventually(moved)
+        left.delete("/workerbeats/words-1")
 
 
 def test_our_messages_with_storms_own_pacemaker(tmp_path: Path) -> None:
