@@ -16,13 +16,17 @@ from storm_on_spark.runtime.tracking.lineage import Anchor
 from storm_on_spark.runtime.values.rows import Columns
 
 Destination = tuple[Callable[[Any], None], Callable[[Any], None], int]
-"""The parts of a box that an emit needs: append values, append anchor, the target task."""
+"""The parts of a box that an emit needs: add the values, add the anchor, the target task."""
 
 
 class Outbox:
-    """The tuples of one stream from one task to one target task, in emit order."""
+    """The tuples of one stream from one task to one target task, in emit order.
 
-    __slots__ = ("anchors", "bare", "batches", "destination", "kind", "numbers", "stream", "target", "values")
+    The values of all tuples are in one list, one tuple behind the other: a column is every n-th of them. To keep a row
+    for each tuple takes longer, mostly in Python's garbage collector.
+    """
+
+    __slots__ = ("anchors", "batches", "destination", "kind", "numbers", "stream", "target", "values")
 
     def __init__(self, stream: StreamInfo, target: int, kind: EdgeKind, numbers: Sequence[TextNumbers]) -> None:
         self.stream = stream
@@ -30,29 +34,35 @@ class Outbox:
         self.kind = kind
         #: Of the texts in each field; all boxes of a stream share them.
         self.numbers = numbers
-        #: Whether `values` has the values themselves, not rows of them, for there is one field.
-        self.bare = len(stream.fields) == 1
-        #: Both lists live as long as the box, so that their `append` can be looked up once.
+        #: Both lists live as long as the box, so that their methods can be looked up once.
         self.values: list[Any] = []
-        #: Runs parallel to `values`.
+        #: One for each tuple.
         self.anchors: list[Anchor] = []
-        #: The parts that an emit needs, looked up once.
-        self.destination: Destination = (self.values.append, self.anchors.append, target)
+        #: Adds the values of a tuple; the value itself if there is one field.
+        add = self.values.append if len(stream.fields) == 1 else self.values.extend
+        self.destination: Destination = (add, self.anchors.append, target)
         #: What a `BatchBolt` emitted, with an anchor for each row. A box holds either values or batches.
         self.batches: list[tuple[pa.RecordBatch, NDArray[np.int64]]] = []
 
     def put(self, row: tuple[Any, ...], anchor: Anchor) -> None:
         """Adds a tuple."""
-        self.values.append(row[0] if self.bare else row)
+        self.values.extend(row)
         self.anchors.append(anchor)
 
-    def take(self) -> tuple[Sequence[tuple[Any, ...]], list[Anchor]]:
+    def take(self) -> tuple[Columns, list[Anchor]]:
         """Returns the tuples and their anchors, and empties the box of them."""
-        values, anchors = self.values.copy(), self.anchors.copy()
+        width, anchors = len(self.stream.fields), self.anchors.copy()
+        columns = Columns([self.values[field::width] for field in range(width)], len(anchors))
         self.values.clear()
         self.anchors.clear()
-        return Columns([values], len(values)) if self.bare else values, anchors
+        return columns, anchors
+
+    def truncate(self, tuples: int, batches: int) -> None:
+        """Removes all but the first so many tuples and batches."""
+        del self.values[tuples * len(self.stream.fields) :]
+        del self.anchors[tuples:]
+        del self.batches[batches:]
 
     def count(self) -> int:
         """Returns how many tuples are in the box."""
-        return len(self.values) + sum(len(anchors) for _, anchors in self.batches)
+        return len(self.anchors) + sum(len(anchors) for _, anchors in self.batches)

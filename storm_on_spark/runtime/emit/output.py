@@ -235,15 +235,13 @@ class TaskOutput:
     def mark(self) -> OutputMark:
         """Returns a mark of the output so far, for `truncate`."""
         boxes = (box for out in self._streams.values() for box in out.boxes)
-        return [(len(box.values), len(box.batches)) for box in boxes], [out.unseen for out in self._streams.values()]
+        return [(len(box.anchors), len(box.batches)) for box in boxes], [out.unseen for out in self._streams.values()]
 
     def truncate(self, mark: OutputMark) -> None:
         """Removes what was emitted since `mark`."""
         boxes = (box for out in self._streams.values() for box in out.boxes)
-        for box, (values, batches) in zip(boxes, mark[0], strict=True):
-            del box.values[values:]
-            del box.anchors[values:]
-            del box.batches[batches:]
+        for box, (tuples, batches) in zip(boxes, mark[0], strict=True):
+            box.truncate(tuples, batches)
         for out, unseen in zip(self._streams.values(), mark[1], strict=True):
             out.unseen = unseen
         for reset in self._resets:
@@ -270,9 +268,9 @@ class TaskOutput:
         for out in self._streams.values():
             frozen, out.unseen, out.frozen = out.frozen, 0, False
             for box in out.boxes:
-                if box.values:
+                if box.anchors:
                     values, anchors = box.take()
-                    yield sealed(box, FrozenRows(values) if frozen else values, len(values), anchors)
+                    yield sealed(box, FrozenRows(values) if frozen else values, len(anchors), anchors)
                 batches, box.batches = box.batches, []
                 for batch, positions in _joined(batches):
                     yield sealed(box, batch, batch.num_rows, positions)

@@ -1,0 +1,317 @@
+"""The processor time of the Python side of a topology, in one process and without Spark; it decides what a case buys.
+
+Usage: python -m lab.benchmarks.python_side [WORKLOAD ...] [--without CASE | --against FOLDER] [--pairs N] [--rounds N]
+
+A round is one micro-batch: the spout emits and cuts, both partitions execute all operators, the spout hears its acks.
+All is real but Spark, whose state store is a dict. `--without` compares this tree with itself without one special
+case of docs/decisions/optimisations.md; `--against` compares it with another checkout (the process is started in
+FOLDER). Two processes of each side work in turn, round by round, so other work on the machine meets both sides alike.
+The figure of a side is its least round, in µs of processor time for each tuple of the spout; the figure of the
+comparison is the median over the pairs of processes. Less than 2 % between two sides is noise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from lab.benchmarks.data import sentences_file
+from lab.benchmarks.feed import Control, Keys, Sentences
+from lab.benchmarks.topologies import WORKLOADS, Count, End, Hop
+from storm_on_spark import BaseBasicBolt, Config, Fields, OutputFieldsDeclarer, Topology, TopologyBuilder
+from storm_on_spark.api.config import effective_conf
+from storm_on_spark.plan.compile import compile_graph, place
+from storm_on_spark.plan.passes.placement import partition_of
+from storm_on_spark.runtime.batches.input import chunks_between
+from storm_on_spark.runtime.batches.offsets import Offset
+from storm_on_spark.runtime.bolts.operator import execute_operator
+from storm_on_spark.runtime.bolts.stage import BatchInfo
+from storm_on_spark.runtime.bolts.worker import Worker
+from storm_on_spark.runtime.codec import chunk
+from storm_on_spark.runtime.run.spec import make_spec
+from storm_on_spark.runtime.spouts.batch_spout_task import open_spout_task
+
+_TUPLES = 1 << 15
+"""Of the spout, in a round."""
+_KEYS = 1_000_000
+_WARM_UP = 3
+
+
+class SplitNumbered(BaseBasicBolt):
+    """Emits each word with its position: tuples of two values, as most topologies have."""
+
+    def execute(self, tup: Any, collector: Any) -> None:
+        """Splits a sentence."""
+        for position, word in enumerate(tup[0].split()):
+            collector.emit([word, position])
+
+    def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
+        """Declares word and position."""
+        declarer.declare(Fields("word", "position"))
+
+
+def _pairs(control: str, source: str, options: Any) -> Topology:
+    builder = TopologyBuilder()
+    builder.set_spout("feed", Sentences(control, source))
+    builder.set_bolt("split", SplitNumbered(), 2).shuffle_grouping("feed")
+    builder.set_bolt("count", Count(), 2).fields_grouping("split", Fields("word"))
+    return builder.create_topology()
+
+
+def _keys(count: int) -> Callable[[str, str, Any], Topology]:
+    def build(control: str, source: str, options: Any) -> Topology:
+        builder = TopologyBuilder()
+        builder.set_spout("feed", Keys(control, source, count))
+        builder.set_bolt("hop", Hop(), 2).shuffle_grouping("feed")
+        builder.set_bolt("end", End(), 2).fields_grouping("hop", Fields("value"))
+        return builder.create_topology()
+
+    return build
+
+
+TOPOLOGIES: dict[str, Callable[[str, str, Any], Topology]] = {
+    "per-tuple": WORKLOADS["word count"],
+    "columnar": WORKLOADS["word count, columnar"],
+    "pairs": _pairs,
+    "10-keys": _keys(10),
+    "1M-keys": _keys(_KEYS),
+}
+"""Word count per tuple and columnar; word count with two values; integers as keys."""
+
+
+class _Variables(dict[tuple[str, int], bytes]):
+    """The state of a task."""
+
+    def get(self, name: str, index: int = 0) -> bytes | None:  # type: ignore[override] # it is a `StateAccess`
+        return super().get((name, index))
+
+    def put(self, name: str, value: bytes, index: int = 0) -> None:
+        self[name, index] = value
+
+    def remove(self, name: str, index: int = 0) -> None:
+        self.pop((name, index), None)
+
+
+class Python:
+    """The Python side of one topology.
+
+    Args:
+        workload: of `TOPOLOGIES`.
+        folder: for the spout's log and the input; empty.
+    """
+
+    def __init__(self, workload: str, folder: Path) -> None:
+        control = Control(folder / "control.json")
+        control.set(None)
+        source = sentences_file(folder / "sentences.txt")
+        topology = TOPOLOGIES[workload](str(control.path), str(source), {})
+        conf = {Config.TOPOLOGY_ACKER_EXECUTORS: 1, Config.TOPOLOGY_MESSAGE_TIMEOUT_SECS: 3600}
+        self.plan = place(compile_graph(topology, effective_conf(conf)), 2)
+        self.worker = Worker(make_spec(self.plan, "python-side", "python-side-1", "start", ()))
+        self.folder = folder
+        (number,) = self.plan.components["feed"].tasks
+        (folder / "spouts").mkdir()
+        self.spout = open_spout_task(
+            self.worker.spec, self.worker.wiring, self.worker.context(number), folder / "spouts" / str(number), self._ms
+        )
+        self.spout.activate()
+        self.state: dict[int, _Variables] = {}
+        self.batch, self.start = 0, Offset()
+
+    def _ms(self) -> int:
+        return self.batch
+
+    def round(self, tuples: int = _TUPLES) -> float:
+        """Executes a micro-batch; returns its processor time in µs for each tuple of the spout."""
+        began, spout, count = time.process_time(), self.spout, 0
+        now = spout.now()
+        while count < tuples:
+            while spout.fresh < min(spout.most_cut_tuples, tuples - count):
+                spout.next_tuple(now)
+                now = spout.now()
+            count += spout.fresh
+            cut = spout.cut()
+        written = spout.log.written
+        end = Offset({spout.task: written.position}, self.batch, epochs={spout.task: written.epoch})
+        self._execute(end)
+        self.start, self.batch = end, self.batch + 1
+        assert spout.pending_count() == 0, "not all tuples were acked in the micro-batch in which they were emitted"
+        used = 1e6 * (time.process_time() - began) / count
+        spout.trim(cut.end)
+        return used
+
+    def _execute(self, end: Offset) -> None:
+        plan, rows = self.plan, list[tuple[int, bytes]]()
+        for operator in plan.operators:
+            came, rows = rows, []
+            for partition in range(plan.partitions):
+                info = BatchInfo(self.batch, partition)
+                for bodies in self._groups(operator, partition, came, end):
+                    rows += execute_operator(
+                        self.worker, operator, bodies, info, lambda task: self.state.setdefault(task, _Variables())
+                    )
+        for _, body in rows:
+            header = chunk.read_header(body)
+            if header.kind == chunk.Kind.OUTCOME:
+                self.spout.settle(self.batch, *chunk.read_outcome(header, body))
+
+    def _groups(self, operator: Any, partition: int, came: list[tuple[int, bytes]], end: Offset) -> Iterator[Any]:
+        if operator.source is not None:
+            yield list(chunks_between(self.worker.wiring, self.folder, self.start, end, partition))
+            return
+        here: dict[int, list[bytes]] = {}
+        for key, body in came:
+            if partition_of(key, self.plan.partitions) == partition:
+                here.setdefault(key, []).append(body)
+        yield from here.values() if operator.state else [[body for bodies in here.values() for body in bodies]]
+
+
+# --- special cases that can be left out ---------------------------------------------------------------------------
+
+
+@contextmanager
+def _set(module: str, **values: Any) -> Iterator[None]:
+    """Changes constants of a module."""
+    import importlib
+
+    found = importlib.import_module(f"storm_on_spark.runtime.{module}")
+    before = {name: getattr(found, name) for name in values}
+    for name, value in values.items():
+        setattr(found, name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(found, name, value)
+
+
+_NEVER = 1 << 62
+
+CASES: dict[str, Callable[[], Any]] = {
+    "reused-tuples": lambda: _set("bolts.bolt_task", _ALONE=0),
+    "numbered-texts": lambda: _set("codec.texts", _LEAST=_NEVER),
+    "numbered-arrow-texts": lambda: _set("codec.arrow_texts", _LEAST=_NEVER),
+    "packed-integers": lambda: _set("codec.integers", _LEAST=_NEVER),
+    "folds-by-number": lambda: _set("tracking.fold", _MOST_GAPS=0),
+}
+"""Special cases of the runtime that a constant switches off."""
+
+
+# --- the processes ------------------------------------------------------------------------------------------------
+
+
+def _child(workload: str, without: str | None) -> None:
+    """Executes a round for each line that comes in, and writes its figure."""
+    with ExitStack() as stack:
+        if without:
+            stack.enter_context(CASES[without]())
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="python-side-"))
+        side = Python(workload, Path(folder))
+        for _ in range(_WARM_UP):
+            side.round()
+        print("ready", flush=True)
+        for _ in sys.stdin:
+            print(json.dumps(side.round()), flush=True)
+
+
+class _Side:
+    """A process that executes rounds."""
+
+    def __init__(self, workload: str, folder: Path, without: str | None) -> None:
+        command = [sys.executable, __file__, workload, "--child"]
+        command += ["--without", without] if without else []
+        path = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
+        self._process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": "0", "PYTHONSAFEPATH": "1"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def answer(self) -> str:
+        """Returns the next line that it writes."""
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise SystemExit(f"a side ended with exit code {self._process.wait()}")
+        return line
+
+    def round(self) -> float:
+        """Returns the figure of one more round."""
+        assert self._process.stdin is not None
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        return float(self.answer())
+
+    def stop(self) -> None:
+        """Ends the process."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+
+def compare(workload: str, here: Path, there: Path | None, without: str | None, pairs: int, rounds: int) -> str:
+    """Returns a line with the figures of one workload."""
+    least: list[list[float]] = []
+    alone = there is None and without is None
+    for _ in range(pairs):
+        sides = [_Side(workload, here, None)]
+        if not alone:
+            sides.append(_Side(workload, there or here, without))
+        try:
+            for side in sides:
+                side.answer()
+            found: list[list[float]] = [[] for _ in sides]
+            for number in range(rounds):
+                # Each side comes first as often as the other.
+                for at in range(len(sides)) if number % 2 else reversed(range(len(sides))):
+                    found[at].append(sides[at].round())
+            least.append([min(times) for times in found])
+        finally:
+            for side in sides:
+                side.stop()
+    mine = statistics.median(each[0] for each in least)
+    if alone:
+        return f"{workload:10} {mine:8.3f} µs"
+    other = statistics.median(each[1] for each in least)
+    shares = sorted(100 * (1 - each[0] / each[1]) for each in least)
+    share, low, high = statistics.median(shares), shares[0], shares[-1]
+    return f"{workload:10} {other:8.3f} against {mine:8.3f} µs: {share:+5.1f} % ({low:+.1f} to {high:+.1f})"
+
+
+def main() -> int:
+    """Prints a line for each workload."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=f"of: {', '.join(TOPOLOGIES)}; default all")
+    parser.add_argument("--without", choices=CASES, help="compare with this tree without a special case")
+    parser.add_argument("--against", type=Path, help="compare with another checkout")
+    parser.add_argument("--pairs", type=int, default=3, help="of processes")
+    parser.add_argument("--rounds", type=int, default=15, help="of each process")
+    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    unknown = [name for name in options.workloads if name not in TOPOLOGIES]
+    if unknown:
+        parser.error(f"{unknown[0]!r} is no workload; there are {', '.join(TOPOLOGIES)}")
+    if options.child:
+        _child(options.workloads[0], options.without)
+        return 0
+    here = Path(__file__).parents[2]
+    for workload in options.workloads or TOPOLOGIES:
+        print(compare(workload, here, options.against, options.without, options.pairs, options.rounds), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
