@@ -157,7 +157,8 @@ class Cluster:
     def _start_pacemaker(self, number: int) -> Daemon:
         folder = self.folder / f"pacemaker-{number + 1}"
         folder.mkdir(exist_ok=True)
-        (folder / "conf.json").write_text(json.dumps({"pacemaker.port": self._ports[number]}), "utf-8")
+        conf = {"pacemaker.port": self._ports[number], CLOCK: str(folder / "clock")}
+        (folder / "conf.json").write_text(json.dumps(conf), "utf-8")
         (folder / "command.json").write_text(json.dumps(["pacemaker"]), "utf-8")
         return self._begin(folder.name)
 

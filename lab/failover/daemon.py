@@ -19,9 +19,10 @@ import os
 import signal
 import sys
 import threading
+import time
 from pathlib import Path
 
-from lab.failover.routes import install
+from lab.failover.routes import clock_of, install
 
 FAULTS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
 ARMED = "armed"
@@ -63,6 +64,8 @@ def _nimbus(conf: dict[str, object], ended: threading.Event, armed: Path) -> Non
 def _pacemaker(conf: dict[str, object], ended: threading.Event) -> None:
     from storm_on_spark.cluster.pacemaker.server import PacemakerServer
 
+    # The clock of the host; what log lines say is by it, too.
+    time.time = clock_of(conf)
     with PacemakerServer(conf) as server:
         _say(server.address)
         ended.wait()

@@ -1,7 +1,7 @@
 """Names of Pacemakers that a process of the harness reaches by lines that can be cut, and clocks that can be set.
 
 A configuration may have `failover.routes`, `host:port` of a Pacemaker -> `host:port` where it is reached, and
-`failover.clock`, a file with the seconds by which the clock of a driver is wrong.
+`failover.clock`, a file with the seconds by which the clock of a driver or a Pacemaker is wrong.
 """
 
 from __future__ import annotations
@@ -33,13 +33,14 @@ def install(conf: Mapping[str, Any]) -> None:
 
 
 def clock_of(conf: Mapping[str, Any]) -> Callable[[], float]:
-    """Returns a driver's clock."""
+    """Returns the clock of a driver or a Pacemaker."""
     file = conf.get(CLOCK)
+    right = time.time
 
     def now() -> float:
         offset = 0.0
         with contextlib.suppress(OSError, ValueError):
             offset = float(Path(str(file)).read_text("utf-8"))
-        return time.time() + offset
+        return right() + offset
 
-    return time.time if file is None else now
+    return right if file is None else now

@@ -46,7 +46,7 @@ SCENARIOS = (
     Scenario("pacemaker-side", "Pacemakers cut off from one host only", pacemakers.one_side),
     Scenario("pacemaker-half-open", "SIGSTOP of a Pacemaker: its connections stay open", pacemakers.half_open),
     Scenario("pacemaker-reader", "clients of a Pacemaker that never read", pacemakers.never_reads),
-    Scenario("pacemaker-clock", "a host's clock jumps while Pacemakers die", pacemakers.clock),
+    Scenario("pacemaker-clock", "clocks of a host and of Pacemakers jump, while Pacemakers die", pacemakers.clock),
     Scenario(
         "spark",
         "leader, ZooKeeper, storage, supervisor, driver and host fail in turn under a topology on Spark",

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from lab.failover.cluster import Cluster
-from lab.failover.process import ScenarioError, wait_for
+from lab.failover.process import Daemon, ScenarioError, wait_for
 from lab.failover.scenarios.drivers import host_of, owner_of, return_host
 from storm_on_spark.cluster.heartbeats.connection import Connection
 from storm_on_spark.cluster.heartbeats.settings import PacemakerSettings
@@ -292,7 +292,7 @@ def _resident(pid: int) -> int:
 
 
 def clock(cluster: Cluster, times: int) -> None:
-    """The clock of a host jumps to and fro while Pacemakers die, so that old heartbeats look newer than new ones."""
+    """Clocks jump to and fro: of a host while Pacemakers die, so that old heartbeats look newer, and of Pacemakers."""
     ids = _begin(cluster)
     host = host_of(cluster, ids[0])
     for hours in (5, -7):
@@ -312,3 +312,21 @@ def clock(cluster: Cluster, times: int) -> None:
         _lasts(cluster)
         _wait_known(cluster)
         cluster.injected(f"a host's clock jumps by {hours:+d} hours", "its topology beats, and was left where it is")
+    for hours in (5, -7):
+        for heart in cluster.hearts:
+            (heart.folder / "clock").write_text(str(3600 * hours), "utf-8")
+        days = [_dated(heart) for heart in cluster.hearts]
+        _lasts(cluster)
+        _wait_known(cluster)
+        cluster.injected(f"all Pacemakers' clocks jump by {hours:+d} hours", f"their log is dated {', '.join(days)}")
+
+
+def _dated(heart: Daemon) -> str:
+    """Returns when a Pacemaker believes that it is, by a line that it logs about a message which is none."""
+    host, _, port = heart.name.rpartition(":")
+    before = len(heart.said)
+    with socket.create_connection((host, int(port))) as client:
+        client.sendall(b"\xff\xff\xff\xff")
+        wait_for(lambda: "closed address" in heart.said[before:], "it logs the message")
+    line = next(line for line in heart.said[before:].splitlines() if "closed address" in line)
+    return line.partition(",")[0]

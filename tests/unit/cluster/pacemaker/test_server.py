@@ -197,6 +197,45 @@ def test_a_client_that_reads_late_gets_everything(serve: Serve) -> None:
             assert client.receive() == Message(T.GET_PULSE_RESPONSE, Pulse("/large", value), number)
 
 
+def test_a_client_that_has_said_its_last_word_still_gets_everything(serve: Serve) -> None:
+    """Half of its connection is closed, while more answers are due than a connection holds."""
+    value = bytes(1 << 20)
+    with RawClient(serve().port) as client:
+        client.ask(T.SEND_PULSE, Pulse("/large", value))
+        client.send(*(Message(T.GET_PULSE, "/large", n) for n in range(20)))
+        client.socket.shutdown(socket.SHUT_WR)
+        assert [client.receive().id for _ in range(20)] == list(range(20))
+        assert client.hung_up()
+
+
+def test_a_clock_that_jumps_on_the_server_moves_nothing(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Neither heartbeats nor connections expire by it, and both still expire by the time that passes."""
+    server = serve()
+    server._sweep_secs = 0.05
+    sweeps: list[float] = []
+    sweep = server.hall.sweep
+    monkeypatch.setattr(server.hall, "sweep", lambda: sweeps.append(time.time()) or sweep())
+    now = time.time
+    with RawClient(server.port) as client, RawClient(server.port) as half:
+        client.ask(T.SEND_PULSE, BEAT)
+        half.socket.sendall(b"\0\0\0\x20abc")
+        for hours in (5, -7):
+            monkeypatch.setattr(time, "time", lambda: now() + 3600 * hours)  # noqa: B023
+            monkeypatch.setattr(time, "time_ns", lambda: int(1e9 * (now() + 3600 * hours)))  # noqa: B023
+            seen = len(sweeps)
+            eventually(lambda: len(sweeps) > seen + 2)  # noqa: B023
+            assert abs(sweeps[-1] - now()) > 3600 * 4
+            assert client.ask(T.GET_PULSE, BEAT.id).data == BEAT
+        client.ask(T.SEND_PULSE, BEAT)
+        server.hall.beats._expiry = 0.1
+        eventually(lambda: client.ask(T.EXISTS, BEAT.id).data is False)
+        assert "closed" not in caplog.text
+        server.hall.limits = msgspec.structs.replace(server.hall.limits, login_secs=0.1)
+        assert half.hung_up()
+
+
 def test_a_client_that_keeps_too_much_is_told_no(serve: Serve) -> None:
     with RawClient(serve(pacemaker_client_max_keys=1).port) as client:
         assert client.ask(T.SEND_PULSE, BEAT).type is T.SEND_PULSE_RESPONSE
