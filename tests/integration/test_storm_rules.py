@@ -15,7 +15,7 @@ What other files test already, through Spark unless it says otherwise:
 | `topology.max.spout.pending` is per task | `test_reliability.py::test_max_spout_pending_holds_for_every_task` |
 | a tuple that raises fails alone | `test_reliability.py::test_a_tuple_that_raises_fails_alone_…` |
 | joins, diamonds and cycles complete | `test_shapes.py` |
-| acks and inits in any order, also before init (no Spark) | `tests/unit/runtime/test_acker.py` |
+| acks and inits in any order, also before init (no Spark) | `tests/unit/runtime/tracking/test_acker.py` |
 
 Acks before init have no order of their own in Spark: the acker gets a micro-batch's contributions together. What is
 left of that rule is a root that the acker doesn't know, or no longer.

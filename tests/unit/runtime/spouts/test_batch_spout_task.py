@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from counting import Counting, KilledAnywhere, chunks, numbers_of, settle
 from stormtest import Spouts
-from test_spout_task import Counting, KilledAnywhere, chunks, numbers_of, settle
 
 from storm_on_spark.api import BatchSpout, Fields
 from storm_on_spark.api.errors import CheckpointError, ComponentError, TupleError

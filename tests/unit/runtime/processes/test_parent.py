@@ -51,5 +51,5 @@ def test_a_process_ends_when_its_parent_is_killed(stopped: bool) -> None:
 
 
 def test_a_process_whose_parent_is_gone_before_it_looks_ends_at_once() -> None:
-    child = subprocess.run([sys.executable, "-c", CHILD, "1"], cwd=Path(__file__).parents[3], timeout=60)
+    child = subprocess.run([sys.executable, "-c", CHILD, "1"], cwd=Path(__file__).parents[4], timeout=60)
     assert child.returncode == -signal.SIGKILL

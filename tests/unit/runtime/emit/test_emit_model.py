@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from emitting import output_for
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from test_groupings import output_for
 
 from storm_on_spark.api.errors import TupleError
 from storm_on_spark.runtime.codec import chunk

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 from cluster import Cluster, DriverKilled
 from hosts import FakeHost
+from simulation import POINTS, Simulation, build
 from stormtest import make_worker
-from test_whole_topology import POINTS, Simulation, build
 
 from storm_on_spark.runtime.batches.coordinator import Coordinator
 from storm_on_spark.runtime.storage import durable

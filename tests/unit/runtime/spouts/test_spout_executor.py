@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from endless import Endless
 from stormtest import Spouts
-from test_task_loop import Endless
 
 from storm_on_spark.runtime.run.settings import SpoutSettings
 from storm_on_spark.runtime.spouts.messages import Failed, Idle, Message, SetActive, Settle, Want

@@ -71,7 +71,7 @@ def wait_until(what: Callable[[], Any], seconds: float = 30.0) -> Any:
 
 
 def importable(spec: RunSpec) -> RunSpec:
-    return dataclasses.replace(spec, sys_path=(str(Path(__file__).parent),))
+    return dataclasses.replace(spec, sys_path=(str(Path(__file__).parent.parent),))
 
 
 @contextlib.contextmanager

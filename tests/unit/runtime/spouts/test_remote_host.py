@@ -100,7 +100,7 @@ class Running:
         builder = TopologyBuilder()
         builder.set_spout("spout", Counting(str(self.notes)))
         builder.set_bolt("bolt", Nothing()).shuffle_grouping("spout")
-        spec = dataclasses.replace(make_worker(builder).spec, sys_path=(str(Path(__file__).parent),))
+        spec = dataclasses.replace(make_worker(builder).spec, sys_path=(str(Path(__file__).parent.parent),))
         self.failures: list[Failure] = []
         self.hosts: list[RemoteHost] = []
         self.listener = HostListener("127.0.0.1", self._on_host)
