@@ -52,6 +52,9 @@ def _standard_error_elsewhere(wanted: bool) -> Iterator[None]:
     if not wanted:
         yield
         return
+    # Before there is a second thread: when two import PySpark at once, one of them finds it half imported and fails.
+    import pyspark.sql  # noqa: F401
+
     reader, writer = os.pipe()
     sys.stderr.flush()
     saved = os.dup(2)

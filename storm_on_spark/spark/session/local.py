@@ -186,7 +186,8 @@ def _start(master: str, conf: dict[str, str]) -> SparkSession:
         # A local-cluster has executors to start, for which Spark's script prepares more.
         quick = _quick_submit(java, bare_fs or (), launch) if master.startswith("local[") else None
         home = _spark_home(scratch, quick) if _on_this_machine(master) else None
-        threading.Thread(target=_import_ahead, name="import-ahead", daemon=True).start()
+        ahead = threading.Thread(target=_import_ahead, name="import-ahead", daemon=True)
+        ahead.start()
         reader, writer = os.pipe()
         _pump = OutputPump(os.fdopen(reader, "rb"), log.with_suffix(".out"))
         _pump.start()
@@ -197,6 +198,8 @@ def _start(master: str, conf: dict[str, str]) -> SparkSession:
                     gateway = launch_gateway(launch, output)  # type: ignore[no-untyped-call] # PySpark's
             finally:
                 os.close(writer)
+            # Modules of PySpark that import each other must not be imported by two threads at once.
+            ahead.join()
             SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 # the way to hand over a gateway
             builder = SparkSession.builder.master(master)
             for key, value in settings.items():
