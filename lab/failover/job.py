@@ -94,7 +94,7 @@ class WitnessedSink(Sink):
 
 def build(conf: Mapping[str, Any]) -> Topology:
     """Returns the topology."""
-    load = Load(int(conf["failover.messages"]), float(conf["lab.failover.seconds"]))
+    load = Load(int(conf["failover.messages"]), float(conf["failover.seconds"]))
     folder, checkpoint = str(conf["failover.ledger"]), str(conf[Config.TOPOLOGY_CHECKPOINT_DIR])
     return build_load(
         load, Path(folder), WitnessedMessages(load, folder, checkpoint), WitnessedSink(folder, checkpoint)

@@ -11,8 +11,8 @@ from lab.failover.oracles import examine
 from lab.failover.process import wait_for
 from storm_on_spark.cluster.code.checksums import artifacts_of
 from storm_on_spark.cluster.code.distributor import Peers, make_distributor
-from storm_on_spark.cluster.paths import ASSIGNMENTS, CODE, OWNERS, STORMS, SUPERVISORS
-from storm_on_spark.cluster.records import CodeManifest, Ownership, Record, StormBase, SupervisorInfo, encode
+from storm_on_spark.cluster.paths import ASSIGNMENTS, CODE, NAMES, OWNERS, STORMS, SUPERVISORS
+from storm_on_spark.cluster.records import CodeManifest, NameClaim, Ownership, Record, StormBase, SupervisorInfo, encode
 from storm_on_spark.cluster.state import ClusterState
 from storm_on_spark.cluster.zookeeper import ZooKeeperSession, ZooKeeperSettings
 
@@ -87,6 +87,7 @@ def _fill(cluster: Cluster, session: ZooKeeperSession, made: int, topologies: in
         )
         create(manifest, CODE, topology_id)
         create(base, STORMS, topology_id)
+        create(NameClaim(topology_id=topology_id), NAMES, base.name)
         cluster.acknowledged[topology_id] = base.name
     distributor.close()
     for each in pending:
