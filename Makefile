@@ -80,7 +80,7 @@ bench-quick: java $(STAMP) ## one short round of the most important cases: under
 	@$(PY) -m lab.benchmarks --quick $(BENCH_ARGS)
 
 .PHONY: pacemaker-bench
-pacemaker-bench: java $(STAMP) ## load our Pacemaker, Storm's and ZooKeeper: twenty minutes (PACEMAKER_ARGS= for options)
+pacemaker-bench: java $(STAMP) ## load our Pacemaker, Storm's and ZooKeeper: half an hour, forty minutes at most (PACEMAKER_ARGS= for options)
 	@$(PY) -m lab.benchmarks.pacemaker $(PACEMAKER_ARGS)
 
 .PHONY: soak
@@ -106,6 +106,11 @@ failover-short: java $(STAMP) ## the form of it that `make test` has: half a min
 .PHONY: fuzz
 fuzz: $(STAMP) ## send mutated messages to a Pacemaker for SECONDS (600): it must not fall, swell or hang
 	@$(PY) tools/fuzz_pacemaker.py --seconds $(or $(SECONDS),600) $(FUZZ_ARGS)
+
+.PHONY: fuzz-coverage
+fuzz-coverage: $(STAMP) ## the same guided by coverage, for SECONDS (600), of the parsers alone; fetches atheris
+	@test -d build/atheris || $(PY) -m pip install -q --target build/atheris --only-binary :all: atheris==3.0.0
+	@PYTHONPATH=build/atheris $(PY) tools/fuzz_coverage.py --seconds $(or $(SECONDS),600) $(FUZZ_ARGS)
 
 .PHONY: docs
 docs: $(STAMP) ## write the generated files: configuration reference, conf/defaults.yaml, schema of --json, structure

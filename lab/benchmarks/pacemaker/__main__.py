@@ -1,6 +1,6 @@
 """`make pacemaker-bench`: how many supervisors' heartbeats a server bears: ours, Storm's Pacemaker, and ZooKeeper.
 
-Exit codes: 0 all targets are met, 1 one is not, 2 wrong arguments.
+Exit codes: 0 all targets are met, 1 one is not or time was up, 2 wrong arguments.
 """
 
 from __future__ import annotations
@@ -9,6 +9,9 @@ import argparse
 import json
 import os
 import sys
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -19,8 +22,13 @@ from lab.benchmarks.pacemaker.measure import Measured, measure
 from storm_on_spark.api.errors import SetupError
 
 SIZES = (2_000, 20_000)
-STEPS = (270, 900, 2_700, 4_500, 6_000, 12_000)
+STEPS = (270, 900, 2_700, 4_500, 6_000, 12_000, 16_000, 20_000)
 """Supervisors."""
+SURVIVOR_STEPS = (2_700, 6_000)
+WARM_UP = {"ours": 9.0, "storm": 20.0, "zookeeper": 20.0, "survivor": 12.0}
+"""Seconds of load before the measurement: a JVM compiles what it runs."""
+_POINT_SECS = 120.0
+"""More than a measurement takes as a rule: none begins that would end behind the limit of `--minutes`."""
 _PAGE = ROOT / "docs" / "pacemaker.md"
 
 
@@ -35,34 +43,65 @@ def main() -> int:
         # What else the machine does would show as time that a heartbeat takes. Children inherit it.
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
     found = [Measured(**row) for file in options.earlier for row in json.loads(file.read_text("utf-8"))]
+    end = time.monotonic() + 60 * options.minutes
+    left_out: list[str] = []
+
+    def point(name: str, size: int, supervisors: int) -> Measured | None:
+        if time.monotonic() + _POINT_SECS > end:
+            left_out.append(f"{name}, {supervisors:,} supervisors, {size:,} bytes")
+            return None
+        warm_up = WARM_UP[name] if options.warm_up is None else options.warm_up
+        with CONTENDERS[name](options.server_core, supervisors * 4) as running:
+            measured = measure(running, supervisors, size, options.seconds, options.core, warm_up)
+        progress.print(report.line(measured), markup=False)
+        return measured
+
     try:
-        for name in options.contender or list(CONTENDERS) * (not found):
-            for size in options.size or SIZES:
-                found += _grow(name, size, options, progress)
+        for size in options.size or SIZES:
+            for name in options.contender or list(CONTENDERS) * (not found):
+                steps = options.supervisors or (SURVIVOR_STEPS if name == "survivor" else STEPS)
+                found += grow(steps, partial(point, name, size), refine=not options.supervisors)
     except SetupError as error:
         progress.print(f"{name}: {error}", markup=False)
         return 2
     finally:
         if options.save:
             options.save.write_text(json.dumps([each.to_dict() for each in found], indent=1) + "\n", "utf-8")
+    for each in left_out:
+        progress.print(f"not measured within {options.minutes:g} minutes: {each}", style="red", markup=False)
     if options.json:
         sys.stdout.write(json.dumps([each.to_dict() for each in found]) + "\n")
     else:
         sys.stdout.write(report.tables(found))
     if options.docs:
         report.write_docs(found, _PAGE)
-    return 0 if all(met for _, met, _ in report.targets(found)) else 1
+    return 0 if not left_out and all(met for _, met, _ in report.targets(found)) else 1
 
 
-def _grow(name: str, size: int, options: argparse.Namespace, progress: Console) -> list[Measured]:
-    """Measures a contender with more and more supervisors, until it can't bear more."""
+def grow(steps: Sequence[int], point: Callable[[int], Measured | None], *, refine: bool = True) -> list[Measured]:
+    """Measures with more and more supervisors, until there is one too many.
+
+    Args:
+        steps: how many supervisors.
+        point: measures with so many; None if there is no time for it.
+        refine: whether to try one more load, between the last that was borne and the first that was not.
+
+    Returns:
+        What was measured, by supervisors.
+    """
     found: list[Measured] = []
-    for supervisors in options.supervisors or STEPS:
-        with CONTENDERS[name](options.server_core, supervisors * 4) as running:
-            found.append(measure(running, supervisors, size, options.seconds, options.core, options.warm_up))
-        progress.print(report.line(found[-1]), markup=False)
-        if not found[-1].sustained:
+    for supervisors in steps:
+        measured = point(supervisors)
+        if measured is None:
+            return found
+        found.append(measured)
+        if not measured.sustained:
             break
+    if refine and len(found) > 1 and not found[-1].sustained and not found[-1].of_generator:
+        between = (found[-2].supervisors + found[-1].supervisors) // 2
+        measured = point(between)
+        if measured is not None:
+            found.insert(-1, measured)
     return found
 
 
@@ -72,7 +111,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--size", action="append", type=int, help="bytes of a heartbeat; may be repeated")
     parser.add_argument("--supervisors", action="append", type=int, help="how many; may be repeated")
     parser.add_argument("--seconds", type=float, default=15.0, help="how long each load is measured")
-    parser.add_argument("--warm-up", type=float, default=20.0, help="seconds of load before that")
+    parser.add_argument("--warm-up", type=float, help="seconds of load before that; by default what each needs")
+    parser.add_argument("--minutes", type=float, default=40.0, help="begin nothing that would end later")
     parser.add_argument("--server-core", type=int, default=0, help="core of the server")
     parser.add_argument("--core", type=int, default=1, help="core of the generator and of Nimbus")
     parser.add_argument("--realtime", action="store_true", help="run before all others, as root, on a busy machine")

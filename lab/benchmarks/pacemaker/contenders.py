@@ -17,7 +17,7 @@ from pathlib import Path
 
 from kazoo.client import KazooClient
 
-from lab.benchmarks.pacemaker.wire import path_of
+from lab.benchmarks.pacemaker.wire import SESSION_MILLIS, path_of
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cluster.zookeeper.java import die_with_parent
 from storm_on_spark.cluster.zookeeper.server import ZooKeeperEnsemble, free_ports
@@ -27,7 +27,12 @@ ROOT = Path(__file__).parents[3]
 _BUILD = ROOT / "build" / "pacemaker"
 STORM = "2.8.3"
 _HEAP = "-Xmx1024m"
-"""Storm's default (`pacemaker.childopts`)."""
+"""Storm's default (`pacemaker.childopts`); for ZooKeeper, too, whose own is as much."""
+_COMPILE = "-XX:TieredStopAtLevel=4"
+"""Java's default; our ZooKeeper servers, which start often, compile less otherwise."""
+SURVIVOR = "ours, last of three"
+_SESSIONS = f"maxSessionTimeout={SESSION_MILLIS}"
+"""Sessions outlast the time in which thousands of them are made: nobody writes meanwhile."""
 _START_SECS = 60.0
 _CREATE_AT_ONCE = 200
 
@@ -49,6 +54,15 @@ class Running:
     protocol: str
     addresses: tuple[tuple[str, int], ...]
     pids: tuple[int, ...]
+    way: str
+    """How a Nimbus reads it: see `nimbus`."""
+    victims: tuple[int, ...] = ()
+    """Processes of servers that die under load; `pids` is what is left then."""
+
+    def kill(self) -> None:
+        """Kills the victims."""
+        for pid in self.victims:
+            os.kill(pid, signal.SIGKILL)
 
     def cpu(self) -> float:
         """Returns the seconds of CPU that it has used so far."""
@@ -105,13 +119,30 @@ def _serving(pid: int, port: int) -> int:
 @contextlib.contextmanager
 def ours(core: int, workers: int) -> Iterator[Running]:
     """Starts `storm-spark pacemaker`."""
+    with _one_of_ours(core) as (port, pid):
+        yield Running("ours", "pacemaker", (("127.0.0.1", port),), (pid,), "ours")
+
+
+@contextlib.contextmanager
+def survivor(core: int, workers: int) -> Iterator[Running]:
+    """Starts three of ours; two of them die under load, and the last one bears it from then on."""
+    with contextlib.ExitStack() as stack:
+        servers = [stack.enter_context(_one_of_ours(core)) for _ in range(3)]
+        (_, last), *others = servers
+        addresses = tuple(("127.0.0.1", port) for port, _ in servers)
+        yield Running(SURVIVOR, "pacemaker", addresses, (last,), "ours", tuple(pid for _, pid in others))
+
+
+@contextlib.contextmanager
+def _one_of_ours(core: int) -> Iterator[tuple[int, int]]:
+    """Yields its port and its process."""
     (port,) = free_ports(1)
     most = {"pacemaker.max.connections": 20_000, "pacemaker.max.connections.per.address": 20_000}
     given = [f"pacemaker.port={port}", *(f"{key}={value}" for key, value in most.items())]
     options = [part for pair in given for part in ("-c", pair)]
     command = [sys.executable, "-m", "storm_on_spark.cli", "pacemaker", *options]
     with _process(command, core, port, PYTHONPATH=os.environ.get("PYTHONPATH", str(ROOT))) as pid:
-        yield Running("ours", "pacemaker", (("127.0.0.1", port),), (pid,))
+        yield port, pid
 
 
 @contextlib.contextmanager
@@ -128,7 +159,7 @@ def storm(core: int, workers: int) -> Iterator[Running]:
         "org.apache.storm.pacemaker.Pacemaker",
     ]
     with _process(command, core, port) as pid:
-        yield Running("Storm", "pacemaker", (("127.0.0.1", port),), (pid,))
+        yield Running("Storm", "pacemaker", (("127.0.0.1", port),), (pid,), "storm")
 
 
 @contextlib.contextmanager
@@ -137,7 +168,7 @@ def zookeeper(core: int, workers: int) -> Iterator[Running]:
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {core})  # children inherit it
     try:
-        ensemble = ZooKeeperEnsemble(3)
+        ensemble = ZooKeeperEnsemble(3, config=[_SESSIONS], jvm_options=[_HEAP, _COMPILE])
         ensemble.start()
     finally:
         os.sched_setaffinity(0, before)
@@ -156,10 +187,10 @@ def zookeeper(core: int, workers: int) -> Iterator[Running]:
         client.close()
         addresses = tuple(("127.0.0.1", server.port) for server in ensemble.servers)
         pids = tuple(server.pid for server in ensemble.servers if server.pid is not None)
-        yield Running("ZooKeeper", "zookeeper", addresses, pids)
+        yield Running("ZooKeeper", "zookeeper", addresses, pids, "zookeeper")
 
 
-CONTENDERS = {"ours": ours, "storm": storm, "zookeeper": zookeeper}
+CONTENDERS = {"ours": ours, "storm": storm, "zookeeper": zookeeper, "survivor": survivor}
 
 
 def _class_path() -> str:

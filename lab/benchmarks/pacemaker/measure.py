@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from typing import IO, Any
 
 from lab.benchmarks.pacemaker.contenders import ROOT, Running
-from lab.benchmarks.pacemaker.load import Orders
+from lab.benchmarks.pacemaker.load import PERIOD, Orders
 
 WORKERS = 4
 """Of each supervisor."""
 MOST_CONNECTIONS = 19_000
 """This is what 20,000 open files leave; beyond it some connections carry the heartbeats of two workers."""
+_BUSY, _LAG = 0.95, 0.5
+_CONNECT_SECS = 120.0
+"""Most for all workers to be let in; ZooKeeper writes each session to its disks."""
+_REST_SECS = 60.0
+"""Most for a turn of everything beside the load."""
 _LATE = 0.01
 """Part of the heartbeats that may be missed, or unanswered at the end, for a load to count as sustained."""
 
@@ -46,6 +54,17 @@ class Measured:
     lag_p99: float | None
     """How late the generator was itself."""
     sustained: bool
+    generator_cpu: float = 0.0
+    """Of its core: near 1.0 it is the generator that can do no more."""
+    back_secs: float | None = None
+    """Of the last survivor: how long it took until the workers of those that died wrote to it."""
+    why: str = ""
+    """Why it was not sustained."""
+
+    @property
+    def of_generator(self) -> bool:
+        """Whether a load that was not sustained was too much for the generator, so that it says nothing of a server."""
+        return not self.sustained and (self.generator_cpu > _BUSY or (self.lag_p99 or 0.0) > _LAG)
 
     def to_dict(self) -> dict[str, object]:
         """Returns it in terms of JSON."""
@@ -53,7 +72,7 @@ class Measured:
 
 
 def measure(running: Running, supervisors: int, size: int, seconds: float, core: int, warm_up: float) -> Measured:
-    """Loads a contender and returns what was measured.
+    """Loads a contender and returns what was measured. It takes a bounded time, whatever the contender does.
 
     Args:
         running: the contender.
@@ -64,35 +83,42 @@ def measure(running: Running, supervisors: int, size: int, seconds: float, core:
         warm_up: seconds of load before that; a JVM compiles what it runs.
     """
     workers = WORKERS * supervisors
+    addresses = [list(address) for address in running.addresses]
+    kill_after = warm_up / 2 if running.victims else None
     orders = Orders(
-        running.protocol, [list(a) for a in running.addresses], workers, MOST_CONNECTIONS, size, seconds, warm_up, core
+        running.protocol, addresses, workers, MOST_CONNECTIONS, size, seconds, warm_up, core, kill_after=kill_after
     )
-    environment = {**os.environ, "PYTHONPATH": os.environ.get("PYTHONPATH", str(ROOT))}
-    piped = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": ROOT, "env": environment}
-    with subprocess.Popen([sys.executable, "-m", "lab.benchmarks.pacemaker.load"], **piped) as load:  # type: ignore[call-overload]
-        load.stdin.write(json.dumps(asdict(orders)) + "\n")
-        load.stdin.flush()
-        _line(load, "ready")
-        servers = [f"{host}:{port}" for host, port in running.addresses]
-        arguments = [running.name.lower(), str(core), str(workers), *servers]
-        nimbus_command = [sys.executable, "-m", "lab.benchmarks.pacemaker.nimbus", *arguments]
-        with subprocess.Popen(nimbus_command, **piped) as nimbus:  # type: ignore[call-overload]
-            reads: list[dict[str, float]] = []
-            reader = threading.Thread(target=lambda: reads.extend(map(json.loads, nimbus.stdout)), daemon=True)
+    reads: list[dict[str, float]] = []
+    cpu = resident = 0.0
+    with contextlib.ExitStack() as stack:
+        limit = _CONNECT_SECS + warm_up + seconds + _REST_SECS
+        load = stack.enter_context(_program("load", limit=limit))
+        _say(load, json.dumps(asdict(orders)))
+        found = _heard(load)
+        if found == "ready":
+            servers = [f"{host}:{port}" for host, port in running.addresses]
+            arguments = [running.way, str(core), str(workers), *servers]
+            nimbus = stack.enter_context(_program("nimbus", *arguments, limit=limit))
+            reader = threading.Thread(target=lambda: reads.extend(map(json.loads, _out(nimbus))), daemon=True)
             reader.start()
-            load.stdin.write("go\n")
-            load.stdin.flush()
-            _line(load, "measuring")
-            began, cpu = time.monotonic(), running.cpu()
-            found = json.loads(load.stdout.readline())
-            cpu, elapsed = running.cpu() - cpu, time.monotonic() - began
-            resident = running.resident()
-            nimbus.stdin.close()
-            if nimbus.wait(60):
-                raise SystemExit("the Nimbus that reads heartbeats has failed")
+            _say(load, "go")
+            while (found := _heard(load)) in ("kill", "measuring"):
+                if found == "kill":
+                    running.kill()
+                else:
+                    began, cpu = time.monotonic(), running.cpu()
+            cpu, resident = (running.cpu() - cpu) / (time.monotonic() - began), running.resident()
+            _end(nimbus)
             reader.join()
-        load.stdin.close()
-        load.wait(60)
+    broken = not isinstance(found, dict) or "broken" in found
+    if broken:
+        why = found["broken"] if isinstance(found, dict) else "it didn't bear the load within the time"
+        found = {"due": workers / PERIOD * seconds, "answered": 0, "bytes": 0, "cpu": 0.0, "lost": 0}
+    else:
+        answered = found["answered"] / max(1, found["due"])
+        why = "" if answered >= 1 - _LATE else f"{answered:.0%} of the heartbeats answered"
+        lost = found["lost"] if not running.victims else 0
+        why += f", {lost:,} connections lost" if why and lost else ""
     secs = sorted(read["secs"] for read in reads)
     return Measured(
         contender=running.name,
@@ -101,20 +127,65 @@ def measure(running: Running, supervisors: int, size: int, seconds: float, core:
         due_per_sec=found["due"] / seconds,
         written_per_sec=found["answered"] / seconds,
         megabit_per_sec=found["bytes"] * 8e-6 / seconds,
-        cpu=cpu / elapsed,
-        micros_per_write=1e6 * cpu / max(1, found["answered"]),
+        cpu=cpu,
+        micros_per_write=1e6 * cpu * seconds / max(1, found["answered"]),
         resident_mib=resident / 2**20,
         values_mib=workers * size / 2**20,
-        p50=found["p50"],
-        p99=found["p99"],
+        p50=found.get("p50"),
+        p99=found.get("p99"),
         read_secs=secs[len(secs) // 2] if secs else None,
-        lag_p99=found["lag_p99"],
-        sustained=found["answered"] >= (1 - _LATE) * found["due"],
+        lag_p99=found.get("lag_p99"),
+        sustained=not why,
+        generator_cpu=found["cpu"],
+        back_secs=found.get("back"),
+        why=why,
     )
 
 
-def _line(process: subprocess.Popen[str], expected: str) -> None:
+@contextlib.contextmanager
+def _program(name: str, *arguments: str, limit: float) -> Iterator[subprocess.Popen[str]]:
+    """Runs a program of this package; it is killed after `limit` seconds, and when the caller is done with it."""
+    environment = {**os.environ, "PYTHONPATH": os.environ.get("PYTHONPATH", str(ROOT))}
+    command = [sys.executable, "-m", f"lab.benchmarks.pacemaker.{name}", *arguments]
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment
+    )
+    watch = threading.Timer(limit, process.kill)
+    watch.start()
+    try:
+        yield process
+    finally:
+        watch.cancel()
+        process.kill()
+        process.communicate()
+
+
+def _out(process: subprocess.Popen[str]) -> IO[str]:
     assert process.stdout is not None
-    line = process.stdout.readline().strip()
-    if line != expected:
-        raise SystemExit(f"the generator says {line!r}, not {expected!r}")
+    return process.stdout
+
+
+def _say(process: subprocess.Popen[str], line: str) -> None:
+    assert process.stdin is not None
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.write(line + "\n")
+        process.stdin.flush()
+
+
+def _heard(process: subprocess.Popen[str]) -> Any:
+    """Returns the next that it says: a word, or what a line of JSON says; None when it has ended."""
+    line = _out(process).readline().strip()
+    return json.loads(line) if line.startswith("{") else line or None
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """Has it end in order, if it does so in time."""
+    assert process.stdin is not None
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.close()
+    process.stdin = None
+    try:
+        process.wait(_REST_SECS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

@@ -21,11 +21,12 @@ Target = tuple[str, bool, str]
 
 def line(found: Measured) -> str:
     """Returns one measurement on a line."""
-    state = "" if found.sustained else ", not sustained"
+    back = "" if found.back_secs is None else f", all workers at the last server after {found.back_secs:.1f} s"
+    state = back if found.sustained else f", not sustained: {_why(found)}"
     return (
         f"{found.contender:9} {found.supervisors:5,} supervisors, {found.size:6,} bytes: "
         f"{found.written_per_sec:6,.0f} writes/s, CPU {found.cpu:4.0%}, {found.resident_mib:5,.0f} MiB, "
-        f"p99 {_millis(found.p99)} (generator {_millis(found.lag_p99)}){state}"
+        f"p99 {_millis(found.p99)} (generator {_millis(found.lag_p99)}, {found.generator_cpu:.0%}){state}"
     )
 
 
@@ -42,17 +43,40 @@ def tables(found: Sequence[Measured]) -> str:
         ]
         for each in found:
             if each.size == size:
+                borne = "yes" if each.sustained else f"no: {_why(each)}"
                 reads = "-" if each.read_secs is None else f"{each.read_secs:.1f} s"
                 lines.append(
                     f"| {each.contender} | {each.supervisors:,} | {each.written_per_sec:,.0f} "
                     f"| {each.megabit_per_sec:,.0f} | {each.cpu:.0%} | {each.micros_per_write:,.0f} "
                     f"| {each.resident_mib:,.0f} MiB | {each.values_mib:,.0f} MiB | {_millis(each.p50)} "
-                    f"| {_millis(each.p99)} | {_millis(each.lag_p99)} | {reads} | {'yes' if each.sustained else 'no'} |"
+                    f"| {_millis(each.p99)} | {_millis(each.lag_p99)} | {reads} | {borne} |"
                 )
         lines.append("")
+    lines += ["| server | bytes | most supervisors borne | too many |", "|---|---:|---:|---|"]
+    lines += [f"| {name} | {size:,} | {most:,} | {more} |" for name, size, most, more in maxima(found)]
+    lines.append("")
+    for each in found:
+        if each.back_secs is not None:
+            lines += [
+                f"Two of three Pacemakers died under {each.supervisors:,} supervisors with {each.size:,} bytes: all "
+                f"workers wrote to the last one after {each.back_secs:.1f} s.",
+                "",
+            ]
     lines += ["| target | met | measured |", "|---|---|---|"]
     lines += [f"| {what} | {'yes' if met else '**no**'} | {how} |" for what, met, how in targets(found)]
     return "\n".join(lines) + "\n"
+
+
+def maxima(found: Sequence[Measured]) -> list[tuple[str, int, int, str]]:
+    """Returns of each server and size how many supervisors were borne, and what was known to be too many."""
+    rows = []
+    for size in sorted({each.size for each in found}):
+        for name in dict.fromkeys(each.contender for each in found if each.size == size):
+            failed = [each for each in found if (each.contender, each.size, each.sustained) == (name, size, False)]
+            first = min(failed, key=lambda each: each.supervisors, default=None)
+            more = "not found" if first is None else f"{first.supervisors:,}: {_why(first)}"
+            rows.append((name, size, _most(found, name, size), more))
+    return rows
 
 
 def targets(found: Sequence[Measured]) -> list[Target]:
@@ -87,6 +111,10 @@ def write_docs(found: Sequence[Measured], page: Path) -> None:
 def _most(found: Sequence[Measured], contender: str, size: int) -> int:
     borne = [each.supervisors for each in found if (each.contender, each.size) == (contender, size) and each.sustained]
     return max(borne, default=0)
+
+
+def _why(found: Measured) -> str:
+    return f"the generator can do no more ({found.why})" if found.of_generator else found.why or "not all written"
 
 
 def _millis(secs: float | None) -> str:

@@ -11,6 +11,8 @@ from abc import ABC, abstractmethod
 from storm_on_spark.cluster.pacemaker.messages import Message, MessageType, Pulse, frame
 
 FOLDER = "/workerbeats"
+SESSION_MILLIS = 300_000
+"""Of ZooKeeper's sessions: those that are made first must not expire before the last one is."""
 
 
 class Protocol(ABC):
@@ -37,7 +39,7 @@ class PacemakerProtocol(Protocol):
 class ZooKeeperProtocol(Protocol):
     """`setData` of any version (jute; org.apache.zookeeper.proto)."""
 
-    login = struct.pack(">iiqiqi16s?", 45, 0, 0, 40_000, 0, 16, b"", False)
+    login = struct.pack(">iiqiqi16s?", 45, 0, 0, SESSION_MILLIS, 0, 16, b"", False)
 
     def beat(self, path: str, size: int) -> tuple[bytes, bytes]:
         name = path.encode()

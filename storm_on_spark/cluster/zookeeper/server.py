@@ -240,6 +240,7 @@ class ZooKeeperEnsemble(Service):
         data_dir: folder for the data of all; None for a temporary one.
         tick: as for `ZooKeeperServer`.
         config: as for `ZooKeeperServer`.
+        jvm_options: as for `ZooKeeperServer`.
 
     Example:
         >>> with ZooKeeperEnsemble(3) as ensemble:                  # doctest: +SKIP
@@ -248,7 +249,13 @@ class ZooKeeperEnsemble(Service):
     """
 
     def __init__(
-        self, size: int = 3, data_dir: Path | None = None, *, tick: float = 0.5, config: Sequence[str] = ()
+        self,
+        size: int = 3,
+        data_dir: Path | None = None,
+        *,
+        tick: float = 0.5,
+        config: Sequence[str] = (),
+        jvm_options: Sequence[str] = (),
     ) -> None:
         self._temporary = data_dir is None
         self.data_dir = Path(tempfile.mkdtemp(prefix="storm-spark-zookeeper-")) if data_dir is None else data_dir
@@ -262,6 +269,7 @@ class ZooKeeperEnsemble(Service):
                 ports[3 * number - 3],
                 tick=tick,
                 config=[*quorum, *config],
+                jvm_options=jvm_options,
                 server_id=number,
             )
             for number in range(1, size + 1)
