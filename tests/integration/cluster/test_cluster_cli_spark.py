@@ -57,7 +57,8 @@ LOOKING_LINE = 12
 
 @pytest.fixture(scope="module")
 def dev(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dev]:
-    found = Dev(tmp_path_factory.mktemp("dev"), "-c", "spark.driver.memory=512m")
+    """With two Pacemakers: heartbeats of drivers on Spark go there, and pages have them from there."""
+    found = Dev(tmp_path_factory.mktemp("dev"), "--pacemakers", "2", "-c", "spark.driver.memory=512m")
     try:
         found.start()
         yield found
@@ -94,6 +95,30 @@ def test_word_count_as_it_is_typed(dev: Dev, word_count: subprocess.CompletedPro
     assert "word-count" in dev.storm_spark("list")
     assert "the topology runs" in dev.storm_spark("logs", "word-count")
     assert dev.document("logs", "word-count", "-n", "2")["lines"] != []
+
+
+@pytest.mark.usefixtures("word_count")
+def test_its_heartbeats_are_in_a_pacemaker_and_pages_show_them(dev: Dev) -> None:
+    topology = dev.document("status", "word-count")["id"]
+
+    def writers() -> list[str]:
+        page = dev.document("cluster")
+        assert (page["heartbeatStore"], page["heartbeatsUnknownSince"]) == ("pacemaker", None)
+        assert [each["awaySince"] for each in page["pacemakers"]] == [None, None]
+        return [name for each in page["pacemakers"] for name in each["writers"] if name.startswith(topology)]
+
+    wait_until(writers, lambda: f"no driver's name: {dev.document('cluster')}")
+    [of_its_driver] = writers()
+    (conf,) = dev.temporary.glob("storm-spark-dev-*/nimbus-1/conf.yaml")
+    folder = f"/workerbeats/{topology}"
+    listed = dev.document("heartbeats", "list", folder, "--conf", conf)
+    assert [f"{topology}/{name}" for name in listed["names"]] == [of_its_driver]
+    found = dev.document("heartbeats", "get", f"{folder}/{listed['names'][0]}", "--conf", conf)["heartbeat"]
+    assert found["topology_id"] == topology
+    assert found["info"]["status"] in ("ACTIVE", "COMPLETED")
+    refused = dev.ask("heartbeats", "list", folder, "--conf", conf, "-c", "pacemaker.auth.method=NONE")
+    assert refused.exit_code == 1
+    assert "not authorized" in refused.output
 
 
 @pytest.mark.usefixtures("word_count")
