@@ -1,4 +1,4 @@
-"""Folds against a dict, for parts that are in order and close together, and for any others."""
+"""Folds against a dict, for parts that are in order, and for any others."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storm_on_spark.runtime.tracking import fold as fold_module
 from storm_on_spark.runtime.tracking.acker import FAIL, INIT, RESET
 from storm_on_spark.runtime.tracking.fold import Fold, fold
 
@@ -48,12 +47,3 @@ def test_fold_is_xor_and_or_by_root(parts: list[list[Entry]], in_order: bool) ->
 def test_folds_can_be_folded(entries: list[Entry], cut: int) -> None:
     halves = [fold([part_of(half, in_order=False)]) for half in (entries[:cut], entries[cut:])]
     assert folded(halves) == folded([part_of(entries, in_order=False)])
-
-
-def test_what_is_in_order_and_close_together_is_not_sorted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fold_module, "_sorted", None)
-    one = part_of([(FAR + n // 3, n, n % 3 == 1) for n in range(300)], in_order=False)
-    other = part_of([(FAR + 2 * n, n, 0) for n in range(50)], in_order=False)
-    assert len(folded([one, other])) == 100
-    both = Fold(*(np.concatenate(columns) for columns in zip(one, other, one, strict=True)))
-    assert folded([both]) == folded([one, other, one])
