@@ -51,7 +51,7 @@ def _in_turn(router: Router, batch: pa.RecordBatch) -> Iterator[Share]:
     boxes = router.boxes
     count = len(boxes)
     # Continue with the task after the last one of the previous batch, so that small batches are spread evenly too.
-    first = router.destinations.index(router.pick(()))
+    first = router.destinations.index(router.pick(())[0])
     for _ in range((batch.num_rows - 1) % count):
         router.pick(())
     for shift in range(count):
@@ -69,12 +69,8 @@ def _by_field(router: Router, batch: pa.RecordBatch) -> Iterable[Share]:
     except pa.ArrowNotImplementedError:
         return _by_row(router, batch)  # lists and the like: whether they can be grouped by is for the hash to say
     values = encoded.dictionary.to_pylist()
-    owners = router.owners
-    assert owners is not None
-    try:
-        owner = np.fromiter(map(owners.__getitem__, values), np.uint16, len(values))
-    except TypeError:
-        owner = np.fromiter(map(owners.choose, values), np.uint16, len(values))  # says what is wrong with a value
+    assert router.owners is not None
+    owner = np.fromiter(router.owners.places(values), np.uint16, len(values))
     targets = owner[encoded.indices.to_numpy(zero_copy_only=False)]
     numbered = with_numbers(batch, position, encoded)
     return [
@@ -98,7 +94,7 @@ def _by_row(router: Router, batch: pa.RecordBatch) -> Iterator[Share]:
     rows: dict[int, list[int]] = {}
     columns = [column.to_pylist() for column in batch.columns]
     for position, values in enumerate(zip(*columns, strict=True)):
-        for _, _, task in router.pick(values):
+        for _, _, task, _ in router.pick(values):
             rows.setdefault(task, []).append(position)
     for task, positions in rows.items():
         yield by_task[task], np.array(positions, dtype=np.int64), batch

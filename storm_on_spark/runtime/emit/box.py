@@ -15,8 +15,8 @@ from storm_on_spark.runtime.run.wiring import StreamInfo
 from storm_on_spark.runtime.tracking.lineage import Anchor
 from storm_on_spark.runtime.values.rows import Columns
 
-Destination = tuple[Callable[[Any], None], Callable[[Any], None], int]
-"""The parts of a box that an emit needs: add the values, add the anchor, the target task."""
+Destination = tuple[Callable[[Any], None], Callable[[Any], None], int, Any]
+"""What an emit needs: add the values to a box, add the anchor, the target task; and the text by which it was found."""
 
 
 class Outbox:
@@ -40,7 +40,7 @@ class Outbox:
         self.anchors: list[Anchor] = []
         #: Adds the values of a tuple; the value itself if there is one field.
         add = self.values.append if len(stream.fields) == 1 else self.values.extend
-        self.destination: Destination = (add, self.anchors.append, target)
+        self.destination: Destination = (add, self.anchors.append, target, None)
         #: What a `BatchBolt` emitted, with an anchor for each row. A box holds either values or batches.
         self.batches: list[tuple[pa.RecordBatch, NDArray[np.int64]]] = []
 

@@ -7,7 +7,7 @@ drawn for all tuples at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -22,7 +22,7 @@ from storm_on_spark.runtime.codec.texts import TextNumbers
 from storm_on_spark.runtime.emit.batch_routing import split_batch
 from storm_on_spark.runtime.emit.box import Outbox
 from storm_on_spark.runtime.emit.key_cache import LIMIT
-from storm_on_spark.runtime.emit.routing import Router
+from storm_on_spark.runtime.emit.routing import Owners, Router
 from storm_on_spark.runtime.run.wiring import StreamInfo, Subscription, Wiring
 from storm_on_spark.runtime.tracking.ids import EdgeIds, EdgeRange
 from storm_on_spark.runtime.tracking.lineage import Anchor, PackedLineage, Roots, resolve
@@ -90,16 +90,21 @@ class _StreamOutput:
         if self.info.direct:
             return self.boxes
         for router in self.routers:
-            if router.single:
+            if router.choose is not None:
                 return router.boxes
             if isinstance(router.grouping, AllGrouping):
                 return router.boxes[:1]
         return None
 
     @property
-    def one_box(self) -> bool:
-        """Whether each tuple goes into one box of the only subscription."""
-        return len(self.routers) == 1 and self.routers[0].single and not self.info.direct
+    def only(self) -> Router | None:
+        """The router that chooses the one box into which a tuple goes; None where there may be more or fewer boxes."""
+        return self.routers[0] if len(self.routers) == 1 and self.routers[0].choose and not self.info.direct else None
+
+    @property
+    def owners(self) -> Owners | None:
+        """Where a tuple is one value and goes into one box, which that value chooses: the destinations by value."""
+        return self.only.owners if self.arity == 1 and self.only else None
 
     def constant(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
         """Returns a row that stays what it is, whatever is done to its values.
@@ -197,10 +202,10 @@ class TaskOutput:
         if out.census is None:
             out.unseen += batch.num_rows
 
-    def texts(self, stream: str) -> Mapping[str, tuple[Any, ...]] | None:
-        """Returns `Router.texts` of a stream where a tuple goes into one box and nowhere else."""
+    def owners(self, stream: str) -> Owners | None:
+        """Returns the destinations by value of a stream of single values that choose the one box they go into."""
         out = self._streams.get(stream)
-        return out.routers[0].texts if out is not None and out.one_box else None
+        return None if out is None else out.owners
 
     def check(self, stream: str, values: Sequence[Any], *, direct: bool) -> None:
         """Checks an emit without making it; which tasks there are does not matter.
@@ -302,71 +307,53 @@ def _make_emit(output: TaskOutput, out: _StreamOutput) -> Emit:
 
         return refuse
 
-    pickers = [router.pick for router in out.routers]
+    if (owners := out.owners) is not None:
+        of, of_int = owners.of, owners.of_int
 
-    if arity == 1 and out.one_box:
-        pick, pick_value = out.routers[0].pick, out.routers[0].pick_value
-        texts, known = out.routers[0].texts, out.routers[0].known
-
-        def emit_value(values: Sequence[Any], anchor: Anchor) -> list[int]:
+        def emit_key(values: Sequence[Any], anchor: Anchor) -> list[int]:
             try:
                 (value,) = values
             except (TypeError, ValueError):
                 raise output.refusal(stream, values, direct=False) from None
-            if values.__class__ is str:
-                raise output.refusal(stream, values, direct=False)
-            try:
-                ((put, tie, task),) = pick_value(value)
-            except TypeError:
-                ((put, tie, task),) = pick((value,))  # which says what is wrong with the value
-            if type(value) not in CONSTANT:
-                (value,) = out.constant((value,))
-            put(value)
-            tie(anchor)
-            return [task]
-
-        if texts is None or known is None:
-            return emit_value
-        of_int = known.of_int
-
-        def emit_text(values: Sequence[Any], anchor: Anchor) -> list[int]:
-            try:
-                (value,) = values
-            except (TypeError, ValueError):
-                return emit_value(values, anchor)  # which says what is wrong with them
-            if values.__class__ is str:
-                return emit_value(values, anchor)
             if value.__class__ is str:
+                if values.__class__ is str:
+                    raise output.refusal(stream, values, direct=False)
                 # One object for equal texts: two million others would be kept until the micro-batch ends.
-                put, tie, task, value = texts[value]
+                put, tie, task, value = owners[value]
             elif value.__class__ is int:
-                ((put, tie, task),) = known[value] if len(known) < LIMIT else of_int(value)
+                put, tie, task, _ = owners[value] if len(owners) < LIMIT else of_int(value)
             else:
-                return emit_value((value,), anchor)
+                put, tie, task, _ = of(value)
+                if type(value) not in CONSTANT:
+                    (value,) = out.constant((value,))
             put(value)
             tie(anchor)
             return [task]
 
-        return emit_text
+        return emit_key
 
-    if out.one_box:
-        (pick_one,) = pickers
+    bare = arity == 1
+
+    if (only := out.only) is not None:
+        choose = only.choose
+        assert choose is not None
 
         def emit_row(values: Sequence[Any], anchor: Anchor) -> list[int]:
             row = tuple(values)
             if len(row) != arity or values.__class__ is str:
                 raise output.refusal(stream, values, direct=False)
-            ((put, tie, task),) = pick_one(row)
+            put, tie, task, _ = choose(row)
             for value in row:
                 if type(value) not in CONSTANT:
                     row = out.constant(row)
                     break
-            put(row)
+            put(row[0] if bare else row)
             tie(anchor)
             return [task]
 
         return emit_row
 
+    pickers = [router.pick for router in out.routers]
     counts = out.census is None
 
     def emit(values: Sequence[Any], anchor: Anchor) -> list[int]:
@@ -379,13 +366,13 @@ def _make_emit(output: TaskOutput, out: _StreamOutput) -> Emit:
             if type(value) not in CONSTANT:
                 row = out.constant(row)
                 break
-        value = row[0] if arity == 1 else row
-        for put, tie, _ in destinations:
+        value = row[0] if bare else row
+        for put, tie, _, _ in destinations:
             put(value)
             tie(anchor)
         if counts:
             out.unseen += 1
-        return [task for _, _, task in destinations]
+        return [task for _, _, task, _ in destinations]
 
     return emit
 

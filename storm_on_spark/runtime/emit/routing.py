@@ -1,13 +1,14 @@
 """Choosing the target tasks of a tuple, by the grouping of a subscription.
 
-A picker is a function from a tuple's values to the destinations of the boxes that it goes into. A picker is made once
-per task and called for each emitted tuple, so everything that can be is looked up when it is made.
+Most groupings choose one box for a tuple: a `Chooser` returns its destination. A picker returns those of all boxes that
+a tuple goes into. Both are made once per task and called for each emitted tuple, so everything that can be is looked up
+when they are made.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import cycle, islice
 from typing import Any
 
@@ -16,7 +17,6 @@ from storm_on_spark.api.custom_grouping import CustomGrouping
 from storm_on_spark.api.errors import TupleError
 from storm_on_spark.api.streams.grouping import (
     AllGrouping,
-    DirectGrouping,
     FieldsGrouping,
     GlobalGrouping,
     Grouping,
@@ -33,9 +33,9 @@ from storm_on_spark.runtime.values.hashing import GOLDEN, MASK, mix64, spread, s
 
 Values = tuple[Any, ...]
 
-Destinations = tuple[Destination, ...]
+Chooser = Callable[[Values], Destination]
 
-Picker = Callable[[Values], Destinations]
+Picker = Callable[[Values], Sequence[Destination]]
 
 _LARGE = 1 << 8 * LONGEST
 """The least integer that is not cached."""
@@ -60,20 +60,21 @@ class Router:
         self.grouping = grouping
         #: By task id, ascending, as Storm counts them.
         self.boxes = sorted(boxes, key=lambda box: box.target)
-        self.destinations: list[Destinations] = [(box.destination,) for box in self.boxes]
+        self.destinations: list[Destination] = [box.destination for box in self.boxes]
         #: Called with a seed: from there on, the same seed and the same tuples in the boxes give the same choices.
         self.reset: Callable[[int], None] | None = None
-        #: Whether each tuple goes to exactly one task.
-        self.single = not isinstance(grouping, (AllGrouping, CustomGrouping))
-        #: The look-ups of a fields grouping, as positions of boxes.
-        self.owners: _Owners | None = None
-        #: Where tuples of one value are grouped by it: by text its destination, and the text as one object.
-        self.texts: dict[str, tuple[Any, ...]] | None = None
-        #: In the same case, destinations by key; once it is full, an `int` is not looked for any more.
-        self.known: _Known | None = None
-        #: Picks for a tuple of this one value; may raise TypeError where `pick` raises TupleError.
-        self.pick_value: Callable[[Any], Destinations] = lambda value: self.pick((value,))
-        self.pick: Picker = _PICKERS[type(grouping)](self)
+        #: The destinations by key of a fields grouping.
+        self.owners: Owners | None = None
+        #: Chooses the destination of a tuple, where each goes to exactly one task.
+        self.choose: Chooser | None = None
+        self.pick: Picker
+        if isinstance(grouping, AllGrouping):
+            self.pick = _everyone(self)
+        elif isinstance(grouping, CustomGrouping):
+            self.pick = _custom(self)
+        else:
+            choose = self.choose = _CHOOSERS[type(grouping)](self)
+            self.pick = lambda values: (choose(values),)
 
     def hash_of(self, keys: Sequence[Any]) -> int:
         """Returns the stable hash of the values of the fields that the grouping names.
@@ -101,141 +102,109 @@ class Router:
 
 
 def _everyone(router: Router) -> Picker:
-    everyone = tuple(box.destination for box in router.boxes)
+    everyone = tuple(router.destinations)
     return lambda values: everyone
 
 
-def _lowest(router: Router) -> Picker:
+def _lowest(router: Router) -> Chooser:
     lowest = router.destinations[0]
     return lambda values: lowest
 
 
-def _in_turn(router: Router) -> Picker:
+def _in_turn(router: Router) -> Chooser:
     # Local-or-shuffle too: every task of a fused consumer is local, and behind an exchange none is nearer than another.
     destinations = router.destinations
-    turn: Iterator[Destinations] = cycle(destinations)
+    turn: Iterator[Destination] = cycle(destinations)
 
     def reset(seed: int) -> None:
         nonlocal turn
         turn = islice(cycle(destinations), (seed + sum(box.count() for box in router.boxes)) % len(destinations), None)
 
-    def pick(values: Any) -> Destinations:
-        return next(turn)
-
     router.reset = reset
-    router.pick_value = pick
-    return pick
+    return lambda values: next(turn)
 
 
-class _Known(KeyCache):
-    """Destinations by key, cached: equal keys have equal hashes."""
+class Owners(KeyCache):
+    """Destinations by key of a fields grouping, cached: equal keys have equal hashes.
+
+    A key is the value of the only field that the grouping names, or a tuple of the values. The destination of a text
+    has that text, so that equal texts can be one object.
+    """
 
     def __init__(self, router: Router) -> None:
         super().__init__()
         self._router = router
         self._destinations = router.destinations
         self._count = len(self._destinations)
-        self.single = len(router.positions()) == 1
+        self._single = len(router.positions()) == 1
+        self._places = {box.target: place for place, box in enumerate(router.boxes)}
 
-    def __missing__(self, key: Any) -> Destinations:
+    def __missing__(self, key: Any) -> Destination:
         if key.__class__ is int:
             chosen = self.of_int(key)
             if len(self) < LIMIT and -_LARGE < key < _LARGE:
                 self[key] = chosen
             return chosen
-        chosen = self.choose(key)
+        chosen = self._compute(key)
+        if key.__class__ is str:
+            chosen = (*chosen[:3], key)
+        elif isinstance(key, str):
+            return chosen  # equal to a text, but not to be sent in its place
         self.keep(key, chosen)
         return chosen
 
-    def of_int(self, key: int) -> Destinations:
-        """Computes the destinations for an `int`, as `choose` but faster than a failed look-up in the full cache."""
+    def of_int(self, key: int) -> Destination:
+        """Computes the destination for an `int`, as `_compute` but faster than a failed look-up in the full cache."""
         if 0 <= key < 1 << 32:
             # `spread` of a number whose upper half is empty.
             product = key * GOLDEN & MASK
             return self._destinations[(product ^ (product >> 32)) % self._count]
         return self._destinations[spread(hash(key)) % self._count]
 
-    def choose(self, key: Any) -> Destinations:
-        """Computes the destinations for a key.
-
-        Raises:
-            TupleError: it can't be grouped by.
-        """
+    def _compute(self, key: Any) -> Destination:
         # Task index = hash mod number of tasks, over task ids in ascending order, as in Storm's TupleUtils.
-        if not self.single:
+        if not self._single:
             hashed = self._router.hash_of(key)
         else:
             try:
                 hashed = stable_hash(key)
             except TypeError:
                 hashed = self._router.hash_of((key,))  # which says of which field the key is
-        return self._destinations[hashed % len(self._destinations)]
+        return self._destinations[hashed % self._count]
 
-    def pick(self, key: Any) -> Destinations:
-        """Returns the destinations for a key.
+    def of(self, key: Any) -> Destination:
+        """Returns the destination for a key.
 
         Raises:
             TupleError: it can't be grouped by.
         """
         try:
-            found: Destinations = self[key]
+            found: Destination = self[key]
         except TypeError:
-            return self.choose(key)  # which says what is wrong with a key that has no hash
+            return self._compute(key)  # which says what is wrong with a key that has no hash
         return found
 
-
-class _Owners(KeyCache):
-    """Positions of boxes by key."""
-
-    def __init__(self, router: Router, known: _Known) -> None:
-        super().__init__()
-        self._known = known
-        self._position = {box.target: position for position, box in enumerate(router.boxes)}
-
-    def __missing__(self, key: Any) -> int:
-        position = self.choose(key)
-        self.keep(key, position)
-        return position
-
-    def choose(self, key: Any) -> int:
-        """Computes the position for a key.
+    def places(self, keys: Iterable[Any]) -> Iterator[int]:
+        """Yields for each key the place of its box in `Router.boxes`.
 
         Raises:
-            TupleError: it can't be grouped by.
+            TupleError: one of them can't be grouped by.
         """
-        ((_, _, task),) = self._known.choose(key)
-        return self._position[task]
+        places = self._places
+        return (places[task] for _, _, task, _ in map(self.of, keys))
 
 
-class _Texts(KeyCache):
-    """Destinations by text, each with the text itself, so that equal ones can be the same object."""
-
-    def __init__(self, known: _Known) -> None:
-        super().__init__()
-        self._known = known
-
-    def __missing__(self, text: str) -> tuple[Any, ...]:
-        (destination,) = self._known.choose(text)
-        known = (*destination, text)
-        self.keep(text, known)
-        return known
-
-
-def _by_fields(router: Router) -> Picker:
-    known, positions = _Known(router), router.positions()
-    router.owners = _Owners(router, known)
-    pick = known.pick
+def _by_fields(router: Router) -> Chooser:
+    owners, positions = Owners(router), router.positions()
+    router.owners = owners
+    of = owners.of
     if len(positions) > 1:
-        return lambda values: pick(tuple([values[position] for position in positions]))
+        return lambda values: of(tuple([values[position] for position in positions]))
     (only,) = positions
-    if len(router.info.fields) == 1:
-        router.pick_value = known.__getitem__
-        router.texts = _Texts(known)
-        router.known = known
-    return lambda values: pick(values[only])
+    return lambda values: of(values[only])
 
 
-def _by_partial_key(router: Router) -> Picker:
+def _by_partial_key(router: Router) -> Chooser:
     """Two candidate tasks a key, the one this sender has used less ("the power of both choices", Nasir et al. 2015)."""
     destinations, positions = router.destinations, router.positions()
     count = len(destinations)
@@ -244,7 +213,7 @@ def _by_partial_key(router: Router) -> Picker:
     def reset(seed: int) -> None:
         used[:] = [box.count() for box in router.boxes]
 
-    def pick(values: Values) -> Destinations:
+    def choose(values: Values) -> Destination:
         hashed = router.hash_of([values[position] for position in positions])
         first = hashed % count
         # The second candidate differs from the first whenever there are two tasks.
@@ -254,7 +223,7 @@ def _by_partial_key(router: Router) -> Picker:
         return destinations[chosen]
 
     router.reset = reset
-    return pick
+    return choose
 
 
 def _custom(router: Router) -> Picker:
@@ -269,29 +238,25 @@ def _custom(router: Router) -> Picker:
     except Exception as error:
         raise TupleError(f"{where} raised in prepare: {type(error).__name__}: {error}") from error
 
-    def pick(values: Values) -> Destinations:
+    def pick(values: Values) -> Sequence[Destination]:
         try:
             tasks = list(chooser.choose_tasks(task, list(values)))
         except Exception as error:
             raise TupleError(f"{where} raised in choose_tasks: {type(error).__name__}: {error}") from error
         try:
-            return tuple([by_task[chosen] for chosen in tasks])
+            return [by_task[chosen] for chosen in tasks]
         except (KeyError, TypeError):
             raise TupleError(f"{where} chose {tasks!r}; valid tasks are {list(by_task)}") from None
 
     return pick
 
 
-_PICKERS: dict[type[Grouping], Callable[[Router], Picker]] = {
-    AllGrouping: _everyone,
+_CHOOSERS: dict[type[Grouping], Callable[[Router], Chooser]] = {
     GlobalGrouping: _lowest,
     ShuffleGrouping: _in_turn,
     NoneGrouping: _in_turn,
     LocalOrShuffleGrouping: _in_turn,
     FieldsGrouping: _by_fields,
     PartialKeyGrouping: _by_partial_key,
-    CustomGrouping: _custom,
 }
-"""The router of each grouping. A direct grouping has none: the emitting component names the task."""
-
-assert DirectGrouping not in _PICKERS
+"""The groupings that choose one box. A direct grouping has no router: the emitting component names the task."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,9 @@ import pytest
 from emitting import output_for
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from stormtest import anchored, solo
 
+from storm_on_spark.api import BaseBasicBolt, Fields
 from storm_on_spark.api.errors import TupleError
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.emit.encode import encode_sealed
@@ -126,6 +129,55 @@ def test_groupings_without_a_key(rows: list[tuple[Any, ...]], width: int) -> Non
     assert outcome(in_turn) == turns
     counts = [len(turns.get(target, [])) for target in targets]
     assert max(counts) - min(counts) <= 1
+
+
+class Replay(BaseBasicBolt):
+    """Emits the row that its input names, in one of the forms in which rows are given."""
+
+    def __init__(self, rows: list[tuple[tuple[Any, ...], Any]], fields: tuple[str, ...]) -> None:
+        self.rows, self.fields = rows, fields
+
+    def execute(self, tup, collector) -> None:
+        row, form = self.rows[tup[0]]
+        collector.emit(form(row))
+        collector.emit(form(row), stream="default")
+
+    def declare_output_fields(self, declarer) -> None:
+        declarer.declare(Fields(*self.fields))
+
+
+@given(st.lists(st.tuples(st.tuples(keys, keys), st.sampled_from([list, tuple, iter])), min_size=1), st.integers(1, 2))
+@settings(max_examples=40, deadline=None)
+def test_a_basic_bolt_emits_as_any_other(given_rows: list[tuple[tuple[Any, ...], Any]], width: int) -> None:
+    rows = [(row[:width], form) for row, form in given_rows]
+    task = solo(Replay(rows, FIELDS[:width]), readers=TASKS, by="word")
+    expected: dict[int, list[tuple[Any, ...]]] = {}
+    for at, (row, _) in enumerate(rows):
+        expected.setdefault(owner(list(range(TASKS)), row[:1]), []).extend([(at + 1, *shown(row))] * 2)
+    execution = task.execute([anchored(range(len(rows)))], EdgeIds("x"), 0)
+    assert execution.errors == []
+    found = sorted(execution.sealed, key=lambda sealed: sealed.box.target)
+    got = [
+        [(root, *shown(row)) for root, row in zip(np.asarray(sealed.roots).tolist(), sealed.values, strict=True)]
+        for sealed in found
+    ]
+    assert got == [expected[place] for place in sorted(expected)]
+
+
+@pytest.mark.parametrize(
+    "equal", [["a", Text("a"), np.str_("a")], [1, True, 1.0, Number(1)], [0.0, -0.0, 0, False], ["a", b"a", ("a",)]]
+)
+@pytest.mark.parametrize("width", [1, 2])
+def test_equal_keys_stay_what_they_are(equal: list[Any], width: int) -> None:
+    for order in itertools.permutations(equal):
+        output = output_for(lambda b: b.fields_grouping("spout", "word"), TASKS, FIELDS[:width])
+        task = solo(Replay([((key, key)[:width], list) for key in order], FIELDS[:width]), by="word")
+        for anchor, key in enumerate(order * 2):
+            output.emits["default"]((key, key)[:width], anchor)
+        found = sorted(row for rows in outcome(output).values() for row in rows)
+        assert found == [(anchor + 1, *shown((key, key)[:width])) for anchor, key in enumerate(order * 2)]
+        (sealed,) = task.execute([anchored(range(len(order)))], EdgeIds("x"), 0).sealed
+        assert list(map(shown, sealed.values)) == [shown((key, key)[:width]) for key in order for _ in range(2)]
 
 
 columns = st.sampled_from([texts.filter(lambda t: t.isprintable()), st.integers(-5, 5), st.floats(), st.none()])
