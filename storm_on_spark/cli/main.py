@@ -14,6 +14,7 @@ from storm_on_spark.cli.shared.pipes import output_may_be_cut
 SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "Here": {
         "run": "run",
+        "flux": "flux",
         "explain": "explain",
         "validate": "validate",
         "config": "config",

@@ -27,7 +27,7 @@ from storm_on_spark.api.topology import Topology
 ATTRIBUTES = ("topology", "build")
 """The attributes that are tried without `:ATTRIBUTE`, in this order."""
 
-FRONT_ENDS: Final[Mapping[str, str]] = {}
+FRONT_ENDS: Final[Mapping[str, str]] = {".yaml": "storm_on_spark.flux", ".yml": "storm_on_spark.flux"}
 """End of a file's name -> the package that loads it; imported when such a file is loaded."""
 
 _OURS = Path(__file__).parents[1]

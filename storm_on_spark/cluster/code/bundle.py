@@ -41,13 +41,17 @@ from storm_on_spark.cluster.code.collect import Collected, collect, has_entry
 from storm_on_spark.cluster.code.folders import make_private
 from storm_on_spark.cluster.errors import CodeError, RecordError
 from storm_on_spark.cluster.records import CodeManifest, Record, decode, encode
+from storm_on_spark.launch.loader import FRONT_ENDS
+
+_ENTRIES = frozenset({".py", *FRONT_ENDS})
+"""Ends of the names of files that can be a topology's entry."""
 
 
 class TopologyFile(Record, frozen=True):
     """The contents of `topology.json`."""
 
     entry: str
-    """`folder/FILE.py` in the archive or `package.module`, with an optional `:ATTRIBUTE`."""
+    """`folder/FILE.py` or `FILE.yaml` in the archive, or `package.module`, with an optional `:ATTRIBUTE`."""
     python: str
     """Version of Python that packed it, as `3.11`."""
     release: str = ""
@@ -104,8 +108,8 @@ def pack(
     what that imports. A package, a wheel and a zip are taken whole.
 
     Args:
-        target: `FILE.py`, `package.module`, the folder of a package, or a wheel or zip; each with an optional
-            `:ATTRIBUTE`, the last with `:package.module` or `:package.module:ATTRIBUTE`.
+        target: `FILE.py`, a Flux file, `package.module`, the folder of a package, or a wheel or zip; Python with an
+            optional `:ATTRIBUTE`, the last with `:package.module` or `:package.module:ATTRIBUTE`.
         out_dir: where the files go; made, or empty.
         conf: the topology's configuration.
         plan: what it compiles to.
@@ -243,13 +247,13 @@ def _decoded(type_: type[TopologyFile], data: bytes, where: str) -> TopologyFile
 
 
 def _is_file(entry: str) -> bool:
-    return re.search(r"\.py(:|$)", entry) is not None
+    return Path(entry.partition(":")[0]).suffix in _ENTRIES
 
 
 def _check_entry(entry: str, folder: Path, where: str) -> None:
     path, _, attribute = entry.partition(":")
     if attribute and not attribute.isidentifier():
         raise CodeError(f"{where}: entry {entry[:200]!r}: {attribute[:100]!r} is no attribute")
-    inside = {file.relative_to(folder).as_posix() for file in folder.rglob("*.py")}
+    inside = {file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.suffix in _ENTRIES}
     if not has_entry(inside, path):
         raise CodeError(f"{where}: entry {entry[:200]!r} is not in it")

@@ -15,6 +15,8 @@ from storm_on_spark.cluster.code import archive
 from storm_on_spark.cluster.code.archive import MAX_ENTRIES, MAX_FILE_BYTES, MAX_TOTAL_BYTES
 from storm_on_spark.cluster.code.imports import EVERYWHERE, beside, imported_names
 from storm_on_spark.cluster.errors import CodeError
+from storm_on_spark.flux.target import FluxTarget
+from storm_on_spark.launch.loader import FRONT_ENDS, load
 
 _CACHES = frozenset({"__pycache__", "node_modules", "spark-warehouse", "metastore_db"})
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
@@ -107,6 +109,8 @@ def collect(target: str) -> Collected:
     path = Path(where)
     if path.is_dir():
         found = _package(path.resolve(), where)
+    elif path.suffix in FRONT_ENDS:
+        found = _flux(where)
     elif where.endswith(".py") or os.sep in where:
         found = _file(path, where)
     else:
@@ -144,6 +148,16 @@ def _file(path: Path, where: str) -> Collected:
     return _taken(path.relative_to(root).as_posix(), path, root, tuple(dict.fromkeys((path.parent, root))))
 
 
+def _flux(where: str) -> Collected:
+    """Takes a Flux file as it is understood here, and the modules of its classes from beside it."""
+    target = load(where)
+    assert isinstance(target, FluxTarget)
+    folder = target.path.parent
+    found = Collected(target.path.name, {target.path.name: target.interpreted()}, [target.path.name])
+    needed = (beside(name, (folder,)) for name in target.class_names())
+    return _with_imports(found, [path for path in needed if path is not None], folder, (folder,))
+
+
 def _module(name: str) -> Collected:
     if not all(part.isidentifier() for part in name.split(".")):
         raise CodeError(f"there is no file {name}, and no module can be called so")
@@ -173,12 +187,13 @@ def _taken(entry: str, path: Path, root: Path, folders: Sequence[Path]) -> Colle
         root: folder whose files are at the top of the archive.
         folders: where modules are looked for first. Those below `root` are in a package, which is taken whole.
     """
-    found = Collected(entry)
-    waiting = [_whole(path, root)]
-    if waiting[0].name in EVERYWHERE:
-        raise CodeError(
-            f"{path} belongs to {waiting[0].name}, which a cluster has already; copy the file and name that"
-        )
+    whole = _whole(path, root)
+    if whole.name in EVERYWHERE:
+        raise CodeError(f"{path} belongs to {whole.name}, which a cluster has already; copy the file and name that")
+    return _with_imports(Collected(entry), [whole], root, folders)
+
+
+def _with_imports(found: Collected, waiting: list[Path], root: Path, folders: Sequence[Path]) -> Collected:
     taken: set[Path] = set()
     while waiting:
         piece = waiting.pop(0)

@@ -1,0 +1,53 @@
+"""Java classes that Flux files name: Storm's common ones have classes here; others are refused with a sentence."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_OURS: Final = "storm_on_spark.flux.storm_classes"
+
+CLASSES: Final = {
+    "org.apache.storm.Config": "storm_on_spark.api.config.Config",
+    "org.apache.storm.tuple.Fields": "storm_on_spark.api.streams.fields.Fields",
+    "org.apache.storm.grouping.PartialKeyGrouping": "storm_on_spark.api.streams.grouping.PartialKeyGrouping",
+    "org.apache.storm.testing.NGrouping": f"{_OURS}.NGrouping",
+    "org.apache.storm.testing.TestWordSpout": f"{_OURS}.TestWordSpout",
+    "org.apache.storm.testing.TestWordCounter": f"{_OURS}.TestWordCounter",
+    "org.apache.storm.testing.TestGlobalCount": f"{_OURS}.TestGlobalCount",
+    "org.apache.storm.testing.TestAggregatesCounter": f"{_OURS}.TestAggregatesCounter",
+    "org.apache.storm.flux.wrappers.bolts.LogInfoBolt": f"{_OURS}.LogInfoBolt",
+}
+"""Java class -> the class that stands for it."""
+
+_MULTILANG: Final = (
+    "multilang components in a Flux file are not supported yet; name the class of a Python spout or bolt instead"
+)
+REFUSED: Final = {
+    "org.apache.storm.flux.wrappers.bolts.FluxShellBolt": _MULTILANG,
+    "org.apache.storm.flux.wrappers.spouts.FluxShellSpout": _MULTILANG,
+    "org.apache.storm.kafka.": "there is no Kafka spout yet; name the class of a Python spout that reads the topic",
+    "org.apache.storm.hdfs.": "write the files in a Python bolt",
+    "org.apache.storm.hbase.": "write to HBase in a Python bolt",
+    "org.apache.storm.jdbc.": "use a database driver of Python in a Python bolt",
+    "org.apache.storm.redis.": "use a Redis client of Python in a Python bolt",
+    "org.apache.storm.elasticsearch.": "use a client of Python in a Python bolt",
+    "org.apache.storm.trident.": "Trident is not supported; write the topology with spouts and bolts",
+    "org.apache.storm.topology.base.BaseWindowedBolt": "windowed bolts are not supported",
+    "org.apache.storm.": "there is no class here that stands for it; name a Python class",
+    "java.": "write the value itself in YAML: a list, a mapping, a number or a string",
+}
+"""Java class, or package with its dot -> what to do instead; the first that fits counts."""
+
+
+def refusal(name: str) -> str | None:
+    """Returns why a Java class can't be used, `None` if `name` is of none that is known.
+
+    >>> refusal("org.apache.storm.jdbc.bolt.JdbcInsertBolt")
+    'org.apache.storm.jdbc.bolt.JdbcInsertBolt is a Java class: use a database driver of Python in a Python bolt'
+    >>> refusal("words.Count") is None
+    True
+    """
+    for prefix, sentence in REFUSED.items():
+        if name == prefix or (prefix.endswith(".") and name.startswith(prefix)):
+            return f"{name} is a Java class: {sentence}"
+    return None

@@ -1,0 +1,98 @@
+"""A loaded Flux file, as the commands use it, and as a cluster gets it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from storm_on_spark.api.topology import Topology
+from storm_on_spark.flux import java
+from storm_on_spark.flux.building import build, check
+from storm_on_spark.flux.definitions import ObjectDef, TopologyDef
+from storm_on_spark.flux.includes import read
+from storm_on_spark.flux.reading import Substitution
+from storm_on_spark.launch.loader import Target
+
+_VALUES: ContextVar[Substitution] = ContextVar("storm_on_spark.flux.values")
+
+
+@dataclass(frozen=True)
+class FluxTarget(Target):
+    """A Flux file."""
+
+    where: str
+    path: Path
+    definition: TopologyDef
+
+    @property
+    def name(self) -> str:
+        """The file's `name`, or that of the file itself."""
+        given = self.definition.name
+        return self.path.stem if given is None else str(given.value)
+
+    @property
+    def file(self) -> Path | None:
+        """The file."""
+        return self.path
+
+    @property
+    def conf(self) -> dict[str, Any]:
+        """The file's `config`."""
+        return {key: node.plain() for key, node in self.definition.config.items()}
+
+    def topology(self, conf: Mapping[str, Any]) -> Topology:
+        """Returns the topology."""
+        return build(self.definition, self.path.parent, dict(conf))
+
+    def class_names(self) -> list[str]:
+        """Returns the names of the classes that the file needs, without those that stand for Java's."""
+        definition = self.definition
+        objects: list[ObjectDef] = [*definition.components.values(), *definition.spouts.values()]
+        objects += definition.bolts.values()
+        objects += [stream.custom for stream in definition.streams if stream.custom is not None]
+        if definition.source is not None:
+            objects.append(definition.source)
+        names = [str(found.class_name.value) for found in objects]
+        return [name.replace("$", ".") for name in dict.fromkeys(names) if name not in java.CLASSES]
+
+    def interpreted(self) -> bytes:
+        """Returns one Flux file that says the same without placeholders and includes."""
+        definition = self.definition
+        document: dict[str, Any] = {"name": self.name, "config": self.conf}
+        for key in ("components", "spouts", "bolts"):
+            document[key] = [found.node.plain() for found in getattr(definition, key).values()]
+        document["streams"] = [stream.node.plain() for stream in definition.streams]
+        if definition.source is not None:
+            document["topologySource"] = definition.source.node.plain()
+        return yaml.safe_dump(document, sort_keys=False).encode()
+
+
+def load_file(path: Path, where: str) -> FluxTarget:
+    """Reads a Flux file. No class is imported yet.
+
+    Args:
+        path: the file.
+        where: its name in messages.
+
+    Raises:
+        FluxError: it is wrong; the message has the place and a caret.
+    """
+    definition = read(path, where, _VALUES.get(Substitution()))
+    check(definition)
+    return FluxTarget(where, path, definition)
+
+
+@contextlib.contextmanager
+def substituting(values: Substitution) -> Iterator[None]:
+    """Within it, placeholders in Flux files that are loaded stand for `values`."""
+    token = _VALUES.set(values)
+    try:
+        yield
+    finally:
+        _VALUES.reset(token)

@@ -1,0 +1,122 @@
+"""`storm-spark flux`, and the other commands with a Flux file."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import msgspec
+import pytest
+from click.testing import CliRunner, Result
+
+from storm_on_spark.cli.main import main
+from storm_on_spark.cluster.code.archive import read_all
+from storm_on_spark.cluster.code.bundle import pack
+from storm_on_spark.flux import Substitution, substituting
+from storm_on_spark.launch.loader import load
+
+
+def invoke(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def test_a_dry_run_shows_the_topology(files: Path) -> None:
+    done = invoke("flux", files / "source_method.yaml", "--dry-run")
+    assert done.exit_code == 0, done.output
+    assert done.stdout.splitlines() == [
+        "topology from-method",
+        "spout words (Words, x1) -> (word)",
+        "basic_bolt bolt (Bolt, x2) <- words shuffle -> (word)",
+    ]
+    done = invoke("flux", files / "source_method.yaml", "--dry-run", "--no-detail", "--no-splash")
+    assert (done.exit_code, done.stdout) == (0, "")
+
+
+def test_filters(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLUX_TEST_HOME", "/home/flux")
+    arguments = ("flux", files / "substitution.yaml", "-d", "-f", files / "values.properties")
+    done = invoke(*arguments, "-e")
+    assert done.exit_code == 0, done.output
+    assert done.stdout.splitlines()[:2] == ["topology substituted", "spout words (Words, x3) -> (word)"]
+    done = invoke(*arguments)
+    assert done.exit_code == 2
+    assert "substitution.yaml:5:12: ${ENV-FLUX_TEST_HOME} stands for a variable of the environment" in done.stderr
+    assert done.stderr.splitlines()[-1] == " " * 11 + "^"
+
+
+def test_other_commands_take_a_flux_file(files: Path) -> None:
+    done = invoke("validate", files / "diamond.yaml", "--json")
+    assert json.loads(done.stdout)["spouts"] == 2
+    done = invoke("explain", files / "diamond.yaml", "-c", "topology.partitions=2")
+    assert done.exit_code == 0, done.output
+    assert "join" in done.stdout
+    assert invoke("flux", files / "diamond.yaml", "--explain", "-c", "topology.partitions=2").stdout == done.stdout
+    done = invoke("flux", files / "diamond.yaml", "--dry-run", "--json")
+    assert json.loads(done.stdout)["valid"] is True
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("run", "gone.yaml"), "there is no file gone.yaml"),
+        (("run", "goood.yaml"), "Did you mean good.yaml?"),
+        (("run", "wrong.yaml"), "wrong.yaml:1:7: the name of a topology must be a string"),
+        (("flux", "wrong.yaml", "--local"), "wrong.yaml:1:7"),
+        (("flux", "good.yaml", "--dry-run", "--filter", "gone.properties"), "gone.properties can't be read"),
+        (("flux", "good.yaml", "--inactive"), "--inactive goes with --remote"),
+        (("flux", "good.yaml", "--remote", "--sleep", "1"), "--sleep goes with --local"),
+        (("flux", "good.yaml", "--sleep", "0"), "--sleep"),
+        (("flux", "good.yaml", "-d", "-c", "topology.workers=x"), "topology.workers must be an int"),
+    ],
+)
+def test_wrong_usage(
+    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], words: str
+) -> None:
+    shutil.copy(files / "storm_names.yaml", tmp_path / "good.yaml")
+    (tmp_path / "wrong.yaml").write_text("name: 3\n")
+    monkeypatch.chdir(tmp_path)
+    done = invoke(*arguments)
+    assert done.exit_code == 2
+    assert words in done.stderr
+
+
+def test_a_conf_yaml_is_not_its_own_configuration(files: Path, tmp_path: Path) -> None:
+    shutil.copy(files / "storm_names.yaml", tmp_path / "conf.yaml")
+    done = invoke("validate", tmp_path / "conf.yaml")
+    assert done.exit_code == 0, done.output
+    assert "Configuration:" not in done.stderr
+
+
+def test_what_a_cluster_gets_needs_no_filter(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The packed file has the values; the modules of its classes go with it, and what those import."""
+    project, there = tmp_path / "project", tmp_path / "there"
+    project.mkdir()
+    (project / "helper_of_packed.py").write_text("LIMIT = 3\n")
+    source = (files / "flux_parts.py").read_text()
+    (project / "packed_parts.py").write_text(f"{source}\nimport helper_of_packed\n")
+    (project / "unrelated.py").write_text("raise ValueError\n")
+    (project / "rest.yaml").write_text(
+        "bolts: [{id: bolt, className: packed_parts.Bolt}]\n"
+        "streams: [{from: words, to: bolt, grouping: {type: SHUFFLE}}]\n"
+    )
+    (project / "words.yaml").write_text(
+        "name: ${name}\nincludes: [{file: rest.yaml}]\n"
+        "spouts: [{id: words, className: packed_parts.Words, parallelism: ${n}}]\n"
+    )
+    with substituting(Substitution({"name": "packed", "n": "2"})):
+        packed = pack(str(project / "words.yaml"), tmp_path / "out", conf={})
+    assert packed.entry == "words.yaml"
+    assert packed.left_out == ()
+    contents = read_all(tmp_path / "out" / "code.zip")
+    assert sorted(contents) == ["helper_of_packed.py", "packed_parts.py", "words.yaml"]
+    assert msgspec.json.decode((tmp_path / "out" / "topology.json").read_bytes())["entry"] == "words.yaml"
+    there.mkdir()
+    for name, content in contents.items():
+        (there / name).write_bytes(content)
+    target = load(str(there / "words.yaml"))
+    assert target.name == "packed"
+    assert str(target.topology({})).splitlines() == [
+        "spout words (Words, x2) -> (word)",
+        "basic_bolt bolt (Bolt, x1) <- words shuffle -> (word)",
+    ]
