@@ -37,6 +37,7 @@ from storm_on_spark.cli.shared.errors import told
 @click.pass_context
 def command(
     context: click.Context,
+    /,
     file: str,
     where: str | None,
     dry_run: bool,
