@@ -152,9 +152,12 @@ def _flux(where: str) -> Collected:
     """Takes a Flux file as it is understood here, and the modules of its classes from beside it."""
     target = load(where)
     assert isinstance(target, FluxTarget)
-    folder = target.path.parent
-    found = Collected(target.path.name, {target.path.name: target.interpreted()}, [target.path.name])
-    needed = (beside(name, (folder,)) for name in target.class_names())
+    folder, name = target.path.parent, target.path.name
+    problem = archive.name_problem(name)
+    if problem is not None:
+        raise CodeError(f"{where} can't be packed: its name {problem}")
+    found = Collected(name, {name: target.interpreted()}, [name])
+    needed = (beside(class_name, (folder,)) for class_name in target.class_names())
     return _with_imports(found, [path for path in needed if path is not None], folder, (folder,))
 
 

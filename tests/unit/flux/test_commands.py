@@ -6,15 +6,10 @@ import json
 import shutil
 from pathlib import Path
 
-import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
 from storm_on_spark.cli.main import main
-from storm_on_spark.cluster.code.archive import read_all
-from storm_on_spark.cluster.code.bundle import pack
-from storm_on_spark.flux import Substitution, substituting
-from storm_on_spark.launch.loader import load
 
 
 def invoke(*arguments: object) -> Result:
@@ -86,37 +81,3 @@ def test_a_conf_yaml_is_not_its_own_configuration(files: Path, tmp_path: Path) -
     done = invoke("validate", tmp_path / "conf.yaml")
     assert done.exit_code == 0, done.output
     assert "Configuration:" not in done.stderr
-
-
-def test_what_a_cluster_gets_needs_no_filter(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The packed file has the values; the modules of its classes go with it, and what those import."""
-    project, there = tmp_path / "project", tmp_path / "there"
-    project.mkdir()
-    (project / "helper_of_packed.py").write_text("LIMIT = 3\n")
-    source = (files / "flux_parts.py").read_text()
-    (project / "packed_parts.py").write_text(f"{source}\nimport helper_of_packed\n")
-    (project / "unrelated.py").write_text("raise ValueError\n")
-    (project / "rest.yaml").write_text(
-        "bolts: [{id: bolt, className: packed_parts.Bolt}]\n"
-        "streams: [{from: words, to: bolt, grouping: {type: SHUFFLE}}]\n"
-    )
-    (project / "words.yaml").write_text(
-        "name: ${name}\nincludes: [{file: rest.yaml}]\n"
-        "spouts: [{id: words, className: packed_parts.Words, parallelism: ${n}}]\n"
-    )
-    with substituting(Substitution({"name": "packed", "n": "2"})):
-        packed = pack(str(project / "words.yaml"), tmp_path / "out", conf={})
-    assert packed.entry == "words.yaml"
-    assert packed.left_out == ()
-    contents = read_all(tmp_path / "out" / "code.zip")
-    assert sorted(contents) == ["helper_of_packed.py", "packed_parts.py", "words.yaml"]
-    assert msgspec.json.decode((tmp_path / "out" / "topology.json").read_bytes())["entry"] == "words.yaml"
-    there.mkdir()
-    for name, content in contents.items():
-        (there / name).write_bytes(content)
-    target = load(str(there / "words.yaml"))
-    assert target.name == "packed"
-    assert str(target.topology({})).splitlines() == [
-        "spout words (Words, x2) -> (word)",
-        "basic_bolt bolt (Bolt, x1) <- words shuffle -> (word)",
-    ]
