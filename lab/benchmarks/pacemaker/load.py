@@ -97,6 +97,12 @@ class Load:
             before, behind = self._protocol.beat(path_of(worker), orders.size)
             self._beats.append((lines[worker % count], before, behind))
 
+    def close(self) -> None:
+        """Hangs up everywhere."""
+        for line in list(self._lines.values()):
+            self._drop(line)
+        self._epoll.close()
+
     def _connect(self, line: _Line) -> None:
         host, port = self._orders.addresses[line.server % len(self._orders.addresses)]
         made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
@@ -129,6 +135,12 @@ class Load:
         line.waiting.clear()
         line.sent.clear()
         self._lost += 1
+
+    def _connections(self) -> list[int]:
+        """Returns how many each server has."""
+        count = len(self._orders.addresses)
+        found = [line.server % count for line in self._lines.values()]
+        return [found.count(server) for server in range(count)]
 
     def _returns(self, line: _Line) -> bool:
         """Connects to the next server that lets it in, as a driver does whose Pacemaker has died."""
@@ -212,6 +224,7 @@ class Load:
             "lag_p99": _part(lags, 0.99),
             "cpu": (time.process_time() - cpu) / seconds,
             "lost": self._lost,
+            "connections": self._connections(),
             "back": None if killed_at is None or back_at is None else back_at - killed_at,
         }
 

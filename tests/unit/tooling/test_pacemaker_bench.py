@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 
 import msgspec
-import pytest
 
 from lab.benchmarks.pacemaker.__main__ import grow
 from lab.benchmarks.pacemaker.contenders import Running
+from lab.benchmarks.pacemaker.load import Load, Orders
 from lab.benchmarks.pacemaker.measure import Measured, measure
 from lab.benchmarks.pacemaker.report import maxima, tables
 from storm_on_spark.cluster.pacemaker.server import PacemakerServer
@@ -61,26 +62,21 @@ def test_without_time_nothing_more_is_measured() -> None:
     assert [each.supervisors for each in grow((100, 200), lambda n: measured(n, 900) if n < 200 else None)] == [100]
 
 
-@pytest.fixture
-def running() -> Running:
+def test_workers_of_servers_that_die_go_to_the_last_one() -> None:
     with contextlib.ExitStack() as stack:
         servers = [stack.enter_context(PacemakerServer({"pacemaker.port": 0})) for _ in range(3)]
-        addresses = tuple(("127.0.0.1", server.port) for server in servers)
-
-        class Dying(Running):
-            def kill(self) -> None:
-                for server in servers[1:]:
-                    server.close()
-
-        yield Dying("ours", "pacemaker", addresses, (os.getpid(),), "ours", (os.getpid(),))
-
-
-def test_workers_of_servers_that_die_go_to_the_last_one(running: Running) -> None:
-    core = min(os.sched_getaffinity(0))
-    found = measure(running, supervisors=6, size=2000, seconds=1.5, core=core, warm_up=2.0)
-    assert found.back_secs is not None
-    assert found.written_per_sec > 0
-    assert found.why == "" or "answered" in found.why
+        addresses = [["127.0.0.1", server.port] for server in servers]
+        orders = Orders("pacemaker", addresses, workers=12, connections=12, size=2000, seconds=0.5, warm_up=0.0)
+        load = stack.enter_context(contextlib.closing(Load(orders)))
+        assert load.run(0.1)["connections"] == [4, 4, 4]
+        for server in servers[1:]:
+            server.close()
+        deadline = time.monotonic() + 60
+        # Each worker turns to another server when its next heartbeat is due, within three seconds as a rule.
+        while (found := load.run(4.0))["connections"] != [12, 0, 0]:
+            assert time.monotonic() < deadline, found
+        assert found["lost"] == 8
+        assert servers[0].hall.metrics.storm()["pacemaker:send-pulse-count"] >= 8
 
 
 def test_a_server_that_is_gone_is_a_result() -> None:

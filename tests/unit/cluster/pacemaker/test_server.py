@@ -212,7 +212,7 @@ def test_a_clock_that_jumps_on_the_server_moves_nothing(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Neither heartbeats nor connections expire by it, and both still expire by the time that passes."""
-    server = serve()
+    server = serve({"login_secs": 3600.0})
     server._sweep_secs = 0.05
     sweeps: list[float] = []
     sweep = server.hall.sweep
