@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import pkgutil
 import statistics
 import subprocess
 import sys
@@ -47,6 +48,8 @@ from storm_on_spark.runtime.bolts.operator import execute_operator
 from storm_on_spark.runtime.bolts.stage import BatchInfo
 from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.codec import chunk
+from storm_on_spark.runtime.codec.chunk import Chunk
+from storm_on_spark.runtime.emit import batch_routing
 from storm_on_spark.runtime.run.spec import make_spec
 from storm_on_spark.runtime.spouts.batch_spout_task import open_spout_task
 
@@ -190,9 +193,9 @@ class Python:
             came, rows = rows, []
             for partition in range(plan.partitions):
                 info = BatchInfo(self.batch, partition)
-                for bodies in self._groups(operator, partition, came, end):
+                for chunks in self._groups(operator, partition, came, end):
                     rows += execute_operator(
-                        self.worker, operator, bodies, info, lambda task: self.state.setdefault(task, _Variables())
+                        self.worker, operator, chunks, info, lambda task: self.state.setdefault(task, _Variables())
                     )
         for _, body in rows:
             header = chunk.read_header(body)
@@ -203,11 +206,11 @@ class Python:
         if operator.source is not None:
             yield list(chunks_between(self.worker.wiring, self.folder, self.start, end, partition))
             return
-        here: dict[int, list[bytes]] = {}
+        here: dict[int, list[Chunk]] = {}
         for key, body in came:
             if partition_of(key, self.plan.partitions) == partition:
-                here.setdefault(key, []).append(body)
-        yield from here.values() if operator.state else [[body for bodies in here.values() for body in bodies]]
+                here.setdefault(key, []).append(chunk.with_header(body))
+        yield from here.values() if operator.state else [[each for chunks in here.values() for each in chunks]]
 
 
 # --- special cases that can be left out ---------------------------------------------------------------------------
@@ -215,10 +218,8 @@ class Python:
 
 @contextmanager
 def _set(module: str, **values: Any) -> Iterator[None]:
-    """Changes constants of a module."""
-    import importlib
-
-    found = importlib.import_module(f"storm_on_spark.runtime.{module}")
+    """Changes what a module or a class has under some names."""
+    found = pkgutil.resolve_name(f"storm_on_spark.runtime.{module}")
     before = {name: getattr(found, name) for name in values}
     for name, value in values.items():
         setattr(found, name, value)
@@ -236,8 +237,14 @@ CASES: dict[str, Callable[[], Any]] = {
     "numbered-texts": lambda: _set("codec.texts", _LEAST=_NEVER),
     "numbered-arrow-texts": lambda: _set("codec.arrow_texts", _LEAST=_NEVER),
     "packed-integers": lambda: _set("codec.integers", _LEAST=_NEVER),
+    "packed-columns": lambda: _set("codec.chunk", pack_column=lambda column, numbers=None: column),
+    "each-key-once": lambda: _set("emit.batch_routing", _by_field=batch_routing._by_row),  # noqa: SLF001
+    "cached-integers": lambda: _set("emit.output", LIMIT=0),
+    "computed-integers": lambda: _set("emit.output", LIMIT=_NEVER),
+    "text-in-one-call": lambda: _set("emit.output.TaskOutput", owners=lambda self, stream: None),
+    "one-box": lambda: _set("emit.output._StreamOutput", only=None),
 }
-"""Special cases of the runtime that a constant switches off."""
+"""Special cases of the runtime, and how each is switched off."""
 
 
 # --- the processes ------------------------------------------------------------------------------------------------

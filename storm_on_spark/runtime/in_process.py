@@ -28,7 +28,7 @@ from storm_on_spark.runtime.bolts.operator import execute_operator
 from storm_on_spark.runtime.bolts.stage import BatchInfo
 from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.codec import chunk
-from storm_on_spark.runtime.codec.chunk import Kind
+from storm_on_spark.runtime.codec.chunk import Chunk, Kind
 from storm_on_spark.runtime.reports import report
 from storm_on_spark.runtime.reports.report import USER_ERRORS, Failure
 from storm_on_spark.runtime.run.settings import SpoutSettings
@@ -122,25 +122,24 @@ class InProcessTopology:
                 if not coordinator.active and coordinator.drained():
                     return "KILLED"
                 continue
-            bodies = list(chunks_between(worker.wiring, folder, offset, end, 0))
+            chunks = list(chunks_between(worker.wiring, folder, offset, end, 0))
             info = BatchInfo(batch, 0)
             for operator in self._plan.operators:
-                rows = execute_operator(worker, operator, bodies, info, lambda task: state.setdefault(task, _State()))
-                bodies = [body for _, body in rows]
-            self._deliver(coordinator, batch, bodies)
+                rows = execute_operator(worker, operator, chunks, info, lambda task: state.setdefault(task, _State()))
+                chunks = [chunk.with_header(body) for _, body in rows]
+            self._deliver(coordinator, batch, chunks)
             offset, batch = end, batch + 1
         return "FAILED"
 
-    def _deliver(self, coordinator: _Coordinator, batch: int, bodies: list[bytes]) -> None:
+    def _deliver(self, coordinator: _Coordinator, batch: int, chunks: list[Chunk]) -> None:
         outcomes: list[bytes] = []
         carried: list[bytes] = []
         reports: list[object] = []
-        for body in bodies:
-            kind = chunk.read_header(body).kind
-            if kind == Kind.REPORT:
+        for header, body in chunks:
+            if header.kind == Kind.REPORT:
                 reports += chunk.read_report(body)
             else:
-                (outcomes if kind == Kind.OUTCOME else carried).append(body)
+                (outcomes if header.kind == Kind.OUTCOME else carried).append(body)
         fatal = next((found for found in reports if isinstance(found, Failure) and found.fatal), None)
         if fatal is not None:
             coordinator.metrics.add_failure(fatal)

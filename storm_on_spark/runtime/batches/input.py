@@ -12,6 +12,7 @@ from storm_on_spark.plan.model import StageKind
 from storm_on_spark.runtime.batches.files import BatchFiles
 from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.codec import chunk
+from storm_on_spark.runtime.codec.chunk import Chunk, Header
 from storm_on_spark.runtime.run.wiring import Wiring
 from storm_on_spark.runtime.spouts.log import ACKER, Mark, read_entries
 from storm_on_spark.runtime.storage import Folder, inside
@@ -19,7 +20,7 @@ from storm_on_spark.runtime.tracking.fold import fold, split_by_acker
 from storm_on_spark.runtime.tracking.lineage import contributions, marked
 
 
-def chunks_between(wiring: Wiring, folder: Folder, start: Offset, end: Offset, partition: int) -> Iterator[bytes]:
+def chunks_between(wiring: Wiring, folder: Folder, start: Offset, end: Offset, partition: int) -> Iterator[Chunk]:
     """Yields the chunks between two offsets whose target lives on `partition`.
 
     Args:
@@ -35,18 +36,20 @@ def chunks_between(wiring: Wiring, folder: Folder, start: Offset, end: Offset, p
             yield from _logged(wiring, inside(folder, "spouts", str(task)), begin, end.mark(task), partition)
     if end.carried > start.carried:  # to list what is not there takes a round trip, where the folder is in a store
         yield from _carried(wiring, BatchFiles(inside(folder, "carried")), start.carried, end.carried, partition)
-    yield from _clocks(wiring, start.clock, end.clock, partition)
+    yield from map(chunk.with_header, _clocks(wiring, start.clock, end.clock, partition))
 
 
-def _carried(wiring: Wiring, files: BatchFiles, begin: int, end: int, partition: int) -> Iterator[bytes]:
+def _carried(wiring: Wiring, files: BatchFiles, begin: int, end: int, partition: int) -> Iterator[Chunk]:
     for batch in files.batches():
         if begin < batch <= end:
             for body in files.read(batch):
-                if wiring.plan.placement[chunk.read_header(body).target] == partition:
-                    yield chunk.without_flag(body, chunk.CARRIED)
+                header = chunk.read_header(body)
+                if wiring.plan.placement[header.target] == partition:
+                    own = header._replace(flags=header.flags & ~chunk.CARRIED)
+                    yield own, chunk.without_flag(body, chunk.CARRIED)
 
 
-def _logged(wiring: Wiring, log: Folder, begin: int, end: Mark, partition: int) -> Iterator[bytes]:
+def _logged(wiring: Wiring, log: Folder, begin: int, end: Mark, partition: int) -> Iterator[Chunk]:
     plan = wiring.plan
     ackers = {ACKER - index: task for index, task in enumerate(plan.acker_tasks)}
     nobodys_home = plan.placement[plan.acker_tasks[0]] if plan.acker_tasks else None
@@ -56,16 +59,15 @@ def _logged(wiring: Wiring, log: Folder, begin: int, end: Mark, partition: int) 
 
     for _, target, body in read_entries(log, begin, end.position, is_here, end.epoch):
         if target in ackers:
-            yield chunk.with_target(body, ackers[target])
-        elif wiring.reads(target, chunk.read_header(body).stream):
-            yield body
+            yield chunk.with_header(chunk.with_target(body, ackers[target]))
+        elif wiring.reads(target, (header := chunk.read_header(body)).stream):
+            yield header, body
         else:
-            yield from _nobodys(plan.acker_tasks, body)
+            yield from map(chunk.with_header, _nobodys(plan.acker_tasks, header, body))
 
 
-def _nobodys(ackers: tuple[int, ...], body: bytes) -> Iterator[bytes]:
+def _nobodys(ackers: tuple[int, ...], header: Header, body: bytes) -> Iterator[bytes]:
     """Tells the ackers of what was for a stateless bolt that is gone, or has other tasks now: its messages time out."""
-    header = chunk.read_header(body)
     lineage, _ = chunk.read_lineage(header, body)
     if lineage is not None:
         roots, edges = contributions(lineage.roots, lineage.edges)

@@ -11,9 +11,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 
 from storm_on_spark.plan.model import Operator, Stage, StageKind
-from storm_on_spark.runtime.bolts.stage import BatchInfo, Chunk, Row, StateAccess, execute_acker, execute_bolts
+from storm_on_spark.runtime.bolts.stage import BatchInfo, Row, StateAccess, execute_acker, execute_bolts
 from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.codec import chunk
+from storm_on_spark.runtime.codec.chunk import Chunk
 
 Waiting = dict[int, list[Chunk]]
 """The chunks for a stage, by task."""
@@ -22,7 +23,7 @@ Waiting = dict[int, list[Chunk]]
 def execute_operator(
     worker: Worker,
     operator: Operator,
-    bodies: Iterable[bytes],
+    chunks: Iterable[Chunk],
     info: BatchInfo,
     state_of: Callable[[int], StateAccess] | None = None,
 ) -> Iterator[Row]:
@@ -31,16 +32,16 @@ def execute_operator(
     Args:
         worker: this process's instances.
         operator: of the worker's plan.
-        bodies: the chunks of one partition; of an operator with state, those of one key.
+        chunks: those of one partition; of an operator with state, those of one key.
         info: which batch and partition.
         state_of: gives the state of a task; not needed by an operator without state.
     """
     wiring, keys = worker.wiring, worker.spec.plan.keys
     waiting: dict[int | None, Waiting] = {stage.index: defaultdict(list) for stage in operator.stages}
 
-    def sorted_out(chunks: Iterable[Chunk]) -> Iterator[Row]:
+    def sorted_out(found: Iterable[Chunk]) -> Iterator[Row]:
         """Keeps chunks for a stage that comes; yields those that leave the operator."""
-        for header, body in chunks:
+        for header, body in found:
             if chunk.is_for_sink(header):
                 yield wiring.system_key, body
             elif (stage := wiring.stage_of_task(header.target)) in waiting:
@@ -48,7 +49,7 @@ def execute_operator(
             else:
                 yield keys[header.target], body
 
-    yield from sorted_out(map(chunk.with_header, bodies))
+    yield from sorted_out(chunks)
     for stage in operator.stages:
         for outgoing in _executions(worker, stage, waiting.pop(stage.index), info, state_of):
             yield from sorted_out(outgoing)

@@ -23,7 +23,7 @@ from storm_on_spark.plan.model import EdgeKind, Stage
 from storm_on_spark.runtime.bolts.bolt_task import Execution, Input, Kept, to_batch, to_rows
 from storm_on_spark.runtime.bolts.worker import CachedTask, Worker
 from storm_on_spark.runtime.codec import chunk
-from storm_on_spark.runtime.codec.chunk import Header, Kind
+from storm_on_spark.runtime.codec.chunk import Chunk, Header, Kind
 from storm_on_spark.runtime.emit.encode import encode_sealed
 from storm_on_spark.runtime.emit.output import Sealed
 from storm_on_spark.runtime.processes.prints import speaking
@@ -38,8 +38,6 @@ from storm_on_spark.runtime.tracking.ids import EdgeIds
 
 Row = tuple[int, bytes]
 """Key and chunk, as rows travel through Spark."""
-Chunk = tuple[Header, bytes]
-"""A chunk with its header, which is read once."""
 
 _MOST_ERRORS = 100
 """Errors of a task that one execution reports; a bolt may fail on every tuple."""

@@ -102,11 +102,14 @@ class Header(NamedTuple):
     extra: int
 
 
+Chunk = tuple[Header, bytes]
+"""A chunk with its header, which a process reads once."""
+
 Edges = U64Array | EdgeRange
 """Per tuple its edge id."""
 
 
-def with_header(body: bytes) -> tuple[Header, bytes]:
+def with_header(body: bytes) -> Chunk:
     """Returns a chunk with its header."""
     return read_header(body), body
 

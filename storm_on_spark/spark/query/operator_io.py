@@ -12,6 +12,7 @@ from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.bolts.operator import execute_operator
 from storm_on_spark.runtime.bolts.stage import BatchInfo, Row
 from storm_on_spark.runtime.bolts.worker import Worker, worker_for
+from storm_on_spark.runtime.codec.chunk import Chunk
 from storm_on_spark.runtime.storage import Folder
 from storm_on_spark.spark.query.positions import SourceSettings, offsets_of
 
@@ -24,11 +25,11 @@ _BATCH_BYTES = 32 << 20
 def read_source(settings: SourceSettings, start: Offset, end: Offset, partition: int) -> Iterator[pa.RecordBatch]:
     """Yields the rows of a first operator without state, for one partition of the micro-batch between two offsets."""
     worker = worker_for(settings.start_id, settings.spec)
-    bodies = chunks_between(worker.wiring, _folder(worker), start, end, partition)
-    yield from to_batches(execute_operator(worker, worker.spec.plan.operators[0], bodies, batch_info()))
+    chunks = chunks_between(worker.wiring, _folder(worker), start, end, partition)
+    yield from to_batches(execute_operator(worker, worker.spec.plan.operators[0], chunks, batch_info()))
 
 
-def chunks_of(worker: Worker, rows: Iterable[bytes]) -> Iterator[bytes]:
+def chunks_of(worker: Worker, rows: Iterable[bytes]) -> Iterator[Chunk]:
     """Yields the chunks of the micro-batch for which the source's one row stands."""
     for row in rows:
         yield from chunks_between(worker.wiring, _folder(worker), *offsets_of(row), partition=0)

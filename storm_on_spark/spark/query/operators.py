@@ -34,11 +34,12 @@ def stateless_operator(
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from storm_on_spark.runtime.bolts.operator import execute_operator
         from storm_on_spark.runtime.bolts.worker import worker_for
+        from storm_on_spark.runtime.codec.chunk import with_header
         from storm_on_spark.spark.query.operator_io import batch_info, to_batches
 
         worker = worker_for(start_id, spec)
-        bodies = (body for batch in batches for body in batch.column(1).to_pylist())
-        yield from to_batches(execute_operator(worker, worker.spec.plan.operators[index], bodies, batch_info()))
+        chunks = (with_header(body) for batch in batches for body in batch.column(1).to_pylist())
+        yield from to_batches(execute_operator(worker, worker.spec.plan.operators[index], chunks, batch_info()))
 
     return run
 
@@ -65,15 +66,15 @@ class OperatorProcessor(StatefulProcessor):
         """Executes the chunks of one key."""
         from storm_on_spark.runtime.bolts.operator import execute_operator
         from storm_on_spark.runtime.bolts.worker import worker_for
+        from storm_on_spark.runtime.codec.chunk import with_header
         from storm_on_spark.spark.query.operator_io import batch_info, chunks_of
 
         worker = worker_for(self._start_id, self._spec)
         operator = worker.spec.plan.operators[self._index]
         bodies: Iterator[bytes] = (bytes(row[1]) for row in rows)
-        if operator.source is not None:
-            bodies = chunks_of(worker, bodies)
+        chunks = map(with_header, bodies) if operator.source is None else chunks_of(worker, bodies)
         state_of = partial(_TaskState, self._state)
-        for row_key, body in execute_operator(worker, operator, bodies, batch_info(), state_of):
+        for row_key, body in execute_operator(worker, operator, chunks, batch_info(), state_of):
             yield Row(key=row_key, body=body)
 
     def close(self) -> None:

@@ -21,7 +21,7 @@ from storm_on_spark.runtime.bolts.operator import execute_operator
 from storm_on_spark.runtime.bolts.stage import BatchInfo, Row
 from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.codec import chunk
-from storm_on_spark.runtime.codec.chunk import Kind
+from storm_on_spark.runtime.codec.chunk import Chunk, Kind
 from storm_on_spark.runtime.reports.report import Failure
 from storm_on_spark.runtime.run.spec import RunSpec
 from storm_on_spark.runtime.state.deltas import applied
@@ -185,14 +185,18 @@ class Cluster:
         rows: list[Row] = []
         wiring = self.workers[0].wiring
         for operator in plan.operators:
-            groups: list[tuple[list[bytes], BatchInfo]] = []
+            groups: list[tuple[list[Chunk], BatchInfo]] = []
             arrived = self.exchanged(batch, rows) if operator.exchange else rows
             for partition in range(plan.partitions):
                 info = BatchInfo(batch, partition)
                 if operator.source is not None:
                     groups.append((list(chunks_between(wiring, self.folder, start, end, partition)), info))
                     continue
-                here = [(key, body) for key, body in arrived if partition_of(key, plan.partitions) == partition]
+                here = [
+                    (key, chunk.with_header(body))
+                    for key, body in arrived
+                    if partition_of(key, plan.partitions) == partition
+                ]
                 if not operator.state:
                     groups.append(([body for _, body in here], info))
                     continue
@@ -201,7 +205,7 @@ class Cluster:
             rows = [row for bodies, info in groups for row in self._call(operator, bodies, info, state)]
         return rows
 
-    def _call(self, operator: Operator, bodies: list[bytes], info: BatchInfo, state: State) -> list[Row]:
+    def _call(self, operator: Operator, chunks: list[Chunk], info: BatchInfo, state: State) -> list[Row]:
         before = copy.deepcopy(state)
 
         def run(worker: Worker) -> list[Row]:
@@ -212,7 +216,7 @@ class Cluster:
                 assert task not in after, f"the state of task {task} was asked for twice"
                 return Variables(after.setdefault(task, copy.deepcopy(before.get(task, {}))))
 
-            found = list(execute_operator(worker, operator, bodies, info, state_of))
+            found = list(execute_operator(worker, operator, chunks, info, state_of))
             state.update(after)
             return found
 

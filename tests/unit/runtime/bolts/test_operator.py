@@ -99,7 +99,11 @@ def run(worker: Worker, bodies: list[bytes], state: State, index: int = 0) -> li
     def state_of(task: int) -> Variables:
         return Variables(state.setdefault(task, {}))
 
-    return list(execute_operator(worker, worker.spec.plan.operators[index], bodies, BatchInfo(0, 0), state_of))
+    return list(
+        execute_operator(
+            worker, worker.spec.plan.operators[index], map(chunk.with_header, bodies), BatchInfo(0, 0), state_of
+        )
+    )
 
 
 def outcomes(rows: list[Row]) -> dict[int, int]:

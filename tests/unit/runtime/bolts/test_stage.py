@@ -71,7 +71,8 @@ class Bench:
 def executed(worker: Worker, stage: Stage, bodies: Sequence[bytes], state: dict[str, Any], batch: int = 0) -> list[Row]:
     """The rows that leave an operator of one stage, of which one task has that state."""
     operator = Operator((stage,), exchange=True)
-    return list(execute_operator(worker, operator, bodies, BatchInfo(batch, 0), lambda task: Variables(state)))
+    chunks = map(chunk.with_header, bodies)
+    return list(execute_operator(worker, operator, chunks, BatchInfo(batch, 0), lambda task: Variables(state)))
 
 
 class Reader(BaseBasicBolt):

@@ -138,7 +138,11 @@ class Histories(RuleBasedStateMachine):
         body = chunk.encode_tuples(
             [(v,) for v in values], None, None, target=self.task, source=1, sequence=0, stream=self.stream
         )
-        rows = list(execute_operator(worker, self.operator, [body], BatchInfo(batch, 0), lambda task: variables))
+        rows = list(
+            execute_operator(
+                worker, self.operator, [chunk.with_header(body)], BatchInfo(batch, 0), lambda task: variables
+            )
+        )
         emitted = []
         for _, out in rows:
             header = chunk.read_header(out)
