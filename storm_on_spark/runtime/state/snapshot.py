@@ -7,6 +7,9 @@ pickled (connections, locks, the collector: `prepare` makes them again) and puts
 An attribute may lead back to the instance itself (a bound method, a helper that knows its bolt) or to what `prepare`
 was given. Such references are pickled by name, so that after a restore they lead to the living instance and collector
 and not to copies of them.
+
+A component that a front end made may be a shell around an object of the user's. It names that object in `state_holder`,
+and in `state_services` the values that it gave to it; the attributes of the holder are the state then.
 """
 
 from __future__ import annotations
@@ -52,6 +55,10 @@ class Snapshots:
     """
 
     def __init__(self, instance: object, name: str, given: Sequence[object] = ()) -> None:
+        holder = getattr(instance, "state_holder", None)
+        if holder is not None:
+            given = (*given, *getattr(instance, "state_services", ()))
+            instance = holder
         self._instance = instance
         self._name = name
         self._given = tuple(given)

@@ -1,0 +1,1 @@
+"""Topologies and components that were written for streamparse and pystorm, in process and unchanged."""

@@ -1,0 +1,165 @@
+"""A component of pystorm as a spout or bolt here.
+
+The adapter makes an instance of the user's class in `prepare` or `open`, and its attributes are the adapter's state:
+counters, buffers, the tuples that a `BatchingBolt` collects.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from storm_on_spark.api.collector import OutputCollector, SpoutOutputCollector
+from storm_on_spark.api.component import BaseRichBolt, BaseRichSpout
+from storm_on_spark.api.config import Config
+from storm_on_spark.api.context import TopologyContext
+from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
+from storm_on_spark.api.streams.fields import Fields
+from storm_on_spark.api.streams.stream import StreamSpec
+from storm_on_spark.api.tuple import Tuple
+from storm_on_spark.streamparse import finder
+from storm_on_spark.streamparse.bridge import BoltBridge, SpoutBridge, make_component
+from storm_on_spark.streamparse.kinds import pystorm_class
+
+
+class _Adapter:
+    """What both adapters have in common.
+
+    Args:
+        component_class: a class of the user, below one of pystorm's.
+        streams: what it emits.
+    """
+
+    _bridge: Any = None
+
+    def __init__(self, component_class: type, streams: Mapping[str, StreamSpec]) -> None:
+        self.component_class = component_class
+        self._streams = dict(streams)
+
+    @property
+    def component(self) -> Any:
+        """The instance of the user's class; there is none before `prepare` or `open`."""
+        return self._bridge.component
+
+    @property
+    def state_holder(self) -> Any:
+        """The object whose attributes are this component's state."""
+        return None if self._bridge is None else self._bridge.component
+
+    @property
+    def state_services(self) -> Sequence[Any]:
+        """The values of attributes that are no state."""
+        return () if self._bridge is None else self._bridge.services
+
+    def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
+        """Declares what `outputs` says."""
+        for name, stream in self._streams.items():
+            declarer.declare_stream(name, Fields(*stream.fields), direct=stream.direct)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # `_made` first, and then the attributes: the user's module may import what only the finder finds.
+        return _made, (type(self),), {"component_class": self.component_class, "_streams": self._streams}
+
+
+def _made(adapter_class: Any) -> Any:
+    finder.install()
+    return adapter_class.__new__(adapter_class)
+
+
+class PystormBolt(_Adapter, BaseRichBolt):
+    """A bolt of pystorm."""
+
+    def __init__(self, component_class: type, streams: Mapping[str, StreamSpec]) -> None:
+        super().__init__(component_class, streams)
+        # Its methods are on another object, which the compiler's proof does not look at.
+        self.stateless = getattr(component_class, "stateless", None) is True  # type: ignore[misc]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        made, args, state = super().__reduce__()
+        return made, args, {**state, "stateless": self.stateless}
+
+    def get_component_configuration(self) -> Mapping[str, Any] | None:
+        """Asks for the ticks that are the clock of a `TicklessBatchingBolt`."""
+        if pystorm_class(self.component_class, "TicklessBatchingBolt") is None:
+            return None
+        seconds = getattr(self.component_class, "secs_between_batches", 2)
+        return {Config.TOPOLOGY_TICK_TUPLE_FREQ_SECS: max(1, math.ceil(seconds))}
+
+    def prepare(self, conf: Mapping[str, Any], context: TopologyContext, collector: OutputCollector) -> None:
+        """Makes the instance and calls its `initialize`."""
+        self._fail_fast = bool(conf.get(Config.TOPOLOGY_FAIL_FAST))
+        self._batching = pystorm_class(self.component_class, "BatchingBolt") is not None
+        self._tickless = pystorm_class(self.component_class, "TicklessBatchingBolt") is not None
+        self._bridge = BoltBridge(make_component(self.component_class), conf, context, collector)
+
+    def execute(self, tup: Tuple) -> None:
+        """Lets the bolt process one tuple.
+
+        An exception is what it is for any bolt here: the tuple fails, with `topology.fail.fast` the topology ends. A
+        bolt that says `exit_on_exception = False` handles it itself, as does a batching bolt: its group fails.
+        """
+        bridge = self._bridge
+        component = bridge.component
+        bridge.offer(tup)
+        try:
+            component._run()
+            if self._tickless and tup.is_tick:
+                component.process_batches()
+                component._current_tups = []
+        except Exception as error:
+            if not self._handles(component):
+                raise
+            component._handle_run_exception(error)
+            if self._batching and component.exit_on_exception:
+                # In pystorm the process ends here, and what it has collected has failed.
+                component._batches = defaultdict(list)
+                component._tick_counter = 0
+            component._current_tups = []
+
+    def _handles(self, component: Any) -> bool:
+        return not component.exit_on_exception or (self._batching and not self._fail_fast)
+
+
+class PystormSpout(_Adapter, BaseRichSpout):
+    """A spout of pystorm."""
+
+    def open(self, conf: Mapping[str, Any], context: TopologyContext, collector: SpoutOutputCollector) -> None:
+        """Makes the instance and calls its `initialize`."""
+        self._bridge = SpoutBridge(make_component(self.component_class), conf, context, collector)
+
+    def next_tuple(self) -> None:
+        """Lets the spout emit."""
+        self._tell({"command": "next"})
+
+    def ack(self, message_id: Any) -> None:
+        """Tells the spout."""
+        self._tell({"command": "ack", "id": message_id})
+
+    def fail(self, message_id: Any) -> None:
+        """Tells the spout."""
+        self._tell({"command": "fail", "id": message_id})
+
+    def activate(self) -> None:
+        """Tells the spout."""
+        self._tell({"command": "activate"})
+
+    def deactivate(self) -> None:
+        """Tells the spout."""
+        self._tell({"command": "deactivate"})
+
+    def exhausted(self) -> bool:
+        """Whether the spout says, by a method `exhausted` of its own, that it emits nothing new; pystorm has none."""
+        own = getattr(self.component, "exhausted", None)
+        return bool(own()) if callable(own) else False
+
+    def _tell(self, command: dict[str, Any]) -> None:
+        component = self._bridge.component
+        self._bridge.offer(command)
+        try:
+            component._run()
+        except Exception as error:
+            if component.exit_on_exception:
+                raise
+            component._handle_run_exception(error)

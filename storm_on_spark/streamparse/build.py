@@ -1,0 +1,125 @@
+"""From a class of `streamparse.Topology` to a topology."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from storm_on_spark.api.builder import TopologyBuilder
+from storm_on_spark.api.errors import InvalidTopologyError
+from storm_on_spark.api.streams.fields import Fields
+from storm_on_spark.api.streams.grouping import (
+    AllGrouping,
+    DirectGrouping,
+    FieldsGrouping,
+    GlobalGrouping,
+    Grouping,
+    LocalOrShuffleGrouping,
+    NoneGrouping,
+    ShuffleGrouping,
+)
+from storm_on_spark.api.streams.stream import GlobalStreamId, StreamSpec
+from storm_on_spark.api.topology import Topology
+from storm_on_spark.streamparse.adapter import PystormBolt, PystormSpout
+from storm_on_spark.streamparse.kinds import pystorm_class
+
+_SIMPLE: dict[str, type[Grouping]] = {
+    "shuffle": ShuffleGrouping,
+    "all": AllGrouping,
+    "none": NoneGrouping,
+    "direct": DirectGrouping,
+    "local_or_shuffle": LocalOrShuffleGrouping,
+}
+
+
+def is_topology(value: object) -> bool:
+    """Whether a value is a class that a user derived from `streamparse.Topology`, installed or stood in for."""
+    return isinstance(value, type) and type(value).__name__ == "TopologyType" and bool(getattr(value, "specs", None))
+
+
+def build(topology_class: Any, environment: str | None = None) -> Topology:
+    """Returns the topology that a class describes.
+
+    Args:
+        topology_class: a class below `streamparse.Topology`.
+        environment: which entry of `par` counts, where that is a dict; may be None where it has one entry.
+
+    Raises:
+        InvalidTopologyError: a component is in Java, or a grouping, or `par` has no entry for the environment.
+    """
+    builder = TopologyBuilder()
+    for spec in topology_class.specs:
+        where = f'{place(topology_class)}: component "{spec.name}"'
+        if pystorm_class(spec.component_cls, "Component") is None or _in_java(spec):
+            raise InvalidTopologyError(f"{where} {_refusal(spec)}", component=spec.name)
+        tasks = _tasks(spec, environment, where)
+        conf = _conf(spec.config)
+        streams = {name: StreamSpec(Fields(*info.output_fields), info.direct) for name, info in spec.outputs.items()}
+        if pystorm_class(spec.component_cls, "Spout") is not None:
+            builder.set_spout(spec.name, PystormSpout(spec.component_cls, streams), tasks).add_configurations(conf)
+        elif pystorm_class(spec.component_cls, "Bolt") is not None:
+            bolt = builder.set_bolt(spec.name, PystormBolt(spec.component_cls, streams), tasks)
+            bolt.add_configurations(conf)
+            for source, grouping in spec.inputs.items():
+                found = _grouping(grouping, f"{where}: its input {source.componentId}")
+                bolt.grouping(GlobalStreamId(source.componentId, source.streamId), found)
+        else:
+            raise InvalidTopologyError(f"{where} {_refusal(spec)}", component=spec.name)
+    return builder.create_topology()
+
+
+def place(cls: type) -> str:
+    """Returns `FILE:LINE: class NAME` as far as that is known."""
+    try:
+        file, line = inspect.getsourcefile(cls), inspect.getsourcelines(cls)[1]
+    except (OSError, TypeError):
+        return f"class {cls.__qualname__}"
+    return f"{file}:{line}: class {cls.__qualname__}"
+
+
+def _in_java(spec: Any) -> bool:
+    return getattr(spec.component_object, "shell", None) is None
+
+
+def _refusal(spec: Any) -> str:
+    java = getattr(spec.component_object, "java_object", None)
+    if java is not None:
+        return f"is the Java class {java.full_class_name}, and Java components do not run here; write it in Python"
+    shell = getattr(spec.component_object, "shell", None)
+    if shell is None:
+        return "is a serialized Java object, and Java components do not run here; write it in Python"
+    return f"is the command {shell.execution_command!r}; only components in Python run in a streamparse topology here"
+
+
+def _tasks(spec: Any, environment: str | None, where: str) -> int:
+    if not isinstance(spec.par, Mapping):
+        return int(spec.par)
+    if environment is None and len(spec.par) == 1:
+        return int(next(iter(spec.par.values())))
+    if environment not in spec.par:
+        known = ", ".join(map(repr, spec.par))
+        given = "none is given" if environment is None else f"{environment!r} is given"
+        raise InvalidTopologyError(
+            f"{where} has a parallelism for the environments {known}, and {given}; name one with -e",
+            component=spec.name,
+        )
+    return int(spec.par[environment])
+
+
+def _conf(config: Any) -> dict[str, Any]:
+    found = json.loads(config) if isinstance(config, str) else config
+    return dict(found or {})
+
+
+def _grouping(grouping: Any, where: str) -> Grouping:
+    fields = getattr(grouping, "fields", None)
+    if fields is not None:
+        return FieldsGrouping(Fields(*fields)) if fields else GlobalGrouping()
+    for name, kind in _SIMPLE.items():
+        if getattr(grouping, name, None) is not None:
+            return kind()
+    java = getattr(grouping, "custom_object", None)
+    what = "a serialized Java object" if java is None else f"the Java class {java.full_class_name}"
+    raise InvalidTopologyError(f"{where} is grouped by {what}, and Java does not run here; use a fields grouping")

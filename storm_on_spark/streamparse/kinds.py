@@ -1,0 +1,21 @@
+"""Which classes are pystorm's: those of the installed package, or those that stand in for it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+_MODULES: Final = ("pystorm.", "storm_on_spark.streamparse.stand_in.pystorm.")
+
+
+def pystorm_class(component_class: type, name: str) -> Any:
+    """Returns the base class of pystorm that has this name, or None where a class has none.
+
+    Example:
+        >>> from storm_on_spark.streamparse.stand_in.pystorm import Spout
+        >>> pystorm_class(Spout, "Component").__name__, pystorm_class(Spout, "Bolt")
+        ('Component', None)
+    """
+    for base in component_class.__mro__:
+        if base.__name__ == name and base.__module__.startswith(_MODULES):
+            return base
+    return None
