@@ -68,6 +68,27 @@ class Valid(Document):
     bolts: int = 0
 
 
+class MigrateFinding(Document):
+    """A row of `migrate`."""
+
+    file: str
+    line: int
+    what: str
+    verdict: str
+    """`runs`, `differs` or `no`."""
+    why: str
+
+
+class Migrate(Document):
+    """`migrate`."""
+
+    folder: str
+    findings: list[MigrateFinding]
+    runs: int
+    differs: int
+    no: int
+
+
 class StageEntry(Document):
     """A stage of the plan."""
 
@@ -283,6 +304,7 @@ COMMANDS: dict[str, tuple[Any, ...]] = {
     "validate": (Valid,),
     "config": (list[Key], Failed),
     "new": (Project, Examples, Failed),
+    "migrate": (Migrate, Failed),
     "submit": (Submitted, Failed),
     "list": (schemas.TopologySummaries, Failed),
     "status": (schemas.TopologyPage, Failed),

@@ -18,6 +18,7 @@ from storm_on_spark.launch.loader import load
 
 @click.command("explain", short_help="Show what a topology compiles to.")
 @options.target
+@options.name_or_n
 @options.configuration
 @click.option("--json", "form", flag_value="json", help="As a JSON document.")
 @click.option("--mermaid", "form", flag_value="mermaid", help="As a Mermaid diagram.")
@@ -25,7 +26,8 @@ from storm_on_spark.launch.loader import load
 @options.master
 @options.debug
 def command(
-    target: str,
+    target: str | None,
+    name: str | None,
     pairs: tuple[str, ...],
     files: tuple[Path, ...],
     form: str | None,
@@ -40,7 +42,7 @@ def command(
     from storm_on_spark.spark.session import cores, expected_parallelism, local_session, stop_session
 
     with told(debug, form == "json"):
-        loaded = load(target)
+        loaded = load(options.target_of(target, name))
         conf = options.conf_of(loaded, files, pairs)
         compiled = compile_topology(loaded.topology(conf), conf)
         checkpoint = conf.get(Config.TOPOLOGY_CHECKPOINT_DIR)

@@ -19,6 +19,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
         "validate": "validate",
         "config": "config",
         "new": "new",
+        "migrate": "migrate",
     },
     "On a cluster": {
         "submit": "cluster.submit",

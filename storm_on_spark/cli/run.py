@@ -22,7 +22,7 @@ from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.api.info import TopologyInfo
 from storm_on_spark.cli.request import Request
 from storm_on_spark.cli.shared import options
-from storm_on_spark.cli.shared.errors import DONE, STOPPED, exit_code, record, sentence, tell
+from storm_on_spark.cli.shared.errors import DONE, STOPPED, exit_code, record, sentence, tell, told
 from storm_on_spark.cli.shared.pipes import reader_may_leave
 from storm_on_spark.cli.shared.progress import Progress
 from storm_on_spark.cli.shared.report import print_result, print_summary
@@ -94,8 +94,10 @@ class Stopper:
 @options.master
 @click.option("--checkpoint", metavar="DIR", help="Keep state in DIR, and go on from what is there.")
 @click.option("--reset-checkpoint", is_flag=True, help="Remove the state that is in the checkpoint first.")
-@options.name
-@click.option("--seconds", type=options.POSITIVE_SECONDS, help="Drain and end after so many seconds.")
+@options.name_or_n
+@click.option(
+    "-t", "--time", "--seconds", "seconds", type=options.POSITIVE_SECONDS, help="Drain and end after so many seconds."
+)
 @click.option("--json", is_flag=True, help="Print one JSON document on standard output.")
 @click.option("--quiet", is_flag=True, help="Show no progress and no summary.")
 @click.option(
@@ -113,14 +115,17 @@ class Stopper:
 def command(**given: Any) -> None:
     """Run a topology until all its spouts are exhausted, it fails, or Ctrl-C.
 
-    The target is a Python file or a module with a `topology`, or a function `build(conf)` that returns
-    one. It may have its own `conf`, and a function `report(spark, checkpoint, info)` that is called at the
-    end and returns the result: a list of rows, for example.
+    The target is a Python file or a module with a `topology`, a function `build(conf)` that returns one, or
+    a class of streamparse.Topology. In the folder of a streamparse project, -n NAME is enough. The module
+    may have its own `conf`, and a function `report(spark, checkpoint, info)` that is called at the end and
+    returns the result: a list of rows, for example.
 
     The first Ctrl-C stops the spouts, waits until nothing is pending, reports, and exits with 0. The second
     stops at once and exits with 130. Unless the configuration says otherwise, the first exception in a bolt
     ends the run (topology.fail.fast=true).
     """
+    with told(given["debug"], given["json"]):
+        given["target"] = options.target_of(given["target"], given["name"])
     request = Request(**given)
     if request.debugger or request.debugger_port is not None:
         from storm_on_spark.cli.debugger import run_under_debugger

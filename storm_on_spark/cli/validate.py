@@ -16,16 +16,24 @@ from storm_on_spark.launch.loader import load
 
 @click.command("validate")
 @options.target
+@options.name_or_n
 @options.configuration
 @click.option("--json", is_flag=True, help="Print one JSON document.")
 @options.debug
-def command(target: str, pairs: tuple[str, ...], files: tuple[Path, ...], json: bool, debug: bool) -> None:
+def command(
+    target: str | None,
+    name: str | None,
+    pairs: tuple[str, ...],
+    files: tuple[Path, ...],
+    json: bool,
+    debug: bool,
+) -> None:
     """Check a topology and its configuration. Exit code 2 and one sentence each if something is wrong."""
     from storm_on_spark.spark.compiled import compile_topology
 
     with told(debug):
         try:
-            loaded = load(target)
+            loaded = load(options.target_of(target, name))
             conf = options.conf_of(loaded, files, pairs)
             topology = loaded.topology(conf)
             compiled = compile_topology(topology, conf)

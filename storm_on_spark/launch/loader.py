@@ -1,7 +1,8 @@
 """Finds a topology by name: `FILE.py` or `package.module`, with an optional `:ATTRIBUTE`; or a file of a front end.
 
 A front end makes topologies of what is no Python module, such as a Flux file. `FRONT_ENDS` says by the end of a file's
-name which package that is; its function `load_file(path, where)` returns the `Target`.
+name which package that is; its function `load_file(path, where)` returns the `Target`. Another kind finds topologies in
+Python modules, such as the classes of streamparse: `MODULE_FRONT_ENDS`.
 """
 
 from __future__ import annotations
@@ -17,18 +18,44 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from storm_on_spark.api.builder import TopologyBuilder
 from storm_on_spark.api.errors import StormError
 from storm_on_spark.api.text.wording import short_repr
 from storm_on_spark.api.topology import Topology
+from storm_on_spark.streamparse.front_end import StreamparseFrontEnd
 
 ATTRIBUTES = ("topology", "build")
 """The attributes that are tried without `:ATTRIBUTE`, in this order."""
 
 FRONT_ENDS: Final[Mapping[str, str]] = {".yaml": "storm_on_spark.flux", ".yml": "storm_on_spark.flux"}
 """End of a file's name -> the package that loads it; imported when such a file is loaded."""
+
+
+class ModuleFrontEnd(Protocol):
+    """Makes topologies of what a Python module holds."""
+
+    name: str
+    """What it is called in a message."""
+
+    def before_import(self) -> None:
+        """Called before a module is imported."""
+
+    def source_folders(self, file: Path) -> list[Path]:
+        """Returns further folders of the module search path for a file."""
+
+    def is_topology(self, value: object) -> bool:
+        """Whether `build` makes a topology of a value."""
+
+    def conf(self, value: Any) -> dict[str, Any]:
+        """Returns the configuration that the topology brings along."""
+
+    def build(self, value: Any, conf: Mapping[str, Any]) -> Topology:
+        """Returns the topology."""
+
+
+MODULE_FRONT_ENDS: Final[tuple[ModuleFrontEnd, ...]] = (StreamparseFrontEnd(),)
 
 _OURS = Path(__file__).parents[1]
 
@@ -125,7 +152,9 @@ class ModuleTarget(Target):
         conf = getattr(self.module, "conf", None) or {}
         if not isinstance(conf, Mapping):
             raise LoadError(f"{self.where}: conf must be a mapping from keys to values, not {_a(conf)}")
-        return dict(conf)
+        value = getattr(self.module, self.attribute)
+        front_end = _front_end_of(value)
+        return dict(conf) if front_end is None else {**front_end.conf(value), **conf}
 
     @property
     def report(self) -> Callable[..., Any] | None:
@@ -147,6 +176,9 @@ class ModuleTarget(Target):
             LoadError: what was found is no topology.
         """
         value = getattr(self.module, self.attribute)
+        front_end = _front_end_of(value)
+        if front_end is not None:
+            return front_end.build(value, conf)
         verb = "is"
         if callable(value) and not isinstance(value, Topology):
             needed = _arity(value)
@@ -179,9 +211,11 @@ def load(text: str) -> Target:
         found = importlib.import_module(front_end).load_file(_existing(where), where)
         assert isinstance(found, Target)
         return found
+    for each in MODULE_FRONT_ENDS:
+        each.before_import()
     module = _import_file(where) if _is_path(where) else _import_module(where)
     if attribute is None:
-        attribute = next((name for name in ATTRIBUTES if hasattr(module, name)), None)
+        attribute = next((name for name in ATTRIBUTES if hasattr(module, name)), None) or _foreign(module, where)
         if attribute is None:
             others = _candidates(module)
             raise LoadError(f"{where} has neither a topology nor a function build(conf) that returns one{others}")
@@ -235,7 +269,8 @@ def _import_file(where: str) -> ModuleType:
     if "." in path.stem:
         raise LoadError(f"{where} can't be imported as a module: its name has a dot in it; rename it")
     _check_source(path, where)
-    for folder in dict.fromkeys((path.parent, root)):
+    further = [folder for each in MODULE_FRONT_ENDS for folder in each.source_folders(path)]
+    for folder in dict.fromkeys((*further, path.parent, root)):
         search_first(folder)
     known = sys.modules.get(name)
     if known is not None and not _is_file_of(known, path):
@@ -297,6 +332,24 @@ def search_first(folder: Path) -> None:
 def _is_file_of(module: ModuleType, path: Path) -> bool:
     file = getattr(module, "__file__", None)
     return file is not None and Path(file).resolve() == path
+
+
+def _front_end_of(value: object) -> ModuleFrontEnd | None:
+    return next((each for each in MODULE_FRONT_ENDS if each.is_topology(value)), None)
+
+
+def _foreign(module: ModuleType, where: str) -> str | None:
+    """Returns the attribute that is a topology of a front end; one of the module's own comes before imported ones.
+
+    Raises:
+        LoadError: there are several.
+    """
+    found = {name: value for name, value in vars(module).items() if _front_end_of(value) is not None}
+    own = [name for name, value in found.items() if value.__module__ == module.__name__] or list(found)
+    if len(own) > 1:
+        which = ", ".join(f"{where}:{name}" for name in own)
+        raise LoadError(f"{where} has several topologies; name one: {which}")
+    return own[0] if own else None
 
 
 def _candidates(module: ModuleType) -> str:

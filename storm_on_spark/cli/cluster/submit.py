@@ -30,7 +30,7 @@ _UNSEEN_SECS: Final = 30.0
 
 @click.command("submit", short_help="Give a topology to a cluster.")
 @options.target
-@options.name
+@options.name_or_n
 @click.option("--inactive", is_flag=True, help="Let its spouts emit only when it is activated.")
 @click.option(
     "--requirements",
@@ -42,7 +42,7 @@ _UNSEEN_SECS: Final = 30.0
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 @cluster_options
 def command(
-    target: str,
+    target: str | None,
     name: str | None,
     inactive: bool,
     requirements: Path | None,
@@ -57,7 +57,7 @@ def command(
     """
     with asked(**given) as request:
         with Progress(console(sys.stderr), quiet=quiet or request.json) as progress:
-            submission = _Submission(request, target, name, progress.say)
+            submission = _Submission(request, options.target_of(target, name), name, progress.say)
             try:
                 submission.submit(not inactive, requirements)
                 if wait:

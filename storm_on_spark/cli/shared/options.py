@@ -14,6 +14,8 @@ from click.shell_completion import CompletionItem
 from storm_on_spark.api.config import KEYS, Config
 from storm_on_spark.launch.conf_text import merged
 from storm_on_spark.launch.loader import Target
+from storm_on_spark.streamparse.front_end import ENVIRONMENT
+from storm_on_spark.streamparse.project import find_project, project_of
 
 if TYPE_CHECKING:
     _Type = click.ParamType[Any]
@@ -24,6 +26,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 CONF_FILE: Final = "conf.yaml"
 """What is read without being named, where it lies beside the topology's file."""
+_GIVEN: Final = "storm_on_spark.given"
 _NAME_LENGTH: Final = 150
 _MASTER: Final = re.compile(
     r"local|local\[([1-9][0-9]*|\*)(\s*,\s*[1-9][0-9]*)?\]"
@@ -102,12 +105,84 @@ def _files(context: click.Context, parameter: click.Parameter, begun: str) -> li
     return [CompletionItem(begun, type="file")]
 
 
-target = click.argument("target", metavar="FILE_OR_MODULE[:ATTR]", shell_complete=_files)
+def target(function: _Function) -> _Function:
+    """Adds the argument that names a topology, and options of `sparse`; in its projects it may be left out."""
+    argument = click.argument("target", metavar="[FILE_OR_MODULE[:ATTR]]", required=False, shell_complete=_files)
+    environment = click.option(
+        "-e",
+        "--environment",
+        metavar="NAME",
+        expose_value=False,
+        callback=_note(ENVIRONMENT),
+        help="The environment of a streamparse project's config.json.",
+    )
+    ackers = click.option(
+        "-a",
+        "--ackers",
+        metavar="N",
+        type=whole("a number of ackers", 0),
+        expose_value=False,
+        callback=_note(Config.TOPOLOGY_ACKER_EXECUTORS),
+        help="How many ackers there are.",
+    )
+    workers = click.option(
+        "-w",
+        "--workers",
+        metavar="N",
+        type=whole("a number of workers", 1),
+        expose_value=False,
+        callback=_note(Config.TOPOLOGY_WORKERS),
+        help="How many processes the spouts run in.",
+    )
+    return argument(environment(ackers(workers(function))))
+
+
+def _note(key: str) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    """Returns a callback that keeps an option's value for `conf_of`."""
+
+    def note(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
+        if value is not None:
+            context.meta.setdefault(_GIVEN, {})[key] = value
+        return value
+
+    return note
+
+
+def _given() -> dict[str, Any]:
+    context = click.get_current_context(silent=True)
+    return {} if context is None else dict(context.meta.get(_GIVEN, {}))
+
+
+def target_of(given: str | None, name: str | None) -> str:
+    """Returns the topology that is meant: what was given, or that of the streamparse project in this folder.
+
+    Args:
+        given: the argument.
+        name: of the topology, which in a project is that of its file.
+
+    Raises:
+        click.UsageError: nothing was given, and this folder is no project.
+        StormError: the project has no such topology.
+    """
+    if given is not None:
+        return given
+    project = find_project(Path.cwd())
+    if project is None:
+        raise click.UsageError(
+            "Missing argument 'FILE_OR_MODULE[:ATTR]'. Only in the folder of a streamparse project, with its "
+            "config.json, it may be left out."
+        )
+    return str(project.topology(name).relative_to(Path.cwd()))
+
 
 debug = click.option("--debug", is_flag=True, help="Show tracebacks.")
 
-name = click.option(
-    "--name", type=_Name(), help="The topology's name; by default topology.name, or that of the module."
+_NAME_HELP: Final = "The topology's name; by default topology.name, or that of the module."
+
+name = click.option("--name", type=_Name(), help=_NAME_HELP)
+
+name_or_n = click.option(
+    "-n", "--name", type=_Name(), help=f"{_NAME_HELP} In a streamparse project it names a topology."
 )
 
 master = click.option(
@@ -126,6 +201,8 @@ def configuration(function: _Function) -> _Function:
     """Adds `-c` and `--conf`, which `conf_of` puts together."""
     pairs = click.option(
         "-c",
+        "-o",
+        "--option",
         "pairs",
         metavar="KEY=VALUE",
         multiple=True,
@@ -149,7 +226,10 @@ def conf_of(target: Target, files: tuple[Path, ...], pairs: tuple[str, ...], *, 
 
     Without `--conf`, a `conf.yaml` beside the topology's file is read, and standard error says so.
     """
-    return {**target.conf, **merged(files or file_beside(target, quiet=quiet), pairs)}
+    given = _given()
+    project = None if target.file is None else project_of(target.file)
+    base = {} if project is None else project.environment_conf(given.get(ENVIRONMENT))
+    return {**base, **target.conf, **merged(files or file_beside(target, quiet=quiet), pairs), **given}
 
 
 def file_beside(target: Target, *, quiet: bool = False) -> tuple[Path, ...]:

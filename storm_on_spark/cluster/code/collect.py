@@ -17,6 +17,7 @@ from storm_on_spark.cluster.code.imports import EVERYWHERE, beside, imported_nam
 from storm_on_spark.cluster.errors import CodeError
 from storm_on_spark.flux.target import FluxTarget
 from storm_on_spark.launch.loader import FRONT_ENDS, load
+from storm_on_spark.streamparse.project import source_folders
 
 _CACHES = frozenset({"__pycache__", "node_modules", "spark-warehouse", "metastore_db"})
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
@@ -145,7 +146,8 @@ def _file(path: Path, where: str) -> Collected:
     path = path.resolve()
     root = _root(path.parent)
     # The loader puts the file's own folder before that of its package.
-    return _taken(path.relative_to(root).as_posix(), path, root, tuple(dict.fromkeys((path.parent, root))))
+    folders = dict.fromkeys((path.parent, root, *source_folders(path)))
+    return _taken(path.relative_to(root).as_posix(), path, root, tuple(folders))
 
 
 def _flux(where: str) -> Collected:
@@ -203,7 +205,7 @@ def _with_imports(found: Collected, waiting: list[Path], root: Path, folders: Se
         if piece in taken or any(parent in taken for parent in piece.parents):
             continue
         taken.add(piece)
-        name = piece.relative_to(root).as_posix()
+        name = piece.relative_to(_top(piece, root, folders)).as_posix()
         if piece.is_dir():
             found.add_folder(piece, name, piece)
         else:
@@ -227,6 +229,11 @@ def _needed(found: Collected, piece: Path, name: str, folders: Sequence[Path]) -
                 found.leave_out(source, f"nothing that it imports is looked for ({error})")
     needed = {beside(imported, folders) for imported in names}
     return sorted(path for path in needed if path is not None and path != piece)
+
+
+def _top(piece: Path, root: Path, folders: Sequence[Path]) -> Path:
+    """Returns the folder whose files are at the top of the archive, of those that have the piece."""
+    return next(folder for folder in (root, *folders) if piece.is_relative_to(folder))
 
 
 def _root(folder: Path) -> Path:

@@ -68,6 +68,8 @@ def test_an_unknown_command_is_told_which_there_are() -> None:
         (["new", "."], 2),
         (["new", "--list-examples"], 0),
         (["new", "copy", "--example", "reach"], 0),
+        (["migrate", "."], 0),
+        (["migrate", "gone"], 2),
         (["run", "gone.py"], 2),
         (["run", "{module}", "--reset-checkpoint"], 2),
         (["list", "--nimbus", "localhost:abc"], 2),

@@ -1,0 +1,42 @@
+"""`storm-spark migrate`: what of a streamparse project runs here."""
+
+from __future__ import annotations
+
+import dataclasses
+import json as jsonlib
+import sys
+from collections import Counter
+from pathlib import Path
+
+import click
+from rich.table import Table
+
+from storm_on_spark.cli.shared import options
+from storm_on_spark.cli.shared.errors import told
+from storm_on_spark.cli.shared.terminal import console
+from storm_on_spark.streamparse.migrate import read_project
+
+
+@click.command("migrate", short_help="Say what of a streamparse project runs here.")
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--json", is_flag=True, help="Print one JSON document.")
+@options.debug
+def command(folder: Path, json: bool, debug: bool) -> None:
+    """Say what of the streamparse project in DIR runs here as it is, what does not, and why.
+
+    Its code is read and not run, and nothing is written.
+    """
+    with told(debug, json):
+        found = read_project(folder)
+        count = Counter(finding.verdict for finding in found)
+        totals = {"runs": count["runs"], "differs": count["differs"], "no": count["no"]}
+        if json:
+            findings = [dataclasses.asdict(finding) for finding in found]
+            click.echo(jsonlib.dumps({"folder": str(folder), "findings": findings, **totals}))
+            return
+        table = Table("where", "what", "runs", "why")
+        for finding in found:
+            verdict = {"runs": "yes", "differs": "yes, but", "no": "no"}[finding.verdict]
+            table.add_row(f"{finding.file}:{finding.line}", finding.what, verdict, finding.why)
+        console(sys.stdout).print(table)
+        click.echo(f"{count['runs']} run as they are, {count['differs']} with a difference, {count['no']} do not run")

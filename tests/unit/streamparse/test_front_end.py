@@ -1,0 +1,226 @@
+"""From files with classes of `streamparse.Topology` to topologies: loader, projects, errors that name the place."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+from click.testing import CliRunner, Result
+
+from storm_on_spark.api.config import Config
+from storm_on_spark.api.errors import InvalidTopologyError
+from storm_on_spark.cli.main import main
+from storm_on_spark.cluster.code.collect import collect
+from storm_on_spark.launch.loader import LoadError, load
+from storm_on_spark.runtime.in_process import InProcessTopology
+from storm_on_spark.spark.compiled import compile_topology
+
+WORDS = """
+    from streamparse import Spout
+
+    class Words(Spout):
+        outputs = ["word"]
+
+        def initialize(self, conf, ctx):
+            self.left = ["storm", "spark", "storm"]
+
+        def next_tuple(self):
+            if self.left:
+                self.emit([self.left.pop(0)], tup_id=len(self.left))
+
+        def exhausted(self):
+            return not self.left
+"""
+COUNT = """
+    from collections import Counter
+    from pathlib import Path
+    from streamparse import Bolt
+
+    class Count(Bolt):
+        outputs = ["word", "count"]
+
+        def initialize(self, conf, ctx):
+            self.counts = Counter()
+
+        def process(self, tup):
+            self.counts[tup.values.word] += 1
+            Path(self.storm_conf["out"]).write_text(repr(sorted(self.counts.items())))
+"""
+TOPOLOGY = """
+    from streamparse import Grouping, Topology
+    from bolts.count import Count
+    from spouts.words import Words
+
+    class WordCount(Topology):
+        config = {"topology.message.timeout.secs": 7}
+        words = Words.spec(par={"prod": 3, "test": 1})
+        count = Count.spec(inputs={words: Grouping.fields("word")}, par=2)
+"""
+
+
+@pytest.fixture
+def clean_imports() -> Iterator[None]:
+    path, modules = list(sys.path), set(sys.modules)
+    yield
+    sys.path[:] = path
+    for name in set(sys.modules) - modules:
+        if name.partition(".")[0] in ("wordcount", "bolts", "spouts", "other"):
+            del sys.modules[name]
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clean_imports: None) -> Path:
+    files = {
+        "config.json": json.dumps(
+            {
+                "topology_specs": "topologies/",
+                "envs": {
+                    "prod": {"options": {"topology.workers": 2}, "log": {"level": "WARN"}},
+                    "test": {"options": {"topology.workers": 1}},
+                },
+            }
+        ),
+        "src/spouts/__init__.py": "",
+        "src/spouts/words.py": WORDS,
+        "src/bolts/__init__.py": "",
+        "src/bolts/count.py": COUNT,
+        "topologies/wordcount.py": TOPOLOGY,
+    }
+    for name, content in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(dedent(content))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def invoke(*arguments: str) -> Result:
+    return CliRunner().invoke(main, list(arguments))
+
+
+def test_a_project_runs_from_its_folder(project: Path) -> None:
+    target = load("topologies/wordcount.py")
+    assert target.name == "wordcount"
+    conf = {**target.conf, "streamparse.environment": "test", "out": str(project / "out")}
+    assert conf[Config.TOPOLOGY_MESSAGE_TIMEOUT_SECS] == 7
+    info = InProcessTopology(compile_topology(target.topology(conf), conf).graph, "wordcount").run()
+    assert (info.status, info.acked, info.failed) == ("COMPLETED", 3, 0)
+    counts = dict(eval((project / "out").read_text()))
+    assert counts in ({"storm": 2}, {"spark": 1}, {"spark": 1, "storm": 2})
+
+
+def test_the_command_line_finds_the_topology_by_name_and_takes_the_options_of_sparse(project: Path) -> None:
+    done = invoke("explain", "-n", "wordcount", "-e", "prod", "-a", "3", "-o", "topology.debug=true", "--json")
+    assert done.exit_code == 0, done.output
+    found = json.dumps(json.loads(done.stdout))
+    assert '"words"' in found
+    assert invoke("validate", "-e", "test").output == "topologies/wordcount.py is valid: 1 spout, 1 bolt\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("-n", "wordcuont", "-e", "test"), "has no topology 'wordcuont'; there are: wordcount"),
+        (("-e", "staging"), "config.json has no environment 'staging'; there are: prod, test"),
+        ((), 'wordcount.py:6: class WordCount: component "words" has a parallelism for the environments'),
+    ],
+)
+def test_what_a_project_does_not_have(project: Path, arguments: tuple[str, ...], message: str) -> None:
+    done = invoke("validate", *arguments)
+    assert done.exit_code == 2
+    assert message in done.output
+
+
+def test_outside_of_a_project_the_target_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = invoke("validate", "-n", "wordcount")
+    assert done.exit_code == 2
+    assert "Missing argument" in done.output
+
+
+def test_the_code_of_a_project_is_packed_with_its_sources(project: Path) -> None:
+    found = collect("topologies/wordcount.py")
+    assert sorted(found.files) == [
+        "bolts/__init__.py",
+        "bolts/count.py",
+        "spouts/__init__.py",
+        "spouts/words.py",
+        "wordcount.py",
+    ]
+
+
+def test_java_is_refused_by_name(tmp_path: Path, clean_imports: None) -> None:
+    path = tmp_path / "other.py"
+    path.write_text(
+        dedent(
+            """
+            from streamparse import Bolt, JavaSpout, Topology
+
+            class Show(Bolt):
+                pass
+
+            class Mixed(Topology):
+                lines = JavaSpout.spec(full_class_name="org.example.Lines", args_list=[1], outputs=["line"])
+                show = Show.spec(inputs=[lines])
+            """
+        )
+    )
+    target = load(str(path))
+    with pytest.raises(
+        InvalidTopologyError,
+        match=r'other\.py:7: class Mixed: component "lines" is the Java class org\.example\.Lines, and Java',
+    ):
+        target.topology({})
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("words = Words.spec(par=0)", r"other\.py:11: ValueError: Parallelism hint must be .* Given: 0"),
+        ("words = Words()", r"other\.py:10: TypeError: .*  ?Did you forget to call the spec class method .* as words"),
+        (
+            "words = Words.spec()\n    show = Show.spec(inputs={words: Grouping.fields('wrod')})",
+            r"other\.py:10: ValueError: Field 'wrod' .* 'words'",
+        ),
+        ("show = Show.spec(inputs=[])", r"other\.py:10: ValueError: Show \"show\" requires at least one input"),
+    ],
+)
+def test_a_wrong_class_is_refused_with_its_line(tmp_path: Path, clean_imports: None, body: str, message: str) -> None:
+    path = tmp_path / "other.py"
+    path.write_text(
+        "from streamparse import Bolt, Grouping, Spout, Topology\n\nclass Words(Spout):\n    outputs = ['word']\n\n"
+        f"class Show(Bolt):\n    pass\n\n\nclass Wrong(Topology):\n    {body}\n"
+    )
+    with pytest.raises(LoadError, match=message):
+        load(str(path))
+
+
+def test_two_topologies_in_a_file_are_told_apart_by_name(tmp_path: Path, clean_imports: None) -> None:
+    path = tmp_path / "other.py"
+    path.write_text(
+        dedent(WORDS)
+        + "\nfrom streamparse import Topology\nclass A(Topology):\n    words = Words.spec()\n"
+        + "class B(Topology):\n    words = Words.spec(name='lines')\n"
+    )
+    with pytest.raises(LoadError, match=r"several topologies; name one: .*:A, .*:B"):
+        load(str(path))
+    assert list(load(f"{path}:B").topology({}).components) == ["lines"]
+
+
+def test_an_installed_package_comes_before_its_stand_in(tmp_path: Path) -> None:
+    (tmp_path / "pystorm.py").write_text("REAL = True\n")
+    code = (
+        "from storm_on_spark.streamparse import finder; finder.install(); finder.install()\n"
+        "import pystorm, streamparse.storm.bolt, streamparse\n"
+        "print(pystorm.REAL, streamparse.Bolt is streamparse.storm.bolt.Bolt, streamparse.__name__)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["True", "True", "storm_on_spark.streamparse.stand_in.streamparse"]
