@@ -70,6 +70,49 @@ def build(topology_class: Any, environment: str | None = None) -> Topology:
     return builder.create_topology()
 
 
+def adapt(component_class: Any) -> PystormBolt | PystormSpout:
+    """Returns a component of pystorm or streamparse as a spout or bolt, for example to test it.
+
+    Args:
+        component_class: a class of the user; its `outputs` are its streams.
+
+    Raises:
+        InvalidTopologyError: it is neither a spout nor a bolt, or its outputs are neither names nor streams.
+
+    Example:
+        >>> from storm_on_spark.streamparse import install
+        >>> from storm_on_spark.testing import BoltTester, make_tuple
+        >>> install()
+        >>> from streamparse import Bolt
+        >>> class Shout(Bolt):
+        ...     outputs = ["word"]
+        ...     def process(self, tup):
+        ...         self.emit([tup.values.word.upper()])
+        >>> tester = BoltTester(adapt(Shout))
+        >>> tester.execute(make_tuple(["storm"], ["word"]))
+        >>> tester.collector.values()
+        [('STORM',)]
+    """
+    streams: dict[str, StreamSpec] = {}
+    names: list[str] = []
+    for output in getattr(component_class, "outputs", None) or ():
+        if isinstance(output, str):
+            names.append(output)
+        elif hasattr(output, "name") and hasattr(output, "fields"):
+            streams[output.name] = StreamSpec(Fields(*output.fields), bool(output.direct))
+        else:
+            raise InvalidTopologyError(
+                f"{place(component_class)}: outputs has {output!r}, neither a field's name nor a Stream"
+            )
+    if names:
+        streams["default"] = StreamSpec(Fields(*names))
+    if pystorm_class(component_class, "Bolt") is not None:
+        return PystormBolt(component_class, streams)
+    if pystorm_class(component_class, "Spout") is not None:
+        return PystormSpout(component_class, streams)
+    raise InvalidTopologyError(f"{place(component_class)} is neither a bolt nor a spout of pystorm")
+
+
 def place(cls: type) -> str:
     """Returns `FILE:LINE: class NAME` as far as that is known."""
     try:

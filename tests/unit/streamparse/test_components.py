@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from storm_on_spark.api.errors import TupleError
+from storm_on_spark.api.errors import InvalidTopologyError, TupleError
 from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.streams.stream import StreamSpec
+from storm_on_spark.streamparse import adapt
 from storm_on_spark.streamparse.adapter import PystormBolt, PystormSpout
 from storm_on_spark.streamparse.bridge import ReportedError
 from storm_on_spark.streamparse.stand_in.streamparse import (
@@ -160,6 +161,16 @@ def test_streams_task_ids_and_reports() -> None:
     assert isinstance(error, ReportedError)
     assert "KeyError: 'no such word'" in str(error)
     assert "word='a'" in str(error)
+
+
+def test_what_can_not_be_adapted() -> None:
+    class Wrong(Bolt):
+        outputs = ("word", 3)
+
+    with pytest.raises(InvalidTopologyError, match=r"test_components\.py:\d+: class .*Wrong: outputs has 3, neither"):
+        adapt(Wrong)
+    with pytest.raises(InvalidTopologyError, match="neither a bolt nor a spout"):
+        adapt(int)
 
 
 class ByWord(BatchingBolt):
