@@ -81,3 +81,12 @@ def test_a_conf_yaml_is_not_its_own_configuration(files: Path, tmp_path: Path) -
     done = invoke("validate", tmp_path / "conf.yaml")
     assert done.exit_code == 0, done.output
     assert "Configuration:" not in done.stderr
+
+
+def test_remote_asks_a_cluster(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copy(files / "storm_names.yaml", tmp_path / "good.yaml")
+    monkeypatch.chdir(tmp_path)
+    done = invoke("flux", "good.yaml", "--remote", "--inactive", "--no-detail", "--nimbus", "127.0.0.1:1", "--json")
+    assert done.exit_code == 1
+    assert "no Nimbus answers at 127.0.0.1:1" in done.stderr
+    assert json.loads(done.stdout).keys() == {"error"}
