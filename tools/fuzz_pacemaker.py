@@ -116,11 +116,10 @@ def fuzz(seconds: float, seed: int) -> dict[str, int]:
     try:
         for method in ("NONE", "DIGEST"):
             conf = {
-                "pacemaker.port": 0,
                 "pacemaker.auth.method": method,
                 **({"pacemaker.auth.payload": "some username:some password"} if method == "DIGEST" else {}),
             }
-            with PacemakerServer(conf) as server:
+            with PacemakerServer(conf, port=0) as server:
                 end = time.monotonic() + seconds / 2
                 before = memory_mb()
                 while time.monotonic() < end:

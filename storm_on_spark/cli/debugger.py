@@ -20,6 +20,7 @@ from storm_on_spark.cli.shared.errors import DONE, STOPPED, exit_code, tell
 from storm_on_spark.cli.shared.report import print_summary
 from storm_on_spark.cli.shared.terminal import console, logs_to
 from storm_on_spark.launch.loader import load
+from storm_on_spark.launch.settings import PlaceSettings
 
 if TYPE_CHECKING:
     from storm_on_spark.cli.request import Request
@@ -58,7 +59,7 @@ def _run(request: Request) -> int:
         if not request.quiet:
             how = "breakpoint() stops it" if request.debugger_port is None else "its debugger is connected"
             click.echo(f"{name} runs in this process, without Spark; {how}. Messages don't time out.", err=True)
-            if conf.get(Config.TOPOLOGY_SPOUTS_PLACEMENT) == "executors":
+            if PlaceSettings.of(conf).spouts == "executors":
                 click.echo("So do its spouts: topology.spouts.placement has no effect here.", err=True)
         try:
             topology.run(lambda: request.seconds is None or time.monotonic() - started < request.seconds)

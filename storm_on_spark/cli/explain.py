@@ -8,12 +8,13 @@ from pathlib import Path
 
 import click
 
-from storm_on_spark.api.config import Config
 from storm_on_spark.cli.shared import options
 from storm_on_spark.cli.shared.errors import told
 from storm_on_spark.cli.shared.terminal import width
 from storm_on_spark.launch.conf_text import spark_conf
 from storm_on_spark.launch.loader import load
+from storm_on_spark.launch.settings import CheckpointSettings
+from storm_on_spark.plan.settings import TaskSettings
 
 
 @click.command("explain", short_help="Show what a topology compiles to.")
@@ -45,11 +46,11 @@ def command(
         loaded = load(options.target_of(target, name))
         conf = options.conf_of(loaded, files, pairs)
         compiled = compile_topology(loaded.topology(conf), conf)
-        checkpoint = conf.get(Config.TOPOLOGY_CHECKPOINT_DIR)
+        checkpoint = CheckpointSettings.of(conf).folder
         if form != "spark":
             kind: ExplainFormat = "json" if form == "json" else "mermaid" if form == "mermaid" else "text"
             if (
-                compiled.graph.conf.get(Config.TOPOLOGY_PARTITIONS) is None
+                TaskSettings.of(compiled.graph.conf).partitions is None
                 and expected_parallelism(master, spark_conf(conf)) is None
             ):
                 click.echo(

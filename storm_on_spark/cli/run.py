@@ -30,7 +30,9 @@ from storm_on_spark.cli.shared.terminal import console, logs_to
 from storm_on_spark.launch.conf_text import spark_conf
 from storm_on_spark.launch.document import document, to_json
 from storm_on_spark.launch.loader import load
+from storm_on_spark.launch.settings import CheckpointSettings
 from storm_on_spark.runtime.reports.observer import Observer
+from storm_on_spark.runtime.run.settings import TrackingSettings
 from storm_on_spark.spark.session.answer import answer_only
 from storm_on_spark.spark.session.owned import temporary_checkpoint
 
@@ -167,7 +169,7 @@ def _run(request: Request, outcome: Outcome, stopper: Stopper, screen: Console) 
     given = options.conf_of(target, request.files, request.pairs, quiet=request.quiet)
     outcome.name = options.name_of(request.name, given, target)
     conf = {Config.TOPOLOGY_FAIL_FAST: True, **given}
-    checkpoint = request.checkpoint or conf.get(Config.TOPOLOGY_CHECKPOINT_DIR)
+    checkpoint = request.checkpoint or CheckpointSettings.of(conf).folder
     compiled = compile_topology(target.topology(conf), conf)
     compiled.check()
     in_store = checkpoint is not None and is_in_a_store(checkpoint)
@@ -186,10 +188,11 @@ def _run(request: Request, outcome: Outcome, stopper: Stopper, screen: Console) 
             reset_stored(checkpoint, spark)
         progress.say(f"Starting {outcome.name} ...")
         query = compiled.start(spark, name=outcome.name, checkpoint=checkpoint)
-        progress.observer = _observer(query, effective_conf(conf), checkpoint)
+        tracking = TrackingSettings.of(effective_conf(conf))
+        progress.observer = _observer(query, tracking, checkpoint)
         progress.tell(progress.observer.begins())
         try:
-            _watch(query, request, effective_conf(conf), stopper, progress, screen)
+            _watch(query, request, tracking, stopper, progress, screen)
         finally:
             query.stop()
             outcome.info = query.status_info()
@@ -200,10 +203,8 @@ def _run(request: Request, outcome: Outcome, stopper: Stopper, screen: Console) 
             outcome.result = target.call(target.report, spark, checkpoint, outcome.info)
 
 
-def _observer(query: TopologyQuery, conf: dict[str, Any], checkpoint: str) -> Observer:
-    times_out = conf[Config.TOPOLOGY_ENABLE_MESSAGE_TIMEOUTS]
-    timeout = float(conf[Config.TOPOLOGY_MESSAGE_TIMEOUT_SECS]) if times_out else None
-    return Observer(timeout, query.resumed_batch, checkpoint)
+def _observer(query: TopologyQuery, settings: TrackingSettings, checkpoint: str) -> Observer:
+    return Observer(float(settings.timeout_secs) if settings.timeouts else None, query.resumed_batch, checkpoint)
 
 
 def _ui(spark: SparkSession) -> str | None:
@@ -244,7 +245,7 @@ def _session(
 def _watch(
     query: TopologyQuery,
     request: Request,
-    conf: dict[str, Any],
+    settings: TrackingSettings,
     stopper: Stopper,
     progress: Progress,
     screen: Console,
@@ -252,7 +253,7 @@ def _watch(
     """Returns when the topology has ended, is drained, or is to be stopped at once."""
     started = time.monotonic()
     # A tree that hangs fails after at most twice the timeout, and then nothing is pending.
-    patience = 2.0 * float(conf[Config.TOPOLOGY_MESSAGE_TIMEOUT_SECS]) + 5.0
+    patience = 2.0 * settings.timeout_secs + 5.0
     drain_until: float | None = None
     while query.isActive and stopper.count < 2:
         now = time.monotonic()

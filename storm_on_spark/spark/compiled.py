@@ -23,6 +23,7 @@ from storm_on_spark.api.config import (
 )
 from storm_on_spark.api.errors import ComponentError, InvalidTopologyError
 from storm_on_spark.api.topology import Topology
+from storm_on_spark.launch.settings import PlaceSettings
 from storm_on_spark.plan.compile import compile_graph, place
 from storm_on_spark.plan.explain.picture import plan_html
 from storm_on_spark.plan.explain.text import explain_dict, explain_mermaid, explain_text
@@ -253,10 +254,11 @@ class CompiledTopology:
             _tidy(store, fence)
             # Also at the end, for an executor may have been killed and not the driver.
             stack.callback(_tidy, store, fence)
-            remote = plan.conf[Config.TOPOLOGY_SPOUTS_PLACEMENT] == "executors"
+            place = PlaceSettings.of(plan.conf)
+            remote = place.spouts == "executors"
             # Over a network file system, other machines see only what was forced to the disk.
             distributed = on_cluster or (remote and not str(spark.sparkContext.master).startswith("local"))
-            durability = durability_of(plan.conf, distributed)
+            durability = durability_of(place, distributed)
             named = {
                 **plan.conf,
                 Config.TOPOLOGY_NAME: name,

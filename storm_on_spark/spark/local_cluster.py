@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from storm_on_spark.api.config import Config
 from storm_on_spark.api.errors import AlreadyAliveError, NotAliveError
 from storm_on_spark.api.info import TopologyInfo
 from storm_on_spark.api.topology import Topology
+from storm_on_spark.launch.settings import CheckpointSettings
 from storm_on_spark.runtime.batches.clock import Clock
 from storm_on_spark.spark.compiled import compile_topology
 
@@ -96,7 +96,7 @@ class LocalCluster:
             raise AlreadyAliveError(f"topology {name!r} is running already; kill it first or choose another name")
         merged = {**self._conf, **(conf or {})}
         compiled = compile_topology(topology, merged)
-        checkpoint = merged.get(Config.TOPOLOGY_CHECKPOINT_DIR)
+        checkpoint = CheckpointSettings.of(merged).folder
         query = compiled.start(self._session(checkpoint, merged), name=name, checkpoint=checkpoint, clock=self._clock)
         self._topologies[name] = query
         return query

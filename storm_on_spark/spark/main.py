@@ -16,14 +16,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from storm_on_spark.api.config import Config, effective_conf
+from storm_on_spark.api.config import effective_conf
 from storm_on_spark.api.errors import ConfigError, InvalidTopologyError, StormError
 from storm_on_spark.api.info import TopologyInfo
 from storm_on_spark.api.text.traces import trace_of
 from storm_on_spark.api.topology import Topology
 from storm_on_spark.launch.conf_text import merged, spark_conf
 from storm_on_spark.launch.document import document, to_json
+from storm_on_spark.launch.settings import CheckpointSettings, NameSettings
 from storm_on_spark.runtime.reports.observer import Lines, Observer
+from storm_on_spark.runtime.run.settings import TrackingSettings
 from storm_on_spark.spark.compiled import compile_topology
 from storm_on_spark.spark.session import check_session, local_session, log_file, stop_session
 from storm_on_spark.spark.session.answer import answer_only
@@ -110,9 +112,9 @@ def _run(
     build: Build, conf: dict[str, Any], report: Report | None, options: argparse.Namespace, outcome: Outcome
 ) -> None:
     script = Path(sys.argv[0]).stem.replace("_", "-")
-    name = outcome.name = options.name or conf.get(Config.TOPOLOGY_NAME) or script or "topology"
+    name = outcome.name = options.name or NameSettings.of(conf).name or script or "topology"
     compiled = compile_topology(build(conf), conf)
-    checkpoint = options.checkpoint or conf.get(Config.TOPOLOGY_CHECKPOINT_DIR)
+    checkpoint = options.checkpoint or CheckpointSettings.of(conf).folder
     progress = _Progress(options.quiet)
     progress.say("Starting Spark ...")
     with _session(conf, checkpoint) as spark, contextlib.ExitStack() as stack:
@@ -120,7 +122,7 @@ def _run(
             checkpoint = str(stack.enter_context(temporary_checkpoint()))
         progress.say(f"Starting {name} ...")
         query = compiled.start(spark, name=name, checkpoint=checkpoint)
-        progress.begin(query, checkpoint, effective_conf(conf))
+        progress.begin(query, checkpoint, TrackingSettings.of(effective_conf(conf)))
         try:
             _await(query, progress)
         finally:
@@ -156,9 +158,9 @@ class _Progress:
         self._observer = Observer()
         self._lines = Lines()
 
-    def begin(self, query: TopologyQuery, checkpoint: str, conf: Mapping[str, Any]) -> None:
-        times_out = conf[Config.TOPOLOGY_ENABLE_MESSAGE_TIMEOUTS]
-        self._observer = Observer(query.message_timeout_secs if times_out else None, query.resumed_batch, checkpoint)
+    def begin(self, query: TopologyQuery, checkpoint: str, settings: TrackingSettings) -> None:
+        timeout_secs = query.message_timeout_secs if settings.timeouts else None
+        self._observer = Observer(timeout_secs, query.resumed_batch, checkpoint)
         self.say(self._observer.begins())
 
     def look(self, info: TopologyInfo, note: str = "") -> None:

@@ -31,7 +31,7 @@ class RawClient:
 
     Example:
         >>> from storm_on_spark.cluster.pacemaker.server import PacemakerServer
-        >>> with PacemakerServer({"pacemaker.port": 0}) as server, RawClient(server.port) as client:
+        >>> with PacemakerServer({}, port=0) as server, RawClient(server.port) as client:
         ...     client.ask(MessageType.EXISTS, "/a").data
         False
     """

@@ -215,7 +215,7 @@ def expire_session(session: ZooKeeperSession, timeout: float = 10) -> int:
     client_id = session.client.client_id
     assert client_id is not None, "the session is not connected"
     session_id, password = client_id
-    connect = Connect(0, 0, round(session.settings.session_timeout * 1000), session_id, password, False)
+    connect = Connect(0, 0, round(session.settings.session_timeout_secs * 1000), session_id, password, False)
     host, _, port = session.settings.hosts.split(",")[0].rpartition(":")
     # Both requests at once: the owner, who is thrown out, may not be back between them.
     close = struct.pack(">ii", 1, CloseInstance.type)

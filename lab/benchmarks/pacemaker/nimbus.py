@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def _connections(servers: list[str]) -> list[Connection]:
-    settings = PacemakerSettings(tuple(servers), timeout=10.0)
+    settings = PacemakerSettings(tuple(servers), timeout_secs=10.0)
     return [Connection(server, settings) for server in servers]
 
 

@@ -1,13 +1,15 @@
 """Typed settings: a part of the configuration, read once and then passed on.
 
-A subclass of `Settings` is a frozen dataclass. Each field names its key. Defaults, and what a value may be, stand in
+A subclass of `Settings` is a frozen dataclass. Each field names its key; the type of a key with a few values may be
+`str`, or the `Literal` of them all. Defaults, and what a value may be, stand in
 the key table alone. The class is checked against the table when Python reads it: type, unit, and that the key works.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Final, TypeVar, get_args, get_origin, get_type_hints
+from types import NoneType, UnionType
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from storm_on_spark.api.config.config import KEYS
 from storm_on_spark.api.config.types import ConfigKey, Level
@@ -67,13 +69,22 @@ def _key_of(where: str, name: str, hint: Any) -> ConfigKey:
     if key is None or key.level is not Level.HONOURED:
         raise TypeError(f"{where}: {key_name} is no key that has an effect")
     wanted = key.type.python if key.default is not None else key.type.python | None
-    if given != wanted:
+    if given != wanted and _plain(given, key) != wanted:
         raise TypeError(f"{where}: {key_name} is {key.type}, so the field must be {wanted}, not {given}")
     last = key_name.rpartition(".")[2]
     unit = _OTHER_UNITS.get(last, last)
     if unit in _UNITS and not name.endswith(f"_{unit}"):
         raise TypeError(f"{where} holds {unit}: its name must end with _{unit}")
     return key
+
+
+def _plain(hint: Any, key: ConfigKey) -> Any:
+    """Returns a type with `str` in place of the `Literal` that has all values of a key."""
+    parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    named = [set(get_args(part)) for part in parts if get_origin(part) is Literal]
+    if named != [set(key.type.choices)]:
+        return hint
+    return str | None if NoneType in parts else str
 
 
 def _value(key: ConfigKey, value: object) -> object:

@@ -26,6 +26,8 @@ class ConfigType:
     """Whether a value (other than `None`, which always means the default) is one of this type."""
     python: Any = field(default=object, repr=False, compare=False)
     """Its type in `Settings`, where lists are tuples."""
+    choices: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    """All values that there are, if it is one of a few strings."""
 
     def __str__(self) -> str:
         return self.name
@@ -70,7 +72,7 @@ def number(minimum: float | None = None, maximum: float | None = None) -> Config
 
 def choice(*values: str) -> ConfigType:
     """Returns the type of a few strings."""
-    return ConfigType(f"one of {quoted(values)}", lambda v: isinstance(v, str) and v in values, str)
+    return ConfigType(f"one of {quoted(values)}", lambda v: isinstance(v, str) and v in values, str, values)
 
 
 def mapping(values: ConfigType) -> ConfigType:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from storm_on_spark.api.config import KEYS, Config
+from storm_on_spark.api.config import KEYS
 from storm_on_spark.launch.conf_text import merged
 from storm_on_spark.launch.loader import Target
+from storm_on_spark.launch.settings import NameSettings
 from storm_on_spark.streamparse.front_end import ENVIRONMENT
 from storm_on_spark.streamparse.project import find_project, project_of
 
@@ -248,7 +249,7 @@ def file_beside(target: Target, *, quiet: bool = False) -> tuple[Path, ...]:
 
 def name_of(given: str | None, conf: dict[str, Any], target: Target) -> str:
     """Returns the topology's name: of `--name`, else of the configuration, else of the module."""
-    return str(given or conf.get(Config.TOPOLOGY_NAME) or target.name)
+    return given or NameSettings.of(conf).name or target.name
 
 
 def _shown(value: object) -> str:

@@ -16,14 +16,16 @@ from urllib.parse import quote, urlsplit
 import httpx
 import msgspec
 
-from storm_on_spark.api.config import Config, default_of, validate_conf
+from storm_on_spark.api.config import validate_conf
 from storm_on_spark.api.errors import NotAliveError, StormError
 from storm_on_spark.cluster.client.answers import Json, KeptLog, LogPart, error_of, json_of, kept_logs_of, log_part_of
 from storm_on_spark.cluster.client.retry import Retry
+from storm_on_spark.cluster.client.settings import ClientSettings
 from storm_on_spark.cluster.code.checksums import artifacts_of
 from storm_on_spark.cluster.errors import ConflictError, NotLeaderError, UnavailableError
 from storm_on_spark.cluster.nimbus.submission import SubmissionState, SubmitRequest, name_of
 from storm_on_spark.cluster.security.proofs import auth_of
+from storm_on_spark.cluster.security.settings import SecuritySettings
 from storm_on_spark.cluster.security.tls import Tls
 from storm_on_spark.cluster.security.tokens import Tokens
 from storm_on_spark.cluster.service import Closing
@@ -87,17 +89,16 @@ class NimbusClient(Closing):
     ) -> None:
         conf = dict(conf or {})
         validate_conf(conf, "client")
-        port = conf.get(Config.NIMBUS_THRIFT_PORT) or default_of(Config.NIMBUS_THRIFT_PORT)
-        named = seeds or conf.get(Config.NIMBUS_SEEDS) or default_of(Config.NIMBUS_SEEDS)
-        assert isinstance(named, (list, tuple))
-        self.seeds = tuple(seed if _has_port(seed) else f"{seed}:{port}" for seed in named)
-        self._retry = Retry.from_conf(conf)
+        settings, security = ClientSettings.of(conf), SecuritySettings.of(conf)
+        named = seeds or settings.seeds or ClientSettings.of({}).seeds
+        self.seeds = tuple(seed if _has_port(seed) else f"{seed}:{settings.port}" for seed in named)
+        self._retry = Retry.of(settings)
         self._sleep = sleep
         self._clock = clock
         tokens = None if token is None else Tokens((token,))
         if token is None and auth is None:
-            tokens = Tokens.from_conf(conf)
-        self._tls = Tls.of_client(conf)
+            tokens = Tokens.of(security)
+        self._tls = Tls.of_client(security)
         self._http = httpx.Client(
             auth=auth_of(tokens) if auth is None else httpx.DigestAuth(*auth),
             verify=self._tls.verify,

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from storm_on_spark.api.config import Config, default_of
+from storm_on_spark.api.config import Config
 from storm_on_spark.cluster.code.checksums import check_artifacts
+from storm_on_spark.cluster.code.settings import CodeSettings
 from storm_on_spark.cluster.errors import CodeError, RecordError
 from storm_on_spark.cluster.records import ArtifactInfo, Record, decode, encode
 from storm_on_spark.cluster.security.tls import Tls
@@ -164,10 +165,10 @@ def location_of(conf: Mapping[str, Any], what: str) -> str:
     Raises:
         CodeError: it isn't set.
     """
-    location = conf.get(Config.STORM_CODEDISTRIBUTOR_LOCATION)
+    location = CodeSettings.of(conf).location
     if not location:
         raise CodeError(f"{Config.STORM_CODEDISTRIBUTOR_LOCATION} must be {what}; it isn't set")
-    return str(location)
+    return location
 
 
 _CLASSES = {
@@ -202,8 +203,8 @@ def make_distributor(conf: Mapping[str, Any], peers: Peers | None = None) -> Cod
 local, hdfs, delta and classes of your own as package.module:Class
     """
     key = Config.STORM_CODEDISTRIBUTOR_CLASS
-    named = conf.get(key) or default_of(key)
-    name = _STORMS.get(str(named), str(named))
+    named = CodeSettings.of(conf).distributor
+    name = _STORMS.get(named, named)
     module, colon, attribute = _CLASSES.get(name, name).partition(":")
     if not colon:
         raise CodeError(

@@ -12,10 +12,11 @@ from typing import Any, ClassVar
 
 import httpx
 
-from storm_on_spark.api.config import Config, default_of
+from storm_on_spark.api.config import Config
 from storm_on_spark.cluster.code import fetch, folders
 from storm_on_spark.cluster.code.checksums import MAX_BYTES, artifacts_of, check_topology_id, copy_verified
 from storm_on_spark.cluster.code.distributor import CodeDistributor, Metafile, Peers
+from storm_on_spark.cluster.code.settings import CodeSettings
 from storm_on_spark.cluster.errors import CodeError
 from storm_on_spark.cluster.records import ArtifactInfo
 
@@ -55,7 +56,7 @@ class LocalFileSystemCodeDistributor(CodeDistributor):
     def prepare(self, conf: Mapping[str, Any]) -> None:
         """Makes the folder, for its owner only."""
         key = Config.STORM_LOCAL_DIR
-        root = Path(str(conf.get(key) or default_of(key))).absolute() / "nimbus" / "code"
+        root = Path(CodeSettings.of(conf).local_dir).absolute() / "nimbus" / "code"
         try:
             folders.make_private(root)
             root.chmod(0o700)

@@ -21,6 +21,7 @@ from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cluster.code.distributor import Peers, make_distributor
 from storm_on_spark.cluster.errors import FencedError, NotLeaderError, UnavailableError
 from storm_on_spark.cluster.heartbeats.making import heartbeat_reader
+from storm_on_spark.cluster.heartbeats.settings import HeartbeatSettings
 from storm_on_spark.cluster.http.auth import Authentication
 from storm_on_spark.cluster.http.server import RestServer, listen
 from storm_on_spark.cluster.leadership.clock import ClusterClock
@@ -32,6 +33,7 @@ from storm_on_spark.cluster.nimbus.heartbeats import Drivers, Heartbeats
 from storm_on_spark.cluster.nimbus.inbox import Inbox
 from storm_on_spark.cluster.nimbus.leader import Leader
 from storm_on_spark.cluster.nimbus.resign import sign_anew
+from storm_on_spark.cluster.nimbus.settings import NimbusSettings
 from storm_on_spark.cluster.nimbus.submission import OnStep, Submissions
 from storm_on_spark.cluster.paths import NIMBUSES
 from storm_on_spark.cluster.records import NimbusSummary
@@ -39,6 +41,7 @@ from storm_on_spark.cluster.rest.app import make_app
 from storm_on_spark.cluster.security.addresses import is_loopback
 from storm_on_spark.cluster.security.keyring import Keyring
 from storm_on_spark.cluster.security.proofs import auth_of
+from storm_on_spark.cluster.security.settings import SecuritySettings
 from storm_on_spark.cluster.security.tls import Tls
 from storm_on_spark.cluster.security.tokens import Tokens
 from storm_on_spark.cluster.security.warnings import warn_if_open
@@ -93,7 +96,8 @@ class Nimbus:
         now: Callable[[], float] = time.time,
     ) -> None:
         self.conf = nimbus_conf(conf)
-        self._port = self.conf[Config.NIMBUS_THRIFT_PORT] if port is None else port
+        self.settings = NimbusSettings.of(self.conf)
+        self._port = self.settings.port if port is None else port
         self._on_step = on_step
         self._now = now
         self._stack = contextlib.ExitStack()
@@ -151,47 +155,55 @@ class Nimbus:
         self.stop()
 
     def _start(self, stack: contextlib.ExitStack) -> None:
-        conf = self.conf
-        tokens = Tokens.from_conf(conf)
-        authentication = Authentication.from_conf(conf, tokens)
-        tls = Tls.of_daemon(conf)
+        conf, own = self.conf, self.settings
+        security = SecuritySettings.of(conf)
+        tokens = Tokens.of(security)
+        authentication = Authentication.of(security, tokens)
+        tls = Tls.of_daemon(security)
         self._tokens, self._signed_with = tokens, None if tokens is None else tokens.first
-        bind = conf[Config.NIMBUS_BIND_ADDRESS]
+        bind = own.bind_address
         authentication.check_bind(bind)
         listener = stack.enter_context(contextlib.closing(listen(bind, self._port)))
-        host = conf[Config.STORM_LOCAL_HOSTNAME] or ("localhost" if is_loopback(bind) else socket.gethostname())
+        host = own.hostname or ("localhost" if is_loopback(bind) else socket.gethostname())
         port = listener.getsockname()[1]
         self.address = f"{host}:{port}"
         summary = NimbusSummary(host=host, port=port, started_at=self._now(), version=storm_on_spark.__version__)
-        local = Path(conf[Config.STORM_LOCAL_DIR]).absolute()
-        own = local / "nimbus"
-        own.mkdir(mode=0o700, parents=True, exist_ok=True)
-        stack.callback(os.close, _locked(own))
+        local = Path(own.local_dir).absolute()
+        folder = local / "nimbus"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        stack.callback(os.close, _locked(folder))
 
-        settings = ZooKeeperSettings.from_conf(conf)
-        keyring = Keyring.from_conf(conf, tokens)
-        guarded = keyring.signs or settings.auth_scheme is not None
-        warn_if_open(settings.hosts, guarded, bind, tls)
-        session = stack.enter_context(ZooKeeperSession(settings, keyring=keyring))
+        zookeeper = ZooKeeperSettings.from_conf(conf)
+        keyring = Keyring.of(security, tokens)
+        guarded = keyring.signs or zookeeper.auth_scheme is not None
+        warn_if_open(zookeeper.hosts, guarded, bind, tls)
+        session = stack.enter_context(ZooKeeperSession(zookeeper, keyring=keyring))
         _ensure_folders(session)
         self._state = state = ClusterState(session)
         self.view = view = stack.enter_context(ClusterView(session, self._now))
         # For whatever one leader writes down and another goes by.
         self._cluster_now = cluster_now = ClusterClock(self._now)
         distributor = make_distributor(conf, Peers(self.address, self._holders, auth_of(tokens), tls))
-        self._inbox = Inbox(own / "inbox", conf[Config.NIMBUS_INBOX_JAR_EXPIRATION_SECS])
+        self._inbox = Inbox(folder / "inbox", own.artifact_expiration_secs)
         submissions = Submissions(
-            state, distributor, self.address, conf, local / "checkpoints", self._wake.set, self._on_step, cluster_now
+            state,
+            distributor,
+            self.address,
+            own,
+            conf,
+            local / "checkpoints",
+            self._wake.set,
+            self._on_step,
+            cluster_now,
         )
-        reader = stack.enter_context(heartbeat_reader(conf, view, window=conf[Config.NIMBUS_TASK_TIMEOUT_SECS] / 2))
-        heartbeats = Heartbeats(conf[Config.NIMBUS_SUPERVISOR_TIMEOUT_SECS])
-        drivers = Drivers(conf[Config.NIMBUS_TASK_LAUNCH_SECS], conf[Config.NIMBUS_TASK_TIMEOUT_SECS])
+        kept = HeartbeatSettings.from_conf(conf)
+        reader = stack.enter_context(heartbeat_reader(kept, view, window=own.task_timeout_secs / 2))
+        heartbeats = Heartbeats(own.supervisor_timeout_secs)
+        drivers = Drivers(own.task_launch_secs, own.task_timeout_secs)
         self._leader = Leader(
             state, distributor, submissions, heartbeats, drivers, self._on_step, cluster_now, reader=reader
         )
-        self._sync = CodeSync(
-            distributor, state, view, self.address, conf[Config.NIMBUS_CODE_SYNC_FREQ_SECS], submissions.is_busy
-        )
+        self._sync = CodeSync(distributor, state, view, self.address, own.code_sync_secs, submissions.is_busy)
         self._elector = ZooKeeperLeaderElector(
             session,
             summary,
@@ -208,6 +220,7 @@ class Nimbus:
         stack.callback(distributor.close)
         control = Control(
             conf,
+            own,
             self.address,
             state,
             view,
@@ -263,10 +276,10 @@ class Nimbus:
             self._wake.clear()
             if self._stopped.is_set():
                 return
-            pause = float(self.conf[Config.NIMBUS_MONITOR_FREQ_SECS])
+            pause = float(self.settings.monitor_secs)
             try:
                 if time.monotonic() >= clean_at:
-                    clean_at = time.monotonic() + self.conf[Config.NIMBUS_CLEANUP_INBOX_FREQ_SECS]
+                    clean_at = time.monotonic() + self.settings.cleanup_inbox_secs
                     self._inbox.expire()
                     self._sweep = True
                 due = self._round()
@@ -310,7 +323,7 @@ class Nimbus:
         if self._sweep:
             self._sweep = False
             sign_anew(self._state, fence)
-            self._leader.sweep(fence, self.view.snapshot(), self.conf[Config.NIMBUS_INBOX_JAR_EXPIRATION_SECS])
+            self._leader.sweep(fence, self.view.snapshot(), self.settings.artifact_expiration_secs)
         return due
 
 
@@ -324,7 +337,7 @@ def _ensure_folders(session: ZooKeeperSession) -> None:
             if not left:
                 raise
             logger.warning("%s", error)
-        session.wait_connected(session.settings.retry_interval)
+        session.wait_connected(session.settings.retry_interval_secs)
 
 
 def _locked(folder: Path) -> int:

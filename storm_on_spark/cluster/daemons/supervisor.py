@@ -22,16 +22,19 @@ from typing import Any
 from kazoo.exceptions import KazooException, NoNodeError
 
 from storm_on_spark import __version__
-from storm_on_spark.api.config import Config, value_of
+from storm_on_spark.api.config import Config
 from storm_on_spark.api.config.secrets import scrubbed
 from storm_on_spark.cluster.code.distributor import CodeDistributor, Peers, make_distributor
 from storm_on_spark.cluster.driver.reports import SYSTEM
 from storm_on_spark.cluster.errors import ClusterError, CodeError, UnavailableError
+from storm_on_spark.cluster.heartbeats.settings import HeartbeatSettings
 from storm_on_spark.cluster.heartbeats.writer import supervisor_pulses
+from storm_on_spark.cluster.http.auth import Authentication
 from storm_on_spark.cluster.paths import ASSIGNMENTS, CODE, NIMBUSES, OWNERS, STORMS, SUPERVISORS
 from storm_on_spark.cluster.records import CodeManifest, ErrorRecord, Ownership, StormBase, SupervisorInfo
 from storm_on_spark.cluster.security.keyring import Keyring
 from storm_on_spark.cluster.security.proofs import auth_of
+from storm_on_spark.cluster.security.settings import SecuritySettings
 from storm_on_spark.cluster.security.tls import Tls
 from storm_on_spark.cluster.security.tokens import Tokens
 from storm_on_spark.cluster.security.warnings import warn_if_open
@@ -41,6 +44,7 @@ from storm_on_spark.cluster.supervisor.host import SlotHost
 from storm_on_spark.cluster.supervisor.logs import LogServer
 from storm_on_spark.cluster.supervisor.old_logs import sweep
 from storm_on_spark.cluster.supervisor.process import DRIVER, DriverProcess
+from storm_on_spark.cluster.supervisor.settings import LogSettings, SupervisorSettings
 from storm_on_spark.cluster.supervisor.slots import Phase, Timeouts, Wanted
 from storm_on_spark.cluster.supervisor.spares import Spares
 from storm_on_spark.cluster.zookeeper.session import ZooKeeperSession
@@ -80,20 +84,20 @@ class Supervisor:
 
     def __init__(self, conf: Mapping[str, Any], driver: str = DRIVER) -> None:
         self._conf = _absolute(conf)
-        self._settings = ZooKeeperSettings.from_conf(
-            {key: value for key, value in conf.items() if key.startswith("storm.zookeeper.")}
-        )
-        self._tokens = Tokens.from_conf(self._conf)
-        self._tls = Tls.of_daemon(self._conf)
-        self._keyring = Keyring.from_conf(self._conf, self._tokens)
-        self._folder = Path(str(self._value(Config.STORM_LOCAL_DIR))).absolute() / "supervisor"
+        self._settings, self._log_settings = SupervisorSettings.of(conf), LogSettings.of(conf)
+        self._zookeeper = ZooKeeperSettings.from_conf(conf)
+        self._security = SecuritySettings.of(self._conf)
+        self._tokens = Tokens.of(self._security)
+        self._tls = Tls.of_daemon(self._security)
+        self._keyring = Keyring.of(self._security, self._tokens)
+        self._folder = Path(self._settings.local_dir).absolute() / "supervisor"
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         #: None once it was stopped.
         self._lock: int | None = _lock(self._folder)
         self.supervisor_id = _kept_id(self._folder)
-        self.host = str(self._conf.get(Config.STORM_LOCAL_HOSTNAME) or socket.gethostname())
+        self.host = self._settings.hostname or socket.gethostname()
         self._started_at = time.time()
-        self._pulses = supervisor_pulses(self._conf, self.supervisor_id)
+        self._pulses = supervisor_pulses(HeartbeatSettings.from_conf(self._conf), self.supervisor_id)
         self._session: ZooKeeperSession | None = None
         self.view: ClusterView | None = None
         self.known = False
@@ -105,20 +109,18 @@ class Supervisor:
         self._distributor = self._make_distributor()
         store = CodeStore(self._folder, self._distributor)
         timeouts = Timeouts(
-            start=self._value(Config.SUPERVISOR_WORKER_START_TIMEOUT_SECS),
-            beat=self._value(Config.SUPERVISOR_WORKER_TIMEOUT_SECS),
-            shutdown=self._value(Config.SUPERVISOR_WORKER_SHUTDOWN_SLEEP_SECS),
+            start=self._settings.worker_start_timeout_secs,
+            beat=self._settings.worker_timeout_secs,
+            shutdown=self._settings.worker_shutdown_sleep_secs,
         )
         self._store = store
         self._log_folder = self._folder.parent / "workers-artifacts"
         self._logs: LogServer | None = None
-        self.ports: tuple[int, ...] = tuple(
-            self._value(Config.SUPERVISOR_SLOTS_PORTS) if self._value(Config.SUPERVISOR_ENABLE) else ()
-        )
+        self.ports = self._settings.ports if self._settings.enable else ()
         self.spares = Spares(
             self._folder / "spares",
             self._folder.parent / "workers-artifacts" / "spares",
-            self._value(Config.SUPERVISOR_SPARE_DRIVERS) if self.ports else 0,
+            self._settings.spare_drivers if self.ports else 0,
             self._conf,
         )
         slots = self._folder / "slots"
@@ -138,10 +140,10 @@ class Supervisor:
         Raises:
             SetupError: the drivers' logs can't be shown as the configuration wants it.
         """
-        bind = str(self._value(Config.SUPERVISOR_LOGS_BIND_ADDRESS))
-        guarded = self._keyring.signs or self._settings.auth_scheme is not None
-        warn_if_open(self._settings.hosts, guarded, bind, self._tls)
-        self._logs = LogServer(self._conf, self._log_folder, self.host, self._tls)
+        guarded = self._keyring.signs or self._zookeeper.auth_scheme is not None
+        warn_if_open(self._zookeeper.hosts, guarded, self._log_settings.bind_address, self._tls)
+        authentication = Authentication.of(self._security, self._tokens)
+        self._logs = LogServer(self._log_settings, authentication, self._log_folder, self.host, self._tls)
         self._logs.start()
         for port, slot in list(self.slots.items()):
             try:
@@ -201,7 +203,7 @@ class Supervisor:
 
     def end_drivers(self) -> None:
         """Ends all drivers, at last by force; returns when they are gone."""
-        soft = time.monotonic() + self._value(Config.SUPERVISOR_WORKER_SHUTDOWN_SLEEP_SECS)
+        soft = time.monotonic() + self._settings.worker_shutdown_sleep_secs
         hard = soft + _KILL_SECS
         while time.monotonic() < hard:
             over = time.monotonic() > soft
@@ -324,7 +326,7 @@ class Supervisor:
         """Connects, however long it takes, and registers the supervisor again and again."""
         while not self._stopping.is_set() and not self._connect():
             self._stopping.wait(1.0)
-        pause = float(self._value(Config.SUPERVISOR_HEARTBEAT_FREQUENCY_SECS))
+        pause = float(self._settings.heartbeat_secs)
         again = threading.Event()
         if self._session is not None:
             self._session.add_listener(lambda state: again.set() if state == "CONNECTED" else None)
@@ -348,10 +350,10 @@ class Supervisor:
         snapshot = self.view.snapshot()
         running = {slot.slot.current.topology_id for slot in self.slots.values() if slot.slot.current is not None}
         alive = {*snapshot.storms, *snapshot.unread(STORMS), *running}
-        sweep(self._log_folder, alive, time.time(), 60.0 * self._value(Config.SUPERVISOR_LOGS_CLEANUP_AGE_MINS))
+        sweep(self._log_folder, alive, time.time(), 60.0 * self._log_settings.cleanup_age_mins)
 
     def _connect(self) -> bool:
-        session = ZooKeeperSession(self._settings, keyring=self._keyring)
+        session = ZooKeeperSession(self._zookeeper, keyring=self._keyring)
         try:
             session.start()
         except UnavailableError as error:
@@ -395,9 +397,6 @@ class Supervisor:
             return [] if snapshot is None or code is None else sorted(code.replicas & snapshot.nimbuses.keys())
 
         return make_distributor(self._conf, Peers(holders=holders, auth=auth_of(self._tokens), tls=self._tls))
-
-    def _value(self, key: str) -> Any:
-        return value_of(self._conf, key)
 
 
 def _absolute(conf: Mapping[str, Any]) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from storm_on_spark.cluster.driver.reports import Reports
 from storm_on_spark.cluster.driver.state_rule import FROM_SCRATCH, GO_ON, Verdict, judge, starts_from_scratch
 from storm_on_spark.cluster.driver.topology import load_topology, set_paths
 from storm_on_spark.cluster.errors import ClusterError, RecordError
-from storm_on_spark.cluster.heartbeats.settings import BEAT_SECS
+from storm_on_spark.cluster.heartbeats.settings import BEAT_SECS, HeartbeatSettings
 from storm_on_spark.cluster.heartbeats.writer import driver_writer
 from storm_on_spark.cluster.records import CheckpointInfo, WorkerBeat
 from storm_on_spark.cluster.security.keyring import Keyring
@@ -112,13 +112,14 @@ class Driver:
         self._process = process
         self._heart = Heart(folder)
         self._reports = Reports(spec)
+        heartbeats = HeartbeatSettings.from_conf(spec.cluster)
         self._link = ClusterLink(
-            ZooKeeperSettings.from_conf(_zookeeper(spec.cluster)),
+            ZooKeeperSettings.from_conf(spec.cluster),
             spec.assignment,
             spec.assignment_version,
-            Keyring.from_conf(spec.cluster),
+            Keyring.of(heartbeats.security),
         )
-        self._beats = driver_writer(spec.cluster, self._link.beat_writer, spec.assignment.topology_id)
+        self._beats = driver_writer(heartbeats, self._link.beat_writer, spec.assignment.topology_id)
         self._stop = threading.Event()
         #: What ZooKeeper says of the topology's state, and whether there is no more to say about that.
         self._known: CheckpointInfo | None = None
@@ -382,7 +383,3 @@ class Driver:
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self._stop.set()
-
-
-def _zookeeper(conf: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in conf.items() if key.startswith("storm.zookeeper.")}

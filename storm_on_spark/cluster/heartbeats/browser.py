@@ -12,8 +12,9 @@ from storm_on_spark.cluster.errors import PacemakerError, RecordError
 from storm_on_spark.cluster.heartbeats.connection import Connection
 from storm_on_spark.cluster.heartbeats.login import reader_login
 from storm_on_spark.cluster.heartbeats.pulses import PulseReader
-from storm_on_spark.cluster.heartbeats.settings import PacemakerSettings, uses_pacemaker
+from storm_on_spark.cluster.heartbeats.settings import HeartbeatSettings, PacemakerSettings
 from storm_on_spark.cluster.heartbeats.values import SUPERVISORS, SupervisorPulse, unpack
+from storm_on_spark.cluster.pacemaker.login.identities import LoginSettings
 from storm_on_spark.cluster.paths import WORKERBEATS
 from storm_on_spark.cluster.records import WorkerBeat
 from storm_on_spark.cluster.security.keyring import Keyring
@@ -43,12 +44,13 @@ class PacemakerBrowser(Browser):
     """Asks all Pacemakers; one that answers is enough.
 
     Args:
-        conf: the cluster's configuration.
+        pacemakers: where they are.
+        login: how to log in there.
     """
 
-    def __init__(self, conf: Mapping[str, Any]) -> None:
-        settings, login = PacemakerSettings.from_conf(conf), reader_login(conf)
-        self._readers = [PulseReader(Connection(name, settings, login(name))) for name in settings.servers]
+    def __init__(self, pacemakers: PacemakerSettings, login: LoginSettings) -> None:
+        log_in = reader_login(login)
+        self._readers = [PulseReader(Connection(name, pacemakers, log_in(name))) for name in pacemakers.servers]
 
     def start(self) -> None:
         """Does nothing: connections are made with the first question."""
@@ -89,11 +91,12 @@ class ZooKeeperBrowser(Browser):
     """Asks ZooKeeper.
 
     Args:
-        conf: the cluster's configuration.
+        settings: which ZooKeeper.
+        keyring: says which records count.
     """
 
-    def __init__(self, conf: Mapping[str, Any]) -> None:
-        self._session = ZooKeeperSession(ZooKeeperSettings.from_conf(conf), keyring=Keyring.from_conf(conf))
+    def __init__(self, settings: ZooKeeperSettings, keyring: Keyring) -> None:
+        self._session = ZooKeeperSession(settings, keyring=keyring)
 
     def start(self) -> None:
         """Connects."""
@@ -120,7 +123,10 @@ def browser(conf: Mapping[str, Any]) -> Browser:
     Raises:
         ConfigError: the configuration makes no sense.
     """
-    return PacemakerBrowser(conf) if uses_pacemaker(conf) else ZooKeeperBrowser(conf)
+    settings = HeartbeatSettings.from_conf(conf)
+    if settings.pacemakers is not None:
+        return PacemakerBrowser(settings.pacemakers, settings.login)
+    return ZooKeeperBrowser(ZooKeeperSettings.from_conf(conf), Keyring.of(settings.security))
 
 
 def _parts(path: str) -> tuple[str, ...]:

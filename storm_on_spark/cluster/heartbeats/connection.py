@@ -78,7 +78,7 @@ class Connection(Closing):
             self._socket = None
 
     def _ask(self, requests: Sequence[Request]) -> list[Message]:
-        deadline = time.monotonic() + _PATIENCE * self._settings.timeout
+        deadline = time.monotonic() + _PATIENCE * self._settings.timeout_secs
         connection = self._connected()
         connection.sendall(b"".join(frame(Message(*request, number)) for number, request in enumerate(requests)))
         replies: dict[int, Message] = {}
@@ -100,7 +100,7 @@ class Connection(Closing):
         if self._socket is None:
             host, _, port = self.server.rpartition(":")
             host = host.strip("[]")
-            made = socket.create_connection((host, int(port)), self._settings.timeout)
+            made = socket.create_connection((host, int(port)), self._settings.timeout_secs)
             made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if self._settings.tls is not None:
                 made = self._settings.tls.wrap_socket(made, server_hostname=host)
@@ -108,7 +108,7 @@ class Connection(Closing):
             self._frames = Frames(self._settings.most_bytes)
             self._waiting = []
             if self._login is not None:
-                deadline = time.monotonic() + _PATIENCE * self._settings.timeout
+                deadline = time.monotonic() + _PATIENCE * self._settings.timeout_secs
                 self._login(lambda message: made.sendall(frame(message)), lambda: self._receive(deadline))
         return self._socket
 

@@ -7,16 +7,16 @@ else's. Where the cluster has no secret, they log in as a Nimbus does, or not at
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-from storm_on_spark.api.config import Config, value_of
+from storm_on_spark.api.config import Config
 from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.cluster.errors import WireError
 from storm_on_spark.cluster.heartbeats.connection import Login, Receive, Send
+from storm_on_spark.cluster.heartbeats.settings import HeartbeatSettings
 from storm_on_spark.cluster.pacemaker.login import digest
-from storm_on_spark.cluster.pacemaker.login.jaas import read_jaas
+from storm_on_spark.cluster.pacemaker.login.identities import LoginSettings, daemon_login, topology_login
 from storm_on_spark.cluster.pacemaker.login.kerberos import KerberosClient
 from storm_on_spark.cluster.pacemaker.messages import (
     Control,
@@ -27,36 +27,35 @@ from storm_on_spark.cluster.pacemaker.messages import (
     sasl_token,
     token_of,
 )
-from storm_on_spark.cluster.pacemaker.settings import daemon_login, topology_login
 from storm_on_spark.cluster.security.tokens import Tokens
 
 
-def reader_login(conf: Mapping[str, Any]) -> Callable[[str], Login | None]:
+def reader_login(settings: LoginSettings) -> Callable[[str], Login | None]:
     """Returns how a Nimbus logs in at a server `host:port`.
 
     Raises:
         SetupError: the configuration doesn't say by which name.
     """
-    method = value_of(conf, Config.PACEMAKER_AUTH_METHOD)
-    if method == "NONE":
+    if settings.method == "NONE":
         return lambda server: None
-    if method == "DIGEST":
-        known = daemon_login(conf)
+    if settings.method == "DIGEST":
+        known = daemon_login(settings)
         return lambda server: lambda send, receive: log_in(known, send, receive)
-    return _kerberos(conf)
+    return _kerberos(settings)
 
 
-def writer_login(conf: Mapping[str, Any], topology_id: str) -> Callable[[str], Login | None]:
+def writer_login(settings: HeartbeatSettings, topology_id: str) -> Callable[[str], Login | None]:
     """Returns how whoever writes below a topology's path logs in at a server `host:port`.
 
     Raises:
         SetupError: the configuration has nothing to log in by.
     """
-    if value_of(conf, Config.PACEMAKER_AUTH_METHOD) == "NONE":
+    login = settings.login
+    if login.method == "NONE":
         return lambda server: None
-    tokens = Tokens.from_conf(conf)
+    tokens = Tokens.of(settings.security)
     if tokens is None:
-        return reader_login(conf) if value_of(conf, Config.PACEMAKER_AUTH_WRITES) else lambda server: None
+        return reader_login(login) if login.writes else lambda server: None
     # The token may change while this process runs.
     return lambda server: lambda send, receive: log_in(topology_login(tokens.first, topology_id), send, receive)
 
@@ -75,13 +74,12 @@ def log_in(login: digest.Login, send: Send, receive: Receive) -> None:
     _complete(receive())
 
 
-def _kerberos(conf: Mapping[str, Any]) -> Callable[[str], Login | None]:
-    file = conf.get(Config.JAVA_SECURITY_AUTH_LOGIN_CONFIG)
-    section = {} if file is None else read_jaas(file).get("PacemakerClient", {})
+def _kerberos(settings: LoginSettings) -> Callable[[str], Login | None]:
+    section = settings.sections().get("PacemakerClient", {})
     keytab = section.get("keyTab")
     if section.get("useKeyTab", "false").lower() == "true" and keytab is None:
         raise ConfigError(
-            f"{file}: section PacemakerClient says useKeyTab=true and names no keyTab",
+            f"{settings.jaas_file}: section PacemakerClient says useKeyTab=true and names no keyTab",
             key=Config.JAVA_SECURITY_AUTH_LOGIN_CONFIG,
         )
 

@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from storm_on_spark.cluster.heartbeats.connection import Connection
 from storm_on_spark.cluster.heartbeats.login import reader_login
 from storm_on_spark.cluster.heartbeats.pulses import PulseReader
 from storm_on_spark.cluster.heartbeats.reader import Beaters, HeartbeatReader, PacemakerReader, ZooKeeperReader
-from storm_on_spark.cluster.heartbeats.settings import PacemakerSettings, uses_pacemaker
+from storm_on_spark.cluster.heartbeats.settings import HeartbeatSettings
 from storm_on_spark.cluster.heartbeats.values import worker_name
 from storm_on_spark.cluster.state.snapshot import ClusterSnapshot
 from storm_on_spark.cluster.state.view import ClusterView
 
 
-def heartbeat_reader(conf: Mapping[str, Any], view: ClusterView, window: float) -> HeartbeatReader:
+def heartbeat_reader(settings: HeartbeatSettings, view: ClusterView, window: float) -> HeartbeatReader:
     """Returns what a Nimbus knows heartbeats by.
 
     Args:
-        conf: its configuration.
+        settings: its own.
         view: the watched copy of ZooKeeper; it shows the heartbeats, too.
         window: as for `Hearing`.
 
     Raises:
-        ConfigError: it says nothing that makes sense.
+        SetupError: they don't say by which name it logs in.
     """
-    if not uses_pacemaker(conf):
+    pacemakers = settings.pacemakers
+    if pacemakers is None:
         return ZooKeeperReader()
-    settings, login = PacemakerSettings.from_conf(conf), reader_login(conf)
+    login = reader_login(settings.login)
     return PacemakerReader(
-        settings,
-        lambda server: PulseReader(Connection(server, settings, login(server))),
+        pacemakers,
+        lambda server: PulseReader(Connection(server, pacemakers, login(server))),
         lambda: beaters(view.snapshot()),
         view.set_beats,
         window,

@@ -5,10 +5,13 @@ from __future__ import annotations
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from storm_on_spark.api.config import Config, default_of, value_of
+from storm_on_spark.api.config import Config
+from storm_on_spark.api.config.settings import Settings
 from storm_on_spark.api.errors import ConfigError
+from storm_on_spark.cluster.pacemaker.login.identities import LoginSettings
+from storm_on_spark.cluster.security.settings import SecuritySettings
 from storm_on_spark.cluster.security.tls import Tls
 
 STORES: Final[Mapping[str, bool]] = {
@@ -24,8 +27,32 @@ BEAT_SECS: Final = 3.0
 
 
 @dataclass(frozen=True)
+class StoreSettings(Settings):
+    """What the configuration says of the store of heartbeats."""
+
+    store: Annotated[str, Config.STORM_CLUSTER_STATE_STORE]
+    servers: Annotated[tuple[str, ...], Config.PACEMAKER_SERVERS]
+    port: Annotated[int, Config.PACEMAKER_PORT]
+    threads: Annotated[int, Config.PACEMAKER_CLIENT_MAX_THREADS]
+    message_bytes: Annotated[int, Config.PACEMAKER_THRIFT_MESSAGE_SIZE_MAX]
+    tls: Annotated[bool, Config.PACEMAKER_TLS]
+
+    @property
+    def uses_pacemaker(self) -> bool:
+        """Whether Pacemakers keep the heartbeats; else ZooKeeper does.
+
+        Example:
+            >>> StoreSettings.of({}).uses_pacemaker, StoreSettings.of(
+            ...     {"storm.cluster.state.store": "org.apache.storm.cluster.PaceMakerStateStorageFactory"}
+            ... ).uses_pacemaker
+            (False, True)
+        """
+        return STORES[self.store]
+
+
+@dataclass(frozen=True)
 class PacemakerSettings:
-    """Where the Pacemakers are, and what may pass; times are in seconds.
+    """Where the Pacemakers are, and what may pass.
 
     Example:
         >>> PacemakerSettings.from_conf({"pacemaker.servers": ["p1", "p2:6700", "::1"]}).servers
@@ -38,7 +65,7 @@ class PacemakerSettings:
     """How many servers are read at the same time."""
     most_bytes: int = 10 << 20
     """Of a message."""
-    timeout: float = 1.0
+    timeout_secs: float = 1.0
     """For a connection, and for each answer after the one before, as in Storm."""
     tls: ssl.SSLContext | None = field(default=None, repr=False, compare=False)
     """By what servers are known; None for connections without TLS."""
@@ -50,42 +77,52 @@ class PacemakerSettings:
         Raises:
             ConfigError: no server is named, or one is named wrongly.
         """
-        servers = value_of(conf, Config.PACEMAKER_SERVERS)
-        if not servers:
+        return cls.of(StoreSettings.of(conf), SecuritySettings.of(conf))
+
+    @classmethod
+    def of(cls, settings: StoreSettings, security: SecuritySettings) -> PacemakerSettings:
+        """Returns the settings for a store.
+
+        Raises:
+            ConfigError: no server is named, or one is named wrongly.
+        """
+        if not settings.servers:
             raise ConfigError(
                 f"{Config.STORM_CLUSTER_STATE_STORE} says that Pacemakers keep heartbeats, and "
                 f"{Config.PACEMAKER_SERVERS} names none",
                 key=Config.PACEMAKER_SERVERS,
             )
-        port = value_of(conf, Config.PACEMAKER_PORT)
         return cls(
-            servers=tuple(dict.fromkeys(_address(server, port) for server in servers)),
-            threads=value_of(conf, Config.PACEMAKER_CLIENT_MAX_THREADS),
-            most_bytes=value_of(conf, Config.PACEMAKER_THRIFT_MESSAGE_SIZE_MAX),
-            tls=_tls(conf) if value_of(conf, Config.PACEMAKER_TLS) else None,
+            servers=tuple(dict.fromkeys(_address(server, settings.port) for server in settings.servers)),
+            threads=settings.threads,
+            most_bytes=settings.message_bytes,
+            tls=_tls(security) if settings.tls else None,
         )
 
 
-def uses_pacemaker(conf: Mapping[str, Any]) -> bool:
-    """Returns whether Pacemakers keep the heartbeats; else ZooKeeper does.
+@dataclass(frozen=True)
+class HeartbeatSettings:
+    """Who keeps heartbeats, and how a process logs in there."""
 
-    Raises:
-        ConfigError: there is no such store.
+    pacemakers: PacemakerSettings | None
+    """None where ZooKeeper keeps them."""
+    login: LoginSettings
+    security: SecuritySettings
 
-    Example:
-        >>> uses_pacemaker({}), uses_pacemaker(
-        ...     {"storm.cluster.state.store": "org.apache.storm.cluster.PaceMakerStateStorageFactory"})
-        (False, True)
-    """
-    key = Config.STORM_CLUSTER_STATE_STORE
-    name = str(conf.get(key) or default_of(key))
-    if name not in STORES:
-        raise ConfigError(f"{key} must be one of {', '.join(STORES)}, not {name!r}", key=key)
-    return STORES[name]
+    @classmethod
+    def from_conf(cls, conf: Mapping[str, Any]) -> HeartbeatSettings:
+        """Returns what a configuration says.
+
+        Raises:
+            ConfigError: it says nothing that makes sense.
+        """
+        store, security = StoreSettings.of(conf), SecuritySettings.of(conf)
+        pacemakers = PacemakerSettings.of(store, security) if store.uses_pacemaker else None
+        return cls(pacemakers, LoginSettings.of(conf), security)
 
 
-def _tls(conf: Mapping[str, Any]) -> ssl.SSLContext:
-    context = Tls.of_client(conf).client
+def _tls(security: SecuritySettings) -> ssl.SSLContext:
+    context = Tls.of_client(security).client
     if context is None:
         raise ConfigError(f"{Config.PACEMAKER_TLS} needs {Config.STORM_TLS_CA_FILE}", key=Config.PACEMAKER_TLS)
     return context

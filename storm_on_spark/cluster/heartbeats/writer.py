@@ -10,14 +10,13 @@ import random
 import threading
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from storm_on_spark.cluster.errors import PacemakerError, RecordError
 from storm_on_spark.cluster.heartbeats.connection import Connection, Login
 from storm_on_spark.cluster.heartbeats.login import writer_login
-from storm_on_spark.cluster.heartbeats.settings import PacemakerSettings, uses_pacemaker
+from storm_on_spark.cluster.heartbeats.settings import HeartbeatSettings, PacemakerSettings
 from storm_on_spark.cluster.heartbeats.sticky import Sticky
 from storm_on_spark.cluster.heartbeats.values import SupervisorPulse, pack, supervisor_path, worker_path
 from storm_on_spark.cluster.pacemaker.access import SUPERVISORS_ID
@@ -242,29 +241,29 @@ class SupervisorPulses(Closing):
         return frozenset(reached)
 
 
-def driver_writer(conf: Mapping[str, Any], zookeeper: Callable[[], BeatWriter], topology_id: str) -> BeatWriter:
+def driver_writer(settings: HeartbeatSettings, zookeeper: Callable[[], BeatWriter], topology_id: str) -> BeatWriter:
     """Returns where a configuration says that a driver's heartbeats go.
 
     Args:
-        conf: the cluster's.
+        settings: the cluster's.
         zookeeper: makes what writes them to ZooKeeper.
         topology_id: whose they are.
 
     Raises:
-        ConfigError: it says nothing that makes sense.
+        SetupError: the settings have nothing to log in by.
     """
-    if not uses_pacemaker(conf):
+    if settings.pacemakers is None:
         return zookeeper()
-    return PacemakerWriter(PacemakerSettings.from_conf(conf), writer_login(conf, topology_id))
+    return PacemakerWriter(settings.pacemakers, writer_login(settings, topology_id))
 
 
-def supervisor_pulses(conf: Mapping[str, Any], supervisor_id: str) -> SupervisorPulses | None:
+def supervisor_pulses(settings: HeartbeatSettings, supervisor_id: str) -> SupervisorPulses | None:
     """Returns what says that a supervisor is there; None where no Pacemaker keeps heartbeats.
 
     Raises:
-        ConfigError: the configuration makes no sense.
+        SetupError: the settings have nothing to log in by.
     """
-    if not uses_pacemaker(conf):
+    if settings.pacemakers is None:
         return None
-    settings = PacemakerSettings.from_conf(conf)
-    return SupervisorPulses(settings, supervisor_path(supervisor_id), writer_login(conf, SUPERVISORS_ID))
+    login = writer_login(settings, SUPERVISORS_ID)
+    return SupervisorPulses(settings.pacemakers, supervisor_path(supervisor_id), login)

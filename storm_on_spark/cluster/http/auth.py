@@ -18,13 +18,14 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cluster.errors import AuthenticationError
 from storm_on_spark.cluster.security.addresses import is_loopback
 from storm_on_spark.cluster.security.proofs import SCHEME, UNSIGNED, challenge_header, parameters, proof
+from storm_on_spark.cluster.security.settings import SecuritySettings
 from storm_on_spark.cluster.security.tokens import Tokens, read_secret_file
 
 REALM: Final = "storm-on-spark"
@@ -85,22 +86,21 @@ class Authentication:
         self._used: dict[str, set[int]] = {}
 
     @classmethod
-    def from_conf(cls, conf: Mapping[str, Any], tokens: Tokens | None = None) -> Authentication:
+    def of(cls, settings: SecuritySettings, tokens: Tokens | None = None) -> Authentication:
         """Returns what the configuration asks for.
 
         Args:
-            conf: the cluster's.
-            tokens: those of the configuration, where they were read already.
+            settings: the cluster's.
+            tokens: those of the settings, where they were read already.
 
         Raises:
             SetupError: a file can't be used, or there are users but no token, which daemons need.
         """
-        token_file, digest_file = conf.get("nimbus.auth.token.file"), conf.get("nimbus.auth.digest.file")
-        if digest_file is not None and token_file is None:
+        if settings.digest_file is not None and settings.token_file is None:
             raise SetupError("nimbus.auth.digest.file needs nimbus.auth.token.file too: daemons use the token")
         return cls(
-            Tokens.from_conf(conf) if tokens is None else tokens,
-            None if digest_file is None else read_users(digest_file),
+            Tokens.of(settings) if tokens is None else tokens,
+            None if settings.digest_file is None else read_users(settings.digest_file),
         )
 
     @property

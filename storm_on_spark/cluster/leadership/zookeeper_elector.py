@@ -338,7 +338,7 @@ class ZooKeeperLeaderElector(LeaderElector):
             return self._wait(transaction.commit_async())
 
     def _wait(self, result: Any) -> Any:
-        return self._session.wait(result, self._session.settings.session_timeout)
+        return self._session.wait(result, self._session.settings.session_timeout_secs)
 
     def _lead(self, fence: Fence) -> None:
         session = self._rules.session

@@ -29,6 +29,7 @@ from storm_on_spark.cluster.heartbeats.reader import HeartbeatReader, ZooKeeperR
 from storm_on_spark.cluster.leadership import LeaderElector
 from storm_on_spark.cluster.nimbus import lifecycle
 from storm_on_spark.cluster.nimbus.inbox import Inbox
+from storm_on_spark.cluster.nimbus.settings import NimbusSettings
 from storm_on_spark.cluster.nimbus.submission import Submissions, SubmissionState, SubmitRequest, state_of
 from storm_on_spark.cluster.paths import CHECKPOINTS, STORMS
 from storm_on_spark.cluster.records import CheckpointInfo, ErrorRecord, StormBase
@@ -44,7 +45,8 @@ class Control:
     Reads are answered from the watched copy, also while ZooKeeper is away. What changes anything is the leader's.
 
     Args:
-        conf: configuration of this Nimbus.
+        conf: configuration of this Nimbus, to be shown.
+        settings: what of it counts here.
         address: its `host:port`.
         state: ZooKeeper.
         view: the watched copy of it.
@@ -60,6 +62,7 @@ class Control:
     def __init__(
         self,
         conf: Mapping[str, Any],
+        settings: NimbusSettings,
         address: str,
         state: ClusterState,
         view: ClusterView,
@@ -72,6 +75,7 @@ class Control:
         reader: HeartbeatReader | None = None,
     ) -> None:
         self.conf = dict(conf)
+        self.settings = settings
         self.scheme: Scheme = scheme
         self.address = address
         self.inbox = inbox

@@ -30,13 +30,13 @@ class Inbox:
 
     Args:
         root: folder of its own; made, for its owner only.
-        expiration: seconds after which what nobody submitted goes.
+        expiration_secs: time after which what nobody submitted goes.
         now: seconds since the epoch, as the file system counts them.
     """
 
-    def __init__(self, root: Path, expiration: float, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, root: Path, expiration_secs: float, now: Callable[[], float] = time.time) -> None:
         self._root = root
-        self._expiration = expiration
+        self._expiration_secs = expiration_secs
         self._now = now
         self._lock = threading.Lock()
         #: Keys that are in use, and by how many; changes under the lock.
@@ -90,7 +90,7 @@ class Inbox:
         """Removes what has waited too long."""
         for folder in list(self._root.iterdir()):
             with contextlib.suppress(OSError), self._lock:
-                if folder.name not in self._used and self._now() - folder.stat().st_mtime >= self._expiration:
+                if folder.name not in self._used and self._now() - folder.stat().st_mtime >= self._expiration_secs:
                     shutil.rmtree(folder, ignore_errors=True)
 
 

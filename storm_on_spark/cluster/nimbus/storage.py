@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import unquote, urlparse
 
 from storm_on_spark.api.config import Config
@@ -16,20 +16,15 @@ _LOCAL: Final = frozenset(
 """Types of file systems that only one machine sees; what is not known may be anything."""
 
 
-def checkpoint_of(conf: Mapping[str, Any], topology_id: str, nimbus: Mapping[str, Any], local: Path) -> str:
-    """Returns where a topology's checkpoint goes.
+def checkpoint_of(topology_id: str, folder: str | None, local: Path) -> str:
+    """Returns where the checkpoint of a topology goes that names no place of its own.
 
     Args:
-        conf: of the topology.
         topology_id: its id.
-        nimbus: configuration of the Nimbus.
+        folder: of all checkpoints, as the Nimbus' configuration names it.
         local: the Nimbus' own folder for checkpoints, of use where all run on one machine.
     """
-    named = conf.get(Config.TOPOLOGY_CHECKPOINT_DIR)
-    if named:
-        return str(named)
-    folder = nimbus.get(Config.STORM_CHECKPOINT_DIR)
-    return f"{str(folder).rstrip('/')}/{topology_id}" if folder else str(local / topology_id)
+    return f"{folder.rstrip('/')}/{topology_id}" if folder else str(local / topology_id)
 
 
 def warnings_of(checkpoint: str, hosts: Collection[str], mounts: str | None = None) -> tuple[str, ...]:

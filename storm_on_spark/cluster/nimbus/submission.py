@@ -28,12 +28,13 @@ from typing import Any, Final, Literal, NoReturn
 
 import msgspec
 
-from storm_on_spark.api.config import Config, effective_conf, validate_conf
+from storm_on_spark.api.config import Config, validate_conf
 from storm_on_spark.api.config.secrets import without_secrets
 from storm_on_spark.api.errors import AlreadyAliveError, ConfigError, InvalidTopologyError
 from storm_on_spark.cluster.code.checksums import PLAN, artifacts_of, check_artifacts, read_verified
 from storm_on_spark.cluster.code.distributor import CodeDistributor, Metafile
 from storm_on_spark.cluster.errors import ClusterError, CodeError, ConflictError, RecordError
+from storm_on_spark.cluster.nimbus.settings import NimbusSettings, ReplicationSettings
 from storm_on_spark.cluster.nimbus.storage import checkpoint_of, warnings_of
 from storm_on_spark.cluster.paths import CODE, COUNTER, NAMES, STORMS, SUBMISSIONS
 from storm_on_spark.cluster.plan_summary import MAX_TASKS, PlanSummary
@@ -48,6 +49,7 @@ from storm_on_spark.cluster.state import (
     Fence,
     Put,
 )
+from storm_on_spark.launch.settings import CheckpointSettings
 
 logger = logging.getLogger(__name__)
 
@@ -133,11 +135,10 @@ def name_of(topology_id: str) -> str:
 
 def is_replicated(submission: Submission, replicas: int, now: float) -> bool:
     """Returns whether a submission has waited enough: there are enough copies, or it has waited as long as it may."""
-    conf = effective_conf(submission.conf)
-    if replicas >= conf["topology.min.replication.count"]:
+    wanted = ReplicationSettings.of(submission.conf)
+    if replicas >= wanted.min_count:
         return True
-    longest = conf["topology.max.replication.wait.time.sec"]
-    return bool(longest >= 0 and now - submission.submitted_at >= longest)
+    return wanted.max_wait_secs >= 0 and now - submission.submitted_at >= wanted.max_wait_secs
 
 
 def state_of(snapshot: ClusterSnapshot, key: str, now: float) -> SubmissionState | None:
@@ -148,7 +149,7 @@ def state_of(snapshot: ClusterSnapshot, key: str, now: float) -> SubmissionState
         base = next((base for base in snapshot.storms.values() if base.submission_key == key), None)
     if base is None:
         return None
-    conf = effective_conf(base.conf)
+    wanted = ReplicationSettings.of(base.conf)
     code = snapshot.code.get(base.topology_id)
     return SubmissionState(
         key=key,
@@ -156,11 +157,11 @@ def state_of(snapshot: ClusterSnapshot, key: str, now: float) -> SubmissionState
         name=base.name,
         step="submitted" if submission is None else submission.step,
         replicas=0 if code is None else len(code.replicas),
-        wanted=conf["topology.min.replication.count"],
+        wanted=wanted.min_count,
         waited_secs=max(0.0, now - base.submitted_at),
-        max_wait_secs=conf["topology.max.replication.wait.time.sec"],
+        max_wait_secs=wanted.max_wait_secs,
         warnings=warnings_of(
-            str(base.conf.get(Config.TOPOLOGY_CHECKPOINT_DIR, "")),
+            CheckpointSettings.of(base.conf).folder or "",
             {supervisor.host for supervisor in snapshot.supervisors.values()},
         ),
     )
@@ -173,7 +174,8 @@ class Submissions:
         state: ZooKeeper.
         distributor: where the code goes.
         address: of this Nimbus.
-        conf: of this Nimbus; its `topology.` settings are every topology's defaults.
+        settings: of this Nimbus.
+        defaults: every topology's: the keys `topology.` of this Nimbus' configuration.
         checkpoints: folder for the checkpoints of those that name none.
         wake: has `advance` called soon.
         on_step: for tests of what happens when a leader dies.
@@ -185,7 +187,8 @@ class Submissions:
         state: ClusterState,
         distributor: CodeDistributor,
         address: str,
-        conf: Mapping[str, Any],
+        settings: NimbusSettings,
+        defaults: Mapping[str, Any],
         checkpoints: Path,
         wake: Callable[[], object],
         on_step: OnStep = lambda step, topology_id: None,
@@ -194,9 +197,8 @@ class Submissions:
         self._state = state
         self.distributor = distributor
         self._address = address
-        self._defaults = {key: value for key, value in conf.items() if key.startswith("topology.")}
-        self._nimbus = dict(conf)
-        self._expiration = float(conf["nimbus.inbox.jar.expiration.secs"])
+        self._defaults = {key: value for key, value in defaults.items() if key.startswith("topology.")}
+        self._settings = settings
         self._checkpoints = checkpoints
         self._wake = wake
         self._on_step = on_step
@@ -292,12 +294,14 @@ class Submissions:
     def _is_lost(self, submission: Submission, snapshot: ClusterSnapshot) -> bool:
         """Whether nobody has its code, and neither its client nor who had it came back for a long time."""
         code = snapshot.code.get(submission.topology_id)
-        return (code is None or not code.replicas) and self._now() - submission.submitted_at >= self._expiration
+        return (
+            code is None or not code.replicas
+        ) and self._now() - submission.submitted_at >= self._settings.artifact_expiration_secs
 
     def next_deadline(self, snapshot: ClusterSnapshot) -> float | None:
         """Returns when the first of the submissions has waited enough, in seconds since the epoch."""
         waits = (
-            (submission.submitted_at, effective_conf(submission.conf)["topology.max.replication.wait.time.sec"])
+            (submission.submitted_at, ReplicationSettings.of(submission.conf).max_wait_secs)
             for submission in snapshot.submissions.values()
             if submission.step == "replicating"
         )
@@ -421,7 +425,9 @@ class Submissions:
 
     def _conf(self, request: SubmitRequest, topology_id: str) -> dict[str, Any]:
         conf = {**self._defaults, **{key: value for key, value in request.conf.items() if value is not None}}
-        conf[Config.TOPOLOGY_CHECKPOINT_DIR] = checkpoint_of(conf, topology_id, self._nimbus, self._checkpoints)
+        if not CheckpointSettings.of(conf).folder:
+            folder = self._settings.checkpoint_dir
+            conf[Config.TOPOLOGY_CHECKPOINT_DIR] = checkpoint_of(topology_id, folder, self._checkpoints)
         return without_secrets(conf)
 
     def _check_artifacts(self, request: SubmitRequest, folder: Path) -> PlanSummary | None:

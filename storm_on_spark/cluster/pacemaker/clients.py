@@ -48,7 +48,7 @@ class Clients:
         self.limits: Limits = settings.limits
         self.now = now
         self.metrics = Metrics()
-        self.beats = Heartbeats(settings.quota, settings.expiry)
+        self.beats = Heartbeats(settings.quota, settings.expiry_secs)
         self.operations = Operations(self.beats, settings.rules, self.metrics, settings.limits.message_bytes)
         self._settings = settings
         self._kerberos = None if settings.kerberos is None else KerberosServer(settings.kerberos)

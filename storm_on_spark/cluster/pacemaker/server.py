@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 import resource
-import ssl
 import threading
 from collections.abc import Mapping
 from typing import Any, Final
@@ -16,14 +15,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import Route
 
-from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cluster.http.server import RestServer, listen
 from storm_on_spark.cluster.pacemaker.clients import Clients
 from storm_on_spark.cluster.pacemaker.connection import Connection, TlsGate
 from storm_on_spark.cluster.pacemaker.metrics import Metrics
 from storm_on_spark.cluster.pacemaker.settings import ServerSettings
 from storm_on_spark.cluster.security.addresses import is_loopback
-from storm_on_spark.cluster.security.tls import Tls
 from storm_on_spark.cluster.service import Service
 
 logger = logging.getLogger(__name__)
@@ -38,6 +35,7 @@ class PacemakerServer(Service):
 
     Args:
         conf: the cluster's configuration.
+        port: in the place of `pacemaker.port`; 0 is any free one.
 
     Raises:
         SetupError: the configuration says nothing that it could run by, or its port is taken.
@@ -48,14 +46,11 @@ class PacemakerServer(Service):
         '127.0.0.1:6699'
     """
 
-    def __init__(self, conf: Mapping[str, Any]) -> None:
-        settings = ServerSettings.from_conf(conf)
-        tls = Tls.of_daemon(conf).server if settings.tls else None
-        if settings.tls and tls is None:
-            raise SetupError("pacemaker.tls needs storm.tls.certificate.file, storm.tls.key.file and storm.tls.ca.file")
-        _warn_if_open(settings, tls)
+    def __init__(self, conf: Mapping[str, Any], port: int | None = None) -> None:
+        settings = ServerSettings.from_conf(conf, port)
+        _warn_if_open(settings)
         _allow_files(settings.limits.connections + _SPARE_FILES)
-        self._tls = tls
+        self._tls = settings.tls
         self.hall = Clients(settings)
         self._sweep_secs = settings.limits.sweep_secs
         with contextlib.ExitStack() as stack:
@@ -136,7 +131,7 @@ def metrics_app(metrics: Metrics) -> Starlette:
     return Starlette(routes=[Route("/metrics", text), Route("/metrics.json", json)])
 
 
-def _warn_if_open(settings: ServerSettings, tls: ssl.SSLContext | None) -> None:
+def _warn_if_open(settings: ServerSettings) -> None:
     if is_loopback(settings.host):
         return
     if settings.rules.method == "NONE":
@@ -145,7 +140,7 @@ def _warn_if_open(settings: ServerSettings, tls: ssl.SSLContext | None) -> None:
         )
     elif not settings.rules.writes:
         logger.warning("Anybody who reaches %s may write heartbeats: pacemaker.auth.writes is false", settings.host)
-    if tls is None:
+    if settings.tls is None:
         logger.warning(
             "Other hosts can reach %s without TLS: who listens on the network sees heartbeats", settings.host
         )

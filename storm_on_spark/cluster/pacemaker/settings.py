@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import math
+import ssl
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, Final, cast
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
 
 import msgspec
 
-from storm_on_spark.api.config import Config, value_of
+from storm_on_spark.api.config import Config
+from storm_on_spark.api.config.settings import Settings
 from storm_on_spark.api.errors import SetupError
-from storm_on_spark.cluster.pacemaker.access import Method, Rules
+from storm_on_spark.cluster.pacemaker.access import Rules
 from storm_on_spark.cluster.pacemaker.heartbeats import Quota
-from storm_on_spark.cluster.pacemaker.login.digest import Login, storm_secret
-from storm_on_spark.cluster.pacemaker.login.jaas import read_jaas
-from storm_on_spark.cluster.security.tokens import Tokens, derived, mac
+from storm_on_spark.cluster.pacemaker.login.digest import Login
+from storm_on_spark.cluster.pacemaker.login.identities import (
+    KerberosIdentity,
+    LoginSettings,
+    daemon_login,
+    kerberos_identity,
+)
+from storm_on_spark.cluster.security.settings import SecuritySettings
+from storm_on_spark.cluster.security.tls import Tls
+from storm_on_spark.cluster.security.tokens import Tokens
 
-_PURPOSE: Final = "pacemaker"
-_TOPOLOGY: Final = "topology:"
 _MIB: Final = 1 << 20
 
 
@@ -38,13 +45,21 @@ class Limits(msgspec.Struct, frozen=True):
     """Between two looks for connections and heartbeats whose time is over."""
 
 
-class KerberosIdentity(msgspec.Struct, frozen=True):
-    """By what a server takes Kerberos logins, and whose."""
-
-    principal: str
-    keytab: Path
-    users: tuple[str, ...]
-    """Short names, or whole principals."""
+@dataclass(frozen=True)
+class _Keys(Settings):
+    host: Annotated[str, Config.PACEMAKER_BIND_ADDRESS]
+    port: Annotated[int, Config.PACEMAKER_PORT]
+    message_bytes: Annotated[int, Config.PACEMAKER_THRIFT_MESSAGE_SIZE_MAX]
+    connections: Annotated[int, Config.PACEMAKER_MAX_CONNECTIONS]
+    by_address: Annotated[int, Config.PACEMAKER_MAX_CONNECTIONS_PER_ADDRESS]
+    login_secs: Annotated[float, Config.PACEMAKER_LOGIN_SECS]
+    idle_secs: Annotated[float, Config.PACEMAKER_IDLE_SECS]
+    client_keys: Annotated[int, Config.PACEMAKER_CLIENT_MAX_KEYS]
+    client_max_mb: Annotated[int, Config.PACEMAKER_CLIENT_MAX_MB]
+    max_mb: Annotated[int, Config.PACEMAKER_MAX_MB]
+    expiry_secs: Annotated[float, Config.PACEMAKER_HEARTBEAT_EXPIRY_SECS]
+    tls: Annotated[bool, Config.PACEMAKER_TLS]
+    metrics_port: Annotated[int | None, Config.PACEMAKER_METRICS_PORT]
 
 
 class ServerSettings(msgspec.Struct, frozen=True):
@@ -55,18 +70,22 @@ class ServerSettings(msgspec.Struct, frozen=True):
     rules: Rules
     limits: Limits
     quota: Quota
-    expiry: float
+    expiry_secs: float
     daemon: Login | None
     """The login of Nimbuses, with DIGEST."""
     tokens: Tokens | None
     """The cluster's secret, from which logins of topologies are derived."""
     kerberos: KerberosIdentity | None
-    tls: bool
+    tls: ssl.SSLContext | None
     metrics_port: int | None
 
     @classmethod
-    def from_conf(cls, conf: Mapping[str, Any]) -> ServerSettings:
+    def from_conf(cls, conf: Mapping[str, Any], port: int | None = None) -> ServerSettings:
         """Returns what a configuration says.
+
+        Args:
+            conf: the cluster's configuration.
+            port: in the place of `pacemaker.port`; 0 is any free one.
 
         Raises:
             SetupError: it says nothing that a server could run by.
@@ -75,100 +94,30 @@ class ServerSettings(msgspec.Struct, frozen=True):
             raise SetupError(
                 f"{Config.PACEMAKER_CHILDOPTS} has options of a JVM; this Pacemaker is a Python process: leave it out"
             )
-        method = cast(Method, value_of(conf, Config.PACEMAKER_AUTH_METHOD))
-        tokens = Tokens.from_conf(conf)
-        sections = {} if method == "NONE" else _sections(conf)
+        keys, logins = _Keys.of(conf), LoginSettings.of(conf)
+        security = SecuritySettings.of(conf)
+        tokens = Tokens.of(security)
+        tls = Tls.of_daemon(security).server if keys.tls else None
+        if keys.tls and tls is None:
+            raise SetupError("pacemaker.tls needs storm.tls.certificate.file, storm.tls.key.file and storm.tls.ca.file")
+        method = logins.method
+        sections = {} if method == "NONE" else logins.sections()
         return cls(
-            host=value_of(conf, Config.PACEMAKER_BIND_ADDRESS),
-            port=value_of(conf, Config.PACEMAKER_PORT),
-            rules=Rules(method, value_of(conf, Config.PACEMAKER_AUTH_WRITES)),
+            host=keys.host,
+            port=keys.port if port is None else port,
+            rules=Rules(method, logins.writes),
             limits=Limits(
-                message_bytes=value_of(conf, Config.PACEMAKER_THRIFT_MESSAGE_SIZE_MAX),
-                connections=value_of(conf, Config.PACEMAKER_MAX_CONNECTIONS),
-                by_address=value_of(conf, Config.PACEMAKER_MAX_CONNECTIONS_PER_ADDRESS),
-                login_secs=value_of(conf, Config.PACEMAKER_LOGIN_SECS),
-                idle_secs=value_of(conf, Config.PACEMAKER_IDLE_SECS),
+                message_bytes=keys.message_bytes,
+                connections=keys.connections,
+                by_address=keys.by_address,
+                login_secs=keys.login_secs,
+                idle_secs=keys.idle_secs,
             ),
-            quota=Quota(
-                keys=value_of(conf, Config.PACEMAKER_CLIENT_MAX_KEYS),
-                client_bytes=value_of(conf, Config.PACEMAKER_CLIENT_MAX_MB) * _MIB,
-                all_bytes=value_of(conf, Config.PACEMAKER_MAX_MB) * _MIB,
-            ),
-            expiry=value_of(conf, Config.PACEMAKER_HEARTBEAT_EXPIRY_SECS) or math.inf,
-            daemon=daemon_login(conf, sections) if method == "DIGEST" else None,
+            quota=Quota(keys=keys.client_keys, client_bytes=keys.client_max_mb * _MIB, all_bytes=keys.max_mb * _MIB),
+            expiry_secs=keys.expiry_secs or math.inf,
+            daemon=daemon_login(logins, sections) if method == "DIGEST" else None,
             tokens=None if method == "NONE" else tokens,
-            kerberos=_kerberos(conf, sections) if method == "KERBEROS" else None,
-            tls=value_of(conf, Config.PACEMAKER_TLS),
-            metrics_port=conf.get(Config.PACEMAKER_METRICS_PORT),
+            kerberos=kerberos_identity(logins, sections) if method == "KERBEROS" else None,
+            tls=tls,
+            metrics_port=keys.metrics_port,
         )
-
-
-def daemon_login(conf: Mapping[str, Any], sections: Mapping[str, Mapping[str, str]] | None = None) -> Login:
-    """Returns the login of a Nimbus with DIGEST, as Storm's client has it.
-
-    Args:
-        conf: with `pacemaker.auth.payload`, or a JAAS file that has the section `PacemakerDigest`.
-        sections: of that file, where it was read already.
-
-    Raises:
-        SetupError: neither says it, or both do.
-    """
-    found = (_sections(conf) if sections is None else sections).get("PacemakerDigest")
-    payload = conf.get(Config.PACEMAKER_AUTH_PAYLOAD)
-    if (found is None) == (payload is None):
-        raise SetupError(
-            f"{Config.PACEMAKER_AUTH_METHOD}: DIGEST needs one of {Config.PACEMAKER_AUTH_PAYLOAD} and the section "
-            f"PacemakerDigest in the file that {Config.JAVA_SECURITY_AUTH_LOGIN_CONFIG} names"
-        )
-    if found is not None:
-        username, password = found.get("username", ""), found.get("password", "")
-    else:
-        username, _, password = str(payload).partition(":")
-    if not username or not password:
-        raise SetupError("a login with DIGEST needs a username and a password that are not empty")
-    # Storm's clients call themselves so, or by the name of their topology; the secret is the same.
-    return Login("pacemaker-client", storm_secret(username, password))
-
-
-def topology_login(token: str, topology: str) -> Login:
-    """Returns by what a topology writes its own heartbeats, and can do nothing else.
-
-    Args:
-        token: one of the cluster's; the first one, for a login that is given out.
-        topology: its id.
-
-    Example:
-        >>> topology_login("0123456789abcdef", "words-1")
-        Login('topology:words-1')
-    """
-    return Login(f"{_TOPOLOGY}{topology}", mac(derived(token, _PURPOSE), "topology", topology))
-
-
-def topology_of(name: str) -> str | None:
-    """Returns the topology that a login's name stands for; None for another login."""
-    return name.removeprefix(_TOPOLOGY) if name.startswith(_TOPOLOGY) else None
-
-
-def _sections(conf: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    file = conf.get(Config.JAVA_SECURITY_AUTH_LOGIN_CONFIG)
-    return {} if file is None else read_jaas(file)
-
-
-def _kerberos(conf: Mapping[str, Any], sections: Mapping[str, Mapping[str, str]]) -> KerberosIdentity:
-    section = sections.get("PacemakerServer", {})
-    principal = conf.get(Config.PACEMAKER_KERBEROS_PRINCIPAL) or section.get("principal")
-    keytab = conf.get(Config.PACEMAKER_KERBEROS_KEYTAB) or section.get("keyTab")
-    if not principal or not keytab:
-        raise SetupError(
-            f"{Config.PACEMAKER_AUTH_METHOD}: KERBEROS needs {Config.PACEMAKER_KERBEROS_PRINCIPAL} and "
-            f"{Config.PACEMAKER_KERBEROS_KEYTAB}, or a section PacemakerServer with principal and keyTab in the file "
-            f"that {Config.JAVA_SECURITY_AUTH_LOGIN_CONFIG} names"
-        )
-    if section and section.get("useKeyTab", "true").lower() != "true":
-        raise SetupError("section PacemakerServer: a server needs useKeyTab=true; nobody is there to enter a password")
-    users = tuple(value_of(conf, Config.PACEMAKER_KERBEROS_USERS))
-    if not users:
-        raise SetupError(
-            f"{Config.PACEMAKER_AUTH_METHOD}: KERBEROS needs {Config.PACEMAKER_KERBEROS_USERS}: who may read and write"
-        )
-    return KerberosIdentity(str(principal), Path(keytab), users)

@@ -118,10 +118,8 @@ class Endpoints:
         return await self._page(lambda: storm_ui.cluster_summary(self._picture()))
 
     async def _nimbuses(self, request: Request) -> Response:
-        conf = self._control.conf
-        return await self._page(
-            lambda: storm_ui.nimbus_summary(self._picture(), conf["nimbus.seeds"], conf["nimbus.thrift.port"])
-        )
+        settings = self._control.settings
+        return await self._page(lambda: storm_ui.nimbus_summary(self._picture(), settings.seeds, settings.port))
 
     async def _supervisors(self, request: Request) -> Response:
         return await self._page(lambda: storm_ui.supervisor_summary(self._picture()))
@@ -285,7 +283,7 @@ def make_app(control: Control, authentication: Authentication) -> ASGIApp:
         control: the Nimbus.
         authentication: who may ask.
     """
-    endpoints = Endpoints(control, float(control.conf["nimbus.file.copy.expiration.secs"]))
+    endpoints = Endpoints(control, float(control.settings.upload_expiration_secs))
     routes = [Route(PREFIX + each.path, _answering(each.handler), methods=[each.method]) for each in endpoints.routes()]
 
     async def unknown(request: Request, error: Exception) -> Response:

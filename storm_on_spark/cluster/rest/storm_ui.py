@@ -26,6 +26,7 @@ from storm_on_spark.cluster.rest.schemas import (
     TopologyWorkers,
     Worker,
 )
+from storm_on_spark.cluster.rest.settings import PageSettings
 
 
 def cluster_summary(picture: Picture) -> ClusterSummary:
@@ -161,7 +162,7 @@ def topology_fields(picture: Picture, base: StormBase) -> dict[str, Any]:
     uptime = picture.now - base.submitted_at
     info = picture.info(base.topology_id)
     code = snapshot.code.get(base.topology_id)
-    version = base.conf.get("topology.version")
+    version = PageSettings.of(base.conf).version
     return {
         "id": base.topology_id,
         "encoded_id": quote(base.topology_id, safe=""),
@@ -175,7 +176,7 @@ def topology_fields(picture: Picture, base: StormBase) -> dict[str, Any]:
         "executors_total": executors,
         "replication_count": 0 if code is None else len(code.replicas),
         "scheduler_info": picture.waiting.get(base.topology_id),
-        "topology_version": None if version is None else str(version),
+        "topology_version": version,
         "storm_version": picture.version,
         "driver_status": None if info is None else info.status,
     }

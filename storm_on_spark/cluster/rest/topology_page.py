@@ -12,7 +12,6 @@ from urllib.parse import quote
 
 import msgspec
 
-from storm_on_spark.api.config import effective_conf
 from storm_on_spark.api.config.secrets import hidden
 from storm_on_spark.api.streams.constants import is_system_id
 from storm_on_spark.api.text.traces import location
@@ -32,6 +31,7 @@ from storm_on_spark.cluster.rest.schemas import (
     TopologyErrors,
     TopologyPage,
 )
+from storm_on_spark.cluster.rest.settings import PageSettings
 from storm_on_spark.cluster.rest.storm_ui import topology_fields, worker
 
 Errors = Mapping[str, Sequence[ErrorRecord]]
@@ -59,7 +59,7 @@ def beat_errors(picture: Picture, topology_id: str) -> dict[str, list[ErrorRecor
 def topology_page(picture: Picture, base: StormBase, errors: Errors) -> TopologyPage:
     """Returns `topology/:id`."""
     info = picture.info(base.topology_id)
-    timeout = effective_conf(base.conf)["topology.message.timeout.secs"]
+    timeout = PageSettings.of(base.conf).timeout_secs
     assignment = picture.snapshot.assignments.get(base.topology_id)
     spouts: list[SpoutLine] = []
     bolts: list[BoltLine] = []
@@ -73,7 +73,7 @@ def topology_page(picture: Picture, base: StormBase, errors: Errors) -> Topology
     return TopologyPage(
         **topology_fields(picture, base),
         msg_timeout=int(timeout),
-        debug=base.conf.get("topology.debug") is True,
+        debug=PageSettings.of(base.conf).debug,
         configuration=hidden(base.conf),
         topology_stats=(_totals(info),),
         spout_stats=_of_spouts(info),
@@ -119,7 +119,7 @@ def component_page(picture: Picture, base: StormBase, name: str, errors: Errors)
         encoded_topology_id=quote(base.topology_id, safe=""),
         topology_status=base.status,
         component_type="spout" if is_spout else "bolt",
-        debug=base.conf.get("topology.debug") is True,
+        debug=PageSettings.of(base.conf).debug,
         component_errors=_errors(picture, errors.get(name, ())),
         spout_summary=(_spout_window(counts, info),) if is_spout else None,
         bolt_stats=None if is_spout else (_bolt_window(counts),),

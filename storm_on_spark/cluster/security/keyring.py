@@ -13,21 +13,17 @@ from __future__ import annotations
 
 import hmac
 import itertools
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Generic, Literal
+from typing import Final, Generic, Literal
 
 import msgspec
 
-from storm_on_spark.api.config import Config, default_of
+from storm_on_spark.api.config import Config
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cluster.errors import SignatureError
 from storm_on_spark.cluster.records import MAX_BYTES, R, Record, decode, encode
+from storm_on_spark.cluster.security.settings import Policy, SecuritySettings
 from storm_on_spark.cluster.security.tokens import Tokens, derived, mac
-
-Policy = Literal["signed", "migrate", "unsigned"]
-"""`signed`: what isn't signed is refused. `migrate`: it counts, and is signed by the leader. `unsigned`: nothing is
-signed, and no signature is checked."""
 
 Stamp = tuple[int, int]
 NO_STAMP: Final[Stamp] = (0, 0)
@@ -86,21 +82,20 @@ was changed, or copied from elsewhere; it is left alone
         self._numbers = itertools.count(1)
 
     @classmethod
-    def from_conf(cls, conf: Mapping[str, Any], tokens: Tokens | None = None) -> Keyring:
+    def of(cls, settings: SecuritySettings, tokens: Tokens | None = None) -> Keyring:
         """Returns what the configuration asks for.
 
         Args:
-            conf: the cluster's.
-            tokens: those of the configuration, where they were read already.
+            settings: the cluster's.
+            tokens: those of the settings, where they were read already.
 
         Raises:
             SetupError: the file with the secret can't be used, or unsigned records are to be moved over without one.
         """
-        policy = conf.get(Config.NIMBUS_AUTH_RECORDS) or default_of(Config.NIMBUS_AUTH_RECORDS)
-        found = Tokens.from_conf(conf) if tokens is None else tokens
-        if policy == "migrate" and found is None:
+        found = Tokens.of(settings) if tokens is None else tokens
+        if settings.records == "migrate" and found is None:
             raise SetupError(f"{Config.NIMBUS_AUTH_RECORDS}: migrate needs {Config.NIMBUS_AUTH_TOKEN_FILE}")
-        return cls(found, policy)  # type: ignore[arg-type]
+        return cls(found, settings.records)
 
     @property
     def signs(self) -> bool:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import ssl
 import stat
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from storm_on_spark.api.config import Config
 from storm_on_spark.api.errors import SetupError
+from storm_on_spark.cluster.security.settings import SecuritySettings
 
 Scheme = Literal["http", "https"]
 
@@ -39,23 +39,22 @@ class Tls:
         return True if self.client is None else self.client
 
     @classmethod
-    def of_client(cls, conf: Mapping[str, Any]) -> Tls:
+    def of_client(cls, settings: SecuritySettings) -> Tls:
         """Returns what a client needs: the CA file is all.
 
         Raises:
             SetupError: it can't be used.
         """
-        ca = conf.get(_CA)
-        return cls() if ca is None else cls(_client(Path(ca)))
+        return cls() if settings.ca_file is None else cls(_client(Path(settings.ca_file)))
 
     @classmethod
-    def of_daemon(cls, conf: Mapping[str, Any]) -> Tls:
+    def of_daemon(cls, settings: SecuritySettings) -> Tls:
         """Returns what a daemon needs, which is a client of others too: all three files, or none.
 
         Raises:
             SetupError: one is missing, or can't be used.
         """
-        files = {key: conf.get(key) for key in (_CERTIFICATE, _KEY, _CA)}
+        files = {_CERTIFICATE: settings.certificate_file, _KEY: settings.key_file, _CA: settings.ca_file}
         if not any(files.values()):
             return cls()
         missing = [key for key, file in files.items() if file is None]

@@ -16,12 +16,12 @@ import re
 import stat
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from storm_on_spark.api.config import Config
 from storm_on_spark.api.errors import SetupError
+from storm_on_spark.cluster.security.settings import SecuritySettings
 
 logger = logging.getLogger(__name__)
 
@@ -111,14 +111,13 @@ class Tokens:
         return cls(read_tokens(path), Path(path), clock)
 
     @classmethod
-    def from_conf(cls, conf: Mapping[str, Any]) -> Tokens | None:
+    def of(cls, settings: SecuritySettings) -> Tokens | None:
         """Returns the tokens of a configuration; None if it names no file.
 
         Raises:
             SetupError: the file can't be used.
         """
-        file = conf.get(Config.NIMBUS_AUTH_TOKEN_FILE)
-        return None if file is None else cls.from_file(file)
+        return None if settings.token_file is None else cls.from_file(settings.token_file)
 
     @property
     def first(self) -> str:

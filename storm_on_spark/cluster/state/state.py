@@ -346,7 +346,7 @@ class ClusterState:
 
     def _read(self, call: Callable[[], Any]) -> Any:
         settings = self.session.settings
-        delay = settings.retry_interval
+        delay = settings.retry_interval_secs
         for attempt in range(settings.retry_times + 1):
             try:
                 return self.session.wait(call())
@@ -356,7 +356,7 @@ class ClusterState:
                 if attempt == settings.retry_times:
                     raise UnavailableError(f"ZooKeeper ({settings.hosts}) can't be reached: {error!r}") from error
                 self.session.wait_connected(delay)
-                delay = min(2 * delay, settings.retry_ceiling)
+                delay = min(2 * delay, settings.retry_ceiling_secs)
             except _ANSWERS:
                 raise
             except KazooException as error:
@@ -364,7 +364,7 @@ class ClusterState:
         raise AssertionError
 
     def _write(self, call: Callable[[], Any]) -> Any:
-        if not self.session.wait_connected(self.session.settings.retry_interval):
+        if not self.session.wait_connected(self.session.settings.retry_interval_secs):
             raise UnavailableError(f"ZooKeeper ({self.session.settings.hosts}) can't be reached; nothing was written")
         try:
             return self.session.wait(call())

@@ -121,7 +121,7 @@ class ClusterView(Service):
         Raises:
             UnavailableError: that took longer than `timeout`, or than the connection timeout if that is None.
         """
-        seconds = self._session.settings.connection_timeout if timeout is None else timeout
+        seconds = self._session.settings.connection_timeout_secs if timeout is None else timeout
         done = threading.Event()
 
         def everything(dirty: _Dirty) -> None:

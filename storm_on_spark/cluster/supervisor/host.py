@@ -31,6 +31,7 @@ from storm_on_spark.cluster.supervisor.slots import (
     Wanted,
     step,
 )
+from storm_on_spark.launch.settings import CheckpointSettings
 
 log = logging.getLogger(__name__)
 
@@ -218,7 +219,7 @@ class SlotHost:
                     packages=() if ready.packages is None else (str(ready.packages),),
                     conf=conf,
                     executors=base.executors,
-                    checkpoint=_checkpoint(base.name, conf, self._conf),
+                    checkpoint=_checkpoint(base.name, conf),
                     log=str(output),
                     cluster=dict(self._conf),
                 )
@@ -242,9 +243,9 @@ class SlotHost:
                 shutil.rmtree(folder)
 
 
-def _checkpoint(name: str, conf: Mapping[str, Any], cluster: Mapping[str, Any]) -> str:
+def _checkpoint(name: str, conf: Mapping[str, Any]) -> str:
     """Returns where the topology's checkpoint is; Nimbus decides that when it is submitted."""
-    chosen = conf.get(Config.TOPOLOGY_CHECKPOINT_DIR)
+    chosen = CheckpointSettings.of(conf).folder
     if chosen:
-        return str(chosen)
+        return chosen
     raise CodeError(f"{name} has no {Config.TOPOLOGY_CHECKPOINT_DIR}, which a Nimbus sets when it is submitted")

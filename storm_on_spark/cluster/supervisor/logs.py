@@ -15,9 +15,8 @@ answers with the logs of a topology that are here, the newest first, also of one
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from starlette.applications import Starlette
@@ -26,7 +25,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from storm_on_spark.api.config import Config, default_of, value_of
+from storm_on_spark.api.config import Config
 from storm_on_spark.api.errors import NotAliveError, SetupError
 from storm_on_spark.cluster.code.checksums import check_topology_id, open_regular
 from storm_on_spark.cluster.errors import ClusterError, CodeError, RecordError
@@ -38,6 +37,7 @@ from storm_on_spark.cluster.security.addresses import is_loopback
 from storm_on_spark.cluster.security.tls import Tls
 from storm_on_spark.cluster.service import Service
 from storm_on_spark.cluster.supervisor.old_logs import logs_in, logs_of
+from storm_on_spark.cluster.supervisor.settings import LogSettings
 
 MOST_BYTES: Final = 1 << 20
 """Of one answer."""
@@ -76,7 +76,8 @@ class LogServer(Service):
     """Shows the logs in a folder.
 
     Args:
-        conf: of the supervisor.
+        settings: of the supervisor.
+        authentication: who may read logs.
         folder: with the logs: `ID/PORT/worker.log`.
         host: by which others know this host.
         tls: serves HTTPS with it.
@@ -85,18 +86,18 @@ class LogServer(Service):
         SetupError: it can't listen, or others could reach it without authentication.
     """
 
-    def __init__(self, conf: Mapping[str, Any], folder: Path, host: str, tls: Tls | None = None) -> None:
+    def __init__(
+        self, settings: LogSettings, authentication: Authentication, folder: Path, host: str, tls: Tls | None = None
+    ) -> None:
         self._folder = folder
-        bind = str(conf.get(Config.SUPERVISOR_LOGS_BIND_ADDRESS) or default_of(Config.SUPERVISOR_LOGS_BIND_ADDRESS))
-        authentication = Authentication.from_conf(conf)
+        bind = settings.bind_address
         if not authentication.required and not is_loopback(bind):
             raise SetupError(
                 f"{Config.SUPERVISOR_LOGS_BIND_ADDRESS} {bind!r} can be reached from other hosts: set "
                 f"{Config.NIMBUS_AUTH_TOKEN_FILE}, or bind to 127.0.0.1"
             )
-        port = value_of(conf, Config.SUPERVISOR_LOGS_PORT)
         try:
-            listener = listen(bind, port)
+            listener = listen(bind, settings.port)
         except SetupError:
             # There may be several supervisors on a host, so the answer has the address.
             listener = listen(bind, 0)

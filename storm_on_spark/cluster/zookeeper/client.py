@@ -51,7 +51,7 @@ class Client(KazooClient):  # type: ignore[misc]
     def __init__(self, settings: ZooKeeperSettings, acl: list[Any] | None) -> None:
         super().__init__(
             hosts=settings.hosts,
-            timeout=settings.session_timeout,
+            timeout=settings.session_timeout_secs,
             default_acl=acl,
             auth_data=[("digest", settings.auth_payload)] if settings.auth_scheme == "digest" else None,
             sasl_options=_sasl(settings),
@@ -59,7 +59,7 @@ class Client(KazooClient):  # type: ignore[misc]
             handler=_Handler(_patience(settings)),
             logger=_logger,
         )
-        self.negotiated_timeout = settings.session_timeout
+        self.negotiated_timeout = settings.session_timeout_secs
         connect = self._connection._connect  # noqa: SLF001
 
         def and_note_timeout(host: str, address: str, port: int) -> tuple[float, float]:
@@ -101,4 +101,4 @@ def _sasl(settings: ZooKeeperSettings) -> dict[str, str] | None:
 
 def _patience(settings: ZooKeeperSettings) -> float:
     """Returns for how long a server may keep its client waiting while they connect, in seconds."""
-    return max(1.0, settings.session_timeout / 3)
+    return max(1.0, settings.session_timeout_secs / 3)

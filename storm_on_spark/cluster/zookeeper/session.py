@@ -135,11 +135,12 @@ class ZooKeeperSession(Service):
         self._thread.start()
         self._heart.start()
         try:
-            self.client.start(timeout=self.settings.connection_timeout)
+            self.client.start(timeout=self.settings.connection_timeout_secs)
         except KazooTimeoutError:
             self.close()
             raise UnavailableError(
-                f"no ZooKeeper server of {self.settings.hosts} let us in within {self.settings.connection_timeout:g} s"
+                f"no ZooKeeper server of {self.settings.hosts} let us in within "
+                f"{self.settings.connection_timeout_secs:g} s"
             ) from None
         if self.settings.auth_scheme == "sasl":
             self._check_login()
@@ -232,7 +233,7 @@ class ZooKeeperSession(Service):
         Raises:
             UnavailableError: nothing came in time. What was asked for may still happen.
         """
-        seconds = self.settings.connection_timeout if timeout is None else timeout
+        seconds = self.settings.connection_timeout_secs if timeout is None else timeout
         try:
             return result.get(timeout=seconds)
         except KazooTimeoutError:

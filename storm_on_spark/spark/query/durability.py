@@ -18,26 +18,25 @@ import logging
 import os
 import zipfile
 import zlib
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from storm_on_spark.api.config import Config
+from storm_on_spark.launch.settings import Durability, PlaceSettings
 from storm_on_spark.runtime.storage.durable import sync_file_system, sync_folder
 
 log = logging.getLogger(__name__)
 
 
-def durability_of(conf: Mapping[str, Any], on_cluster: bool) -> str:
+def durability_of(settings: PlaceSettings, on_cluster: bool) -> Durability:
     """Returns the level that a topology runs with.
 
     Example:
-        >>> durability_of({}, on_cluster=False), durability_of({}, on_cluster=True)
+        >>> unset = PlaceSettings.of({})
+        >>> durability_of(unset, on_cluster=False), durability_of(unset, on_cluster=True)
         ('process', 'machine')
-        >>> durability_of({"topology.durability": "process"}, on_cluster=True)
+        >>> durability_of(PlaceSettings.of({"topology.durability": "process"}), on_cluster=True)
         'process'
     """
-    return str(conf.get(Config.TOPOLOGY_DURABILITY) or ("machine" if on_cluster else "process"))
+    return settings.durability or ("machine" if on_cluster else "process")
 
 
 class MachineDurability:

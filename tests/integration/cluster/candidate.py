@@ -21,7 +21,7 @@ from storm_on_spark.cluster.zookeeper import ZooKeeperSession, ZooKeeperSettings
 
 def main() -> None:
     """Stands for election until stdin ends."""
-    hosts, root, port, session_timeout = sys.argv[1:]
+    hosts, root, port, session_timeout_secs = sys.argv[1:]
     fences: list[Fence] = []
     talking = threading.Lock()
 
@@ -34,7 +34,7 @@ def main() -> None:
         fences.append(fence)
         say("gained", epoch=fence.epoch)
 
-    settings = ZooKeeperSettings(hosts, root, session_timeout=float(session_timeout), retry_interval=5.0)
+    settings = ZooKeeperSettings(hosts, root, session_timeout_secs=float(session_timeout_secs), retry_interval_secs=5.0)
     with ZooKeeperSession(settings) as session:
         state = ClusterState(session)
         elector = ZooKeeperLeaderElector(

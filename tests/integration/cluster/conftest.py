@@ -43,7 +43,7 @@ def connect(zookeeper: ZooKeeperServer, root: str) -> Iterator[Connect]:
     with contextlib.ExitStack() as sessions:
 
         def open_session(hosts: str = zookeeper.connect_string, **settings: object) -> ZooKeeperSession:
-            defaults = {"hosts": hosts, "root": root, "session_timeout": SESSION_SECS, "retry_interval": 0.2}
+            defaults = {"hosts": hosts, "root": root, "session_timeout_secs": SESSION_SECS, "retry_interval_secs": 0.2}
             return sessions.enter_context(ZooKeeperSession(ZooKeeperSettings(**{**defaults, **settings})))  # type: ignore[arg-type]
 
         yield open_session

@@ -221,7 +221,7 @@ def test_heartbeats_and_errors(connect) -> None:
 
 def test_away(zookeeper, connect) -> None:
     with TcpProxy(zookeeper.connect_string) as proxy:
-        session = connect(proxy.address, retry_times=1, retry_interval=0.1, connection_timeout=0.5)
+        session = connect(proxy.address, retry_times=1, retry_interval_secs=0.1, connection_timeout_secs=0.5)
         state = ClusterState(session)
         fence = lead(session)
         proxy.cut()

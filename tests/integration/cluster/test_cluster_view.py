@@ -243,7 +243,7 @@ def test_a_callback_that_fails_or_is_removed(connect, caplog) -> None:
 
 
 def test_a_change_costs_one_read_however_large_the_cluster_is(connect) -> None:
-    state, watcher = ClusterState(connect(session_timeout=4.0)), connect(session_timeout=4.0)
+    state, watcher = ClusterState(connect(session_timeout_secs=4.0)), connect(session_timeout_secs=4.0)
     fence = lead(state.session)
     reads: Counter[str] = Counter()
 

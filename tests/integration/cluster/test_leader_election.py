@@ -66,7 +66,9 @@ def nimbus(connect) -> Iterator[Callable[..., Nimbus]]:
 
     def make(hosts: str | None = None, **kwargs: Any) -> Nimbus:
         session = (
-            connect(session_timeout=SESSION_SECS) if hosts is None else connect(hosts, session_timeout=SESSION_SECS)
+            connect(session_timeout_secs=SESSION_SECS)
+            if hosts is None
+            else connect(hosts, session_timeout_secs=SESSION_SECS)
         )
         made.append(Nimbus(session, len(made) + 1, **kwargs))
         return made[-1]

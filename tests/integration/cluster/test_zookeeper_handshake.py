@@ -22,7 +22,7 @@ def test_it_is_asked_again_long_before_a_session_would_expire() -> None:
         silent.settimeout(30)
         host, port = silent.getsockname()
         session = ZooKeeperSession(
-            ZooKeeperSettings(f"{host}:{port}", session_timeout=SESSION_SECS, connection_timeout=4.0)
+            ZooKeeperSettings(f"{host}:{port}", session_timeout_secs=SESSION_SECS, connection_timeout_secs=4.0)
         )
 
         def start() -> None:

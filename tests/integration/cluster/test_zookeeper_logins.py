@@ -44,9 +44,9 @@ def session(server: ZooKeeperServer, root: str, scheme: str | None, payload: str
         ZooKeeperSettings(
             hosts=server.connect_string,
             root=root,
-            session_timeout=3.0,
-            connection_timeout=5.0,
-            retry_interval=0.2,
+            session_timeout_secs=3.0,
+            connection_timeout_secs=5.0,
+            retry_interval_secs=0.2,
             auth_scheme=scheme,
             auth_payload=payload,
         )

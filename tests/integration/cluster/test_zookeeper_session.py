@@ -68,7 +68,7 @@ def test_a_dead_line_is_noticed_though_somebody_keeps_asking(zookeeper, connect)
 
 def test_nobody_waits_without_a_limit(zookeeper, connect) -> None:
     with TcpProxy(zookeeper.connect_string) as proxy:
-        session = connect(proxy.address, connection_timeout=0.5)
+        session = connect(proxy.address, connection_timeout_secs=0.5)
         proxy.cut()
         proxy.drop()
         eventually(lambda: session.state == "SUSPENDED")
@@ -79,7 +79,7 @@ def test_nobody_waits_without_a_limit(zookeeper, connect) -> None:
 
 def test_closing_does_not_wait_for_a_server_that_hangs(connect) -> None:
     with ZooKeeperServer(tick=0.2) as server:
-        session = connect(server.connect_string, session_timeout=4.0)
+        session = connect(server.connect_string, session_timeout_secs=4.0)
         server.pause()
         began = time.monotonic()
         session.close()
@@ -88,15 +88,15 @@ def test_closing_does_not_wait_for_a_server_that_hangs(connect) -> None:
 
 
 def test_no_server(root: str) -> None:
-    settings = ZooKeeperSettings(f"127.0.0.1:{free_port()}", root, connection_timeout=0.3)
+    settings = ZooKeeperSettings(f"127.0.0.1:{free_port()}", root, connection_timeout_secs=0.3)
     with pytest.raises(UnavailableError, match=r"no ZooKeeper server of 127\.0\.0\.1:\d+ let us in within 0\.3 s"):
         ZooKeeperSession(settings).start()
 
 
 def test_the_server_says_how_long_a_session_lives(connect) -> None:
     # At most what the server allows.
-    assert connect(session_timeout=60).negotiated_timeout == 30.0
-    assert connect(session_timeout=1.5).negotiated_timeout == 1.5
+    assert connect(session_timeout_secs=60).negotiated_timeout == 30.0
+    assert connect(session_timeout_secs=1.5).negotiated_timeout == 1.5
 
 
 def test_folders(connect) -> None:
@@ -124,7 +124,7 @@ def test_with_authentication_others_see_nothing_and_no_log_has_the_secret(connec
 
 def test_a_session_survives_the_loss_of_the_ensembles_leader(connect) -> None:
     with ZooKeeperEnsemble(3, tick=0.2) as ensemble:
-        session = connect(ensemble.connect_string, session_timeout=4.0)
+        session = connect(ensemble.connect_string, session_timeout_secs=4.0)
         session_id = session.session_id
         session.ensure_folders()
         for fault, repair in (("pause", "resume"), ("kill", "start")):

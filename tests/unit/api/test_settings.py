@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import pytest
 
@@ -42,13 +42,15 @@ class Sample(Settings):
     debug: Annotated[bool, "topology.debug"]
     hooks: Annotated[tuple[str, ...] | None, "topology.auto.task.hooks"]
     slots: Annotated[tuple[int, ...], "supervisor.slots.ports"]
+    records: Annotated[Literal["unsigned", "migrate", "signed"], "nimbus.auth.records"]
+    durability: Annotated[Literal["process", "machine"] | None, "topology.durability"]
 
 
 def test_lists_are_tuples_and_whole_numbers_become_floats_where_the_key_is_a_number() -> None:
     found = Sample.of(
         {"topology.batch.max.secs": 3, "topology.auto.task.hooks": ["a.B"], "supervisor.slots.ports": [1]}
     )
-    assert found == Sample(1, 3.0, False, ("a.B",), (1,))
+    assert found == Sample(1, 3.0, False, ("a.B",), (1,), "signed", None)
     assert type(found.max_secs) is float
     with pytest.raises(AttributeError):
         found.workers = 2  # type: ignore[misc]
@@ -66,6 +68,9 @@ def test_lists_are_tuples_and_whole_numbers_become_floats_where_the_key_is_a_num
         ("workers", Annotated[int, "topology.wrkers"], "is no key that has an effect"),
         ("debug", Annotated[int, "topology.stats.sample.rate"], "is no key that has an effect"),
         ("workers", int, "names no key"),
+        ("records", Annotated[Literal["signed", "migrate"], "nimbus.auth.records"], "the field must be <class 'str'>"),
+        ("durability", Annotated[Literal["process", "machine"], "topology.durability"], "the field must be str | None"),
+        ("workers", Annotated[Literal[1, 2], "topology.workers"], "the field must be <class 'int'>"),
     ],
 )
 def test_a_class_that_does_not_fit_the_key_table_is_refused_when_it_is_read(name: str, hint: Any, message: str) -> None:

@@ -14,7 +14,7 @@ from lab.benchmarks.pacemaker.wire import PacemakerProtocol, path_of
 from storm_on_spark.api.config import KEYS, Config, validate_conf
 from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.cluster.errors import RecordError
-from storm_on_spark.cluster.heartbeats.settings import STORES, PacemakerSettings, uses_pacemaker
+from storm_on_spark.cluster.heartbeats.settings import STORES, PacemakerSettings, StoreSettings
 from storm_on_spark.cluster.heartbeats.values import SupervisorPulse, pack, unpack, worker_path
 from storm_on_spark.cluster.nimbus.heartbeats import Drivers
 from storm_on_spark.cluster.nimbus.scheduler import schedule
@@ -33,14 +33,14 @@ def beat(at=1.0, **more):
 @pytest.mark.parametrize("name", STORES)
 def test_every_store_has_a_name_that_the_configuration_takes(name):
     validate_conf({Config.STORM_CLUSTER_STATE_STORE: name})
-    assert uses_pacemaker({Config.STORM_CLUSTER_STATE_STORE: name}) is ("ace" in name)
+    assert StoreSettings.of({Config.STORM_CLUSTER_STATE_STORE: name}).uses_pacemaker is ("ace" in name)
 
 
 def test_another_store_is_refused_with_those_that_there_are():
     with pytest.raises(ConfigError, match="ZKStateStorageFactory"):
         validate_conf({Config.STORM_CLUSTER_STATE_STORE: "mine"})
     with pytest.raises(ConfigError, match="PaceMakerStateStorageFactory"):
-        uses_pacemaker({Config.STORM_CLUSTER_STATE_STORE: "mine"})
+        StoreSettings.of({Config.STORM_CLUSTER_STATE_STORE: "mine"})
     assert KEYS[Config.STORM_CLUSTER_STATE_STORE].default in STORES
 
 

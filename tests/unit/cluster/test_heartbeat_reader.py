@@ -48,8 +48,8 @@ def test_time_that_everyone_was_silent_counts_for_nobody_also_between_two_rounds
     }
     beaters = Beaters(frozenset(names), frozenset(worker_name(name, "a", 6700) for name in names))
     drivers = Drivers(launch=120, timeout=30)
-    with PacemakerServer({"pacemaker.port": 0}) as server, RawClient(server.port) as writer:
-        settings = PacemakerSettings((server.address,), timeout=30.0)
+    with PacemakerServer({}, port=0) as server, RawClient(server.port) as writer:
+        settings = PacemakerSettings((server.address,), timeout_secs=30.0)
 
         def write(*topologies):
             for name in topologies:

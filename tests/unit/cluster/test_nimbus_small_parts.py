@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from storm_on_spark.api.errors import InvalidTopologyError
 from storm_on_spark.cluster.client.nimbus_client import NimbusClient
 from storm_on_spark.cluster.client.retry import Retry
+from storm_on_spark.cluster.client.settings import ClientSettings
 from storm_on_spark.cluster.nimbus.heartbeats import Drivers, Heartbeats
 from storm_on_spark.cluster.nimbus.submission import check_name, is_replicated, name_of, state_of
 from storm_on_spark.cluster.records import (
@@ -129,9 +130,9 @@ def test_a_new_leader_gives_everybody_time() -> None:
 
 
 def test_pauses_between_attempts() -> None:
-    retry = Retry.from_conf({"storm.nimbus.retry.times": 3, "storm.nimbus.retry.interval.millis": 100})
+    retry = Retry.of(ClientSettings.of({"storm.nimbus.retry.times": 3, "storm.nimbus.retry.interval.millis": 100}))
     assert retry == Retry(3, 0.1, 60.0)
-    assert Retry.from_conf({}) == Retry(5, 2.0, 60.0)
+    assert Retry.of(ClientSettings.of({})) == Retry(5, 2.0, 60.0)
     pauses = list(Retry(10, 1.0, 5.0).pauses(random.random))
     assert len(pauses) == 10
     assert all(0.5 * most <= pause <= most for pause, most in zip(pauses, [1, 2, 4, *[5] * 7], strict=True))

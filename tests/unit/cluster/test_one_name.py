@@ -14,8 +14,8 @@ from storm_on_spark.api.errors import AlreadyAliveError
 from storm_on_spark.cluster.code.bundle import pack
 from storm_on_spark.cluster.code.checksums import artifacts_of
 from storm_on_spark.cluster.code.distributor import CodeDistributor, Metafile, Peers
-from storm_on_spark.cluster.daemons.nimbus import nimbus_conf
 from storm_on_spark.cluster.errors import ConflictError, FencedError
+from storm_on_spark.cluster.nimbus.settings import NimbusSettings
 from storm_on_spark.cluster.nimbus.submission import Submissions, SubmitRequest
 from storm_on_spark.cluster.paths import COUNTER, NAMES, STORMS, SUBMISSIONS
 from storm_on_spark.cluster.records import NameClaim, StormBase, decode
@@ -54,7 +54,7 @@ class Nimbus:
     def __init__(self, state: MemoryState, folder: Path) -> None:
         self.state, self.folder = state, folder
         self.submissions = Submissions(
-            state, InMemory(), "n:1", nimbus_conf({}), Path("checkpoints"), lambda: None, now=lambda: 1.0
+            state, InMemory(), "n:1", NimbusSettings.of({}), {}, Path("checkpoints"), lambda: None, now=lambda: 1.0
         )
 
     def submit(self, fence: Fence, key: str) -> str:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cluster.errors import AuthenticationError
 from storm_on_spark.cluster.http.auth import REALM, Authentication, StaleNonceError, read_users
+from storm_on_spark.cluster.security.settings import SecuritySettings
 from storm_on_spark.cluster.security.tokens import read_tokens
 
 TOKEN = "0123456789abcdef-TOKEN"
@@ -131,11 +132,11 @@ def test_files_of_users(tmp_path: Path) -> None:
 
 def test_from_a_configuration(tmp_path: Path) -> None:
     token, users = secret(tmp_path / "t", TOKEN), secret(tmp_path / "u", f"ann:{REALM}:{HASH}")
-    assert not Authentication.from_conf({}).required
-    assert Authentication.from_conf({"nimbus.auth.token.file": os.fspath(token)}).required
+    assert not Authentication.of(SecuritySettings.of({})).required
+    assert Authentication.of(SecuritySettings.of({"nimbus.auth.token.file": os.fspath(token)})).required
     both = {"nimbus.auth.token.file": os.fspath(token), "nimbus.auth.digest.file": os.fspath(users)}
-    kinds = [challenge.split()[0] for challenge in Authentication.from_conf(both).challenges()]
+    kinds = [challenge.split()[0] for challenge in Authentication.of(SecuritySettings.of(both)).challenges()]
     assert kinds == ["Digest", "Storm-HMAC", "Bearer"]
     with pytest.raises(SetupError, match=r"needs nimbus.auth.token.file too"):
-        Authentication.from_conf({"nimbus.auth.digest.file": os.fspath(users)})
+        Authentication.of(SecuritySettings.of({"nimbus.auth.digest.file": os.fspath(users)}))
     assert TOKEN not in repr(Authentication(TOKEN))

@@ -31,6 +31,7 @@ from storm_on_spark.cluster.records import (
     WorkerBeat,
 )
 from storm_on_spark.cluster.security.keyring import Keyring, payload_of
+from storm_on_spark.cluster.security.settings import SecuritySettings
 from storm_on_spark.cluster.security.tokens import Tokens
 from storm_on_spark.cluster.state.contents import Contents, Node
 
@@ -217,12 +218,14 @@ def test_the_way_from_one_secret_to_another() -> None:
 
 def test_migration_needs_a_secret(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match=r"nimbus.auth.records: migrate needs nimbus.auth.token.file"):
-        Keyring.from_conf({"nimbus.auth.records": "migrate"})
+        Keyring.of(SecuritySettings.of({"nimbus.auth.records": "migrate"}))
     token = tmp_path / "token"
     token.write_text(TOKEN)
     token.chmod(0o600)
-    assert Keyring.from_conf({"nimbus.auth.token.file": str(token)}).signs
-    assert not Keyring.from_conf({"nimbus.auth.token.file": str(token), "nimbus.auth.records": "unsigned"}).signs
+    assert Keyring.of(SecuritySettings.of({"nimbus.auth.token.file": str(token)})).signs
+    assert not Keyring.of(
+        SecuritySettings.of({"nimbus.auth.token.file": str(token), "nimbus.auth.records": "unsigned"})
+    ).signs
 
 
 def test_what_drivers_tell_needs_no_signature() -> None:

@@ -11,8 +11,11 @@ import pytest
 from storm_on_spark.api.errors import NotAliveError, SetupError
 from storm_on_spark.cluster.client.nimbus_client import NimbusClient
 from storm_on_spark.cluster.errors import AuthenticationError, RecordError, UnavailableError
+from storm_on_spark.cluster.http.auth import Authentication
+from storm_on_spark.cluster.security.settings import SecuritySettings
 from storm_on_spark.cluster.supervisor.logs import LogServer, read_part
 from storm_on_spark.cluster.supervisor.old_logs import sweep
+from storm_on_spark.cluster.supervisor.settings import LogSettings
 
 FILE = "words-1-1000/6700/worker.log"
 TOKEN = "0123456789abcdef"
@@ -59,9 +62,13 @@ def token_file(tmp_path: Path) -> Path:
     return file
 
 
+def log_server(conf: dict[str, object], folder: Path) -> LogServer:
+    return LogServer(LogSettings.of(conf), Authentication.of(SecuritySettings.of(conf)), folder, "here")
+
+
 @pytest.fixture
 def server(folder: Path, token_file: Path) -> Iterator[LogServer]:
-    with LogServer({"nimbus.auth.token.file": str(token_file)}, folder, "here") as server:
+    with log_server({"nimbus.auth.token.file": str(token_file)}, folder) as server:
         yield server
 
 
@@ -85,14 +92,14 @@ def test_nobody_else_does(server: LogServer) -> None:
 
 def test_a_second_supervisor_takes_another_port(server: LogServer, folder: Path) -> None:
     port = int(server.address.rpartition(":")[2])
-    with LogServer({"supervisor.logs.port": port}, folder, "here") as other:
+    with log_server({"supervisor.logs.port": port}, folder) as other:
         assert other.address != server.address
         assert other.address.startswith("localhost:")
 
 
 def test_a_public_address_needs_a_token(folder: Path) -> None:
     with pytest.raises(SetupError, match=r"supervisor\.logs\.bind\.address '0\.0\.0\.0' can be reached"):
-        LogServer({"supervisor.logs.bind.address": "0.0.0.0"}, folder, "here")
+        log_server({"supervisor.logs.bind.address": "0.0.0.0"}, folder)
 
 
 def test_the_logs_of_a_topology_that_is_no_more_are_found(

@@ -18,9 +18,12 @@ from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cluster.client.nimbus_client import NimbusClient
 from storm_on_spark.cluster.code import fetch
 from storm_on_spark.cluster.errors import UnavailableError
+from storm_on_spark.cluster.http.auth import Authentication
 from storm_on_spark.cluster.http.server import RestServer, listen
+from storm_on_spark.cluster.security.settings import SecuritySettings
 from storm_on_spark.cluster.security.tls import Tls
 from storm_on_spark.cluster.supervisor.logs import LogServer
+from storm_on_spark.cluster.supervisor.settings import LogSettings
 
 
 @dataclass
@@ -55,6 +58,14 @@ def files(tmp_path: Path) -> Files:
     return made(tmp_path / "ours", "127.0.0.1", "localhost")
 
 
+def daemon_tls(conf: dict[str, Any]) -> Tls:
+    return Tls.of_daemon(SecuritySettings.of(conf))
+
+
+def client_tls(conf: dict[str, Any]) -> Tls:
+    return Tls.of_client(SecuritySettings.of(conf))
+
+
 @contextlib.contextmanager
 def serving(conf: dict[str, Any]) -> Iterator[str]:
     async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -63,7 +74,7 @@ def serving(conf: dict[str, Any]) -> Iterator[str]:
 
     listener = listen("127.0.0.1", 0)
     address = f"127.0.0.1:{listener.getsockname()[1]}"
-    with RestServer(app, listener, tls=Tls.of_daemon(conf).server):
+    with RestServer(app, listener, tls=daemon_tls(conf).server):
         yield address
 
 
@@ -75,7 +86,7 @@ def test_a_client_speaks_to_whom_its_ca_vouches_for(files: Files) -> None:
     with serving(files.conf) as address:
         with client(address, **{"storm.tls.ca.file": files.conf["storm.tls.ca.file"]}) as good:
             assert good.topologies() == []
-        with fetch.client(tls=Tls.of_daemon(files.conf)) as http:
+        with fetch.client(tls=daemon_tls(files.conf)) as http:
             url = fetch.url_of(address, "t-1-1", "code.zip", "https")
             assert url is not None
             assert http.get(url).status_code == 200
@@ -101,7 +112,7 @@ def test_and_to_nobody_else(files: Files, tmp_path: Path) -> None:
     with serving(files.conf) as address, client(address) as plain, pytest.raises(UnavailableError):
         plain.topologies()
     # The system's own CAs vouch for nobody here.
-    context = Tls.of_client(ours).client
+    context = client_tls(ours).client
     assert context is not None
     assert context.verify_mode is ssl.CERT_REQUIRED
     assert context.check_hostname
@@ -130,7 +141,7 @@ def test_logs_of_drivers_too(files: Files, tmp_path: Path) -> None:
     log = tmp_path / "logs" / "t-1-1" / "6700" / "worker.log"
     log.parent.mkdir(parents=True)
     log.write_text("hello")
-    with LogServer({}, tmp_path / "logs", "here", Tls.of_daemon(files.conf)) as server:
+    with LogServer(LogSettings.of({}), Authentication(), tmp_path / "logs", "here", daemon_tls(files.conf)) as server:
         link = f"http://{server.address}/api/v1/log?file=t-1-1%2F6700%2Fworker.log"
         with client("127.0.0.1:1", **{"storm.tls.ca.file": files.conf["storm.tls.ca.file"]}) as good:
             # What a link says of HTTP does not matter.
@@ -164,9 +175,9 @@ def test_files_that_can_not_be_used_are_told_of_at_once(files: Files, tmp_path: 
     ]
     for change, message in cases:
         with pytest.raises(SetupError, match=message):
-            Tls.of_daemon({**files.conf, **change})
-    assert Tls.of_daemon({}).scheme == "http"
-    assert Tls.of_daemon(files.conf).scheme == Tls.of_client(files.conf).scheme == "https"
+            daemon_tls({**files.conf, **change})
+    assert daemon_tls({}).scheme == "http"
+    assert daemon_tls(files.conf).scheme == client_tls(files.conf).scheme == "https"
 
 
 def test_a_key_with_a_password_asks_nobody(files: Files) -> None:
@@ -177,4 +188,4 @@ def test_a_key_with_a_password_asks_nobody(files: Files) -> None:
     encryption = serialization.BestAvailableEncryption(b"hush")
     path.write_bytes(key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption))
     with pytest.raises(SetupError, match="has a password; a daemon can't enter one"):
-        Tls.of_daemon(files.conf)
+        daemon_tls(files.conf)

@@ -9,10 +9,10 @@ import pytest
 from memory_state import MemoryState
 
 from storm_on_spark.cluster.code.distributor import CodeDistributor, Peers
-from storm_on_spark.cluster.daemons.nimbus import nimbus_conf
 from storm_on_spark.cluster.nimbus.code_gate import code_gate
 from storm_on_spark.cluster.nimbus.heartbeats import Drivers, Heartbeats
 from storm_on_spark.cluster.nimbus.leader import Leader
+from storm_on_spark.cluster.nimbus.settings import NimbusSettings
 from storm_on_spark.cluster.nimbus.submission import Submissions
 from storm_on_spark.cluster.paths import ASSIGNMENTS, CODE, OWNERS, STORMS, SUBMISSIONS, SUPERVISORS, WORKERBEATS
 from storm_on_spark.cluster.records import (
@@ -65,7 +65,14 @@ class World:
     def __init__(self) -> None:
         self.state, self.code, self.clock = MemoryState(), Nowhere(), 0.0
         submissions = Submissions(
-            self.state, self.code, "n:1", nimbus_conf({}), Path("checkpoints"), lambda: None, now=lambda: self.clock
+            self.state,
+            self.code,
+            "n:1",
+            NimbusSettings.of({}),
+            {},
+            Path("checkpoints"),
+            lambda: None,
+            now=lambda: self.clock,
         )
         self.leader = Leader(
             self.state,

@@ -13,11 +13,11 @@ def test_defaults_are_storms() -> None:
     assert ZooKeeperSettings.from_conf({}) == ZooKeeperSettings(
         hosts="localhost:2181",
         root="/storm",
-        session_timeout=20.0,
-        connection_timeout=15.0,
+        session_timeout_secs=20.0,
+        connection_timeout_secs=15.0,
         retry_times=5,
-        retry_interval=1.0,
-        retry_ceiling=30.0,
+        retry_interval_secs=1.0,
+        retry_ceiling_secs=30.0,
     )
 
 
@@ -39,8 +39,12 @@ def test_everything_set() -> None:
     )
     settings = ZooKeeperSettings.from_conf(conf)
     assert settings.hosts == "a:3,b:1,[::1]:3,[::2]:7,[::3]:3"
-    assert (settings.root, settings.session_timeout, settings.connection_timeout) == ("/teams/storm", 4.0, 0.5)
-    assert (settings.retry_times, settings.retry_interval, settings.retry_ceiling) == (0, 0.01, 0.02)
+    assert (settings.root, settings.session_timeout_secs, settings.connection_timeout_secs) == (
+        "/teams/storm",
+        4.0,
+        0.5,
+    )
+    assert (settings.retry_times, settings.retry_interval_secs, settings.retry_ceiling_secs) == (0, 0.01, 0.02)
     assert (settings.auth_scheme, settings.auth_payload) == ("digest", "storm:sesame")
     assert "sesame" not in repr(settings)
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cluster.errors import AuthenticationError
-from storm_on_spark.cluster.pacemaker.settings import KerberosIdentity
+from storm_on_spark.cluster.pacemaker.login.identities import KerberosIdentity
 
 _NO_LAYER: Final = b"\x01\x00\x00\x00"
 """The server's offer: no security layer, so no size of a message in it."""

@@ -15,7 +15,7 @@ from storm_on_spark.cluster.heartbeats.connection import Connection
 from storm_on_spark.cluster.heartbeats.login import reader_login, writer_login
 from storm_on_spark.cluster.heartbeats.pulses import PulseReader
 from storm_on_spark.cluster.heartbeats.reader import Beaters, PacemakerReader
-from storm_on_spark.cluster.heartbeats.settings import PacemakerSettings
+from storm_on_spark.cluster.heartbeats.settings import HeartbeatSettings, PacemakerSettings
 from storm_on_spark.cluster.heartbeats.values import pack, supervisor_path, unpack, worker_path
 from storm_on_spark.cluster.heartbeats.writer import PacemakerWriter, SupervisorPulses
 from storm_on_spark.cluster.pacemaker.access import SUPERVISORS_ID
@@ -53,7 +53,8 @@ class Pacemakers:
         for number in range(count):
             self.start(number)
         self.names = [f"127.0.0.1:{port}" for port in self.ports]
-        self.settings = PacemakerSettings(tuple(self.names), timeout=5.0)
+        self.logins = HeartbeatSettings.from_conf(conf)
+        self.settings = PacemakerSettings(tuple(self.names), timeout_secs=5.0)
 
     def start(self, number):
         server = PacemakerServer({**self.conf, "pacemaker.port": self.ports[number]})
@@ -66,7 +67,7 @@ class Pacemakers:
             server.close()
 
     def values(self, number):
-        with PulseReader(Connection(self.names[number], self.settings, reader_login(self.conf)(""))) as reader:
+        with PulseReader(Connection(self.names[number], self.settings, reader_login(self.logins.login)(""))) as reader:
             return reader.read_tree("/workerbeats")
 
     def close(self):
@@ -99,7 +100,7 @@ def pacemakers(conf):
 
 @pytest.mark.representative
 def test_a_writer_turns_to_another_server_and_back_to_the_first(pacemakers):
-    login = writer_login(pacemakers.conf, "t-1-1")
+    login = writer_login(pacemakers.logins, "t-1-1")
     with PacemakerWriter(pacemakers.settings, login, random.Random(1)) as writer:
         path = worker_path(beat())
 
@@ -129,7 +130,7 @@ def test_a_writer_turns_to_another_server_and_back_to_the_first(pacemakers):
 def test_a_nimbus_reads_all_and_says_what_it_does_not_know(pacemakers):
     shown = {}
     beaters = Beaters(frozenset({"t-1-1"}), frozenset({"t-1-1/a-6700"}), frozenset({"a"}))
-    login = reader_login(pacemakers.conf)
+    login = reader_login(pacemakers.logins.login)
     reader = PacemakerReader(
         pacemakers.settings,
         lambda server: PulseReader(Connection(server, pacemakers.settings, login(server))),
@@ -140,11 +141,12 @@ def test_a_nimbus_reads_all_and_says_what_it_does_not_know(pacemakers):
     assignment = Assignment(
         topology_id="t-1-1", supervisor_id="a", host="h", port=6700, launch=1, epoch=1, assigned_at=0.0
     )
-    conf = pacemakers.conf
     with (
-        PacemakerWriter(pacemakers.settings, writer_login(conf, "t-1-1")) as driver,
-        PacemakerWriter(pacemakers.settings, writer_login(conf, "gone-1-1")) as other,
-        SupervisorPulses(pacemakers.settings, supervisor_path("a"), writer_login(conf, SUPERVISORS_ID)) as supervisor,
+        PacemakerWriter(pacemakers.settings, writer_login(pacemakers.logins, "t-1-1")) as driver,
+        PacemakerWriter(pacemakers.settings, writer_login(pacemakers.logins, "gone-1-1")) as other,
+        SupervisorPulses(
+            pacemakers.settings, supervisor_path("a"), writer_login(pacemakers.logins, SUPERVISORS_ID)
+        ) as supervisor,
     ):
         driver.put(beat(at=1.0))
         other.put(beat("gone-1-1"))
@@ -193,10 +195,9 @@ def test_a_nimbus_reads_all_and_says_what_it_does_not_know(pacemakers):
 
 
 def test_heartbeats_can_be_looked_at(pacemakers):
-    conf = {**pacemakers.conf, "pacemaker.servers": pacemakers.names}
     with (
-        PacemakerBrowser(conf) as browser,
-        PacemakerWriter(pacemakers.settings, writer_login(conf, "t-1-1")) as writer,
+        PacemakerBrowser(pacemakers.settings, pacemakers.logins.login) as browser,
+        PacemakerWriter(pacemakers.settings, writer_login(pacemakers.logins, "t-1-1")) as writer,
     ):
         assert browser.names("/workerbeats") == []
         assert browser.get("/workerbeats/t-1-1/a-6700") is None
@@ -212,7 +213,7 @@ def test_heartbeats_can_be_looked_at(pacemakers):
 
 def test_what_was_written_for_another_path_is_no_heartbeat(pacemakers):
     path = "/workerbeats/t-1-1/b-6700"
-    login = writer_login(pacemakers.conf, "t-1-1")("")
+    login = writer_login(pacemakers.logins, "t-1-1")("")
     with Connection(pacemakers.names[0], pacemakers.settings, login) as connection:
         connection.ask([(MessageType.SEND_PULSE, Pulse(path, pack(beat())))])
     with pytest.raises(RecordError, match="this heartbeat says that it is of"):
@@ -222,7 +223,7 @@ def test_what_was_written_for_another_path_is_no_heartbeat(pacemakers):
 def test_with_a_login_a_topology_writes_for_itself_only(pacemakers):
     if not pacemakers.conf:
         pytest.skip("without a login everybody may write")
-    login = writer_login(pacemakers.conf, "t-1-1")("")
+    login = writer_login(pacemakers.logins, "t-1-1")("")
     another = Pulse("/workerbeats/t-2-1/a-6700", b"x")
     with (
         Connection(pacemakers.names[0], pacemakers.settings, login) as connection,
@@ -237,7 +238,7 @@ def test_a_server_that_never_answers_costs_a_bounded_time():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         name = f"127.0.0.1:{silent.getsockname()[1]}"
         with (
-            Connection(name, PacemakerSettings((name,), timeout=0.05)) as connection,
+            Connection(name, PacemakerSettings((name,), timeout_secs=0.05)) as connection,
             pytest.raises(PacemakerError, match="has not answered in time"),
         ):
             connection.ask([(MessageType.EXISTS, "/workerbeats")])

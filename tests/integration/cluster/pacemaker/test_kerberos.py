@@ -17,10 +17,16 @@ from storm_on_spark.cluster.errors import AuthenticationError
 from storm_on_spark.cluster.heartbeats.connection import Connection
 from storm_on_spark.cluster.heartbeats.login import reader_login, writer_login
 from storm_on_spark.cluster.heartbeats.pulses import PulseReader
-from storm_on_spark.cluster.heartbeats.settings import PacemakerSettings
+from storm_on_spark.cluster.heartbeats.settings import HeartbeatSettings, PacemakerSettings
 from storm_on_spark.cluster.heartbeats.values import unpack, worker_path
 from storm_on_spark.cluster.heartbeats.writer import PacemakerWriter
 from storm_on_spark.cluster.pacemaker.login.digest import Login
+from storm_on_spark.cluster.pacemaker.login.identities import (
+    KerberosIdentity,
+    LoginSettings,
+    daemon_login,
+    topology_login,
+)
 from storm_on_spark.cluster.pacemaker.login.kerberos import KerberosClient, KerberosServer
 from storm_on_spark.cluster.pacemaker.messages import (
     REQUESTS,
@@ -32,7 +38,6 @@ from storm_on_spark.cluster.pacemaker.messages import (
     token_of,
 )
 from storm_on_spark.cluster.pacemaker.server import PacemakerServer
-from storm_on_spark.cluster.pacemaker.settings import KerberosIdentity, daemon_login, topology_login
 from storm_on_spark.cluster.records import WorkerBeat
 from storm_on_spark.testing.pacemaker import RawClient
 
@@ -80,7 +85,6 @@ def conf(realm: Kdc, jaas: Path) -> dict[str, object]:
     tokens.write_text(f"{NOW}\n{BEFORE}\n")
     tokens.chmod(0o600)
     return {
-        "pacemaker.port": 0,
         "pacemaker.auth.method": "KERBEROS",
         "pacemaker.kerberos.users": ["nimbus"],
         "java.security.auth.login.config": str(jaas),
@@ -90,13 +94,13 @@ def conf(realm: Kdc, jaas: Path) -> dict[str, object]:
 
 @pytest.fixture(scope="module")
 def server(conf: dict[str, object]) -> Iterator[PacemakerServer]:
-    with PacemakerServer(conf) as found:
+    with PacemakerServer(conf, port=0) as found:
         yield found
 
 
 @pytest.fixture(scope="module")
 def as_storms(conf: dict[str, object]) -> Iterator[PacemakerServer]:
-    with PacemakerServer({**conf, "pacemaker.auth.writes": False}) as found:
+    with PacemakerServer({**conf, "pacemaker.auth.writes": False}, port=0) as found:
         yield found
 
 
@@ -218,7 +222,9 @@ def logins(realm: Kdc, expired: Enter) -> dict[str, Enter]:
         "for another service": with_ticket(realm, "nimbus", "http"),
         "replayed": replayed(realm),
         "expired": expired,
-        "a daemon by DIGEST": with_digest(daemon_login({"pacemaker.auth.payload": "nimbus:its password"})),
+        "a daemon by DIGEST": with_digest(
+            daemon_login(LoginSettings.of({"pacemaker.auth.payload": "nimbus:its password"}))
+        ),
         "a topology's, of a token that is gone": with_digest(topology_login(GONE, "words-1")),
         "another topology's": with_digest(topology_login(NOW, "words-12")),
         "its own": with_digest(topology_login(NOW, "words-1")),
@@ -291,7 +297,7 @@ def test_storms_clients_log_in_at_two_servers_and_one_is_enough(
     This takes eleven seconds: Storm's client waits so long before it gives up a server.
     """
     with contextlib.ExitStack() as stack:
-        first = stack.enter_context(PacemakerServer(conf))
+        first = stack.enter_context(PacemakerServer(conf, port=0))
         its_own = {
             "pacemaker.port": first.port,
             "pacemaker.bind.address": "127.0.0.2",
@@ -332,11 +338,12 @@ def test_our_client_logs_in_at_storms_server(realm: Kdc, jaas: Path, tmp_path: P
     }
     with storm_server(tmp_path, f"-Djava.security.krb5.conf={realm.conf}", **as_storms) as port:
         ours = {"pacemaker.auth.method": "KERBEROS", "java.security.auth.login.config": str(jaas)}
-        settings = PacemakerSettings((name := f"localhost:{port}",), timeout=10.0)
+        logins = HeartbeatSettings.from_conf(ours)
+        settings = PacemakerSettings((name := f"localhost:{port}",), timeout_secs=10.0)
         path = worker_path(beat := a_beat(at=1.0))
         with (
-            PacemakerWriter(settings, writer_login(ours, "words-1"), random.Random(1)) as writer,
-            PulseReader(Connection(name, settings, reader_login(ours)(name))) as reader,
+            PacemakerWriter(settings, writer_login(logins, "words-1"), random.Random(1)) as writer,
+            PulseReader(Connection(name, settings, reader_login(logins.login)(name))) as reader,
         ):
             writer.put(beat)
             eventually(lambda: path in reader.read_tree("/workerbeats"), "Storm's server has the heartbeat")

@@ -17,12 +17,12 @@ from storm_peer import StormPeer, storm_peer, storm_server
 from storm_on_spark.cluster.heartbeats.connection import Connection
 from storm_on_spark.cluster.heartbeats.login import reader_login, writer_login
 from storm_on_spark.cluster.heartbeats.pulses import PulseReader
-from storm_on_spark.cluster.heartbeats.settings import PacemakerSettings
+from storm_on_spark.cluster.heartbeats.settings import HeartbeatSettings, PacemakerSettings
 from storm_on_spark.cluster.heartbeats.values import unpack, worker_path
 from storm_on_spark.cluster.heartbeats.writer import PacemakerWriter
+from storm_on_spark.cluster.pacemaker.login.identities import LoginSettings, daemon_login
 from storm_on_spark.cluster.pacemaker.messages import Message, MessageType, Nodes, Pulse, Records
 from storm_on_spark.cluster.pacemaker.server import PacemakerServer
-from storm_on_spark.cluster.pacemaker.settings import daemon_login
 from storm_on_spark.cluster.records import WorkerBeat
 from storm_on_spark.testing.pacemaker import RawClient
 
@@ -71,7 +71,7 @@ def value(text: bytes) -> str:
 
 @contextlib.contextmanager
 def ours(**conf: object) -> Iterator[PacemakerServer]:
-    with PacemakerServer({"pacemaker.port": 0, **conf}) as server:
+    with PacemakerServer(conf, port=0) as server:
         yield server
 
 
@@ -161,7 +161,7 @@ def test_storms_workers_write_without_a_login_where_that_is_switched_on(
             assert worker.ask("send 127.0.0.1 SEND_PULSE", BEAT, value(b"1")) == "SEND_PULSE_RESPONSE"
             assert worker.ask("send 127.0.0.1 GET_PULSE", BEAT) == "NOT_AUTHORIZED"
         with RawClient(found.port) as nimbus:
-            nimbus.log_in(daemon_login(PAYLOAD))
+            nimbus.log_in(daemon_login(LoginSettings.of(PAYLOAD)))
             assert nimbus.ask(T.GET_PULSE, BEAT).data == Pulse(BEAT, b"1")
 
 
@@ -189,7 +189,7 @@ def test_storms_clients_with_digest_close_their_own_channel_with_either_server(t
         assert found.hall.metrics.prometheus().count("pacemaker_logins_total 2\n") == 1
         for port in (storms, found.port):
             with RawClient(port) as nimbus:
-                nimbus.log_in(daemon_login(PAYLOAD))
+                nimbus.log_in(daemon_login(LoginSettings.of(PAYLOAD)))
                 nimbus.ask(T.SEND_PULSE, Pulse("/x", b"2"))
                 assert nimbus.ask(T.GET_PULSE, "/x").data == Pulse("/x", b"2")
             with RawClient(port) as stranger:
@@ -206,11 +206,13 @@ def test_our_clients_log_in_at_two_of_storms_servers_and_one_is_enough(tmp_path:
             stack.enter_context(each)
             ports.append(each.enter_context(storm_server(tmp_path / str(number), **digest)))
         names = tuple(f"127.0.0.1:{port}" for port in ports)
-        settings = PacemakerSettings(names, timeout=10.0)
+        logins = HeartbeatSettings.from_conf(mine)
+        settings = PacemakerSettings(names, timeout_secs=10.0)
         readers = [
-            stack.enter_context(PulseReader(Connection(name, settings, reader_login(mine)(name)))) for name in names
+            stack.enter_context(PulseReader(Connection(name, settings, reader_login(logins.login)(name))))
+            for name in names
         ]
-        writer = stack.enter_context(PacemakerWriter(settings, writer_login(mine, "words-1"), random.Random(1)))
+        writer = stack.enter_context(PacemakerWriter(settings, writer_login(logins, "words-1"), random.Random(1)))
         path = worker_path(beat(at=1.0))
 
         def holding(at: float) -> list[int]:

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storm_on_spark.api.errors import SetupError
+from storm_on_spark.cluster.pacemaker.login.identities import LoginSettings, daemon_login
 from storm_on_spark.cluster.pacemaker.login.jaas import parse_jaas, read_jaas
-from storm_on_spark.cluster.pacemaker.settings import ServerSettings, daemon_login
+from storm_on_spark.cluster.pacemaker.settings import ServerSettings
 
 STORMS = """
 // The example of Storm's documentation, and one with everything that Java allows.
@@ -95,7 +96,7 @@ def test_a_file_that_others_can_read_is_refused(tmp_path: Path) -> None:
     file.chmod(0o600)
     conf = {"pacemaker.auth.method": "DIGEST", "java.security.auth.login.config": str(file)}
     assert ServerSettings.from_conf(conf).daemon == daemon_login(
-        {"pacemaker.auth.payload": "some username:some password"}
+        LoginSettings.of({"pacemaker.auth.payload": "some username:some password"})
     )
 
 

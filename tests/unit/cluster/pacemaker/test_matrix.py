@@ -10,6 +10,7 @@ import pytest
 import trustme
 
 from storm_on_spark.cluster.pacemaker.login.digest import Answering, Login
+from storm_on_spark.cluster.pacemaker.login.identities import LoginSettings, daemon_login, topology_login
 from storm_on_spark.cluster.pacemaker.messages import (
     REQUESTS,
     Control,
@@ -21,14 +22,14 @@ from storm_on_spark.cluster.pacemaker.messages import (
     token_of,
 )
 from storm_on_spark.cluster.pacemaker.server import PacemakerServer
-from storm_on_spark.cluster.pacemaker.settings import daemon_login, topology_login
+from storm_on_spark.cluster.security.settings import SecuritySettings
 from storm_on_spark.cluster.security.tls import Tls
 from storm_on_spark.testing.pacemaker import RawClient
 
 T = MessageType
 NOW, BEFORE, GONE = "0123456789abcdef", "fedcba9876543210", "aaaaaaaaaaaaaaaa"
 PAYLOAD = "some username:some password"
-NIMBUS = daemon_login({"pacemaker.auth.payload": PAYLOAD})
+NIMBUS = daemon_login(LoginSettings.of({"pacemaker.auth.payload": PAYLOAD}))
 BEAT = Pulse("/workerbeats/words-1/a-6700", b"1")
 READS = {T.EXISTS, T.GET_PULSE, T.GET_ALL_NODES_FOR_PATH, T.GET_ALL_PULSE_FOR_PATH}
 WRITES = {T.CREATE_PATH, T.SEND_PULSE, T.DELETE_PATH, T.DELETE_PULSE_ID}
@@ -84,7 +85,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     tokens = tmp_path_factory.mktemp("tokens") / "tokens"
     tokens.write_text(f"{NOW}\n{BEFORE}\n")
     tokens.chmod(0o600)
-    conf: dict[str, object] = {"pacemaker.port": 0}
+    conf: dict[str, object] = {}
     if request.param != "NONE":
         conf |= {
             "pacemaker.auth.method": "DIGEST",
@@ -92,7 +93,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
             "pacemaker.auth.writes": request.param == "DIGEST",
             "nimbus.auth.token.file": str(tokens),
         }
-    with PacemakerServer(conf) as found:
+    with PacemakerServer(conf, port=0) as found:
         yield request.param, found.port
 
 
@@ -123,9 +124,9 @@ def test_all_of_it_over_tls(tmp_path: Path) -> None:
     files["key"].chmod(0o600)
     ca.cert_pem.write_to_path(files["ca"])
     tls = {f"storm.tls.{name}.file": str(file) for name, file in files.items()}
-    conf = {"pacemaker.port": 0, "pacemaker.tls": True, "pacemaker.auth.method": "DIGEST", **tls}
-    with PacemakerServer({**conf, "pacemaker.auth.payload": PAYLOAD}) as found:
-        with RawClient(found.port, tls=Tls.of_client(tls).client) as client:
+    conf = {"pacemaker.tls": True, "pacemaker.auth.method": "DIGEST", **tls}
+    with PacemakerServer({**conf, "pacemaker.auth.payload": PAYLOAD}, port=0) as found:
+        with RawClient(found.port, tls=Tls.of_client(SecuritySettings.of(tls)).client) as client:
             client.log_in(NIMBUS)
             client.send(*(Message(T.SEND_PULSE, Pulse(f"/a/{n}", bytes(20_000)), n) for n in range(50)))
             assert [client.receive().id for _ in range(50)] == list(range(50))
@@ -133,7 +134,7 @@ def test_all_of_it_over_tls(tmp_path: Path) -> None:
         with RawClient(found.port) as plain:
             plain.send(Message(T.GET_PULSE, "/a/49", 1))
             assert ends(plain)
-    one = PacemakerServer({**conf, "pacemaker.auth.payload": PAYLOAD, "pacemaker.max.connections": 1})
+    one = PacemakerServer({**conf, "pacemaker.auth.payload": PAYLOAD, "pacemaker.max.connections": 1}, port=0)
     with one, RawClient(one.port) as undecided, RawClient(one.port) as other:
         # A handshake that has not begun has its place already.
         assert ends(other)

@@ -15,6 +15,7 @@ import pytest
 
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cluster.pacemaker.login.digest import Login
+from storm_on_spark.cluster.pacemaker.login.identities import LoginSettings, daemon_login, topology_login
 from storm_on_spark.cluster.pacemaker.messages import (
     Control,
     Message,
@@ -26,7 +27,7 @@ from storm_on_spark.cluster.pacemaker.messages import (
     sasl_token,
 )
 from storm_on_spark.cluster.pacemaker.server import PacemakerServer
-from storm_on_spark.cluster.pacemaker.settings import Limits, daemon_login, topology_login
+from storm_on_spark.cluster.pacemaker.settings import Limits
 from storm_on_spark.testing.pacemaker import RawClient
 
 T = MessageType
@@ -43,7 +44,7 @@ def serve() -> Iterator[Serve]:
 
         def start(limits: dict[str, float] | None = None, **conf: object) -> PacemakerServer:
             dotted = {key.replace("_", "."): value for key, value in conf.items()}
-            server = PacemakerServer({"pacemaker.port": 0, **dotted})
+            server = PacemakerServer(dotted, port=0)
             server.hall.limits = msgspec.structs.replace(server.hall.limits, **(limits or {}))
             return servers.enter_context(server)
 
@@ -109,7 +110,7 @@ def test_what_is_wrong_ends_one_connection_with_one_line(
 def test_logins_and_what_they_are_good_for(serve: Serve, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     conf = digest(tmp_path)
     server = serve(**conf)
-    nimbus = daemon_login({"pacemaker.auth.payload": PAYLOAD})
+    nimbus = daemon_login(LoginSettings.of({"pacemaker.auth.payload": PAYLOAD}))
     words = topology_login(TOKEN, "words-1")
     with caplog.at_level(logging.DEBUG):
         with RawClient(server.port) as client:
@@ -259,7 +260,7 @@ def test_a_topology_keeps_no_more_than_a_nimbus_reads_at_once(serve: Serve, tmp_
         answers = [client.ask(T.SEND_PULSE, Pulse(f"/workerbeats/large-1/{n}", bytes(4 << 20))).type for n in range(3)]
         assert answers == [T.SEND_PULSE_RESPONSE, T.NOT_AUTHORIZED, T.NOT_AUTHORIZED]
     with RawClient(server.port) as client:
-        client.log_in(daemon_login({"pacemaker.auth.payload": PAYLOAD}))
+        client.log_in(daemon_login(LoginSettings.of({"pacemaker.auth.payload": PAYLOAD})))
         records = client.ask(T.GET_ALL_PULSE_FOR_PATH, "/workerbeats/words-1").data
         assert isinstance(records, Records)
         assert len(records.pulses) == 1000
@@ -303,7 +304,7 @@ def test_a_port_that_is_taken_is_said(serve: Serve) -> None:
     with pytest.raises(SetupError, match=r"can't listen on 127\.0\.0\.1"):
         PacemakerServer({"pacemaker.port": server.port})
     with pytest.raises(SetupError, match=r"pacemaker\.tls needs"):
-        PacemakerServer({"pacemaker.port": 0, "pacemaker.tls": True})
+        PacemakerServer({"pacemaker.tls": True}, port=0)
 
 
 def test_limits_have_defaults_that_leave_room_for_thousands_of_supervisors() -> None:
