@@ -128,7 +128,7 @@ class EdgeEntry(Document):
     stream: str
     target: str
     grouping: str
-    delivery: str
+    kind: str
     becomes: str
 
 

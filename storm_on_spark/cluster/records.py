@@ -200,6 +200,8 @@ class WorkerBeat(Record, frozen=True):
     started_at: float
     info: dict[str, Any]
     """`TopologyInfo.to_dict()`."""
+    plan: dict[str, Any] = {}
+    """The operators that run: `chain_dict` of its plan. Empty until they do, and from drivers of earlier releases."""
 
 
 class CheckpointInfo(Record, frozen=True):

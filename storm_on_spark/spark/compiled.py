@@ -25,8 +25,10 @@ from storm_on_spark.api.errors import ComponentError, InvalidTopologyError
 from storm_on_spark.api.topology import Topology
 from storm_on_spark.launch.settings import PlaceSettings
 from storm_on_spark.plan.compile import compile_graph, place
+from storm_on_spark.plan.explain.document import explain_dict
+from storm_on_spark.plan.explain.mermaid import explain_mermaid
 from storm_on_spark.plan.explain.picture import plan_html
-from storm_on_spark.plan.explain.text import explain_dict, explain_mermaid, explain_text
+from storm_on_spark.plan.explain.text import explain_text
 from storm_on_spark.plan.logical import LogicalGraph
 from storm_on_spark.plan.model import PlacedPlan
 from storm_on_spark.plan.passes.placement import partitions_of
@@ -313,7 +315,7 @@ class CompiledTopology:
                 stack.pop_all(),
                 fence,
             )
-            topology.resumed_batch = resumed
+            topology.resumed_batch, topology.plan = resumed, plan
             running.append(topology)
             for failure in early:
                 topology.fail(failure)

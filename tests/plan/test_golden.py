@@ -24,7 +24,9 @@ from storm_on_spark.api import (
 )
 from storm_on_spark.api.config import PROFILES, effective_conf
 from storm_on_spark.plan.compile import compile_graph, place
-from storm_on_spark.plan.explain.text import explain_dict, explain_mermaid, explain_text
+from storm_on_spark.plan.explain.document import explain_dict
+from storm_on_spark.plan.explain.mermaid import explain_mermaid
+from storm_on_spark.plan.explain.text import explain_text
 from storm_on_spark.plan.explain.words import counted
 from storm_on_spark.plan.fingerprint import fingerprint
 from storm_on_spark.plan.passes.placement import partitions_of

@@ -302,7 +302,7 @@ class Driver:
 
     def _publish(self, query: TopologyQuery) -> None:
         info = query.status_info()
-        self._beats.put(self._reports.beat(info))
+        self._beats.put(self._reports.beat(info, query.plan))
         for error in self._reports.new_errors(info):
             self._link.report(error)
 
@@ -338,7 +338,7 @@ class Driver:
         # First, since the link may have to wait for ZooKeeper: what is complete is not to be started again meanwhile.
         self._heart.step, self._heart.status, self._heart.message = "ended", info.status, info.error or ""
         self._heart.beat()
-        self._end_link(self._reports.beat(info), info.error, info.error_trace)
+        self._end_link(self._reports.beat(info, query.plan), info.error, info.error_trace)
         logging.shutdown()
         os._exit(FAILED if info.status == "FAILED" else DONE)
 

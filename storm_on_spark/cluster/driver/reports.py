@@ -12,6 +12,8 @@ from storm_on_spark.api.info import TopologyInfo
 from storm_on_spark.api.text.traces import bounded
 from storm_on_spark.cluster.driver.files import DriverSpec
 from storm_on_spark.cluster.records import ErrorRecord, WorkerBeat
+from storm_on_spark.plan.explain.document import chain_dict
+from storm_on_spark.plan.model import PlacedPlan
 
 SYSTEM = "__system"
 """The component that errors belong to which no other caused, as in Storm."""
@@ -34,8 +36,8 @@ class Reports:
         #: (component, task, message, time) of the errors that were reported.
         self._told: set[tuple[str, int, str, float]] = set()
 
-    def beat(self, info: TopologyInfo) -> WorkerBeat:
-        """Returns the heartbeat for the cluster."""
+    def beat(self, info: TopologyInfo, plan: PlacedPlan | None = None) -> WorkerBeat:
+        """Returns the heartbeat for the cluster, with the operators of the plan that runs."""
         assignment = self._spec.assignment
         return WorkerBeat(
             topology_id=assignment.topology_id,
@@ -47,6 +49,7 @@ class Reports:
             time=self._now(),
             started_at=self._started_at,
             info=shown(_without_traces(info.to_dict())),
+            plan={} if plan is None else chain_dict(plan),
         )
 
     def failed(self, reason: str) -> WorkerBeat:

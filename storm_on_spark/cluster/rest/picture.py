@@ -14,6 +14,7 @@ from storm_on_spark.cluster.heartbeats.knowledge import Knowledge
 from storm_on_spark.cluster.nimbus.scheduler import Unknown, finished, schedule
 from storm_on_spark.cluster.plan_summary import PlanSummary
 from storm_on_spark.cluster.records import StormBase, SupervisorInfo, WorkerBeat
+from storm_on_spark.cluster.rest.schemas import RunningPlan
 from storm_on_spark.cluster.security.tls import Scheme
 from storm_on_spark.cluster.state.snapshot import ClusterSnapshot
 
@@ -125,6 +126,17 @@ class Picture:
         beat = self.snapshot.workerbeats.get(topology_id)
         base = self.snapshot.storms.get(topology_id)
         return driver_info(beat) if beat is not None and base is not None and beat.launch == base.launch else None
+
+    def running_plan(self, topology_id: str) -> RunningPlan | None:
+        """Returns the plan that a topology's driver runs, if it is of the present launch and says so."""
+        beat = self.snapshot.workerbeats.get(topology_id)
+        base = self.snapshot.storms.get(topology_id)
+        if beat is None or base is None or beat.launch != base.launch or not beat.plan:
+            return None
+        try:
+            return msgspec.convert(beat.plan, RunningPlan)
+        except msgspec.ValidationError:
+            return None
 
     def logs_link(self, supervisor: SupervisorInfo) -> str:
         """Returns where the logs on a supervisor's host are listed; empty if nowhere."""

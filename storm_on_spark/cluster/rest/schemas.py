@@ -284,6 +284,33 @@ class BoltLine(ErrorFields, frozen=True, kw_only=True):
     requested_cpu: float = 0.0
 
 
+class RunningOperator(View, frozen=True, kw_only=True):
+    """An operator of the plan that runs, as in `storm-spark explain --json`."""
+
+    stages: tuple[int, ...]
+    """Numbers of the stages that it executes."""
+    exchange: bool
+    state: bool
+    source: str | None
+    becomes: str
+
+
+class RunningStage(View, frozen=True, kw_only=True):
+    """A stage of the plan that runs, as in `storm-spark explain --json`."""
+
+    index: int
+    kind: str
+    components: tuple[str, ...]
+
+
+class RunningPlan(View, frozen=True, kw_only=True):
+    """The plan that runs: the same fields and words as in `storm-spark explain --json`."""
+
+    partitions: int
+    operators: tuple[RunningOperator, ...]
+    stages: tuple[RunningStage, ...]
+
+
 class TopologyPage(TopologyStatus, frozen=True, kw_only=True):
     """`topology/:id`."""
 
@@ -315,6 +342,8 @@ class TopologyPage(TopologyStatus, frozen=True, kw_only=True):
     """Ours: where the log of its driver can be read; of the last one if none runs."""
     system_errors: dict[str, tuple[ComponentError, ...]] = {}
     """Ours: the last errors of what is no component of the topology's: `__acker`, and `__system` for its driver."""
+    plan: RunningPlan | None = None
+    """Ours: the operators that its driver runs; null while none runs."""
 
 
 class InputStats(View, frozen=True, kw_only=True):

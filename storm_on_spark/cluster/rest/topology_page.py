@@ -89,6 +89,7 @@ def topology_page(picture: Picture, base: StormBase, errors: Errors) -> Topology
             if records and is_system_id(name)
         },
         log_link=_log_link(picture, base),
+        plan=picture.running_plan(base.topology_id),
         **picture.freshness,
     )
 

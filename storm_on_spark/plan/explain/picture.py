@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from storm_on_spark.api.text import html
-from storm_on_spark.plan.explain.text import explain_dict
+from storm_on_spark.plan.explain.document import explain_dict
 from storm_on_spark.plan.model import PlacedPlan
 
 _ACKER = "__acker"

@@ -1,17 +1,16 @@
-"""A topology's plan as a picture in text, as JSON, and as a Mermaid flowchart."""
+"""A topology's plan as a picture in text."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 from storm_on_spark.api.streams.constants import ACKER_COMPONENT
-from storm_on_spark.api.streams.stream import DEFAULT_STREAM
 from storm_on_spark.plan.explain.words import (
     KINDS,
     became,
     counted,
+    exchanges_of,
     lowered,
     of_tasks,
     stream_of,
@@ -92,12 +91,8 @@ def _summary(plan: PlacedPlan) -> str:
         counted(ackers, "acker task") if ackers else "no acker: nothing is tracked",
     ]
     stages = f"{counted(len(plan.stages), 'stage')} in {counted(len(plan.operators), 'operator')}"
-    exchanges, partitions = counted(_exchanges(plan), "exchange"), counted(plan.partitions, "partition")
+    exchanges, partitions = counted(exchanges_of(plan), "exchange"), counted(plan.partitions, "partition")
     return f"{', '.join(counts)}\n{stages}, {exchanges}, {partitions}"
-
-
-def _exchanges(plan: PlacedPlan) -> int:
-    return sum(operator.exchange for operator in plan.operators)
 
 
 def _box_lines(stage: Stage, plan: PlacedPlan, room: int | None) -> tuple[str, list[str]]:
@@ -228,115 +223,3 @@ def _section(title: str, lines: Sequence[str], width: int | None) -> list[str]:
     if not lines:
         return []
     return ["", *_wrapped(title, width), *(part for line in lines for part in _wrapped(f"  {line}", width))]
-
-
-def explain_dict(plan: PlacedPlan) -> dict[str, Any]:
-    """Returns the plan as a JSON object; the same plan gives the same document.
-
-    Example:
-        >>> from storm_on_spark.plan.compile import compile_graph, place
-        >>> from storm_on_spark.api import BaseRichSpout, TopologyBuilder
-        >>> class Silence(BaseRichSpout):
-        ...     def next_tuple(self): ...
-        >>> builder = TopologyBuilder()
-        >>> silence = builder.set_spout("silence", Silence())
-        >>> explain_dict(place(compile_graph(builder.create_topology()), 1))["operators"]
-        [{'stages': [0, 1], 'exchange': False, 'state': True, 'source': 'spout logs', \
-'becomes': 'transformWithState: reads the spout logs'}]
-    """
-    return {
-        "operators": [
-            {
-                "stages": [stage.index for stage in operator.stages],
-                "exchange": operator.exchange,
-                "state": operator.state,
-                "source": None if operator.source is None else operator.source.value,
-                "becomes": lowered(operator),
-            }
-            for operator in plan.operators
-        ],
-        "stages": [
-            {"index": stage.index, "kind": stage.kind.value, "components": list(stage.components)}
-            for stage in plan.stages
-        ],
-        "exchanges": _exchanges(plan),
-        "components": {component.id: _component_dict(component, plan) for component in plan.components.values()},
-        "edges": [
-            {
-                "source": edge.source,
-                "stream": edge.stream,
-                "target": edge.target,
-                "grouping": edge.grouping.describe(),
-                "delivery": edge.kind.value,
-                "becomes": became(edge, plan),
-            }
-            for edge in plan.edges
-        ],
-        "acker_tasks": list(plan.acker_tasks),
-        "partitions": plan.partitions,
-        "placement": {str(task): partition for task, partition in plan.placement.items()},
-        "keys": {str(task): key for task, key in plan.keys.items()},
-    }
-
-
-def _component_dict(component: PlannedComponent, plan: PlacedPlan) -> dict[str, Any]:
-    return {
-        "kind": component.kind.value,
-        "tasks": list(component.tasks),
-        "executors": component.executors,
-        "stage": component.stage,
-        "fused": component.fused,
-        "why": why_there(component, plan),
-        "stateless": component.stateless,
-        "reason": component.reason,
-        "state": where_state_lives(component, plan),
-    }
-
-
-def explain_mermaid(plan: PlacedPlan) -> str:
-    """Returns the plan as a Mermaid flowchart, which GitHub, notebooks and many editors draw.
-
-    Operators are drawn around their stages. Thin arrows stay in an operator, thick ones are exchanges and dotted ones
-    go to the next micro-batch. Spouts are rounded, and what has state is a cylinder.
-    """
-    lines = ["flowchart LR"]
-    # Numbered ids: a component's id may contain any text, also a keyword of Mermaid.
-    nodes = {name: f"c{at}" for at, name in enumerate(plan.components)}
-    for at, operator in enumerate(plan.operators):
-        lines.append(f'  subgraph o{at}["operator {at}: {_escaped(lowered(operator))}"]')
-        for stage in operator.stages:
-            lines.append(f'    subgraph s{stage.index}["stage {stage.index}: {stage.kind.value}"]')
-            lines.extend(f"      {_node(nodes[name], plan.components[name])}" for name in stage.components)
-            if stage.kind is StageKind.ACKER:
-                lines.append(f'      acker{{{{"{ACKER_COMPONENT}<br/>{of_tasks(plan.acker_tasks)}"}}}}')
-            lines.append("    end")
-        lines.append("  end")
-    for edge in plan.edges:
-        label = edge.grouping.describe()
-        if edge.kind is EdgeKind.CARRIED:
-            label += ", next micro-batch"
-        if edge.stream != DEFAULT_STREAM:
-            label = f"{edge.stream}: {label}"
-        source, target = (plan.components[name].stage for name in (edge.source, edge.target))
-        arrow = "-.->" if edge.kind is EdgeKind.CARRIED else _arrow_between(plan, source, target)
-        lines.append(f'  {nodes[edge.source]} {arrow}|"{_escaped(label)}"| {nodes[edge.target]}')
-    if plan.acker_tasks:
-        last = plan.stages[-1].index
-        lines.extend(f'  s{at} {_arrow_between(plan, at, last)}|"acks"| acker' for at in range(last))
-    return "\n".join(lines) + "\n"
-
-
-def _arrow_between(plan: PlacedPlan, source: int, target: int) -> str:
-    return "-->" if plan.operator_of[source] == plan.operator_of[target] else "==>"
-
-
-def _node(node: str, component: PlannedComponent) -> str:
-    label = f"{_escaped(component.id)}<br/>{KINDS[component.kind]}, {of_tasks(component.tasks)}"
-    if component.kind.is_spout:
-        return f'{node}(["{label}"])'
-    return f'{node}["{label}"]' if component.stateless else f'{node}[("{label}")]'
-
-
-def _escaped(text: str) -> str:
-    """Returns `text` so that Mermaid shows it as it is, by its character references."""
-    return "".join(c if c.isalnum() or c in " _-.,:()" else f"#{ord(c)};" for c in text)

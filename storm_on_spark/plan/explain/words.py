@@ -140,3 +140,8 @@ def where_state_lives(component: PlannedComponent, plan: PlacedPlan) -> str | No
         return None
     # A bolt with state is never fused, so it is never in the source stage.
     return f"state store of operator {plan.operator_of[component.stage]}, by task"
+
+
+def exchanges_of(plan: PlacedPlan) -> int:
+    """Returns how many exchanges of Spark a plan has."""
+    return sum(operator.exchange for operator in plan.operators)

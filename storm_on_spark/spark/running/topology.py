@@ -14,6 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from storm_on_spark.api.errors import TopologyFailedError
 from storm_on_spark.api.info import TopologyInfo, TopologyStatus
 from storm_on_spark.api.text.traces import own_part
+from storm_on_spark.plan.model import PlacedPlan
 from storm_on_spark.runtime.batches.coordinator import Coordinator
 from storm_on_spark.runtime.reports.report import Failure
 from storm_on_spark.spark.checkpoint.owner import Fence
@@ -48,6 +49,8 @@ class TopologyQuery(StreamingQuery):
         self.message_timeout_secs = message_timeout_secs
         #: The last micro-batch before this start; None for a topology that begins.
         self.resumed_batch: int | None = None
+        #: What runs; None until it does.
+        self.plan: PlacedPlan | None = None
         self._coordinator = coordinator
         #: What workers wrote down before they ended; the best reason for a failure there is.
         self._notes = notes

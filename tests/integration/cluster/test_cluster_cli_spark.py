@@ -92,6 +92,8 @@ def test_word_count_as_it_is_typed(dev: Dev, word_count: subprocess.CompletedPro
 
     page = dev.document("status", "word-count")
     assert page["driverStatus"] in ("ACTIVE", "COMPLETED")
+    executed = [stage for operator in page["plan"]["operators"] for stage in operator["stages"]]
+    assert executed == [stage["index"] for stage in page["plan"]["stages"]] != []
     assert "word-count" in dev.storm_spark("list")
     assert "the topology runs" in dev.storm_spark("logs", "word-count")
     assert dev.document("logs", "word-count", "-n", "2")["lines"] != []

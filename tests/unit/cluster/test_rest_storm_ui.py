@@ -29,7 +29,9 @@ from storm_on_spark.cluster.rest import storm_ui, topology_page
 from storm_on_spark.cluster.rest.picture import Picture
 from storm_on_spark.cluster.state.snapshot import ClusterSnapshot, Code, Unreadable
 
-PLAN = PlanSummary.of((Path(__file__).parents[2] / "plan" / "golden" / "word_count.json").read_bytes(), "word_count")
+GOLDEN = (Path(__file__).parents[2] / "plan" / "golden" / "word_count.json").read_bytes()
+"""What `storm-spark explain --json` prints of a topology."""
+PLAN = PlanSummary.of(GOLDEN, "word_count")
 ID = "words-1-1000"
 INFO = TopologyInfo(
     "words",
@@ -75,7 +77,7 @@ def supervisor(name: str) -> SupervisorInfo:
     )
 
 
-def beat(info: dict, launch: int = 1) -> WorkerBeat:
+def beat(info: dict, launch: int = 1, plan: dict | None = None) -> WorkerBeat:
     return WorkerBeat(
         topology_id=ID,
         supervisor_id="s1",
@@ -86,6 +88,7 @@ def beat(info: dict, launch: int = 1) -> WorkerBeat:
         time=1100.0,
         started_at=1010.0,
         info=info,
+        plan=plan or {},
     )
 
 
@@ -223,6 +226,26 @@ def test_topology_summary() -> None:
     assert (row["workersTotal"], row["schedulerInfo"], row["driverStatus"]) == (1, None, "ACTIVE")
     homeless = as_json(storm_ui.topology_summary(picture(assignments={}, supervisors={})))["topologies"][0]
     assert (homeless["workersTotal"], homeless["schedulerInfo"]) == (0, "no supervisor with a slot is alive")
+
+
+def test_a_topologys_page_has_the_operators_that_its_driver_runs_as_explain_says_them() -> None:
+    said = {name: json.loads(GOLDEN)[name] for name in ("operators", "stages", "partitions")}
+    sent = decode(WorkerBeat, encode(beat(INFO.to_dict(), plan=said)), "here")
+    page = as_json(topology_page.topology_page(picture(workerbeats={ID: sent}), base(), {}))
+    assert page["plan"] == said
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param(beat({}), id="a driver of an earlier release"),
+        pytest.param(beat({}, plan={"operators": [{"stages": "all"}]}), id="damage"),
+        pytest.param(beat({}, launch=0, plan={"operators": [], "stages": [], "partitions": 1}), id="the launch before"),
+    ],
+)
+def test_without_a_driver_that_says_what_it_runs_there_are_no_operators(sent: WorkerBeat) -> None:
+    page = as_json(topology_page.topology_page(picture(workerbeats={ID: sent}), base(), {}))
+    assert page["plan"] is None
 
 
 def test_topology_page() -> None:

@@ -7,7 +7,9 @@ import re
 
 from storm_on_spark.api import BaseBasicBolt, BaseRichSpout, BatchSpout, TopologyBuilder
 from storm_on_spark.plan.compile import compile_graph, place
-from storm_on_spark.plan.explain.text import explain_dict, explain_mermaid, explain_text
+from storm_on_spark.plan.explain.document import explain_dict
+from storm_on_spark.plan.explain.mermaid import explain_mermaid
+from storm_on_spark.plan.explain.text import explain_text
 
 
 def test_the_picture_is_a_box_without_ragged_edges(build):
@@ -37,11 +39,11 @@ def test_the_document_is_json_and_the_same_every_time(build):
     assert list(document) == [
         "operators",
         "stages",
+        "partitions",
         "exchanges",
         "components",
         "edges",
         "acker_tasks",
-        "partitions",
         "placement",
         "keys",
     ]
@@ -50,7 +52,7 @@ def test_the_document_is_json_and_the_same_every_time(build):
         "stream": "default",
         "target": "b",
         "grouping": "shuffle",
-        "delivery": "carried",
+        "kind": "carried",
         "becomes": "carried over to the next micro-batch, evenly over task 2",
     }
 
