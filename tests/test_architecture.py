@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import storm_on_spark
+from storm_on_spark.api.config import KEYS
 from storm_on_spark.spark.session.local import STARTED_WITH
 
 ROOT = Path(__file__).parent.parent
@@ -66,6 +67,37 @@ def test_the_package_says_that_it_is_typed() -> None:
 
 def test_what_is_imported_ahead_of_a_session_is_there() -> None:
     assert all(importlib.util.find_spec(name) for name in STARTED_WITH)
+
+
+def reads_of_keys(path: Path) -> list[str]:
+    """Returns where a module reads keys of the table from a plain mapping: `conf[key]`, `conf.get(key)`."""
+
+    def is_key(node: ast.expr) -> bool:
+        if isinstance(node, ast.Constant):
+            return node.value in KEYS
+        return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "Config"
+
+    found = []
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        keys: list[ast.expr] = []
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+            keys = [node.slice]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("get", "pop"):
+            keys = node.args[:1]
+        found += [f"line {key.lineno}: {ast.unparse(node)}" for key in keys if is_key(key)]
+    return found
+
+
+MAY_READ_KEYS = ("api/config/", "testing/", "api/builder.py")
+"""The key table itself, the test kit, which does what users do, and the builder, before anything has been checked."""
+
+
+def test_code_reads_the_configuration_by_typed_settings_only() -> None:
+    paths = {str(path.relative_to(PACKAGE)): path for path in PACKAGE.rglob("*.py")}
+    found = {name: reads_of_keys(path) for name, path in paths.items() if not name.startswith(MAY_READ_KEYS)}
+    assert {name: reads for name, reads in found.items() if reads} == {}
+    # The search finds what it looks for.
+    assert reads_of_keys(paths["api/builder.py"]) != []
 
 
 def imports(module: str, path: Path, modules: Iterable[str]) -> set[str]:

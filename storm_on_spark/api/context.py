@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 
-from storm_on_spark.api.config import Config, effective_conf
+from storm_on_spark.api.config import Config
+from storm_on_spark.api.config.settings import Settings
 from storm_on_spark.api.errors import InvalidTopologyError
 from storm_on_spark.api.hooks import ITaskHook
 from storm_on_spark.api.streams.constants import SYSTEM_COMPONENT, TICK_STREAM
@@ -20,6 +22,11 @@ if TYPE_CHECKING:
     from storm_on_spark.api.topology import ComponentSpec, Topology
 
 _SYSTEM_STREAMS: Final[Mapping[str, StreamSpec]] = {TICK_STREAM: StreamSpec(Fields("rate_secs"))}
+
+
+@dataclass(frozen=True)
+class _TimeoutSettings(Settings):
+    timeout_secs: Annotated[int, Config.TOPOLOGY_MESSAGE_TIMEOUT_SECS]
 
 
 class TopologyContext:
@@ -203,9 +210,7 @@ class TopologyContext:
 
     def max_topology_message_timeout(self) -> int:
         """Returns the message timeout in seconds; it is the same for all components of a topology."""
-        timeout = effective_conf(self._conf)[Config.TOPOLOGY_MESSAGE_TIMEOUT_SECS]
-        assert isinstance(timeout, int)
-        return timeout
+        return _TimeoutSettings.of(self._conf).timeout_secs
 
     # --- data and hooks of this task ------------------------------------------------------------------------
 

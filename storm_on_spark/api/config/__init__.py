@@ -11,7 +11,6 @@ from storm_on_spark.api.config.config import (
     effective_conf,
     problems_of,
     validate_conf,
-    value_of,
 )
 from storm_on_spark.api.config.effects import without_effect, without_effect_sentence
 from storm_on_spark.api.config.profiles import PROFILES
@@ -30,7 +29,6 @@ __all__ = [
     "effective_conf",
     "problems_of",
     "validate_conf",
-    "value_of",
     "without_effect",
     "without_effect_sentence",
 ]

@@ -124,22 +124,6 @@ def default_of(key: str) -> object:
     return KEYS[key].default
 
 
-def value_of(conf: Mapping[str, Any], key: str) -> Any:
-    """Returns what a configuration says of a key: its default where nothing, or `None`, is said.
-
-    Raises:
-        ConfigError: nothing is said, and there is no such key.
-
-    Example:
-        >>> value_of({"topology.workers": 2}, Config.TOPOLOGY_WORKERS)
-        2
-        >>> value_of({"topology.workers": None}, Config.TOPOLOGY_WORKERS)
-        1
-    """
-    value = conf.get(key)
-    return default_of(key) if value is None else value
-
-
 def problems_of(conf: Mapping[str, object], *, component: bool = False) -> list[str]:
     """Returns what is wrong with a configuration, a sentence per key.
 

@@ -88,7 +88,9 @@ def mapping(values: ConfigType) -> ConfigType:
 BOOL: Final = ConfigType("True or False", lambda v: isinstance(v, bool), bool)
 TEXT: Final = ConfigType("a string", lambda v: isinstance(v, str), str)
 TEXTS: Final = ConfigType("a list of strings", _is_texts, tuple[str, ...])
-TEXT_OR_TEXTS: Final = ConfigType("a string or a list of strings", lambda v: isinstance(v, str) or _is_texts(v))
+TEXT_OR_TEXTS: Final = ConfigType(
+    "a string or a list of strings", lambda v: isinstance(v, str) or _is_texts(v), str | tuple[str, ...]
+)
 LIST: Final = ConfigType("a list", lambda v: isinstance(v, (list, tuple)))
 MAPPING: Final = ConfigType("a mapping", lambda v: isinstance(v, Mapping))
 LIST_OR_MAPPING: Final = ConfigType("a list or a mapping", lambda v: isinstance(v, (list, tuple, Mapping)))

@@ -17,10 +17,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from storm_on_spark.api.config import effective_conf, validate_conf
+from storm_on_spark.api.config import validate_conf
 from storm_on_spark.api.errors import ConfigError, InvalidTopologyError
 from storm_on_spark.cluster.errors import TransitionError
 from storm_on_spark.cluster.records import StormBase, Transition
+from storm_on_spark.runtime.run.settings import TrackingSettings
 
 _MOST_WAIT_SECS = 10 * 365 * 86400
 _FIXED = ("topology.checkpoint.dir", "topology.name", "storm.id")
@@ -134,7 +135,7 @@ def _refused(base: StormBase, action: str) -> TransitionError:
 
 def _wait(base: StormBase, wait_secs: float | None) -> float:
     if wait_secs is None:
-        return float(effective_conf(base.conf)["topology.message.timeout.secs"])
+        return float(TrackingSettings.of(base.conf).timeout_secs)
     if not 0 <= wait_secs <= _MOST_WAIT_SECS:
         raise TransitionError(f'topology "{base.name}": can\'t wait {wait_secs} s, only 0 to {_MOST_WAIT_SECS}')
     return wait_secs

@@ -60,6 +60,7 @@ class _Keys(Settings):
     expiry_secs: Annotated[float, Config.PACEMAKER_HEARTBEAT_EXPIRY_SECS]
     tls: Annotated[bool, Config.PACEMAKER_TLS]
     metrics_port: Annotated[int | None, Config.PACEMAKER_METRICS_PORT]
+    childopts: Annotated[str | tuple[str, ...] | None, Config.PACEMAKER_CHILDOPTS]
 
 
 class ServerSettings(msgspec.Struct, frozen=True):
@@ -90,11 +91,11 @@ class ServerSettings(msgspec.Struct, frozen=True):
         Raises:
             SetupError: it says nothing that a server could run by.
         """
-        if conf.get(Config.PACEMAKER_CHILDOPTS) is not None:
+        keys, logins = _Keys.of(conf), LoginSettings.of(conf)
+        if keys.childopts is not None:
             raise SetupError(
                 f"{Config.PACEMAKER_CHILDOPTS} has options of a JVM; this Pacemaker is a Python process: leave it out"
             )
-        keys, logins = _Keys.of(conf), LoginSettings.of(conf)
         security = SecuritySettings.of(conf)
         tokens = Tokens.of(security)
         tls = Tls.of_daemon(security).server if keys.tls else None

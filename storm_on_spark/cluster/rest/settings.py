@@ -15,4 +15,3 @@ class PageSettings(Settings):
 
     version: Annotated[str | None, Config.TOPOLOGY_VERSION]
     debug: Annotated[bool, Config.TOPOLOGY_DEBUG]
-    timeout_secs: Annotated[int, Config.TOPOLOGY_MESSAGE_TIMEOUT_SECS]

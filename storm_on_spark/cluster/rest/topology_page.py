@@ -33,6 +33,7 @@ from storm_on_spark.cluster.rest.schemas import (
 )
 from storm_on_spark.cluster.rest.settings import PageSettings
 from storm_on_spark.cluster.rest.storm_ui import topology_fields, worker
+from storm_on_spark.runtime.run.settings import TrackingSettings
 
 Errors = Mapping[str, Sequence[ErrorRecord]]
 """Component -> its last errors, oldest first."""
@@ -59,7 +60,7 @@ def beat_errors(picture: Picture, topology_id: str) -> dict[str, list[ErrorRecor
 def topology_page(picture: Picture, base: StormBase, errors: Errors) -> TopologyPage:
     """Returns `topology/:id`."""
     info = picture.info(base.topology_id)
-    timeout = PageSettings.of(base.conf).timeout_secs
+    timeout = TrackingSettings.of(base.conf).timeout_secs
     assignment = picture.snapshot.assignments.get(base.topology_id)
     spouts: list[SpoutLine] = []
     bolts: list[BoltLine] = []

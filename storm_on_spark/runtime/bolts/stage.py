@@ -28,7 +28,7 @@ from storm_on_spark.runtime.emit.encode import encode_sealed
 from storm_on_spark.runtime.emit.output import Sealed
 from storm_on_spark.runtime.processes.prints import speaking
 from storm_on_spark.runtime.reports.report import Failure, TaskMetrics
-from storm_on_spark.runtime.run.settings import TrackingSettings
+from storm_on_spark.runtime.run.settings import BoltSettings, TrackingSettings
 from storm_on_spark.runtime.run.wiring import StreamInfo, Wiring
 from storm_on_spark.runtime.state import deltas
 from storm_on_spark.runtime.state.version import StateVersion, StateVersions
@@ -168,7 +168,7 @@ class _StageRun:
             yield self.report(self.reports)
 
     def _tick(self, component: str) -> Input:
-        rows: object = [(self.wiring.conf(component)["topology.tick.tuple.freq.secs"],)]
+        rows: object = [(self.wiring.settings(BoltSettings, component).tick_secs,)]
         if self.wiring.plan.components[component].kind is ComponentKind.BATCH_BOLT:
             rows = to_batch(list(_TICK_FIELDS), rows)  # type: ignore[arg-type]
         return Input(Delivery(SYSTEM_COMPONENT, TICK_STREAM, SYSTEM_TASK, _TICK_FIELDS), rows, 1)
