@@ -39,6 +39,8 @@ class SimulatedQuery:
         active: whether it counts.
     """
 
+    plan = None
+
     def __init__(self, name: str, conf: dict[str, Any], active: bool) -> None:
         self._name = name
         self._limit = float(conf.get("simulated.tuples", "inf"))
