@@ -88,8 +88,9 @@ def reads_of_keys(path: Path) -> list[str]:
     return found
 
 
-MAY_READ_KEYS = ("api/config/", "testing/", "api/builder.py")
-"""The key table itself, the test kit, which does what users do, and the builder, before anything has been checked."""
+MAY_READ_KEYS = ("api/config/", "testing/", "streamparse/", "api/builder.py")
+"""The key table; the test kit, which does what users do; streamparse's components, which get a plain mapping in
+`prepare` and `open`, as users' do; and the builder, before anything has been checked."""
 
 
 def test_code_reads_the_configuration_by_typed_settings_only() -> None:

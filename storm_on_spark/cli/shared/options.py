@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from storm_on_spark.api.config import KEYS
+from storm_on_spark.api.config import KEYS, Config
 from storm_on_spark.launch.conf_text import merged
 from storm_on_spark.launch.loader import Target
 from storm_on_spark.launch.settings import NameSettings

@@ -64,7 +64,7 @@ def test_without_time_nothing_more_is_measured() -> None:
 
 def test_workers_of_servers_that_die_go_to_the_last_one() -> None:
     with contextlib.ExitStack() as stack:
-        servers = [stack.enter_context(PacemakerServer({"pacemaker.port": 0})) for _ in range(3)]
+        servers = [stack.enter_context(PacemakerServer({}, port=0)) for _ in range(3)]
         addresses = [["127.0.0.1", server.port] for server in servers]
         orders = Orders("pacemaker", addresses, workers=12, connections=12, size=2000, seconds=0.5, warm_up=0.0)
         load = stack.enter_context(contextlib.closing(Load(orders)))
@@ -80,7 +80,7 @@ def test_workers_of_servers_that_die_go_to_the_last_one() -> None:
 
 
 def test_a_server_that_is_gone_is_a_result() -> None:
-    with PacemakerServer({"pacemaker.port": 0}) as server:
+    with PacemakerServer({}, port=0) as server:
         gone = Running("ours", "pacemaker", (("127.0.0.1", server.port),), (os.getpid(),), "ours")
     found = measure(gone, supervisors=1, size=2000, seconds=0.1, core=min(os.sched_getaffinity(0)), warm_up=0.1)
     assert not found.sustained
