@@ -121,7 +121,7 @@ docs: $(STAMP) ## write the generated files: configuration reference, conf/defau
 	@$(PY) tools/generate_suites.py
 
 .PHONY: lock
-lock: $(STAMP) ## resolve requirements-dev.lock anew for every supported Python (UPGRADE=1: newest versions)
+lock: $(STAMP) ## resolve requirements-dev.lock again for every supported Python (UPGRADE=1: newest versions)
 	@sh tools/lock.sh $(if $(UPGRADE),--upgrade)
 
 .PHONY: clean

@@ -46,7 +46,7 @@ class Garbage:
 
     Args:
         every: seconds between two collections that look through all objects.
-        growth: one is also due as soon as there are so many times the memory blocks that the last one left.
+        growth: one is also due when the number of memory blocks has grown by this factor since the last one.
     """
 
     def __init__(self, every: float = 30.0, growth: float = 1.5) -> None:

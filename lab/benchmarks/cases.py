@@ -88,17 +88,17 @@ COMMAND = "command to first ack"
 
 
 def keys_case(count: int, in_state: bool) -> str:
-    """Returns the name of the case with so many keys."""
+    """Returns the name of the case with this many keys."""
     return f"{count:,} keys{' in KeyValueState' if in_state else ''}"
 
 
 def large_case(count: int, in_memory: bool) -> str:
-    """Returns the name of the case whose only task has so many keys in its state, in memory as a whole or not."""
+    """Returns the name of the case whose only task has this many keys in its state, in memory as a whole or not."""
     return f"{count:,} keys of one task, {'all in memory' if in_memory else 'memory of the default'}"
 
 
 def pending_case(count: int) -> str:
-    """Returns the name of the case with so many pending roots."""
+    """Returns the name of the case with this many pending roots."""
     return f"{count:,} roots pending" if count else "no roots pending"
 
 

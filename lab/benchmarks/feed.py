@@ -62,7 +62,7 @@ class _Pace:
         self._emitted = 0
 
     def __reduce__(self) -> str:
-        raise TypeError("made anew by open")
+        raise TypeError("created by open")
 
     def grant(self) -> int:
         """Returns how many tuples may be emitted now."""
@@ -93,7 +93,7 @@ class _Texts:
         self.items = read_sentences(path)
 
     def __reduce__(self) -> str:
-        raise TypeError("made anew by open")
+        raise TypeError("created by open")
 
 
 class Feed(BaseRichSpout):
@@ -159,7 +159,7 @@ class _Columns:
         self.items = pa.concat_arrays([once, once])
 
     def __reduce__(self) -> str:
-        raise TypeError("made anew by open")
+        raise TypeError("created by open")
 
 
 class SentenceBatches(BatchSpout):
@@ -212,7 +212,7 @@ class Numbers(Feed):
 
 
 class Keys(Feed):
-    """Emits each of so many keys in turn."""
+    """Emits each key below a bound in turn."""
 
     field = "key"
 
@@ -225,14 +225,14 @@ class Keys(Feed):
 
 
 class _Draws:
-    """Keys that were drawn together, for so many tuples in turn; no state either."""
+    """Keys that were drawn together, for a number of tuples in turn; no state either."""
 
     def __init__(self) -> None:
         self._of: tuple[Draw, int] = "uniform", -1
         self._keys: list[int] = []
 
     def __reduce__(self) -> str:
-        raise TypeError("made anew by open")
+        raise TypeError("created by open")
 
     def key(self, number: int, draw: Draw, keys: int) -> int:
         """Returns the key of the tuple with this number."""
@@ -243,7 +243,7 @@ class _Draws:
 
 
 def drawn(random: np.random.Generator, draw: Draw, keys: int, count: int) -> list[int]:
-    """Returns so many keys below `keys`, as likely one as the other, or by Zipf's law with exponent 1."""
+    """Returns random keys below `keys`, as likely one as the other, or by Zipf's law with exponent 1."""
     if draw == "uniform":
         return list(random.integers(0, keys, count).tolist())
     # By the inverse of the distribution. The frequent keys don't lie beside each other.
@@ -293,7 +293,7 @@ class DrawnKeys(Feed):
 
 
 class Held(Feed):
-    """Emits so many numbers below zero, then numbers from zero on."""
+    """Emits a number of integers below zero, then numbers from zero on."""
 
     def __init__(self, control: str, source: str, held: int) -> None:
         super().__init__(control, source)

@@ -73,7 +73,7 @@ def play(
     Args:
         cases: what to run.
         pace: how often and how long.
-        tell: called with a line for a person who waits.
+        tell: called with a line that shows progress.
         keep: called after each case with all that was measured so far.
     """
     outcomes = {case.name: Outcome(case) for case in cases}

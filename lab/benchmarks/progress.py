@@ -11,7 +11,7 @@ def recent(query: Any, began: float) -> list[dict[str, Any]]:
     """Returns the reports on the micro-batches of a query that had rows and started after a moment.
 
     Args:
-        query: it keeps so many reports as `spark.sql.streaming.numRecentProgressUpdates` says.
+        query: it keeps as many reports as `spark.sql.streaming.numRecentProgressUpdates` says.
         began: the moment, in seconds since the epoch.
     """
     # As JSON it is one call to the JVM for each; PySpark's own objects take one for each number in them.

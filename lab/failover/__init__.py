@@ -10,7 +10,7 @@ ensemble of three ZooKeeper servers.
     writes.py     who writes to a checkpoint
     process.py    a daemon as the harness sees it: start, kill, wait
     cluster.py    a cluster as the harness sees it
-    reads.py      somebody who asks every Nimbus all the time
+    reads.py      a client that keeps asking every Nimbus
     scenarios/    the faults, and the table of them
     history.py    what happened in ZooKeeper, from its transaction logs
     oracles.py    what must be true of that, and of the files

@@ -1,4 +1,4 @@
-"""Somebody who asks every Nimbus all the time: are reads answered, and how soon?"""
+"""A client that keeps asking every Nimbus: are reads answered, and how soon?"""
 
 from __future__ import annotations
 

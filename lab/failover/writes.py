@@ -1,4 +1,4 @@
-"""Who writes to a checkpoint: a file in it to which every driver, or what works for it, appends.
+"""Which processes write to a checkpoint: every driver, and every process of it, appends to a file there.
 
 Two drivers on one checkpoint show there, as records of the one among records of the other.
 """

@@ -45,7 +45,7 @@ class Preload:
         self._set(write_errno=0)
 
     def shift_wall_clock(self, seconds: int) -> None:
-        """Puts the wall clock wrong by so many seconds."""
+        """Shifts the wall clock by a number of seconds."""
         self._set(wall_offset_secs=seconds)
 
     @property

@@ -287,7 +287,7 @@ class Run:
     # --- progress ---------------------------------------------------------------
 
     def moments(self, times: int) -> Iterator[int]:
-        """Waits for so many random moments, spread over the run, and yields their numbers.
+        """Waits for a number of random moments, spread over the run, and yields their numbers.
 
         Raises:
             RunError: the driver ends or gets stuck before.

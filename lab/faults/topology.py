@@ -46,7 +46,7 @@ class Load:
 
     @property
     def poison_every(self) -> int:
-        """One in so many messages is poison to `count` at its first attempt; about a hundred are."""
+        """One message in this many is poison to `count` at its first attempt; about a hundred are."""
         # Odd, so that both spout tasks have some.
         return max(3, self.messages // 97 | 1)
 
@@ -63,7 +63,7 @@ def keys_of(number: int) -> tuple[int, int]:
 class Pacer:
     """Says when the next message is due.
 
-    Restored from a snapshot it starts anew, so that the time for which a spout was dead is not made up for at once.
+    After a restore its clock starts again, so that a spout does not make up at once for the time it was dead.
 
     Args:
         rate: messages per second.

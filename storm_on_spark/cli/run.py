@@ -98,7 +98,7 @@ class Stopper:
 @click.option("--reset-checkpoint", is_flag=True, help="Remove the state that is in the checkpoint first.")
 @options.name_or_n
 @click.option(
-    "-t", "--time", "--seconds", "seconds", type=options.POSITIVE_SECONDS, help="Drain and end after so many seconds."
+    "-t", "--time", "--seconds", "seconds", type=options.POSITIVE_SECONDS, help="Drain and end after this many seconds."
 )
 @click.option("--json", is_flag=True, help="Print one JSON document on standard output.")
 @click.option("--quiet", is_flag=True, help="Show no progress and no summary.")

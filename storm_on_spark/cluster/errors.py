@@ -15,7 +15,7 @@ StormError
     │   └── ChecksumError               what arrived is not what was sent
     ├── WireError          (ValueError) bytes on a connection are no message of Pacemaker's
     ├── LimitError                      more was sent, or asked for, than there may be
-    ├── AuthenticationError             a Nimbus doesn't know who asks
+    ├── AuthenticationError             a Nimbus can't authenticate a request
     └── UnavailableError                ZooKeeper or every Nimbus is out of reach
         └── PacemakerError              a Pacemaker can't be reached, hasn't answered in time, or refuses
 ```
@@ -69,7 +69,7 @@ class FencedError(ClusterError):
 
 
 class ConflictError(ClusterError):
-    """A node is not as the writer believed it to be; nothing was changed. Read again and decide anew."""
+    """A node is not as the writer expected; nothing was changed. Read again, then decide again."""
 
 
 class OwningDriver(Protocol):

@@ -34,7 +34,7 @@ _POLL_SECS: Final = 0.05
 
 
 class HdfsMissingError(SetupError):
-    """There is no Java, or the jars can't be fetched: whoever wants HDFS has to do without."""
+    """There is no Java, or the jars can't be fetched: HDFS can't be started."""
 
 
 class HdfsServer(Service):

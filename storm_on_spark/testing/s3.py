@@ -22,7 +22,7 @@ _HOST: Final = "127.0.0.1"
 
 
 class S3MissingError(SetupError):
-    """The package is missing: whoever wants S3 has to do without."""
+    """The package is missing: the S3 server can't be started."""
 
 
 class S3Server:

@@ -5,7 +5,7 @@ hundreds of topologies can be tried on one machine. Give its module to `Supervis
 
 The topology's configuration says what it does:
 
-    simulated.tuples      it is complete after so many, at 100 in a second; by default it never is
+    simulated.tuples      it is complete after this many, at 100 a second; by default it never is
     simulated.fail        it fails to start, with this message
     simulated.hang        true: it stops beating once it runs
     simulated.deaf        true: it does not end when it is asked to

@@ -207,7 +207,7 @@ def expire_session(session: ZooKeeperSession, timeout: float = 10) -> int:
         timeout: how long that may take, in seconds.
 
     Returns:
-        The id of the session that ended, once it has: whoever owned it is told by then, or on its way to be.
+        The id of the session that ended, once it has: its owner has been told, or the message is on its way.
 
     Raises:
         AssertionError: there is no session, or the server doesn't end it.
@@ -217,7 +217,7 @@ def expire_session(session: ZooKeeperSession, timeout: float = 10) -> int:
     session_id, password = client_id
     connect = Connect(0, 0, round(session.settings.session_timeout_secs * 1000), session_id, password, False)
     host, _, port = session.settings.hosts.split(",")[0].rpartition(":")
-    # Both requests at once: the owner, who is thrown out, may not be back between them.
+    # Both requests at once: the owner is disconnected and must not reconnect between them.
     close = struct.pack(">ii", 1, CloseInstance.type)
     message = b"".join(struct.pack(">i", len(part)) + part for part in (bytes(connect.serialize()), close))
     with socket.create_connection((host, int(port)), timeout=timeout) as connection:

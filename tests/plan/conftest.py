@@ -11,7 +11,7 @@ def pytest_addoption(parser):
     parser.addoption(
         "--update-golden",
         action="store_true",
-        help="write the golden plans anew (pytest tests/plan --update-golden), to be read in the diff",
+        help="write the golden plans again (pytest tests/plan --update-golden), to be read in the diff",
     )
 
 

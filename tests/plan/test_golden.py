@@ -1,6 +1,6 @@
 """What topologies compile to, as a person sees it; beside this file, in `golden`.
 
-A change of the compiler shows as a diff of pictures. `pytest tests/plan --update-golden` writes them anew.
+A change of the compiler shows as a diff of pictures. `pytest tests/plan --update-golden` writes them again.
 """
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ def _since(query: Any, began: float, timeout: float = _BATCH_SECS) -> list[dict[
 
 
 class _Feeder:
-    """Writes lines to whoever connects, at a rate, and remembers when.
+    """Writes lines to every client, at a rate, and remembers when.
 
     Args:
         texts: the lines, again and again.
@@ -140,7 +140,7 @@ class _Feeder:
         threading.Thread(target=self._feed, daemon=True).start()
 
     def _feed(self) -> None:
-        # The query's first connection asks for nothing but the schema in some versions: whoever stays is fed.
+        # The query's first connection asks for nothing but the schema in some versions: a client that stays gets lines.
         with contextlib.suppress(OSError):
             connection, _ = self._server.accept()
             with connection:

@@ -83,7 +83,7 @@ def grow(steps: Sequence[int], point: Callable[[int], Measured | None], *, refin
 
     Args:
         steps: how many supervisors.
-        point: measures with so many; None if there is no time for it.
+        point: measures with a number of supervisors; None if there is no time for it.
         refine: whether to try one more load, between the last that was borne and the first that was not.
 
     Returns:

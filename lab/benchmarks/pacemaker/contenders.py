@@ -1,4 +1,4 @@
-"""The three servers, each started anew for every measurement, on one core."""
+"""The three servers, each restarted for every measurement, on one core."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One measurement: a contender, so many supervisors, heartbeats of one size."""
+"""One measurement: a contender, a number of supervisors, heartbeats of one size."""
 
 from __future__ import annotations
 

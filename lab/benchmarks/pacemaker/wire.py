@@ -1,6 +1,6 @@
 """The protocols of heartbeats as raw bytes: Pacemaker's, and ZooKeeper's.
 
-Both put four bytes of length before every message, so whoever counts replies needs no more of them.
+Both put four bytes of length before every message, so a client that only counts replies needs no more of them.
 """
 
 from __future__ import annotations

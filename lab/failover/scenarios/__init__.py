@@ -40,7 +40,7 @@ SCENARIOS = (
     Scenario("scale", "none; many topologies", scale.grow, faulty=False),
     Scenario("pacemaker", "SIGKILL of one of three Pacemakers under load", pacemakers.one),
     Scenario("pacemaker-all", "SIGKILL of all Pacemakers, then of a host", pacemakers.all_of_them),
-    Scenario("pacemaker-empty", "all Pacemakers start anew, empty", pacemakers.restarted),
+    Scenario("pacemaker-empty", "all Pacemakers restart, empty", pacemakers.restarted),
     Scenario("pacemaker-nimbus", "Pacemakers cut off from Nimbuses only", pacemakers.cut_off_nimbuses),
     Scenario("pacemaker-supervisors", "Pacemakers cut off from supervisors only", pacemakers.cut_off_supervisors),
     Scenario("pacemaker-side", "Pacemakers cut off from one host only", pacemakers.one_side),

@@ -1,4 +1,4 @@
-"""Pacemakers die, start anew and are cut off: that moves no topology. A driver that really is silent is moved."""
+"""Pacemakers die, restart and are cut off: that moves no topology. A driver that really is silent is moved."""
 
 from __future__ import annotations
 

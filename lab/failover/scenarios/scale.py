@@ -23,7 +23,7 @@ _SECS: Final = 60.0
 
 
 def grow(cluster: Cluster, times: int) -> None:
-    """More and more topologies; each time they are all to be assigned anew, by a leader that has just begun."""
+    """More and more topologies; each time a new leader has to assign all of them again."""
     with ZooKeeperSession(ZooKeeperSettings.from_conf(_session(cluster.conf("harness")))) as session:
         session.ensure_folders()
         assert session.session_id is not None

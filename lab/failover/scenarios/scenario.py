@@ -15,7 +15,7 @@ class Scenario:
     Args:
         name: for the command line.
         title: for the table.
-        play: starts the daemons, injects the fault (so many times where that makes sense) and says what it expects.
+        play: starts the daemons, injects the fault (repeatedly where that makes sense) and says what it expects.
         spark: whether real drivers run.
         faulty: whether it is about a fault, rather than a figure.
     """

@@ -144,7 +144,7 @@ def _base(path: Path) -> int:
 
 
 def _flip_outcomes(run: Run) -> str:
-    # As if Spark had committed that micro-batch: outcomes of one that will run again count for nothing.
+    # As if Spark had committed that micro-batch: outcomes of one that will run again are ignored.
     path = max((run.checkpoint / "storm" / "outcomes").glob("*.bin"))
     path = path.rename(path.with_name(f"{_last(run, 'commits'):012d}.bin"))
     return _flip_in(run, path)
@@ -164,7 +164,7 @@ def _cut_manifest(run: Run) -> str:
 
 
 def _empty_offsets(run: Run) -> str:
-    # With a commit: without one they are what a power loss may leave, and are planned anew.
+    # With a commit: without one they are what a power loss may leave, and are planned again.
     planned, committed = _last(run, "offsets"), _last(run, "commits")
     shutil.copyfile(run.checkpoint / "commits" / str(committed), run.checkpoint / "commits" / str(planned))
     (run.checkpoint / "offsets" / str(planned)).write_bytes(b"")

@@ -21,7 +21,7 @@ class Scenario:
     Args:
         name: for the command line.
         title: for the table.
-        play: starts the run and injects the fault so many times; afterwards the run only has to complete.
+        play: starts the run and injects the fault the given number of times; afterwards the run only has to complete.
         master: Spark's.
         conf: configuration of the topology.
         limit_secs: within which progress must resume; None where no fault is injected.

@@ -277,7 +277,7 @@ COMPAT_KEYS: Final[tuple[ConfigKey, ...]] = (
         choice("S0", "S1", "S2", "S3"),
         None,
         "Who may read the logs, from everybody (S0) to few (S3).",
-        "logs are files of whoever started the topology",
+        "logs belong to the user that started the topology",
     ),
     accepted(
         N.TOPOLOGY_LOGGING_CONFIG_FILE,

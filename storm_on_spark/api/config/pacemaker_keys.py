@@ -24,7 +24,7 @@ PACEMAKER_KEYS: Final[tuple[ConfigKey, ...]] = (
         N.PACEMAKER_AUTH_METHOD,
         choice("NONE", "DIGEST", "KERBEROS"),
         "NONE",
-        "How clients of a Pacemaker log in. `NONE`: whoever reaches it may read and write everything.",
+        "How clients of a Pacemaker log in. `NONE`: every client may read and write everything.",
     ),
     honoured(
         N.PACEMAKER_AUTH_WRITES,

@@ -161,7 +161,7 @@ class Tail:
             self._position = part.start + len(part.data)
             return last_lines(self._decoder.decode(part.data), self.lines)
         part = self.client.log(link, self._position)
-        if part.size < self._position:  # it was begun anew
+        if part.size < self._position:  # the file was replaced
             self._decoder.reset()
             part = self.client.log(link, 0)
         self._position = part.start + len(part.data)

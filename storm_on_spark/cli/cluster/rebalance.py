@@ -1,4 +1,4 @@
-"""`storm-spark rebalance`: starts a topology anew, with other executors or configuration."""
+"""`storm-spark rebalance`: restarts a topology, with other executors or configuration."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from storm_on_spark.cli.client.asking import asked, cluster_options, name
 from storm_on_spark.cli.shared import options
 
 
-@click.command("rebalance", short_help="Start a topology anew, changed or elsewhere.")
+@click.command("rebalance", short_help="Restart a topology, changed or elsewhere.")
 @name
 @click.option(
     "-w",
@@ -35,7 +35,7 @@ from storm_on_spark.cli.shared import options
 def command(
     name: str, wait: float | None, workers: int | None, executors: tuple[str, ...], from_scratch: bool, **given: Any
 ) -> None:
-    """Start the topology NAME anew, in a free slot, where it left off.
+    """Restart the topology NAME in a free slot, where it left off.
 
     -c and --conf change the topology's configuration; the value null restores a default.
     """
@@ -56,7 +56,7 @@ def command(
                 "conf": changes,
                 "from_scratch": from_scratch,
             },
-            f"{name} is rebalancing: it starts {'from scratch' if from_scratch else 'anew'} {when}.",
+            f"{name} is rebalancing: it starts {'from scratch' if from_scratch else 'again'} {when}.",
         )
 
 

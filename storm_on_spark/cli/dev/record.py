@@ -28,7 +28,7 @@ _PAUSE_SECS: Final = 0.05
 
 
 class DevFile:
-    """The file, held by the one who runs the cluster.
+    """The file, locked by the process that runs the cluster.
 
     Args:
         descriptor: of the file, with the lock; a guard inherits it.

@@ -246,7 +246,7 @@ class NimbusClient(Closing):
         conf: Mapping[str, Any] | None = None,
         from_scratch: bool = False,
     ) -> None:
-        """Has a topology started anew, with other executors and configuration and maybe elsewhere.
+        """Has a topology restarted, with other executors and configuration and maybe elsewhere.
 
         Args:
             name: the topology's name or id.

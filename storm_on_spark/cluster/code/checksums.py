@@ -1,7 +1,7 @@
 """Artifacts, the files that a topology's code consists of: their names, bounds and SHA-256.
 
-Checking and using are one step. What is verified is a private copy or the very bytes that are returned, so whoever can
-write to the folder has nothing to gain from changing a file between the two.
+Checking and using are one step. What is verified is a private copy or the very bytes that are returned, so an attacker
+who writes to the folder gains nothing by changing a file between the two.
 """
 
 from __future__ import annotations

@@ -52,10 +52,10 @@ class Fetch:
 
     Attributes:
         http: of `client`.
-        holders: addresses of those who have a topology's code; asked in every round.
+        holders: addresses of the Nimbuses that have a topology's code; asked in every round.
         sleep: waits between rounds.
         shuffle: spreads the load over the holders.
-        stopped: set when nobody waits for the result any more.
+        stopped: set when the result is no longer wanted.
         scheme: of the URLs.
     """
 

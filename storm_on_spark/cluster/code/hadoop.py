@@ -145,7 +145,7 @@ class HadoopGateway:
         process, gateway = self._process, self._gateway
         self._process = self._gateway = self._configuration = None
         if gateway is not None:
-            # Otherwise py4j goes on telling a process that is gone which of its objects nobody needs.
+            # Otherwise py4j keeps sending requests to free objects to a JVM that has ended.
             gateway._gateway_client.is_connected = False  # noqa: SLF001
             with contextlib.suppress(Exception):
                 gateway.close()

@@ -24,7 +24,7 @@ from storm_on_spark.cluster.records import ArtifactInfo
 class LocalFileSystemCodeDistributor(CodeDistributor):
     """Keeps code below `storm.local.dir`; Storm's default.
 
-    Every Nimbus has all of it in the end. How many do is what is registered in ZooKeeper.
+    Every Nimbus fetches all of it. ZooKeeper has the number of Nimbuses that have it.
 
     Args:
         peers: the cluster around it.

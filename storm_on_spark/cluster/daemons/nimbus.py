@@ -295,7 +295,7 @@ class Nimbus:
     def _sign_with_new_token(self) -> None:
         """After a change of the token: what this Nimbus wrote is signed with the new one.
 
-        What a leader wrote of its leadership is its fence. So it gives its turn up, and the next one signs anew.
+        A leader's record of its leadership is its fence and stays as it is: the leader resigns and the next one signs.
         """
         token = None if self._tokens is None else self._tokens.first
         if token == self._signed_with:

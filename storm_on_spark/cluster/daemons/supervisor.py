@@ -240,7 +240,7 @@ class Supervisor:
                 wanted = Wanted(assignment, versions.get(topology_id, 0))
                 current = busy.get(assignment.port)
                 if current is not None and current.assignment == assignment:
-                    # A leader that signs it anew changes its version and nothing else.
+                    # A leader that signs it again changes only its version.
                     wanted = current
                 other = found.setdefault(assignment.port, wanted)
                 if other.topology_id != topology_id:
@@ -276,7 +276,7 @@ class Supervisor:
         return base, code.manifest
 
     def run(self, work: Callable[[], Any]) -> Future[Any]:
-        """Does something that may take long on another thread; who waits for it is told at once when it is done."""
+        """Runs `work`, which may take long, on another thread; its end wakes the supervisor's loop."""
         future = self._pool.submit(work)
         future.add_done_callback(lambda done: self._wake.set())
         return future

@@ -11,7 +11,7 @@ from storm_on_spark.runtime.processes.sessions import started_at, this_kernel
 
 
 def begin() -> tuple[RunFolder, DriverSpec, ProcessFile]:
-    """Says who runs in the folder on the command line, and returns what is to be run.
+    """Writes this process down in the folder that the command line names, and returns what it is to run.
 
     Called before anything that takes time is imported: a supervisor that is killed when it has just started a driver,
     and is started again, looks for the file that is written here.

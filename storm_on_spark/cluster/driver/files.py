@@ -1,7 +1,7 @@
 """The folder that a supervisor and its driver share.
 
 driver.json     DriverSpec     what to run; written by the supervisor before it starts the driver
-process.json    ProcessFile    who runs it; written by the driver, first of all
+process.json    ProcessFile    the driver's process; the driver writes it before anything else
 beat.json       LocalBeat      the driver's heartbeat
 lock                           held by the driver as long as it lives, from before its first instruction
 code/                          the topology's code, verified and unpacked

@@ -243,7 +243,7 @@ class ClusterLink:
         if assigned is None or assigned[0] != self._assignment:
             self.released = "its assignment is gone" if assigned is None else "its assignment has changed"
             return
-        # A leader that signs it anew changes its version and nothing else.
+        # A leader that signs it again changes only its version.
         self._version = assigned[1]
         stat = self._session.wait(client.exists_async(path(OWNERS, self._id)))
         if stat is None or stat.ephemeralOwner != self._session.session_id:

@@ -100,7 +100,7 @@ class Driver:
     Args:
         folder: shared with the supervisor.
         spec: what to run.
-        process: who runs it.
+        process: the process that runs it.
         session: to run it on; one is started for None.
     """
 
@@ -354,7 +354,7 @@ class Driver:
         self._kill_others()
 
     def _end_link(self, last: WorkerBeat, reason: str | None, trace: str = "") -> None:
-        # Last words go to ZooKeeper, whoever keeps the heartbeats: what they say has to last.
+        # Last words go to ZooKeeper, wherever heartbeats go: they have to last.
         self._beats.close()
         errors = () if reason is None else (self._reports.error(reason, trace=trace),)
         self._link.close(last, errors)

@@ -18,7 +18,7 @@ from storm_on_spark.cluster.service import Closing
 IN_FLIGHT: Final = 100
 """Requests that wait for their replies at the same time, as in Storm's client."""
 _PATIENCE: Final = 10
-"""Times the timeout: most for all replies of so many requests."""
+"""Factor on the timeout: the limit for all replies to `IN_FLIGHT` requests."""
 _CHUNK: Final = 1 << 18
 
 Request = tuple[MessageType, Data]
@@ -29,12 +29,12 @@ Login = Callable[[Send, Receive], None]
 
 
 class Connection(Closing):
-    """One connection; it is made with the first request, and made anew after a failure. One thread uses it.
+    """One connection, opened with the first request and again after a failure. Used by one thread.
 
     Args:
         server: `host:port`.
         settings: limits.
-        login: what to do on a new connection; None for nothing.
+        login: called with every new connection, if there is one.
 
     Example:
         >>> with Connection("localhost:6699", settings) as connection:                  # doctest: +SKIP

@@ -23,7 +23,7 @@ class PacemakerState:
     read_secs: float = 0.0
     """How long the last look took."""
     writers: tuple[str, ...] = ()
-    """Who wrote here last: `<topology id>/<supervisor id>-<port>`, and paths of supervisors."""
+    """The latest writers here: `<topology id>/<supervisor id>-<port>`, and paths of supervisors."""
 
 
 @dataclass(frozen=True)

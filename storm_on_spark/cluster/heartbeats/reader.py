@@ -40,7 +40,7 @@ _SHARE: Final = 0.1
 
 @dataclass(frozen=True)
 class Beaters:
-    """Who should beat."""
+    """The writers whose heartbeats are expected."""
 
     topologies: frozenset[str] = frozenset()
     drivers: frozenset[str] = frozenset()
@@ -211,7 +211,7 @@ class PacemakerReader(HeartbeatReader):
         return self._hearing.judge(writer).verdict
 
     def _run(self) -> None:
-        # Twice within the window at least: else silence would begin anew between two looks.
+        # At least two looks within the window: otherwise silence would be counted from zero at each.
         least = pause = min(BEAT_SECS, self._window / 2)
         while not self._stopped.wait(pause):
             began = self._clock()

@@ -4,8 +4,8 @@ Heartbeats in Pacemaker are in memory, on servers that may be away, and each wri
 nothing was read of a writer has several causes, and only one of them is the writer's own. `RULES` is the table: of the
 facts about one writer at one look, the first rule that fits gives the verdict.
 
-Only a writer that is `SILENT` grows old. One that is `UNKNOWN` begins anew with every look: time in which nothing could
-be known counts for nobody.
+Only a writer that is `SILENT` grows old. One that is `UNKNOWN` has age zero after every look: time without
+knowledge does not count.
 
 A writer is whatever beats: a topology's driver, called `<topology id>/<supervisor id>-<port>`, or a supervisor.
 Supervisors beat at every Pacemaker that they reach, and say which these are. So a driver that hangs differs from
@@ -119,7 +119,7 @@ class Hearing:
         #: Writer -> where and when it was heard last.
         self._last: dict[str, tuple[str, float]] = {}
         self._now: set[str] = set()
-        """Who was heard with the last look."""
+        """The writers that were heard in the last look."""
         self._lately = 0
         """How many writers were heard within the window."""
         #: Server -> when it first failed to answer.

@@ -56,7 +56,7 @@ def read_users(path: str | os.PathLike[str]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Caller:
-    """Who asks, and what he may say: `body` is the SHA-256 that the body must have, None for any."""
+    """The authenticated sender of a request; `body` is the SHA-256 that its body must have, None for any."""
 
     name: str
     body: str | None = None

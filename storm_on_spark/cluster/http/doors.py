@@ -1,8 +1,8 @@
 """Limits of connections as a state machine: events in, connections to close out. No I/O, no clock.
 
-A connection costs a server something before anybody knows who is at its other end. So one that has not sent a whole
-request head by a deadline goes, however it spends its bytes; an address has so many connections, all together have so
-many; and where there are too many, the one goes that has been of no use for longest, of the address with most of these.
+A connection costs a server something before the client is authenticated. So one that has not sent a whole request
+head by a deadline is closed, however slowly its bytes come. There is a limit per address and one for all connections.
+Above a limit, the connection that has been idle longest is closed, of the address that has most idle connections.
 A request that is being answered is never broken off for another.
 """
 

@@ -22,7 +22,7 @@ class LeaderElector(ABC):
     def is_leader(self) -> bool:
         """Whether this Nimbus leads, as far as can be known here.
 
-        What counts in the end is whether a write under `fence()` goes through.
+        Only a write under `fence()` proves it: ZooKeeper refuses the write if another one leads.
         """
 
     @abstractmethod

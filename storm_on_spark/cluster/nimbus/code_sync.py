@@ -35,7 +35,7 @@ class CodeSync:
 
     Args:
         distributor: what fetches.
-        state: where it is told who has what.
+        state: where Nimbuses register the code they have.
         view: what there is.
         address: of this Nimbus.
         period: seconds between looks that nothing asked for.
@@ -117,7 +117,7 @@ class CodeSync:
             try:
                 pause = self._look(self._view.snapshot())
             except UnavailableError as error:
-                logger.info("Who has which code can't be told at the moment: %s", error)
+                logger.info("Can't register at the moment which code this Nimbus has: %s", error)
                 pause = _LOOK_AGAIN_SECS
             except Exception:
                 logger.exception("Looking for missing code failed")

@@ -194,7 +194,7 @@ class Control:
         executors: Mapping[str, int],
         from_scratch: bool = False,
     ) -> StormBase:
-        """Has a topology started anew; see `lifecycle.rebalance`.
+        """Has a topology restarted; see `lifecycle.rebalance`.
 
         Args:
             topology_id: which.

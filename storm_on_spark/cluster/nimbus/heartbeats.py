@@ -45,7 +45,7 @@ class Heartbeats:
         return {name: info for name, info in supervisors.items() if clock - self._seen[name][1] < self._timeout}
 
     def forget(self) -> None:
-        """Starts anew, after a time in which no heartbeats were seen."""
+        """Forgets everything, after a time in which no heartbeats were seen."""
         self._seen.clear()
 
 
@@ -88,7 +88,7 @@ class Drivers:
             beats: the last heartbeats.
             owners: the drivers that own their topologies.
             clock: monotonic seconds.
-            unjudged: topologies of whose silence nothing can be concluded: it begins anew.
+            unjudged: topologies whose silence proves nothing: it is counted from zero again.
         """
         known, self._seen = self._seen, {}
         found: dict[str, float] = {}
@@ -107,7 +107,7 @@ class Drivers:
         return found
 
     def forget(self) -> None:
-        """Starts anew, after a time in which no heartbeats were seen."""
+        """Forgets everything, after a time in which no heartbeats were seen."""
         self._seen.clear()
 
 

@@ -88,7 +88,7 @@ class Leader:
         self._told: set[str] = set()
 
     def forget(self) -> None:
-        """Starts anew, for a new leadership, or after a time in which nothing was seen of the cluster."""
+        """Forgets everything, for a new leadership, or after a time in which nothing was seen of the cluster."""
         self._heartbeats.forget()
         self.drivers.forget()
         self._waiting.clear()

@@ -4,7 +4,7 @@
     ACTIVE          ACTIVE            INACTIVE          REBALANCING        KILLED
     INACTIVE        ACTIVE            INACTIVE          REBALANCING        KILLED
     REBALANCING     refused           refused           refused            KILLED
-    KILLED          refused           refused           refused            KILLED, waiting anew
+    KILLED          refused           refused           refused            KILLED, waiting again
 
 KILLED and REBALANCING carry a `Transition`: when its wait is over, `finish` says what follows. The statuses and what
 leads from one to another are Storm's (`TopologyStateTransition` and `Nimbus` of Storm 2).
@@ -50,7 +50,7 @@ def kill(base: StormBase, now: float, wait_secs: float | None = None) -> StormBa
     """Ends a topology: its spouts stop at once, and when the wait is over it is removed.
 
     Args:
-        base: the topology; it may be in any status. Killed again it waits anew, from now on.
+        base: the topology; it may be in any status. A second kill restarts the wait, from now on.
         now: seconds since the epoch.
         wait_secs: how long what was emitted may take; the message timeout for None, as in Storm.
 
@@ -70,7 +70,7 @@ def rebalance(
     executors: Mapping[str, int] | None = None,
     tasks: Mapping[str, int] | None = None,
 ) -> StormBase:
-    """Has a topology's driver started anew, with other settings and maybe elsewhere, when the wait is over.
+    """Has a topology's driver restarted after the wait, with other settings and maybe in another slot.
 
     Args:
         base: the topology.

@@ -1,6 +1,6 @@
 """Signs what stands in ZooKeeper with the token that signs now: after a new token, or where nothing was signed.
 
-Nothing is decided by what a record says: only one that counts is signed anew, word for word. A record that is refused
+A record's content decides nothing: only a valid record is signed again, unchanged. A record that is refused
 stays as it is.
 """
 
@@ -57,7 +57,7 @@ def sign_anew(state: ClusterState, fence: Fence) -> tuple[int, int]:
                     state.commit(fence, Put((folder, name), opened.record, found[1]))
                     signed += 1
             except RecordError as error:
-                logger.error("Not signed anew: %s", error)
+                logger.error("Not signed again: %s", error)
                 left += 1
             except ConflictError:
                 left += 1

@@ -4,7 +4,7 @@ A driver takes one slot. What runs is left alone: a topology gets a slot when it
 a new launch, or when both its supervisor and its driver are gone. A topology whose supervisor died but whose driver
 still owns it stays, and so does one whose driver is gone but whose supervisor lives, for the supervisor restarts it.
 Where nothing comes of that for long, another supervisor gets it. One that came to its end by itself gives its slot
-back. New slots go to whoever has the fewest in use, so that topologies spread evenly.
+back. New slots come from the supervisor with the fewest in use: topologies spread evenly.
 
 A record that can't be read here, because another release wrote it or because it is damaged, is not taken for one that
 isn't there: what it is about stays as it is.
@@ -117,7 +117,7 @@ def schedule(
         and base.topology_id not in waiting
         and _needs_slot(base, assignments.get(base.topology_id), supervisors, owned, unknown)
     ]
-    # Who gives up a slot for a new launch takes one first: it can't end up with its old slot being another's.
+    # A topology that gives up a slot for a new launch chooses first: no other can take its old slot before it.
     needy.sort(key=lambda base: (not _holds_slot(base, assignments, supervisors), base.submitted_at, base.topology_id))
     moving = {base.topology_id for base in needy}
     staying = (a for name, a in assignments.items() if name not in moving and name not in remove)

@@ -11,8 +11,8 @@ Each is written under the leader's fence.
     assigned      assignments/<id>                                nothing is left to do
 
 The client is told that its topology is in when it is activated. Until then it asks again, and if nobody has the code
-any more sends everything again under the same key, to whoever leads. What nobody has and nobody sends again goes after
-`nimbus.inbox.jar.expiration.secs`.
+any more sends everything again under the same key, to the leader. A submission whose code nobody has is
+removed after `nimbus.inbox.jar.expiration.secs`.
 """
 
 from __future__ import annotations
@@ -491,7 +491,7 @@ class Submissions:
         self._on_step("activated", submission.topology_id)
 
     def _forget(self, fence: Fence, submission: Submission, version: int) -> None:
-        # In this order: its id is never given again, so whoever is late here deletes nothing of anybody's.
+        # In this order: its id is never given again, so a late call deletes nothing of another topology.
         name = self.release(submission.name, submission.topology_id)
         self._state.commit(fence, Delete((SUBMISSIONS, submission.key), version), *name)
         logger.info("Removed submission %s, whose code never came", submission.key)

@@ -1,4 +1,4 @@
-"""What a server does with a request: a request and who asks go in, an answer comes out. No I/O, no clock."""
+"""What a server does with a request: a request and its sender go in, an answer comes out. No I/O, no clock."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Operations:
 
         Args:
             request: with its number, which the answer has, too.
-            who: who asks.
+            who: the client.
             now: seconds that never go back.
 
         Raises:

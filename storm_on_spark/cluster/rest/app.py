@@ -102,7 +102,7 @@ class Endpoints:
             e(get, "/topology-workers/{id}", self._workers, "Where its driver is", schemas.TopologyWorkers),
             e(post, "/topology/{id}/activate", self._activate, "Lets its spouts emit", Done),
             e(post, "/topology/{id}/deactivate", self._deactivate, "Stops its spouts", Done),
-            e(post, "/topology/{id}/rebalance/{wait}", self._rebalance, "Starts it anew", Done, RebalanceRequest),
+            e(post, "/topology/{id}/rebalance/{wait}", self._rebalance, "Restarts it", Done, RebalanceRequest),
             e(post, "/topology/{id}/kill/{wait}", self._kill, "Ends it", Done),
             e(put, "/submission/{key}/{artifact}", self._upload, "Takes an artifact in", ArtifactInfo, bytes),
             e(get, "/submission/{key}", self._submission, "How far a submission is", SubmissionState),

@@ -46,7 +46,7 @@ class PacemakerEntry(View, frozen=True, kw_only=True):
     read_secs: float
     """How long this Nimbus took to read all of them the last time."""
     writers: tuple[str, ...]
-    """Who was heard here last: drivers as `<topology id>/<supervisor id>-<port>`, and `__supervisors/<id>`."""
+    """The latest writers here: drivers as `<topology id>/<supervisor id>-<port>`, and `__supervisors/<id>`."""
 
 
 class NimbusEntry(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ A server gives out challenges, good for a few minutes and for itself only. A req
     Authorization: Storm-HMAC challenge="...", nc=00000001, body="<SHA-256>", mac="<HMAC-SHA256>"
 
 The signature is over method, path and query, challenge, count and body, with a key that is derived from the token. Each
-count of a challenge serves once. So whoever receives a request, or listens, learns nothing that he could ask with: he
+count of a challenge serves once. So a receiver or listener of a request learns nothing with which to sign another: it
 can pass on this very request, once. The body of an upload is left out (`body="unsigned"`), for it is read while it
 is sent; the request that submits what was uploaded names its checksums.
 """
@@ -27,7 +27,7 @@ UNSIGNED: Final = "unsigned"
 _PURPOSE: Final = "requests"
 _CHALLENGE: Final = re.compile(rf'{SCHEME} challenge="([0-9A-Za-z.]{{1,200}})"', re.IGNORECASE)
 _ASK: Final = "/api/v1/challenge"
-"""Nothing is there: whoever may not ask is answered with a challenge."""
+"""No resource has this path; a client that must prove itself gets a challenge in the answer."""
 _MOST_SERVERS: Final = 1000
 
 
@@ -53,7 +53,7 @@ def challenge_header(challenge: str) -> str:
 class TokenAuth(httpx.Auth):
     """Proves each request of an `httpx.Client`. Any thread may use it.
 
-    A server's challenge is used until the server wants another. Where a server asks for nothing, nothing is sent.
+    A server's challenge is used until the server wants another. A server that sends no challenge gets no proof.
 
     Args:
         tokens: the cluster's; the first one signs.

@@ -30,7 +30,7 @@ def warn_if_open(zookeeper: str, guarded: bool, bind: str, tls: Tls) -> None:
         )
     if tls.server is None and not is_loopback(bind):
         logger.warning(
-            "Other hosts can reach %s without TLS: whoever listens on the network sees code and configuration. Set %s",
+            "Other hosts can reach %s without TLS: code and configuration can be read on the network. Set %s",
             bind,
             Config.STORM_TLS_CERTIFICATE_FILE,
         )

@@ -31,7 +31,7 @@ class Newest:
         self._looks = 0
         #: (server, topology, supervisor, port) -> the heartbeat there, and with which look it changed last.
         self._seen: dict[tuple[str, str, str, int], tuple[WorkerBeat, int]] = {}
-        #: Topology -> the one that counts; it stays when no server has it any more: servers that start anew are empty.
+        #: Topology -> the one that counts; it stays when no server has it any more: restarted servers are empty.
         self._newest: dict[str, tuple[WorkerBeat, int]] = {}
 
     def look(self, found: Iterable[tuple[str, WorkerBeat]]) -> Mapping[str, WorkerBeat]:

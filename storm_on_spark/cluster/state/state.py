@@ -1,7 +1,7 @@
 """Reading and writing the cluster's state.
 
-Reads are tried again while the connection comes back. Writes are sent once: whoever gets an `UnavailableError` for one
-doesn't know whether it happened, and reads before it writes again.
+Reads are tried again while the connection comes back. Writes are sent once: a caller that gets an `UnavailableError`
+doesn't know whether the write happened, and must read before it writes again.
 """
 
 from __future__ import annotations

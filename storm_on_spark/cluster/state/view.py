@@ -57,7 +57,7 @@ class ClusterView(Service):
     Args:
         session: a session that has been started.
         now: seconds since the epoch.
-        folders: what is read; the rest stays empty. Every heartbeat of every driver wakes whoever watches those.
+        folders: what is read; the rest stays empty. With heartbeats, every one of them wakes the view.
 
     Example:
         >>> with ClusterView(session) as view:                                  # doctest: +SKIP

@@ -23,7 +23,7 @@ from storm_on_spark.cluster.records import Assignment
 PAUSES = (0.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 """Seconds before each restart in a row; the last one repeats. A supervisor never gives up, as in Storm."""
 HEALTHY_SECS = 60.0
-"""A driver that ran so long has begun anew."""
+"""Seconds after which a running driver counts as healthy: its failed starts are forgotten."""
 _HARD_AGAIN_SECS = 1.0
 """SIGKILL is sent again after so long: a process may have been started while its neighbours died."""
 
@@ -185,7 +185,7 @@ def worker_state(slot: Slot, seen: Seen, timeouts: Timeouts) -> WorkerState:
 
 
 def pause(failures: int) -> float:
-    """Returns how long to wait before the next start after so many in a row that did not last."""
+    """Returns how long to wait before the next start after this many in a row that did not last."""
     return PAUSES[min(failures, len(PAUSES)) - 1] if failures else 0.0
 
 

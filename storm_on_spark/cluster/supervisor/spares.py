@@ -37,7 +37,7 @@ class Spare:
 
 
 class Spares:
-    """Keeps so many spare drivers.
+    """Keeps a number of spare drivers.
 
     Args:
         folder: for their files.

@@ -14,8 +14,8 @@ class Lease:
     """The time for which ZooKeeper keeps a session, whatever happens.
 
     A session lives for its timeout after the server has last heard from it, and the server hears of a request after it
-    was sent. So whoever had an answer knows that the session lives until the request's departure plus the timeout, less
-    a margin. A process that was stopped for longer finds its lease run out when it wakes up, before it has heard
+    was sent. So after an answer the client knows that the session lives until the request's departure plus the timeout,
+    less a margin. A process that was stopped for longer finds its lease run out when it wakes up, before it has heard
     anything. (Gray and Cheriton, "Leases", 1989.)
 
     Only the answer to what a quorum has agreed to counts, a write or a transaction. A server that has lost the others

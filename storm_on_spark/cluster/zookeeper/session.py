@@ -1,6 +1,6 @@
 """A connection to ZooKeeper that tells what becomes of it.
 
-kazoo calls its listeners on the thread that keeps the connection alive: whoever blocks there loses the session. So
+kazoo calls its listeners on the thread that keeps the connection alive: a listener that blocks loses the session. So
 states are handed to a thread of ours, which calls the listeners one after the other.
 
 What kazoo does, and what follows from it:
@@ -264,7 +264,7 @@ class ZooKeeperSession(Service):
                 self._beating = (now, session_id)
                 self._ask().rawlink(partial(self._beaten, self._beating, self.proving))
             elif now - beating[0] > self.negotiated_timeout * _SILENCE:
-                logger.warning("ZooKeeper has been silent for %.1f s; connecting anew", now - beating[0])
+                logger.warning("ZooKeeper has been silent for %.1f s; reconnecting", now - beating[0])
                 self._beating = None
                 self.client.drop_connection()
 

@@ -165,11 +165,11 @@ class Coordinator:
         Args:
             planned: the last offset that Spark has in its log; the topology's time goes on from there.
             committed: the last micro-batch that Spark has committed: a later one runs again, and what it left behind
-                counts for nothing. None if all did that left anything.
+                is ignored. None if all did that left anything.
         """
         self._clock.start(planned.clock)
         if committed is not None:
-            # Also so that a micro-batch which is planned anew never takes in what it once carried itself.
+            # Also, a micro-batch that is planned again must not take in the tuples that it carried itself before.
             self._carried.delete_after(committed)
         self._step(Started(planned, max(self._carried.batches(), default=-1)))
         self._outcomes.load(committed)
@@ -233,7 +233,7 @@ class Coordinator:
         self._step(LetGo())
 
     def set_active(self, active: bool) -> None:
-        """Activates or deactivates the spouts; what they are already is not asked for anew."""
+        """Activates or deactivates the spouts; does nothing if they already are."""
         self._do(self._step(Activated(active)))
 
     # --- for the streaming source ---------------------------------------------------------------

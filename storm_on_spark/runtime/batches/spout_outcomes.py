@@ -2,7 +2,7 @@
 
 An outcome passes three stages. Spark has run the micro-batch, but may run it again: the outcome is *delivered*. Spark
 has committed it: the spouts are told, but may die before they save what they heard: the outcome is *unsaved*. Every
-spout has saved it: its file goes. A driver that starts anew finds the files, and begins with the first stage.
+spout has saved it: its file goes. A restarted driver finds the files, and begins with the first stage.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class SpoutOutcomes:
         self._unsaved: dict[int, set[int]] = {}
 
     def load(self, committed: int | None = None) -> None:
-        """Reads what an earlier driver left, which spouts hear of anew.
+        """Reads the outcomes that an earlier driver left; the spouts are told of them again.
 
         Args:
             committed: the last micro-batch that Spark has committed; what later ones left is deleted. None if all did

@@ -317,8 +317,8 @@ class BoltTask:
             if stop is None:
                 return poisoned
             _, count = ahead.pop()
-            anew = stop > good.index and self._snapshots is not None
-            good = self._good(stop + count, self._take() if anew else good.snapshot)
+            again = stop > good.index and self._snapshots is not None
+            good = self._good(stop + count, self._take() if again else good.snapshot)
 
     def _good(self, index: int, snapshot: bytes | None) -> _Good:
         journal = 0 if self.state is None else self.state.mark()

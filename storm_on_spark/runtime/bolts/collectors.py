@@ -55,7 +55,7 @@ class Ledger:
     def close(self, refusal: Refusal) -> None:
         """Ends the execution: from here on only errors can be reported.
 
-        Also by those who have kept the ledger. That is why it becomes another class instead of looking at each access
+        Also for collectors that user code kept. So the ledger loses its attributes, instead of checking at each access
         whether it is closed.
         """
         self.__dict__ = {"errors": [], "refusal": refusal}

@@ -239,7 +239,7 @@ class _StageRun:
             changes = bolt.state.commit(self.state, entries, lambda: bolt.guarded("snapshot"))
             if changes is not None:
                 changed = True
-                entries, generation = changes.entries, generation + changes.anew
+                entries, generation = changes.entries, generation + changes.rewritten
             bolt.state.attach(None)
         if changed:
             versions = versions.next(generation, entries, *written)
@@ -347,7 +347,7 @@ def execute_acker(wiring: Wiring, task: int, chunks: list[Chunk], state: StateAc
     if pending.lost:
         text = (
             f"a micro-batch lost tuples between two stages, or executed some twice: the {len(outcome.roots)} messages "
-            "that were open have failed. A stage was computed anew and a bolt emitted other tuples than before"
+            "that were open have failed. A stage was computed again and a bolt emitted other tuples than before"
         )
         failure = Failure(ACKER_COMPONENT, task, text, "", False)
         yield chunk.with_header(chunk.encode_report([failure], source=task))

@@ -9,7 +9,7 @@ from storm_on_spark.api.info import ComponentInfo, TopologyInfo
 
 _WINDOW_SECS = 3.0
 _QUIET_SECS = 3.0
-"""After so many seconds without progress the line says what the topology waits for."""
+"""After this many seconds without progress the line says what the topology waits for."""
 _COMPILING_SECS = 1.0
 _LINE_EVERY_SECS = 5.0
 

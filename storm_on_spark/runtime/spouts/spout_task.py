@@ -56,7 +56,7 @@ from storm_on_spark.runtime.values.frozen import CONSTANT, constant_id
 _SNAPSHOT_VERSION = 1
 
 _LEAST_SEGMENTS = 4
-"""A log that is as long as it may be has so many segments at least: one goes only when all of it is consumed."""
+"""Segments in a log of the maximal size, at least: a segment is removed only when all of it is consumed."""
 
 _STRAGGLERS = 10_000
 """A log is not kept only for this many old messages that are still pending: their ids go into the snapshot instead."""
@@ -226,7 +226,7 @@ class SpoutTask:
         """Calls the spout once; returns whether it emitted.
 
         Args:
-            now: what `now` says, from who has just asked it.
+            now: the present time of `self.now`, if the caller has just read it.
         """
         before = self.fresh
         self._called = self.now() if now is None else now
@@ -361,8 +361,8 @@ class SpoutTask:
         bases = self.log.bases()
         if len(bases) <= 1:
             return
-        # As of a cut that Spark has committed: whoever takes over goes on from that one or from a later one. What this
-        # process alone knows may be of no account, if it was replaced without its knowledge.
+        # As of a cut that Spark has committed: a successor goes on from that one or from a later one. What this
+        # process alone knows may be void, if it was replaced without its knowledge.
         position = self._position_of(self._needs[0][1])
         unconsumed = max((base for base in bases if base <= consumed), default=0)
         if position < unconsumed:

@@ -144,14 +144,14 @@ class Snapshots:
 
     def _remains(self, snapshot: _Snapshot) -> dict[str, Any]:
         """Deletes the attributes that are not in a snapshot; returns those that keep their prepared values."""
-        anew = []
+        missing = []
         for name in self._picklable().keys() - snapshot.state.keys():
             if name in self._born and name not in snapshot.deleted:
-                anew.append(name)
+                missing.append(name)
             else:
                 delattr(self._instance, name)
-        prepared: dict[str, Any] = _unpacked(self.prepared).state if anew else {}
-        return {name: prepared[name] for name in anew if name in prepared}
+        prepared: dict[str, Any] = _unpacked(self.prepared).state if missing else {}
+        return {name: prepared[name] for name in missing if name in prepared}
 
     def _packed(self, state: Any) -> bytes:
         deleted = [] if self._own_state else sorted(self._born.difference(self._attributes()))

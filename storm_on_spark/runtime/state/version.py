@@ -28,7 +28,7 @@ class StateVersion(NamedTuple):
 
     Args:
         id: its name, 8 random bytes.
-        generation: how often the key-value state has been written anew.
+        generation: how often the journal of the key-value state was rewritten.
         entries: how many entries of key-value state there are in this generation.
         snapshot: how often the snapshot has been written whole.
         deltas: how many deltas there are to that.

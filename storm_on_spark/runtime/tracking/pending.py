@@ -19,7 +19,7 @@ Numbers = NDArray[np.int64]
 
 _LEAST = 64
 _FEW = 8
-"""If only one message in so many is still pending, a block keeps only the pending ones."""
+"""If at most one message in this many is still pending, a block keeps only the pending ones."""
 
 
 class Ended(NamedTuple):

@@ -39,7 +39,7 @@ class Namespace:
         #: Methods that register further components; called when a name is not known.
         self.sources: list[weakref.WeakMethod[Callable[[], None]]] = []
         #: Classes that cloudpickle has made, by their number. It gives one class for a number and sets its attributes
-        #: anew with each pickle, also where another run was started when they were others.
+        #: again with each pickle, even if another run was started with other values.
         self.classes: weakref.WeakValueDictionary[str, type] = weakref.WeakValueDictionary()
 
 

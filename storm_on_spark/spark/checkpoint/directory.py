@@ -6,7 +6,7 @@ read it as any other. What Spark on Storm adds is in its subfolder `storm`:
     storm/manifest.json   which topology this is, and what of it may not change
     storm/lock            held while the topology runs; in a directory only
     storm/owner.json      which driver of a cluster may run on it, in a directory; see `owner`
-    storm/owners/         who runs on it and who did, in a store; see `store_fence`
+    storm/owners/         its present and past owners, in a store; see `store_fence`
     storm/spouts/TASK/    the spout logs
     storm/outcomes/       acks and fails that a spout may have to be told again
     storm/carried/        tuples of back edges on their way to the next micro-batch
@@ -409,5 +409,5 @@ def _strange_entries(path: Path) -> list[str]:
         return sorted(
             entry.name for entry in path.iterdir() if entry.name.lstrip(".").removesuffix(".crc") not in known
         )
-    except OSError:  # it isn't there, is no directory, or can't be read: whoever opens it says so
+    except OSError:  # missing, no directory, or unreadable: opening it reports that
         return []

@@ -1,8 +1,8 @@
 """The owner of a checkpoint: a fence that needs no server.
 
 A driver that lost sight of ZooKeeper goes on running. When another one is given its topology, the two share nothing
-but the checkpoint; so its owner stands there, in `storm/owner.json`. Whoever takes a checkpoint over writes itself
-down first, and whoever runs on it looks again and again whether that is still its own name. Epochs order the owners:
+but the checkpoint; so its owner stands there, in `storm/owner.json`. A driver that takes a checkpoint over writes
+itself down first, and looks again and again whether the file still names it. Epochs order the owners:
 one that slept since it was allowed to start comes too late (a fencing token, as in Chubby's sequencers).
 """
 
@@ -39,7 +39,7 @@ class Owner:
     """
 
     scope: str
-    """The topology's id: epochs are counted per topology, and start anew with another topology."""
+    """The topology's id: epochs are counted per topology, and start again with another topology."""
     epoch: int
     """Grows with every owner of the scope, whatever host it is on."""
     token: str
@@ -69,7 +69,7 @@ class OwnerFence:
 
     Args:
         checkpoint: the directory, or a `file:` URI of one.
-        owner: who takes it.
+        owner: the new owner.
         now: monotonic clock in seconds.
         sleep: waits for seconds.
 

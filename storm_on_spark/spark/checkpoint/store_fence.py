@@ -30,7 +30,7 @@ OWNERS = "owners"
 """Folder of the claims."""
 _LOOK_SECS = 1.0
 _BEAT_LOOKS = 3
-"""Every so many looks, an owner writes a beat."""
+"""An owner writes a heartbeat at one look in this many."""
 _STALE_SECS = 3.0
 """An owner that has not looked for so long, for example because it was frozen, looks before it does anything."""
 _SILENT_SECS = 12.0
@@ -44,7 +44,7 @@ class StoreFence:
     Args:
         storage: the folder of the claims.
         checkpoint: for messages.
-        owner: who takes it. An owner with a lower epoch of the same scope is replaced, one with a greater one is not.
+        owner: the new owner. An owner with a lower epoch of the same scope is replaced, one with a greater one is not.
         now: monotonic clock in seconds.
         sleep: waits for seconds.
 

@@ -27,7 +27,7 @@ class StoredCheckpoint(Checkpoint):
     Args:
         location: where it is.
         place: how it is reached.
-        fence: its owner, where that was decided before; for None whoever opens it becomes the owner.
+        fence: its owner, where that was decided before; with None the opener becomes the owner.
 
     Raises:
         CheckpointError: it can't be used, or another topology runs on it.
@@ -91,7 +91,7 @@ def take_over(checkpoint: str | os.PathLike[str], owner: Owner, spark: SparkSess
 
     Args:
         checkpoint: a directory or a store.
-        owner: who takes it.
+        owner: the new owner.
         spark: a session, which knows how a store is reached; not needed for a directory.
 
     Raises:

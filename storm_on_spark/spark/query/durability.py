@@ -73,7 +73,7 @@ def drop_torn(checkpoint: Path) -> list[str]:
     """Removes what a power loss left of files that Spark wrote last, and returns their names.
 
     Only what nothing depends on: the commit of the last micro-batch, and the offsets of one without a commit. Other
-    files that can't be read are damage, and whoever needs them says so. Only for the owner, while no query runs.
+    unreadable files are damage; the code that needs them raises. Only for the owner, while no query runs.
 
     Raises:
         OSError: they can't be read or removed.
@@ -135,7 +135,7 @@ def _sums_fit(file: Path) -> bool:
     """Whether a file's checksums are those of its content, or there are none: Hadoop asks for neither.
 
     The format is that of Hadoop's `ChecksumFileSystem`: `crc`, a zero, the bytes a checksum stands for, then one CRC-32
-    for each so many bytes.
+    for each block of that size.
     """
     try:
         sums = _sums_of(file).read_bytes()

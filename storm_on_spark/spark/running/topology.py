@@ -68,7 +68,7 @@ class TopologyQuery(StreamingQuery):
         self._ender = threading.Thread(target=self._end_when_due, name=f"topology-{name}-end", daemon=True)
 
     def watch(self) -> None:
-        """Begins to watch the query; called once by whoever started it."""
+        """Begins to watch the query; called once, by the code that started it."""
         self._ender.start()
         self._watcher.start()
 
@@ -199,7 +199,7 @@ class TopologyQuery(StreamingQuery):
                 self._coordinator.completed.wait(_WATCH_SECONDS)
 
     def _watch(self) -> None:
-        """Waits for the end of the query, whoever ends it, and cleans up."""
+        """Waits for the end of the query, for any reason, and cleans up."""
         try:
             # Without a limit, as each question keeps two processes busy.
             super().awaitTermination()

@@ -89,7 +89,7 @@ def find_archive(
     except (OSError, ValueError, RecursionError) as error:
         _log.warning(
             "Spark starts without its archive of classes, which takes some seconds longer: %s. "
-            "Make it anew with: python -m storm_on_spark.spark.class_archive",
+            "Make it again with: python -m storm_on_spark.spark.class_archive",
             error,
         )
         return None

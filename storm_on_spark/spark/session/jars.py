@@ -102,7 +102,7 @@ S3A = JarSet(
     without="it can't reach s3a://",
     patience_secs=600.0,
 )
-"""For the Hadoop that pyspark 4.2.1 brings. Amazon's bundle is 690 MB, so it is fetched only for who asks for S3."""
+"""For the Hadoop that pyspark 4.2.1 brings. Amazon's bundle is 690 MB, so it is fetched only for S3."""
 
 ALL = (BARE_LOCAL_FS,)
 

@@ -393,7 +393,7 @@ def _spark_home(scratch: Path, submit: str | None = None) -> Path:
     """Makes a folder of links to pyspark's, without its `python`, and returns it.
 
     Spark puts the archive of pyspark's modules that lies there before everything else on the path of every Python
-    process. It holds no compiled modules: each process would compile them anew, 0.75 s of processor time, and a dozen
+    process. It holds no compiled modules: each process would compile them again, 0.75 s of processor time, and a dozen
     of them are started before the first micro-batch. The installed package is the same code, compiled. Executors of a
     `local-cluster` write into the folder too.
     """
@@ -446,7 +446,7 @@ def _end_jvm() -> None:
         with contextlib.suppress(Exception):
             context.stop()
     gateway = SparkContext._gateway  # noqa: SLF001 # the owner of the JVM's process
-    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001 # the next session starts a JVM anew
+    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001 # the next session starts a new JVM
     if gateway is not None:
         with contextlib.suppress(Exception):
             gateway.shutdown()

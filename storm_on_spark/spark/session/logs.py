@@ -51,7 +51,7 @@ class OutputPump(threading.Thread):
 
     Args:
         source: read end of the JVM's standard output and error.
-        file: where every line goes; at `max_bytes` it starts anew, and what was there is kept as `file` +
+        file: where every line goes; at `max_bytes` a new one is begun, and the old one is kept as `file` +
             `.1`.
         show: gets each marked line, without the mark; by default they go to standard error.
         max_bytes: size of one part.

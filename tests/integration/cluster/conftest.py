@@ -39,7 +39,7 @@ def root() -> str:
 
 @pytest.fixture
 def connect(zookeeper: ZooKeeperServer, root: str) -> Iterator[Connect]:
-    """Opens sessions, below the test's root unless the settings say otherwise, and closes them in the end."""
+    """Opens sessions, below the test's root unless the settings say otherwise, and closes them after the test."""
     with contextlib.ExitStack() as sessions:
 
         def open_session(hosts: str = zookeeper.connect_string, **settings: object) -> ZooKeeperSession:

@@ -1,4 +1,4 @@
-"""A whole cluster with a secret, and somebody who can write to its ZooKeeper but doesn't know it."""
+"""A whole cluster with a secret, and an intruder with write access to its ZooKeeper but without the secret."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PLAN = json.loads((Path(__file__).parents[2] / "plan" / "golden" / "word_count.j
 
 
 def write_secret(path: Path, *lines: str) -> Path:
-    """Writes a file for its owner only; who reads it sees the old one or the new one."""
+    """Writes a file for its owner only; a reader sees the old one or the new one."""
     other = path.with_name(f".{path.name}.new")
     other.write_text("".join(f"{line}\n" for line in lines))
     other.chmod(0o600)

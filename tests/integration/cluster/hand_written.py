@@ -122,7 +122,7 @@ class HandWritten:
         )
 
     def assign(self, topology_id: str, supervisor_id: str, port: int = 6700) -> Assignment:
-        """Gives a topology to a slot; every time anew."""
+        """Gives a topology to a slot; a new launch every time."""
         self.launches += 1
         assignment = Assignment(
             topology_id=topology_id,

@@ -80,7 +80,7 @@ def test_a_driver_is_deactivated_killed_and_goes_on_with_exact_state(
     assert not session_members(owner.pid)
     wait_until(lambda: len(notes(folder, "progress")) > before + 3, "progress", START_SECS)
     first, second = notes(folder, "begun")
-    assert first["next"] == 0 < second["next"], "it went on, and did not begin anew"
+    assert first["next"] == 0 < second["next"], "it went on, and did not begin from zero"
 
     cluster.unassign(topology)
     again = supervisor.drivers()[6700]
@@ -168,11 +168,11 @@ def test_a_topology_with_state_starts_on_that_or_on_none_when_it_is_told_to(
     cluster.unassign(topology)
     wait_until(lambda: cluster.owner(topology) is None, "its end", 30)
 
-    # The next launch is told to begin anew.
+    # The next launch is told to begin from zero.
     launch = cluster.launches + 1
     cluster.write(replace(first, from_scratch=launch), CHECKPOINTS, topology)
     assert cluster.assign(topology, supervisor.supervisor_id).launch == launch
-    wait_until(lambda: len(notes(folder, "begun")) == 3, "it begins anew", START_SECS)
+    wait_until(lambda: len(notes(folder, "begun")) == 3, "it begins from zero", START_SECS)
     assert notes(folder, "begun")[2]["next"] == 0
     wait_until(lambda: (now := known()) is not None and now.identity not in ("", first.identity), "new state", 60)
     # Once only: a driver that dies after that goes on.
@@ -218,7 +218,7 @@ def test_a_topology_in_a_store_goes_on_at_another_supervisor_when_its_driver_is_
             other.stop(drivers=True)
 
     begun = [one["next"] for one in notes(folder, "begun")]
-    assert begun[0] == 0 < begun[-1], "it went on, and did not begin anew"
+    assert begun[0] == 0 < begun[-1], "it went on, and did not begin from zero"
     for progress in notes(folder, "progress"):
         assert progress["total"] == progress["seen"] * (progress["seen"] - 1) // 2
     assert not (tmp_path / "checkpoints").exists(), "nothing was kept in a directory"

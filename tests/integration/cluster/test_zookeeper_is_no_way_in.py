@@ -155,7 +155,7 @@ def test_old_records_written_again_start_nothing(
         wait_until(lambda: not cluster.state.children("code", topology_id), "all of it", 30)
         for folder, data in kept.items():
             attacker.write(data, folder, topology_id)
-        # It was, and is no more: what stands there now counts for nobody who has seen that.
+        # It was, and is no more: what stands there now is ignored by every process that has seen that.
         deadline = time.monotonic() + 4
         while time.monotonic() < deadline:
             assert cluster.owner(topology_id) is None
@@ -226,7 +226,7 @@ def test_an_unsigned_cluster_becomes_a_signed_one_without_loss(make: Make, token
         cluster.supervisor("s1")
         wait_until(lambda: _leads(cluster), "a leader", 30)
         cluster.responds(topology_id)
-        assert cluster.runs(topology_id) == pid, "nothing was started anew"
+        assert cluster.runs(topology_id) == pid, "nothing was restarted"
     with cluster.client() as client:
         client.kill("words", 0)
         wait_until(lambda: cluster.owner(topology_id) is None, "it is gone", 30)

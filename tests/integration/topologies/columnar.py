@@ -34,7 +34,7 @@ def line_of(number: int) -> str:
 class Lines(BatchSpout):
     """Emits lines in batches and keeps book of acks and fails by number, in attributes; emits again what failed.
 
-    Its last batch waits until so many spout hosts have begun: a test that kills them has the time it needs.
+    Its last batch waits until this many spout hosts have begun: a test that kills them has the time it needs.
     """
 
     def __init__(self, count: int, hosts: int) -> None:

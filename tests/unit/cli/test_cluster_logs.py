@@ -1,4 +1,4 @@
-"""Following a log: what is shown of it while it grows, is begun anew, moves and goes."""
+"""Following a log: what is shown of it while it grows, is replaced, moves and goes."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class Cluster:
         self.time = 0.0
         self.events: list[Callable[[], Any]] = []
 
-    def write(self, data: bytes, host: str = "a", *, anew: bool = False) -> None:
+    def write(self, data: bytes, host: str = "a", *, replace: bool = False) -> None:
         path = self.folder / host / ID / "6700" / "worker.log"
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("wb" if anew else "ab") as file:
+        with path.open("wb" if replace else "ab") as file:
             file.write(data)
 
     def topology(self, name: str) -> dict[str, str]:
@@ -83,7 +83,7 @@ def test_a_character_that_comes_in_two_parts_is_one(cluster: Cluster) -> None:
 
 def test_a_log_that_is_begun_anew_is_shown_from_its_start(cluster: Cluster) -> None:
     cluster.write(b"a long line\n")
-    cluster.events = [lambda: cluster.write(b"new\n", anew=True)]
+    cluster.events = [lambda: cluster.write(b"new\n", replace=True)]
     assert cluster.follow()[0] == "a long line\nnew\n"
 
 

@@ -117,7 +117,7 @@ class Election(RuleBasedStateMachine):
 
     @rule(i=WHICH)
     def lacks_code(self, i: int) -> None:
-        # New topologies come only from a leader, who has them.
+        # New topologies come only from a leader, and it has them.
         if self._leader() != i:
             self.members[i].has_code = False
 

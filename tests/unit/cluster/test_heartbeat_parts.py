@@ -81,7 +81,7 @@ def test_of_heartbeats_the_one_that_changed_last_counts_whatever_clocks_say():
     assert newest.look([("p", old)])["t"] == old
     assert newest.look([("p", old), ("q", new)])["t"] == new
     assert newest.look([("p", old), ("q", new)])["t"] == new
-    # All servers start anew, empty.
+    # All servers restart, empty.
     assert newest.look([])["t"] == new
     newest.keep([])
     assert newest.look([]) == {}

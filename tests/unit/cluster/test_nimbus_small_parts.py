@@ -115,7 +115,7 @@ def test_a_supervisor_that_hangs_is_dead_until_it_beats_again() -> None:
     assert set(beats.alive(still, 110.0)) == set()
     assert set(beats.alive({"a": replace(info, heartbeat_at=6.0)}, 111.0)) == {"a"}
     assert set(beats.alive({}, 112.0)) == set()
-    assert set(beats.alive(still, 500.0)) == {"a"}, "a new session starts anew"
+    assert set(beats.alive(still, 500.0)) == {"a"}, "a new session counts from zero"
 
 
 def test_a_new_leader_gives_everybody_time() -> None:

@@ -340,7 +340,7 @@ def test_a_finished_topology_needs_no_slot() -> None:
     now = picture(workerbeats={ID: beat(info)}, assignments={}, supervisors={})
     assert now.waiting == {}
     again = picture(workerbeats={ID: beat(info)}, assignments={}, supervisors={}, storms={ID: base(launch=2)})
-    assert list(again.waiting) == [ID], "a rebalance starts it anew"
+    assert list(again.waiting) == [ID], "a rebalance restarts it"
 
 
 def test_a_topology_that_is_being_killed() -> None:

@@ -211,7 +211,7 @@ def test_the_way_from_one_secret_to_another() -> None:
     assert [step.mixed for step in steps] == [False, True, True, False]
     old = steps[1].encode(ASSIGNMENT, PATH)
     assert steps[1].open(Assignment, old, PATH).current
-    assert not steps[2].open(Assignment, old, PATH).current, "is to be signed anew"
+    assert not steps[2].open(Assignment, old, PATH).current, "has to be signed again"
     with pytest.raises(SignatureError, match="a secret that is not in"):
         steps[3].decode(Assignment, old, PATH)
 

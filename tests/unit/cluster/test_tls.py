@@ -1,4 +1,4 @@
-"""TLS of a cluster: who is believed, and what is said about files that can't be used."""
+"""TLS of a cluster: which peers are trusted, and the errors about files that can't be used."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def test_the_sixth_death_of_a_spout_host_in_a_row_is_the_last() -> None:
     assert pauses[0] == 0
     assert max(pause for pause in pauses[:5] if pause is not None) == 4
     assert pauses.index(None) == 5
-    assert policy.next_pause(60.0) == 0, "after a minute of life it begins anew"
+    assert policy.next_pause(60.0) == 0, "after a minute of life failures are forgotten"
 
 
 class Raises(BaseRichBolt):

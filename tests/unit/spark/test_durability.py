@@ -32,7 +32,7 @@ def sums(content: bytes) -> bytes:
 
 
 def checkpoint(folder: Path, *, planned: int, committed: int) -> Path:
-    """Makes Spark's logs as they are when so many micro-batches were planned and committed."""
+    """Makes Spark's logs as they are when this many micro-batches were planned and committed."""
     for name, count, content in (("offsets", planned, OFFSETS), ("commits", committed, COMMIT)):
         (folder / name).mkdir(parents=True)
         for batch in range(count):

@@ -10,7 +10,7 @@ class RestartPolicy:
 
     Args:
         pauses: seconds before each restart in a row; after the last of them the host is given up.
-        healthy_secs: a host that ran so long has begun anew.
+        healthy_secs: a host that ran this long counts as healthy: its failures are forgotten.
 
     Example:
         >>> policy = RestartPolicy(pauses=(0.0, 1.0), healthy_secs=60)

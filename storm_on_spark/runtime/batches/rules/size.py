@@ -37,7 +37,7 @@ class BatchSize:
         self._running: tuple[int, float] | None = None
 
     def began(self, tuples: int, now: float) -> None:
-        """Notes that a micro-batch with so many spout tuples begins at the monotonic time `now`, in s."""
+        """Notes that a micro-batch with this many spout tuples begins at the monotonic time `now`, in s."""
         self._running = tuples, now
 
     def ended(self, now: float) -> None:
@@ -54,7 +54,7 @@ class BatchSize:
         self._least = 1
 
     def share(self, tasks: int) -> int:
-        """Returns how many tuples each of so many spout tasks gives to a micro-batch."""
+        """Returns how many tuples each of `tasks` spout tasks gives to a micro-batch."""
         return max(1, self.limit // max(1, tasks))
 
     def for_each(self, tasks: int) -> int:

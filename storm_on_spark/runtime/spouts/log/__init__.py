@@ -12,7 +12,7 @@ range of positions. The log of a task is a folder of segments; each has a writer
 
 Nothing keeps two processes from writing at the same time: one that froze wakes up after it was replaced. So nothing
 depends on that. What a writer appends goes to files of its own, a micro-batch's offset names the writer that it was
-planned from, and whoever reads looks at that writer's files and at those that it went on from, up to where it did.
+planned from, and a reader follows that writer's files and those of its ancestors, each up to its continuation.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class Epoch(NamedTuple):
     owner: int
     """The number under which a start of the topology has claimed the checkpoint; see `storage.claims`."""
     start: int
-    """How often the owner has started the process anew."""
+    """How often the owner has restarted the process."""
 
     def __str__(self) -> str:
         return f"{self.owner}.{self.start}"

@@ -37,8 +37,8 @@ class SpoutLog:
     Args:
         folder: where the segments are; made when missing.
         segment_bytes: a segment that has grown beyond this is followed by a new one.
-        epoch: this writer's, which no other process has; the next one of the same owner for None, for whoever is
-            alone with the log.
+        epoch: this writer's, which no other process has; None, for the only user of a log,
+            means the next one of the same owner.
         planned: up to where Spark has planned: all up to there must be whole. What is behind it counts as far as it is.
         sync: whether a record must survive the loss of the machine when `append` returns.
 
@@ -295,7 +295,7 @@ def _locked(path: Path) -> int:
     """Returns a file that this process holds locked, where the file system has locks.
 
     Nothing depends on it. It gives an earlier writer that is about to end the time to complete its last record, which
-    would else be emitted anew. The lock is a POSIX one: children that a spout forks don't inherit it.
+    would otherwise be emitted again. The lock is a POSIX one: children that a spout forks don't inherit it.
     """
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     deadline = time.monotonic() + _LOCK_SECONDS

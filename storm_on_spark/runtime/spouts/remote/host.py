@@ -198,5 +198,5 @@ class RemoteHost(HostProcess):
         if following is not None and following[1].attempt == hello.attempt:
             return following[1].previous or f"its connection from {hello.machine} broke"
         if following is not None:
-            return f"Spark has started it anew on {following[1].machine}, instead of {hello.machine}"
+            return f"Spark has restarted it on {following[1].machine}, instead of {hello.machine}"
         return f"nothing more was heard of it from {hello.machine}"

@@ -125,18 +125,18 @@ def answer_host(connection: socket.socket, secret: bytes) -> Line:
     """The driver's side of `call_driver`.
 
     Raises:
-        LineError: whoever calls does not know the secret.
+        LineError: the caller does not know the secret.
         EOFError: it has hung up.
         OSError: the connection is broken.
     """
     greeting = _exactly(connection, len(_MAGIC) + _NONCE_BYTES)
     if greeting[: len(_MAGIC)] != _MAGIC:
-        raise LineError("whoever calls is no spout host of this release")
+        raise LineError("the caller is no spout host of this release")
     mine = secrets.token_bytes(_NONCE_BYTES)
     nonces = greeting[len(_MAGIC) :] + mine
     connection.sendall(mine + _mac(secret, b"driver" + nonces))
     if not hmac.compare_digest(_exactly(connection, _MAC_BYTES), _mac(secret, b"host" + nonces)):
-        raise LineError("whoever calls does not know the secret of this run")
+        raise LineError("the caller does not know the secret of this run")
     return Line(connection, secret, nonces, of_driver=True)
 
 

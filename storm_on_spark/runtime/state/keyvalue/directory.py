@@ -35,7 +35,7 @@ class PageRef(NamedTuple):
     """A page in the state store.
 
     Args:
-        slot: the number under which it lies there; used again when the page is written anew.
+        slot: the number under which it lies there; used again when the page is written again.
         stamp: random; tells what lies there from what lay there before, or would in an attempt that failed.
         rows: entries.
         size: bytes.

@@ -10,7 +10,7 @@ from storm_on_spark.runtime.codec.texts import pack_column, unpack_column
 from storm_on_spark.runtime.values import pickling
 
 BASE, CHANGES = b"\x03B", b"\x03C"
-"""First bytes of an entry: format version 3, and whether it is of a journal written anew or has been added."""
+"""First bytes of an entry: format version 3, and whether it starts a rewritten journal or was appended."""
 _MOST_KEYS = 8192
 """Keys in one entry. Spark's state store takes ten times as long for a byte of a value of 1 MB as of one of 64 kB."""
 

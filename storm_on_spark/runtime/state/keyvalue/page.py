@@ -2,7 +2,7 @@
 
 A page is: format version, kind of keys, kind of values, whether some are deleted, each u8; number of entries, u32;
 hashes, u32 each, ascending; the columns of keys and values; a byte for each entry that says whether it is deleted. A
-column of integers is their width, u64, and each in so many bytes; one of texts or pickled values the offsets, u32 each,
+column of integers is their width in bytes, u64, and the integers; one of texts or pickled values the offsets, u32 each,
 and the bytes. All parts begin at a multiple of 8.
 """
 

@@ -27,7 +27,7 @@ PAGE_BYTES = 64 << 10
 """About what a page of the lowest level has when a bucket is cut. Below, a call to the state store costs more than its
 bytes; above, a bucket of which few entries are wanted costs more to read. See decision 5."""
 _MERGED_UP_TO = 3
-"""A page of so many times the entries is merged with newer ones."""
+"""A page is merged with newer ones unless it has more than this many times their entries."""
 
 
 class PageCache:
@@ -292,7 +292,7 @@ def _runs(hashes: Hashes) -> Iterator[tuple[int, int, int]]:
 
 
 def _cut(low: int, rows: Rows, count: int) -> Iterator[tuple[int, Rows]]:
-    """Yields entries in about so many buckets, (first hash, entries); those of one hash stay together."""
+    """Yields entries in about `count` buckets, (first hash, entries); those of one hash stay together."""
     bounds, size = [0], len(rows)
     for number in range(1, count):
         # The first entry of its hash.

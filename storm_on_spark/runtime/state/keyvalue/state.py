@@ -1,7 +1,7 @@
 """`KeyValueState`: what is in use as a dict with a journal, the rest in pages in Spark's state store.
 
 What changed in a micro-batch is written as entries of a journal. A state that fits in memory is no more than that:
-when the entries since then weigh as much as the whole, the journal is written anew.
+when the entries since then weigh as much as the whole, the journal is rewritten.
 
 A larger one has pages as well, and the dict holds what the pages don't say yet (`_unmerged`, which the journal has too)
 and a cache of what they do. When too much is unmerged, some parts of the key space are merged into pages. A start reads
@@ -36,7 +36,7 @@ DEFAULT_MEMORY = 192 << 20
 """Bytes of memory for a task's entries, where nothing else is said."""
 
 _LEAST_BYTES = 4 << 20
-"""The journal is not written anew before what was added weighs this much, or less where memory is small."""
+"""The journal is not rewritten before what was added weighs this much, or less where memory is small."""
 _ENTRY_BYTES = 150
 """What an entry takes in a dict beside key and value themselves, and these as objects beside their bytes."""
 _UNMERGED = 3 / 8
@@ -63,11 +63,11 @@ class Written(NamedTuple):
 
     Args:
         entries: how many the journal has now.
-        anew: whether it has been written anew.
+        rewritten: whether the journal was rewritten.
     """
 
     entries: int
-    anew: bool
+    rewritten: bool
 
 
 class StoredState(KeyValueState):
@@ -351,8 +351,8 @@ class StoredState(KeyValueState):
             self._unmerged.add(hot)
         self._merge(store, guard)
         most = 2 * self._base_bytes if self._pages.exist else self._base_bytes
-        anew = self._added_bytes > max(min(_LEAST_BYTES, self._hot_bytes // 16), most)
-        if anew:
+        rewritten = self._added_bytes > max(min(_LEAST_BYTES, self._hot_bytes // 16), most)
+        if rewritten:
             with guard():
                 added = self._whole_journal()
             self._base_bytes, self._added_bytes = sum(map(len, added)), 0
@@ -363,7 +363,7 @@ class StoredState(KeyValueState):
             store.put(ENTRIES, entry, number)
         self._pages.commit(store, self._size)
         self._trim()
-        return Written(entries + len(added), anew)
+        return Written(entries + len(added), rewritten)
 
     def _changes(self) -> tuple[list[Any], list[Any]]:
         """Returns the keys that have been set, in the order that a dict has them in, and those that have been removed.

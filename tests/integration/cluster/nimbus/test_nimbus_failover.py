@@ -137,7 +137,7 @@ def test_a_new_leader_comes_soon_and_finishes_what_is_due(world: World) -> None:
     world.until(lambda seen: seen.leader is not None and seen.leader.address == b.address, "B leads")
     assert time.monotonic() - began < 2 + PATIENCE_SECS, "session timeout and a while"
     world.until(lambda seen: killed not in seen.storms and killed not in seen.code, "killed and cleaned up")
-    world.until(lambda seen: seen.assignments[moved].launch == 2, "launched anew")
+    world.until(lambda seen: seen.assignments[moved].launch == 2, "launched again")
 
 
 @pytest.mark.representative

@@ -77,7 +77,7 @@ def test_rebalance(world: World) -> None:
     for refused in (client.activate, client.deactivate, client.rebalance):
         with pytest.raises(TransitionError, match="it is REBALANCING, not ACTIVE or INACTIVE"):
             refused("words")
-    after = world.until(lambda c: c.assignments[topology_id].launch == 2, "launched anew")
+    after = world.until(lambda c: c.assignments[topology_id].launch == 2, "launched again")
     base = after.storms[topology_id]
     assert (base.status, base.executors) == ("ACTIVE", {"count": 1})
     assert (base.conf["topology.workers"], base.conf["my.key"]) == (3, 2)

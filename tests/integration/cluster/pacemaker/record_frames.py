@@ -1,6 +1,6 @@
 """Records what Storm's client and Storm's Pacemaker send each other, as fixtures of the unit tests.
 
-`.venv/bin/python tests/integration/cluster/pacemaker/record_frames.py` writes them anew.
+`.venv/bin/python tests/integration/cluster/pacemaker/record_frames.py` writes them again.
 """
 
 from __future__ import annotations

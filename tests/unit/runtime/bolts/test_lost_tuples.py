@@ -92,7 +92,7 @@ class Tampering(Cluster):
 
 
 def of_another_attempt(row: Row) -> list[Row]:
-    """The stage before was computed anew, and its bolt emitted one tuple less to this task."""
+    """The stage before was computed again, and its bolt emitted one tuple less to this task."""
     key, body = row
     header = chunk.read_header(body)
     lineage, payload = chunk.read_lineage(header, body)

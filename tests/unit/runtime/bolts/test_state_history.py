@@ -221,7 +221,7 @@ class Histories(RuleBasedStateMachine):
             attributes["last"] = attributes["last"].values
         attributes.pop("late", None)
         values, store = StoredState(), Variables(state)
-        assert all(number >= 0 for number in entries), "a delta that nobody needs"
+        assert all(number >= 0 for number in entries), "a delta that is not needed"
         values.attach(store)
         values.load(store, len(entries))
         return attributes, dict(values.items())

@@ -143,7 +143,7 @@ class Running:
         self.offset = end
 
     def opened_by(self, count: int) -> int:
-        """Waits until so many processes have opened the spout, and two micro-batches of the last one came."""
+        """Waits until this many processes have opened the spout, and two micro-batches of the last one came."""
         _until(lambda: len(self.pids()) >= count)
         self.next_batch()
         self.next_batch()

@@ -125,7 +125,7 @@ def test_a_hello_is_what_it_was() -> None:
 
 
 class Ears:
-    """A listener, and who has come through."""
+    """A listener, and the callers that it has let in."""
 
     def __init__(self) -> None:
         self.came: list[tuple[Line, Hello]] = []

@@ -78,7 +78,7 @@ class StateAgainstDict(RuleBasedStateMachine):
         self.committed: dict[Any, Any] = {}
         self.marks: list[tuple[int, dict[Any, Any]]] = []
         self.workers: list[tuple[StoredState, tuple[int, int] | None]] = []
-        #: How often the journal has been written anew, and how many entries it has.
+        #: How often the journal was rewritten, and how many entries it has.
         self.version = (0, 0)
         self.workers = [(self.new(), None), (self.new(), None)]
         self.state = self.workers[0][0]
@@ -157,7 +157,7 @@ class StateAgainstDict(RuleBasedStateMachine):
         """A batch is committed; the next is executed by either worker."""
         written = self.state.commit(self.attempt, self.version[1])
         if written is not None:
-            self.version = self.version[0] + written.anew, written.entries
+            self.version = self.version[0] + written.rewritten, written.entries
         self.state.attach(None)
         self.values = self.attempt.values
         self.committed = copy.deepcopy(self.model)
@@ -287,7 +287,7 @@ def test_workers_in_turn_know_what_the_other_has_merged_and_what_it_has_not() ->
         written = state.commit(task.store, task.entries)
         assert written is not None
         merges += len(state._unmerged) < before
-        if written.anew:
+        if written.rewritten:
             states[1 - mine].attach(task.store)
             states[1 - mine].load(task.store, written.entries)
             held[1 - mine] = written.entries
@@ -457,7 +457,7 @@ def test_a_journal_written_anew_keeps_everything(values: dict[Any, Any]) -> None
         task.state.put(key, value)
     task.state._added_bytes = 1 << 40
     written = task.commit()
-    assert written is None or written.anew
+    assert written is None or written.rewritten
     found = dict(task.open().items())
     assert found.keys() == values.keys()
     assert all(repr(found[key]) == repr(values[key]) for key in values)
