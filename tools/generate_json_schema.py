@@ -301,6 +301,7 @@ class Failed(Document):
 COMMANDS: dict[str, tuple[Any, ...]] = {
     "run": (Run,),
     "explain": (Plan, Failed),
+    "flux": (Run, Plan, Valid, Submitted, Failed),
     "validate": (Valid,),
     "config": (list[Key], Failed),
     "new": (Project, Examples, Failed),
