@@ -71,7 +71,8 @@ def parse(text: Text, values: Substitution) -> Node:
     except RecursionError:
         raise FluxError(f"it is nested more than {MAX_DEPTH} levels deep", Place(text.source, 0, 0)) from None
     except yaml.YAMLError as error:
-        raise _told(error, text, values) from error
+        # PyYAML's own text shows the line with the values put in.
+        raise _told(error, text, values) from None
     finally:
         if composer is not None:
             composer.dispose()
@@ -143,8 +144,8 @@ class _Walk:
             raise FluxError(f"the tag {_tag(node.tag)} is not allowed: a Flux file has plain values only", place)
         try:
             return self._scalars.construct_object(node)
-        except (ValueError, OverflowError, KeyError, yaml.YAMLError) as error:
-            raise FluxError(f"{_shown(node.value)} is no {kind}", place) from error
+        except (ValueError, OverflowError, KeyError, yaml.YAMLError):
+            raise FluxError(f"{_shown(node.value)} is no {kind}", place) from None
 
     def _check_tag(self, node: yaml.Node, kind: str, place: Place) -> None:
         if node.tag != f"{_PREFIX}{kind}":

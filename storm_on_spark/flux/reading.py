@@ -16,6 +16,8 @@ BREAK = re.compile("(\r\n|[\r\n\x85\u2028\u2029])")
 """What ends a line in YAML."""
 _ENVIRONMENT = "ENV-"
 _MAX_CHARS = 4 << 20
+_LEAST_SECRET = 4
+"""Shorter values of the environment are no secrets, but parts of other words."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,8 @@ class Substitution:
 
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
     environment: Mapping[str, str] | None = field(default=None, repr=False)
+    _used: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """Variable -> its value, of those that a file has used: errors must not show them."""
 
     @classmethod
     def of(cls, properties: Mapping[str, str], *, environment: bool) -> Substitution:
@@ -50,6 +54,8 @@ class Substitution:
         """
         if self.environment is not None and name.startswith(_ENVIRONMENT):
             found = self.environment.get(name.removeprefix(_ENVIRONMENT))
+            if found:
+                self._used[name] = found
         elif name in self.properties:
             found = self.properties[name]
         elif (element := _ELEMENT.fullmatch(name)) and element[1] in self.properties:
@@ -59,6 +65,19 @@ class Substitution:
         if found is not None and BREAK.search(found):
             raise FluxError(f"the value of ${{{name}}} has a line break: it can't stand in a line of YAML", place)
         return found
+
+    def masked(self, message: str) -> str:
+        """Returns a message without values of the environment, which may be secrets: their placeholders instead.
+
+        >>> values = Substitution({}, {"TOKEN": "s3cret"})
+        >>> _ = values.value("ENV-TOKEN", Place(Source("a.yaml"), 0, 0))
+        >>> values.masked("parallelism must be an int of at least 1, not 's3cret'")
+        "parallelism must be an int of at least 1, not '${ENV-TOKEN}'"
+        """
+        for name, value in self._used.items():
+            if len(value) >= _LEAST_SECRET:
+                message = message.replace(value, f"${{{name}}}")
+        return message
 
     def missing(self, name: str) -> str:
         """Returns why a placeholder has no value, as a sentence."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from storm_on_spark.api.topology import Topology
 from storm_on_spark.flux import java
 from storm_on_spark.flux.building import build, check
 from storm_on_spark.flux.definitions import ObjectDef, TopologyDef
+from storm_on_spark.flux.errors import FluxError
 from storm_on_spark.flux.includes import read
 from storm_on_spark.flux.reading import Substitution
 from storm_on_spark.launch.loader import Target
@@ -29,6 +30,7 @@ class FluxTarget(Target):
     where: str
     path: Path
     definition: TopologyDef
+    values: Substitution = field(repr=False)
 
     @property
     def name(self) -> str:
@@ -48,7 +50,8 @@ class FluxTarget(Target):
 
     def topology(self, conf: Mapping[str, Any]) -> Topology:
         """Returns the topology."""
-        return build(self.definition, self.path.parent, dict(conf))
+        with _masking(self.values):
+            return build(self.definition, self.path.parent, dict(conf))
 
     def class_names(self) -> list[str]:
         """Returns the names of the classes that the file needs, without those that stand for Java's."""
@@ -83,9 +86,23 @@ def load_file(path: Path, where: str) -> FluxTarget:
     Raises:
         FluxError: it is wrong; the message has the place and a caret.
     """
-    definition = read(path, where, _VALUES.get(Substitution()))
-    check(definition)
-    return FluxTarget(where, path, definition)
+    values = _VALUES.get(Substitution())
+    with _masking(values):
+        definition = read(path, where, values)
+        check(definition)
+    return FluxTarget(where, path, definition, values)
+
+
+@contextlib.contextmanager
+def _masking(values: Substitution) -> Iterator[None]:
+    try:
+        yield
+    except FluxError as error:
+        message = values.masked(error.message)
+        if message == error.message:
+            raise
+        # Without the cause, whose text may show the value too.
+        raise FluxError(message, error.place) from None
 
 
 @contextlib.contextmanager
