@@ -27,28 +27,36 @@ def pip(*arguments: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def _sdist(name: str) -> Path:
-    """Returns the downloaded archive of a package, whose checksum is right."""
-    release, sha256 = SUITES[name]["release"], SUITES[name]["sha256"]
-    path = CACHE / f"{name}-{release}.tar.gz"
-    if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != sha256:
-        fresh = CACHE / f"new-{os.getpid()}"
-        try:
-            pip("download", "--no-deps", "--no-binary", ":all:", "--dest", str(fresh), f"{name}=={release}")
-            (fresh / path.name).replace(path)
-        finally:
-            shutil.rmtree(fresh, ignore_errors=True)
-    assert hashlib.sha256(path.read_bytes()).hexdigest() == sha256
-    return path
+def _archive(name: str) -> Path:
+    return CACHE / f"{name}-{SUITES[name]['release']}.tar.gz"
+
+
+def _is_whole(path: Path, sha256: str) -> bool:
+    return path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == sha256
+
+
+def _download() -> None:
+    """Downloads the packages' archives into the cache, both at once: pip builds each to learn its name."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    fresh = CACHE / f"new-{os.getpid()}"
+    wanted = [f"{name}=={suite['release']}" for name, suite in SUITES.items()]
+    try:
+        pip("download", "--quiet", "--no-deps", "--no-binary", ",".join(SUITES), "--dest", str(fresh), *wanted)
+        for name in SUITES:
+            (fresh / _archive(name).name).replace(_archive(name))
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
 def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The unpacked sources of pystorm and streamparse, by name."""
-    CACHE.mkdir(parents=True, exist_ok=True)
+    if not all(_is_whole(_archive(name), suite["sha256"]) for name, suite in SUITES.items()):
+        _download()
     folder = tmp_path_factory.mktemp("sdists")
-    for name in SUITES:
-        with tarfile.open(_sdist(name)) as archive:
+    for name, suite in SUITES.items():
+        assert _is_whole(_archive(name), suite["sha256"]), f"{_archive(name)} is not the release that was looked at"
+        with tarfile.open(_archive(name)) as archive:
             archive.extractall(folder, filter="data")
     return {name: folder / f"{name}-{suite['release']}" for name, suite in SUITES.items()}
 
@@ -58,7 +66,7 @@ def needed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with what pystorm, streamparse's classes and both suites import."""
     folder = tmp_path_factory.mktemp("needed")
     wanted = ("simplejson", "six", "msgpack", "thriftpy2")
-    pip("install", "--quiet", "--target", str(folder), "--only-binary", ":all:", *wanted)
+    pip("install", "--quiet", "--no-compile", "--target", str(folder), "--only-binary", ":all:", *wanted)
     return folder
 
 
