@@ -39,7 +39,7 @@ from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.codec.chunk import encode_outcome
 from storm_on_spark.runtime.reports.latency import LatencyHistogram
 from storm_on_spark.runtime.run.spec import RunSpec, make_spec
-from storm_on_spark.runtime.spouts.log import Epoch, Mark
+from storm_on_spark.runtime.spouts.log import Mark, WriterEpoch
 from storm_on_spark.runtime.spouts.messages import Progress, Ready, Settle, Setup, Stop, Want
 from storm_on_spark.runtime.spouts.remote.host import RemoteHost
 from storm_on_spark.runtime.spouts.remote.line import Line, call_driver
@@ -194,7 +194,7 @@ class _Peer:
         self._tasks = [task for executor in setup.tasks for task in executor]
         self._ends = dict.fromkeys(self._tasks, 0)
         self._saved = dict.fromkeys(self._tasks, -1)
-        self._epoch: Epoch = setup.epoch
+        self._epoch: WriterEpoch = setup.epoch
         for task in self._tasks:
             self._send(Ready(task, Mark(0, setup.epoch)))
 

@@ -50,7 +50,7 @@ class Delivery:
         lineage: the trees that the tuples belong to; `None` when none of them is anchored.
     """
 
-    __slots__ = ("component", "epoch", "fields", "lineage", "offset", "positions", "stream", "task")
+    __slots__ = ("component", "execution", "fields", "lineage", "offset", "positions", "stream", "task")
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Delivery:
         self.positions = fields.positions
         self.lineage = lineage
         #: The execution that this delivery belongs to; while it is current, anchors are plain positions.
-        self.epoch: object = None
+        self.execution: object = None
         #: Position of the delivery's first tuple among all input of that execution.
         self.offset = 0
 

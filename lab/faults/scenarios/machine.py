@@ -13,7 +13,7 @@ from lab.faults.power import Synced, knows_births
 from lab.faults.preload import Preload, compiler
 from lab.faults.run import Run, RunError
 from storm_on_spark.runtime.batches.offsets import Offset
-from storm_on_spark.runtime.spouts.log import SNAPSHOT, Epoch, SpoutLog, list_segments
+from storm_on_spark.runtime.spouts.log import SNAPSHOT, SpoutLog, WriterEpoch, list_segments
 from storm_on_spark.spark.checkpoint.directory import Checkpoint
 
 _SEGMENT_BYTES = 20_000
@@ -109,7 +109,7 @@ class _Zombie:
         self.stop = threading.Event()
         self.owner = max(segment.epoch.owner for segment in list_segments(folder))
         mark = planned.mark(int(folder.name))
-        self.log = SpoutLog(folder, _SEGMENT_BYTES, epoch=Epoch(self.owner, 1000), planned=mark)
+        self.log = SpoutLog(folder, _SEGMENT_BYTES, epoch=WriterEpoch(self.owner, 1000), planned=mark)
         assert self.log.last is not None
         self._begin = self.log.end
         self._last = self.log.last

@@ -59,7 +59,7 @@ from storm_on_spark.runtime.run.settings import BatchSettings, TrackingSettings
 from storm_on_spark.runtime.run.spec import RunSpec
 from storm_on_spark.runtime.run.wiring import Wiring
 from storm_on_spark.runtime.spouts.host_process import HostProcess, spout_groups
-from storm_on_spark.runtime.spouts.log import Epoch, iter_cuts, list_segments
+from storm_on_spark.runtime.spouts.log import WriterEpoch, iter_cuts, list_segments
 from storm_on_spark.runtime.spouts.messages import Consumed, Failed, Idle, Message, Progress, Ready, SetActive, Setup
 from storm_on_spark.runtime.storage import Folder, as_storage, inside, name_of
 from storm_on_spark.runtime.storage.claims import make_claim
@@ -183,7 +183,7 @@ class Coordinator:
             started_at = self._clock.started_at
             clock_ms = self._clock.now_ms() if started_at is None else planned.clock
             tasks = [task for executor in executors for task in executor]
-            epoch = Epoch(self._owner, next(self._starts))
+            epoch = WriterEpoch(self._owner, next(self._starts))
             folder = name_of(inside(self._folder, "spouts"))
             with self._changed:
                 heads = {task: self._rules.head(task) for task in tasks}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from storm_on_spark.api.errors import CheckpointError
-from storm_on_spark.runtime.spouts.log.lineage import NOBODY, Epoch, Mark
+from storm_on_spark.runtime.spouts.log.lineage import NOBODY, Mark, WriterEpoch
 
 VERSION = 2
 _BEFORE_EPOCHS = 1
@@ -28,7 +28,7 @@ class Offset:
     """The topology's time in ms: how long it has run, over all restarts."""
     carried: int = -1
     """The last micro-batch whose carried tuples are behind this point."""
-    epochs: Mapping[int, Epoch] = field(default_factory=dict)
+    epochs: Mapping[int, WriterEpoch] = field(default_factory=dict)
     """Spout task -> the writer of the record that ends at its position."""
 
     def mark(self, task: int) -> Mark:
@@ -57,5 +57,5 @@ class Offset:
                 f"the checkpoint's offsets have format version {data.get('version')}; this release reads {VERSION}"
             )
         logs = {int(task): int(position) for task, position in data["logs"].items()}
-        epochs = {int(task): Epoch(*map(int, epoch)) for task, epoch in data.get("epochs", {}).items()}
+        epochs = {int(task): WriterEpoch(*map(int, epoch)) for task, epoch in data.get("epochs", {}).items()}
         return cls(logs, int(data["clock"]), int(data["carried"]), epochs)

@@ -449,7 +449,7 @@ def _taken_in(inputs: Sequence[Input], ledger: Ledger) -> InputLineage:
     """Makes the deliveries part of an execution."""
     offset = 0
     for delivery, _, size in inputs:
-        delivery.epoch = ledger.epoch
+        delivery.execution = ledger.execution
         delivery.offset = offset
         offset += size
     return InputLineage([(delivery, size) for delivery, _, size in inputs])

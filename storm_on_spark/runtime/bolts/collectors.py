@@ -41,7 +41,7 @@ class Ledger:
 
     def __init__(self, errors: list[Reported] | None = None) -> None:
         #: Identity of the execution; deliveries carry it.
-        self.epoch = object()
+        self.execution = object()
         #: Position of the input tuple that a basic bolt is executing.
         self.current = UNANCHORED
         self.acked: list[int] = []
@@ -131,7 +131,8 @@ class _Collector:
         if tup._settled:
             return
         ledger, delivery = self.ledger, tup._delivery
-        current = delivery.epoch is ledger.epoch  # refused between two executions: the tuple is not settled by it
+        # Between two executions this raises, before the tuple counts as settled.
+        current = delivery.execution is ledger.execution
         tup._settled = True
         if current:
             (ledger.acked if acked else ledger.failed).append(delivery.offset + tup._position)
@@ -148,7 +149,7 @@ class RichCollector(_Collector, OutputCollector):
     """For `BaseRichBolt`."""
 
     def emit(self, values: Sequence[Any], anchors: Anchors = None, stream: str = DEFAULT_STREAM) -> list[int]:
-        if anchors.__class__ is Tuple and anchors._delivery.epoch is self.ledger.epoch:
+        if anchors.__class__ is Tuple and anchors._delivery.execution is self.ledger.execution:
             # As `_anchor`, for the common case.
             anchor: Anchor = anchors._delivery.offset + anchors._position
         else:
@@ -169,7 +170,7 @@ class RichCollector(_Collector, OutputCollector):
     def ack(self, tup: Tuple) -> None:
         # `_settle` for the common case, in half the time.
         delivery, ledger = tup._delivery, self.ledger
-        if delivery.epoch is ledger.epoch and not self.hooks:
+        if delivery.execution is ledger.execution and not self.hooks:
             if not tup._settled:
                 tup._settled = True
                 ledger.acked.append(delivery.offset + tup._position)
@@ -182,7 +183,7 @@ class RichCollector(_Collector, OutputCollector):
     def _anchor(self, anchors: Anchors) -> Anchor:
         if anchors.__class__ is Tuple:
             delivery = anchors._delivery
-            if delivery.epoch is self.ledger.epoch:
+            if delivery.execution is self.ledger.execution:
                 return delivery.offset + anchors._position
             return anchors._roots or UNANCHORED
         if anchors is None:

@@ -19,7 +19,7 @@ from storm_on_spark.runtime.reports.report import add_reported
 from storm_on_spark.runtime.run.spec import RunSpec
 from storm_on_spark.runtime.run.wiring import Wiring
 from storm_on_spark.runtime.spouts import message_ids
-from storm_on_spark.runtime.spouts.log import Epoch, Mark
+from storm_on_spark.runtime.spouts.log import Mark, WriterEpoch
 from storm_on_spark.runtime.spouts.spout_task import SpoutTask
 from storm_on_spark.runtime.storage import Folder
 from storm_on_spark.runtime.tracking import acker
@@ -143,7 +143,7 @@ def open_spout_task(
     clock: Callable[[], int],
     now: Callable[[], float] = time.monotonic,
     *,
-    epoch: Epoch | None = None,
+    epoch: WriterEpoch | None = None,
     planned: Mark = Mark(),  # noqa: B008 # it is immutable
 ) -> SpoutTask:
     """Opens a task of a spout of either kind; arguments and errors are those of `SpoutTask`."""

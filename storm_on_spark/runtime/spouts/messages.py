@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 from storm_on_spark.runtime.codec.packing import pack_ids, pack_marks, unpack_ids, unpack_marks
 from storm_on_spark.runtime.reports.latency import LatencyHistogram
 from storm_on_spark.runtime.reports.report import Failure, Reported
-from storm_on_spark.runtime.spouts.log import Epoch, Mark
+from storm_on_spark.runtime.spouts.log import Mark, WriterEpoch
 from storm_on_spark.runtime.spouts.spout_task import SpoutStats
 from storm_on_spark.runtime.tracking.fold import U8Array
 from storm_on_spark.runtime.tracking.ids import U64Array
@@ -45,7 +45,7 @@ class Setup(NamedTuple):
     """The host's executors, each a thread with these tasks."""
     folder: str
     """Where the spout logs are; each task has a folder of its own in it."""
-    epoch: Epoch
+    epoch: WriterEpoch
     """Of the host as a writer of logs."""
     planned: Mapping[int, Mark]
     """Task -> up to where its log must be whole."""

@@ -39,8 +39,8 @@ from storm_on_spark.runtime.spouts.log import (
     SEGMENT_BYTES,
     Cut,
     Entry,
-    Epoch,
     Mark,
+    WriterEpoch,
     open_log,
 )
 from storm_on_spark.runtime.state.snapshot import Snapshots
@@ -126,7 +126,7 @@ class SpoutTask:
         clock: Callable[[], int],
         now: Callable[[], float] = time.monotonic,
         *,
-        epoch: Epoch | None = None,
+        epoch: WriterEpoch | None = None,
         planned: Mark = Mark(),  # noqa: B008 # it is immutable
     ) -> None:
         self.component = context.this_component_id

@@ -6,9 +6,9 @@ begin and end within a micro-batch never become state. Edges that are emitted an
 reported at all (see `InputLineage.report`); the chunks that hold them have receipts instead. The algorithm per root is
 Storm's (`org.apache.storm.daemon.Acker`); the mark takes the place of Storm's separate streams.
 
-Time is an epoch number, the batch's clock divided by the message timeout. A pending root remembers in which epoch it
-was emitted (or last reset) and fails when two epoch boundaries have passed: between T and 2T, as Storm's rotating map
-does it. The state has the clock and not the epoch, because the timeout may differ after a restart.
+Time is counted in periods: the batch's clock divided by the message timeout. A pending root remembers the period in
+which it was emitted (or last reset) and fails when two periods have ended: between T and 2T, as in Storm's rotating
+map. The state has the clock and not the period, because the timeout may differ after a restart.
 
 Contributions to a root that has already ended make a record without INIT. No spout waits for it: it is dropped when it
 expires, without an outcome, also if timeouts are switched off.
@@ -54,8 +54,8 @@ class Contribution(NamedTuple):
     roots: U64Array
     xors: U64Array
     marks: U8Array
-    epoch: int
-    """The epoch in which the roots marked INIT were emitted."""
+    period: int
+    """The period in which the roots marked INIT were emitted."""
     receipts: int = 0
     """The XOR of the receipts of all chunks that the task sent or executed."""
 
@@ -77,11 +77,11 @@ class AckerState:
     Example:
         >>> one = np.array([7], dtype=np.uint64)
         >>> state = AckerState()
-        >>> init = Contribution(one, one * 5, np.array([INIT], np.uint8), epoch=0)
-        >>> state.apply([init], epoch=0).roots.tolist(), len(state)
+        >>> init = Contribution(one, one * 5, np.array([INIT], np.uint8), period=0)
+        >>> state.apply([init], period=0).roots.tolist(), len(state)
         ([], 1)
-        >>> ack = Contribution(one, one * 5, np.array([0], np.uint8), epoch=0)
-        >>> state.apply([ack], epoch=0).roots.tolist(), len(state)
+        >>> ack = Contribution(one, one * 5, np.array([0], np.uint8), period=0)
+        >>> state.apply([ack], period=0).roots.tolist(), len(state)
         ([7], 0)
     """
 
@@ -91,30 +91,30 @@ class AckerState:
         #: Sorted, without duplicates; xors and marks run parallel to it.
         self.roots: U64Array = np.empty(0, np.uint64)
         self.xors: U64Array = np.empty(0, np.uint64)
-        #: INIT and FAIL, and the age in epochs (0 or 1).
+        #: INIT and FAIL, and the age in periods (0 or 1).
         self.marks: U8Array = np.empty(0, np.uint8)
-        #: The epoch that the ages are relative to.
-        self.epoch = 0
+        #: The period that the ages are relative to.
+        self.period = 0
         #: Whether tuples were lost in the last micro-batch.
         self.lost = False
 
     def __len__(self) -> int:
         return len(self.roots)
 
-    def apply(self, contributions: Iterable[Contribution], epoch: int) -> Outcome:
-        """Adds one micro-batch's contributions at time `epoch` and returns what ended.
+    def apply(self, contributions: Iterable[Contribution], period: int) -> Outcome:
+        """Adds one micro-batch's contributions at time `period` and returns what ended.
 
         If the receipts of all contributions don't cancel out, a chunk was lost or duplicated between two stages. Its
         contents are unknown, so every known root fails.
         """
         receipts = 0
-        passed = max(0, epoch - self.epoch)
-        self.epoch = max(epoch, self.epoch)
+        passed = max(0, period - self.period)
+        self.period = max(period, self.period)
         parts = [Fold(self.roots, self.xors, self._aged(passed))]
         for part in contributions:
             receipts ^= part.receipts
             # An INIT may come after acks of its tree, but these are never older: the OR of the ages is its age.
-            late = min(max(0, self.epoch - part.epoch), _EXPIRED_AGE) << _AGE_SHIFT
+            late = min(max(0, self.period - part.period), _EXPIRED_AGE) << _AGE_SHIFT
             marks = part.marks | (part.marks & INIT) * np.uint8(late) if late else part.marks
             parts.append(Fold(part.roots, part.xors, marks))
         all_roots, all_xors, all_marks = fold(parts)
@@ -179,7 +179,7 @@ class AckerState:
         if len(data) != _STATE.size + 17 * count:
             raise CheckpointError(f"acker state of {count} roots has {len(data)} bytes, not {_STATE.size + 17 * count}")
         view = memoryview(data)[_STATE.size :]
-        state.epoch = clock // timeout_ms
+        state.period = clock // timeout_ms
         state.roots = np.frombuffer(view[: 8 * count], np.uint64)
         state.xors = np.frombuffer(view[8 * count : 16 * count], np.uint64)
         state.marks = np.frombuffer(view[16 * count :], np.uint8)

@@ -35,7 +35,7 @@ def test_a_pending_tree_takes_seventeen_bytes() -> None:
     for count in (1, 1001):
         state = AckerState()
         roots = np.arange(1, 1 + count, dtype=np.uint64)
-        state.apply([Contribution(roots, roots * 7, np.full(count, INIT, np.uint8), epoch=0)], epoch=0)
+        state.apply([Contribution(roots, roots * 7, np.full(count, INIT, np.uint8), period=0)], period=0)
         sizes.append(len(state.dump(0)))
     assert sizes[1] - sizes[0] == 17 * 1000
 

@@ -16,7 +16,7 @@ from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.runtime.batches.clock import ManualClock, SystemClock
 from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.reports.latency import LatencyHistogram
-from storm_on_spark.runtime.spouts.log import NOBODY, Epoch, Mark
+from storm_on_spark.runtime.spouts.log import NOBODY, Mark, WriterEpoch
 from storm_on_spark.runtime.tracking.ids import SEQUENCE_BITS, EdgeIds, root_base, spout_task_of
 
 # --- ids -----------------------------------------------------------------------------------------------------
@@ -72,7 +72,7 @@ def test_offsets_of_releases_before_epochs_are_read() -> None:
 
 @given(st.dictionaries(st.integers(0, 2**20), st.integers(0, 2**60)), st.integers(0, 2**60), st.integers(-1, 2**60))
 def test_offsets_survive_json_and_are_written_in_one_way(logs: dict[int, int], clock: int, carried: int) -> None:
-    offset = Offset(logs, clock, carried, {task: Epoch(position % 7, 1) for task, position in logs.items()})
+    offset = Offset(logs, clock, carried, {task: WriterEpoch(position % 7, 1) for task, position in logs.items()})
     text = json.dumps(offset.to_json())
     assert Offset.from_json(json.loads(text)) == offset
     backwards = Offset(dict(reversed(logs.items())), clock, carried, dict(reversed(offset.epochs.items())))

@@ -17,7 +17,7 @@ planned from, and a reader follows that writer's files and those of its ancestor
 
 from __future__ import annotations
 
-from storm_on_spark.runtime.spouts.log.lineage import NOBODY, Epoch, Mark, Segment
+from storm_on_spark.runtime.spouts.log.lineage import NOBODY, Mark, Segment, WriterEpoch
 from storm_on_spark.runtime.spouts.log.reader import iter_cuts, list_segments, read_entries
 from storm_on_spark.runtime.spouts.log.record import ACKER, MESSAGE_IDS, SNAPSHOT, Cut, Entry
 from storm_on_spark.runtime.spouts.log.stored import StoredSpoutLog, open_log
@@ -31,11 +31,11 @@ __all__ = [
     "SNAPSHOT",
     "Cut",
     "Entry",
-    "Epoch",
     "Mark",
     "Segment",
     "SpoutLog",
     "StoredSpoutLog",
+    "WriterEpoch",
     "iter_cuts",
     "list_segments",
     "open_log",

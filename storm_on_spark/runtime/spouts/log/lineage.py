@@ -22,11 +22,11 @@ from typing import NamedTuple
 _NAME = re.compile(r"(\d{20})(?:-(\d{1,10})\.(\d{1,10})(?:-(\d{1,10})\.(\d{1,10}))?)?\.log", re.ASCII)
 
 
-class Epoch(NamedTuple):
-    """Which process writes. A later one is greater, whatever the machines' clocks say.
+class WriterEpoch(NamedTuple):
+    """The identity of a process that writes a spout log. A later one is greater, whatever the machines' clocks say.
 
     Example:
-        >>> Epoch(2, 0) > Epoch(1, 7), str(Epoch(1, 7))
+        >>> WriterEpoch(2, 0) > WriterEpoch(1, 7), str(WriterEpoch(1, 7))
         (True, '1.7')
     """
 
@@ -39,7 +39,7 @@ class Epoch(NamedTuple):
         return f"{self.owner}.{self.start}"
 
 
-NOBODY = Epoch(0, 0)
+NOBODY = WriterEpoch(0, 0)
 """The writers of releases before epochs; they all count as one."""
 
 
@@ -47,22 +47,22 @@ class Mark(NamedTuple):
     """A position between two records, and the writer of the record that ends there."""
 
     position: int = 0
-    epoch: Epoch = NOBODY
+    epoch: WriterEpoch = NOBODY
 
 
 class Segment(NamedTuple):
     """A segment's name.
 
     Example:
-        >>> str(Segment(4096, Epoch(2, 0), Epoch(1, 0)))
+        >>> str(Segment(4096, WriterEpoch(2, 0), WriterEpoch(1, 0)))
         '00000000000000004096-2.0-1.0.log'
         >>> Segment.parse("00000000000000009000-2.0.log")
-        Segment(base=9000, epoch=Epoch(owner=2, start=0), parent=None)
+        Segment(base=9000, epoch=WriterEpoch(owner=2, start=0), parent=None)
     """
 
     base: int
-    epoch: Epoch
-    parent: Epoch | None = None
+    epoch: WriterEpoch
+    parent: WriterEpoch | None = None
     """Whose record ended at `base`, where that was another's."""
 
     def __str__(self) -> str:
@@ -78,8 +78,8 @@ class Segment(NamedTuple):
         if found is None:
             return None
         base, owner, start, parents_owner, parents_start = found.groups()
-        epoch = NOBODY if owner is None else Epoch(int(owner), int(start))
-        parent = None if parents_owner is None else Epoch(int(parents_owner), int(parents_start))
+        epoch = NOBODY if owner is None else WriterEpoch(int(owner), int(start))
+        parent = None if parents_owner is None else WriterEpoch(int(parents_owner), int(parents_start))
         # A line never goes back to a later writer, whatever the names of files say.
         return None if parent is not None and parent >= epoch else cls(int(base), epoch, parent)
 
@@ -95,21 +95,21 @@ Line = Sequence[Live]
 """What counts for a writer, in the order of positions."""
 
 
-def line_of(segments: Iterable[Segment], epoch: Epoch) -> Line:
+def line_of(segments: Iterable[Segment], epoch: WriterEpoch) -> Line:
     """Returns what counts for the writer with `epoch`, of the segments that there are.
 
     Example:
-        >>> old, new = Epoch(1, 0), Epoch(2, 0)
+        >>> old, new = WriterEpoch(1, 0), WriterEpoch(2, 0)
         >>> segments = [Segment(0, old), Segment(80, old), Segment(50, new, old)]
         >>> [(str(segment.epoch), segment.base, until) for segment, until in line_of(segments, new)]
         [('1.0', 0, 50), ('2.0', 50, None)]
     """
-    by_epoch: dict[Epoch, list[Segment]] = {}
+    by_epoch: dict[WriterEpoch, list[Segment]] = {}
     for segment in segments:
         by_epoch.setdefault(segment.epoch, []).append(segment)
     line: list[Live] = []
     until: int | None = None
-    writer: Epoch | None = epoch
+    writer: WriterEpoch | None = epoch
     while writer is not None:
         own = sorted(s for s in by_epoch.get(writer, ()) if until is None or s.base < until)
         for segment in reversed(own):
@@ -119,7 +119,7 @@ def line_of(segments: Iterable[Segment], epoch: Epoch) -> Line:
     return line[::-1]
 
 
-def newest(segments: Iterable[Segment], planned: Mark) -> Epoch | None:
+def newest(segments: Iterable[Segment], planned: Mark) -> WriterEpoch | None:
     """Returns the latest writer that knew of all that Spark has planned.
 
     One that didn't had begun behind its owner's back, so to speak, and Spark never took a record of it.

@@ -12,7 +12,7 @@ from typing import BinaryIO, NamedTuple
 
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.runtime.spouts.log.ahead import Ahead
-from storm_on_spark.runtime.spouts.log.lineage import Epoch, Line, Mark, Segment, line_of, newest
+from storm_on_spark.runtime.spouts.log.lineage import Line, Mark, Segment, WriterEpoch, line_of, newest
 from storm_on_spark.runtime.spouts.log.record import (
     HEADER_BYTES,
     Cut,
@@ -38,14 +38,14 @@ def list_segments(folder: Folder) -> list[Segment]:
     return sorted(filter(None, (Segment.parse(path.name) for path in folder.iterdir())))
 
 
-def line_in(folder: Folder, epoch: Epoch | None) -> Line:
+def line_in(folder: Folder, epoch: WriterEpoch | None) -> Line:
     """Returns what counts in `folder` for a writer; for the latest one for None."""
     segments = list_segments(folder)
     epoch = newest(segments, Mark()) if epoch is None else epoch
     return [] if epoch is None else line_of(segments, epoch)
 
 
-def iter_cuts(folder: Folder, start: int, end: int, epoch: Epoch | None = None) -> Iterator[Cut]:
+def iter_cuts(folder: Folder, start: int, end: int, epoch: WriterEpoch | None = None) -> Iterator[Cut]:
     """Yields the headers of the records from position `start` to `end`.
 
     Args:
@@ -63,7 +63,7 @@ def iter_cuts(folder: Folder, start: int, end: int, epoch: Epoch | None = None) 
 
 
 def read_entries(
-    folder: Folder, start: int, end: int, wanted: Callable[[int], bool], epoch: Epoch | None = None
+    folder: Folder, start: int, end: int, wanted: Callable[[int], bool], epoch: WriterEpoch | None = None
 ) -> Iterator[tuple[Cut, int, bytes]]:
     """Yields (cut, target, chunk) of the records in [start, end) for the targets that `wanted` wants.
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from zlib import crc32
 
-from storm_on_spark.runtime.spouts.log.lineage import NOBODY, Epoch, Mark
+from storm_on_spark.runtime.spouts.log.lineage import NOBODY, Mark, WriterEpoch
 
 VERSION = 1
 SNAPSHOT = -2
@@ -55,7 +55,7 @@ class Cut:
     first: int
     clock: int
     snapshot: int
-    epoch: Epoch = NOBODY
+    epoch: WriterEpoch = NOBODY
     """Of the writer; not in the record, but in the segment's name."""
 
     @property
@@ -119,7 +119,7 @@ def encode(
     return Cut(mark.position, end, len(entries), tuples, messages, first, clock, snapshot, mark.epoch), record
 
 
-def decode_head(data: bytes, position: int, epoch: Epoch) -> Head:
+def decode_head(data: bytes, position: int, epoch: WriterEpoch) -> Head:
     """Returns what the header says that stands in the `HEADER_BYTES` bytes at `position` of a segment of `epoch`.
 
     Raises:

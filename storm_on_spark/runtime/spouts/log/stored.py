@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 
 from storm_on_spark.api.errors import CheckpointError
-from storm_on_spark.runtime.spouts.log.lineage import Epoch, Mark, Segment, line_of
+from storm_on_spark.runtime.spouts.log.lineage import Mark, Segment, WriterEpoch, line_of
 from storm_on_spark.runtime.spouts.log.reader import list_segments, named, records
 from storm_on_spark.runtime.spouts.log.record import Cut
 from storm_on_spark.runtime.spouts.log.writer import SEGMENT_BYTES, SpoutLog
@@ -40,7 +40,7 @@ class StoredSpoutLog(SpoutLog):
         folder: Storage,
         segment_bytes: int = SEGMENT_BYTES,
         *,
-        epoch: Epoch | None = None,
+        epoch: WriterEpoch | None = None,
         planned: Mark = Mark(),  # noqa: B008 # it is immutable
     ) -> None:
         self._storage = folder
@@ -131,7 +131,7 @@ def open_log(
     folder: Folder,
     segment_bytes: int = SEGMENT_BYTES,
     *,
-    epoch: Epoch | None = None,
+    epoch: WriterEpoch | None = None,
     planned: Mark = Mark(),  # noqa: B008 # it is immutable
     sync: bool = False,
 ) -> SpoutLog:

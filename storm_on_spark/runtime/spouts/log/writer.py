@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from storm_on_spark.api.errors import CheckpointError
-from storm_on_spark.runtime.spouts.log.lineage import NOBODY, Epoch, Line, Mark, Segment, line_of, newest
+from storm_on_spark.runtime.spouts.log.lineage import NOBODY, Line, Mark, Segment, WriterEpoch, line_of, newest
 from storm_on_spark.runtime.spouts.log.reader import list_segments, named, records, whole_cuts
 from storm_on_spark.runtime.spouts.log.record import SNAPSHOT, Cut, Entry, MissingError, encode
 from storm_on_spark.runtime.storage import Folder, name_of
@@ -52,7 +52,7 @@ class SpoutLog:
         folder: Folder,
         segment_bytes: int = SEGMENT_BYTES,
         *,
-        epoch: Epoch | None = None,
+        epoch: WriterEpoch | None = None,
         planned: Mark = Mark(),  # noqa: B008 # it is immutable
         sync: bool = False,
     ) -> None:
@@ -76,7 +76,7 @@ class SpoutLog:
             raise
         if epoch is None:
             latest = max((segment.epoch for segment in segments), default=NOBODY)
-            epoch = Epoch(max(1, latest.owner), latest.start + 1)
+            epoch = WriterEpoch(max(1, latest.owner), latest.start + 1)
         self.epoch = epoch
 
     def _prepare(self) -> None:

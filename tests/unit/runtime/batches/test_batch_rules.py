@@ -39,7 +39,7 @@ from storm_on_spark.runtime.batches.rules.events import (
 from storm_on_spark.runtime.batches.rules.planning import BatchPace, BatchRules, Phase
 from storm_on_spark.runtime.batches.rules.size import BatchSize
 from storm_on_spark.runtime.reports.latency import LatencyHistogram
-from storm_on_spark.runtime.spouts.log import Epoch, Mark
+from storm_on_spark.runtime.spouts.log import Mark, WriterEpoch
 from storm_on_spark.runtime.spouts.messages import Consumed, Failed, Idle, Progress, Ready, SetActive, SetClock, Want
 from storm_on_spark.runtime.spouts.spout_task import SpoutStats
 
@@ -139,7 +139,7 @@ class Driver(RuleBasedStateMachine):
         if not spout.open:
             return
         end = spout.log[-1][0].position if spout.log else 0
-        spout.log.append((Mark(end + 10 + tuples, Epoch(1, self.writers)), tuples))
+        spout.log.append((Mark(end + 10 + tuples, WriterEpoch(1, self.writers)), tuples))
         host = next(host for host in HOSTS if task in host)
         if not said and all(self.spouts[other].open for other in host):
             self.die(host, 1e4)
@@ -491,7 +491,7 @@ def test_spouts_without_tuples_take_nothing_of_a_micro_batch() -> None:
 
 
 def test_a_topology_goes_on_from_what_was_planned() -> None:
-    epoch = Epoch(7, 2)
+    epoch = WriterEpoch(7, 2)
     planned = Offset({3: 100}, clock=40, carried=6, epochs={3: epoch})
     rules = rules_of(planned=planned)
     assert (rules.head(3), rules.consumed(3)) == (Mark(100, epoch), 100)

@@ -24,7 +24,7 @@ from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.batches.rules.planning import BatchPace
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.spouts.host_process import spout_executors, spread_executors
-from storm_on_spark.runtime.spouts.log import Epoch, iter_cuts
+from storm_on_spark.runtime.spouts.log import WriterEpoch, iter_cuts
 from storm_on_spark.runtime.spouts.messages import Want
 from storm_on_spark.runtime.storage import LocalStorage
 from storm_on_spark.runtime.tracking.acker import ACKED, FAILED
@@ -582,7 +582,7 @@ def test_what_a_micro_batch_without_a_commit_left_counts_for_nothing_whole_or_to
 def test_a_driver_that_did_not_plan_what_spark_goes_on_from_ends(tmp_path: Path) -> None:
     run = Run(tmp_path).start()
     first = run.coordinator.poll(Offset())
-    other = Offset(first.logs, first.clock, first.carried, dict.fromkeys(first.epochs, Epoch(99, 1)))
+    other = Offset(first.logs, first.clock, first.carried, dict.fromkeys(first.epochs, WriterEpoch(99, 1)))
     with pytest.raises(CheckpointError, match="another one runs on this checkpoint"):
         run.coordinator.poll(other)
 

@@ -20,10 +20,10 @@ from storm_on_spark.runtime.spouts.log import (
     MESSAGE_IDS,
     SNAPSHOT,
     Cut,
-    Epoch,
     Mark,
     Segment,
     SpoutLog,
+    WriterEpoch,
     iter_cuts,
     list_segments,
     read_entries,
@@ -188,9 +188,9 @@ TestLogAgainstList.settings = settings(max_examples=60, stateful_step_count=30, 
 
 
 def test_what_a_writer_appends_after_it_was_replaced_is_never_read(tmp_path: Path) -> None:
-    old = SpoutLog(tmp_path, SMALL, epoch=Epoch(1, 1))
+    old = SpoutLog(tmp_path, SMALL, epoch=WriterEpoch(1, 1))
     common = append(old, b"common")
-    new = SpoutLog(tmp_path, SMALL, epoch=Epoch(2, 1), planned=common.mark)
+    new = SpoutLog(tmp_path, SMALL, epoch=WriterEpoch(2, 1), planned=common.mark)
     zombies = [append(old, b"zombie!", b"z" * 100, snapshot=b"zombie's") for _ in range(6)]
     assert len(old.bases()) > 1, "the old writer has begun a segment behind the new one's back"
     cut = append(new, b"genuine", b"g" * 100, snapshot=b"genuine")
@@ -198,7 +198,7 @@ def test_what_a_writer_appends_after_it_was_replaced_is_never_read(tmp_path: Pat
     assert cut.position == common.end == zombies[0].position
     # A reader that looks for what was planned, and a writer that takes over.
     for planned in (cut.mark, Mark()):
-        third = SpoutLog(tmp_path, SMALL, epoch=Epoch(3, 1), planned=planned)
+        third = SpoutLog(tmp_path, SMALL, epoch=WriterEpoch(3, 1), planned=planned)
         assert (third.last, third.snapshot()) == (cut, b"genuine")
         third.close()
     found = [body for _, _, body in read_entries(tmp_path, 0, cut.end, lambda t: t == 1, cut.epoch)]
@@ -207,12 +207,12 @@ def test_what_a_writer_appends_after_it_was_replaced_is_never_read(tmp_path: Pat
 
 def test_what_spark_has_planned_counts_though_a_later_writer_knew_nothing_of_it(tmp_path: Path) -> None:
     """The former driver planned its last micro-batch after the next one had opened the log."""
-    old = SpoutLog(tmp_path, epoch=Epoch(1, 1))
+    old = SpoutLog(tmp_path, epoch=WriterEpoch(1, 1))
     append(old, b"common")
-    new = SpoutLog(tmp_path, epoch=Epoch(2, 1))
+    new = SpoutLog(tmp_path, epoch=WriterEpoch(2, 1))
     planned = append(old, b"planned")
     append(new, b"in vain")
-    third = SpoutLog(tmp_path, epoch=Epoch(3, 1), planned=planned.mark)
+    third = SpoutLog(tmp_path, epoch=WriterEpoch(3, 1), planned=planned.mark)
     assert third.written == planned.mark
     last = append(third, b"third")
     found = [body for _, _, body in read_entries(tmp_path, 0, last.end, lambda t: t == 1, last.epoch)]
@@ -222,20 +222,20 @@ def test_what_spark_has_planned_counts_though_a_later_writer_knew_nothing_of_it(
 
 
 def test_two_writers_with_one_epoch_are_noticed(tmp_path: Path) -> None:
-    one, other = SpoutLog(tmp_path, epoch=Epoch(1, 1)), SpoutLog(tmp_path, epoch=Epoch(1, 1))
+    one, other = SpoutLog(tmp_path, epoch=WriterEpoch(1, 1)), SpoutLog(tmp_path, epoch=WriterEpoch(1, 1))
     append(one, b"one")
     with pytest.raises(CheckpointError, match=r"has another writer with epoch 1\.1"):
         append(other, b"other")
 
 
 def test_a_log_of_a_release_before_epochs_is_read_and_gone_on_with(tmp_path: Path) -> None:
-    writer = SpoutLog(tmp_path, epoch=Epoch(1, 1))
+    writer = SpoutLog(tmp_path, epoch=WriterEpoch(1, 1))
     before = append(writer, b"before")
     writer.close()
     (segment,) = list_segments(tmp_path)
     (tmp_path / str(segment)).rename(tmp_path / f"{0:020d}.log")
     planned = Mark(before.end)
-    writer = SpoutLog(tmp_path, epoch=Epoch(1, 1), planned=planned)
+    writer = SpoutLog(tmp_path, epoch=WriterEpoch(1, 1), planned=planned)
     assert writer.written == planned
     after = append(writer, b"after")
     found = [body for _, _, body in read_entries(tmp_path, 0, after.end, lambda t: t == 1, after.epoch)]
@@ -255,7 +255,7 @@ class ManyWriters(RuleBasedStateMachine):
         self.path = Path(self.folder.name)
         self.writers: list[SpoutLog] = []
         #: Of each writer: what it has cut that nobody planned.
-        self.cuts: dict[Epoch, list[Cut]] = {}
+        self.cuts: dict[WriterEpoch, list[Cut]] = {}
         #: What Spark has planned: the ends of micro-batches, and all records.
         self.planned = Mark()
         self.records: list[tuple[Cut, bytes]] = []
@@ -266,7 +266,7 @@ class ManyWriters(RuleBasedStateMachine):
 
     @rule()
     def take_over(self) -> None:
-        epoch = Epoch(len(self.writers) + 1, 1)
+        epoch = WriterEpoch(len(self.writers) + 1, 1)
         log = SpoutLog(self.path, SMALL, epoch=epoch, planned=self.planned)
         self.writers.append(log)
         self.cuts[epoch] = list(log.cuts(self.planned.position))
@@ -378,15 +378,15 @@ def test_pages_that_never_reached_the_disk_end_the_log_behind_what_was_planned(t
 
 
 def test_a_writer_whose_first_segment_was_lost_half_is_gone_on_without(tmp_path: Path) -> None:
-    old = SpoutLog(tmp_path, epoch=Epoch(1, 1))
+    old = SpoutLog(tmp_path, epoch=WriterEpoch(1, 1))
     first = append(old, b"one")
-    new = SpoutLog(tmp_path, epoch=Epoch(2, 1))
+    new = SpoutLog(tmp_path, epoch=WriterEpoch(2, 1))
     append(new, b"two")
     (path,) = [tmp_path / str(segment) for segment in list_segments(tmp_path) if segment.epoch == new.epoch]
     data = path.read_bytes()
     for size in range(len(data)):
         path.write_bytes(data[:size])
-        log = SpoutLog(tmp_path, epoch=Epoch(3, size), planned=first.mark)
+        log = SpoutLog(tmp_path, epoch=WriterEpoch(3, size), planned=first.mark)
         assert (log.last, log.snapshot()) == (first, b"s")
         last = append(log, b"three")
         assert contents(tmp_path, first.end, last.end)[0] == (1, b"three")
@@ -395,12 +395,12 @@ def test_a_writer_whose_first_segment_was_lost_half_is_gone_on_without(tmp_path:
 
 
 def test_the_tail_of_an_earlier_writer_may_be_lost_with_the_later_one_still_there(tmp_path: Path) -> None:
-    old = SpoutLog(tmp_path, epoch=Epoch(1, 1))
+    old = SpoutLog(tmp_path, epoch=WriterEpoch(1, 1))
     planned = append(old, b"planned")
     lost = append(old, b"lost")
-    append(SpoutLog(tmp_path, epoch=Epoch(2, 1), planned=planned.mark), b"needs what was lost")
+    append(SpoutLog(tmp_path, epoch=WriterEpoch(2, 1), planned=planned.mark), b"needs what was lost")
     os.truncate(tmp_path / str(list_segments(tmp_path)[0]), lost.position + 3)
-    log = SpoutLog(tmp_path, epoch=Epoch(3, 1), planned=planned.mark)
+    log = SpoutLog(tmp_path, epoch=WriterEpoch(3, 1), planned=planned.mark)
     assert log.last == planned
     last = append(log, b"again")
     assert [body for _, _, body in read_entries(tmp_path, 0, last.end, lambda t: t == 1, last.epoch)] == [
@@ -443,7 +443,7 @@ def test_a_log_that_ends_too_early_or_lacks_a_segment_is_noticed(tmp_path: Path)
     with pytest.raises(CheckpointError, match="part of the checkpoint is missing"):
         SpoutLog(tmp_path, planned=Mark(end + 1, log.epoch))
     with pytest.raises(CheckpointError, match=r"no record of writer 9\.9 .*part of the checkpoint is missing"):
-        SpoutLog(tmp_path, planned=Mark(end, Epoch(9, 9)))
+        SpoutLog(tmp_path, planned=Mark(end, WriterEpoch(9, 9)))
     path = tmp_path / str(list_segments(tmp_path)[1])
     os.truncate(path, 30)
     with pytest.raises(CheckpointError, match=f"no whole record at position {cuts[1].position}"):
@@ -516,7 +516,7 @@ def test_a_record_that_the_disk_does_not_take_is_not_there(tmp_path: Path, monke
 @given(st.binary(max_size=200))
 def test_any_bytes_give_an_empty_log_or_an_error_of_ours(data: bytes) -> None:
     with TemporaryDirectory() as name:
-        (Path(name) / str(Segment(0, Epoch(1, 0)))).write_bytes(data)
+        (Path(name) / str(Segment(0, WriterEpoch(1, 0)))).write_bytes(data)
         try:
             log = SpoutLog(Path(name))
         except CheckpointError:

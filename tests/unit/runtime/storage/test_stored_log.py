@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storm_on_spark.api.errors import CheckpointError
-from storm_on_spark.runtime.spouts.log import Epoch, Mark, StoredSpoutLog, list_segments, open_log, read_entries
+from storm_on_spark.runtime.spouts.log import Mark, StoredSpoutLog, WriterEpoch, list_segments, open_log, read_entries
 from storm_on_spark.runtime.storage import LocalStorage, Storage
 from storm_on_spark.testing.storage import Fault, FaultyStorage
 
@@ -25,7 +25,7 @@ def append(log: StoredSpoutLog, body: bytes, snapshot: bytes | None = None):
 
 
 def opened(storage: Storage, owner: int, planned: Mark = Mark(), segment_bytes: int = 1 << 20) -> StoredSpoutLog:  # noqa: B008
-    log = open_log(storage, segment_bytes, epoch=Epoch(owner, 1), planned=planned)
+    log = open_log(storage, segment_bytes, epoch=WriterEpoch(owner, 1), planned=planned)
     assert isinstance(log, StoredSpoutLog)
     return log
 

@@ -28,10 +28,10 @@ from storm_on_spark.runtime.tracking.acker import (
 U64 = st.integers(1, 2**64 - 1)
 
 
-def contribution(*entries: tuple[int, int, int], epoch: int = 0) -> Contribution:
+def contribution(*entries: tuple[int, int, int], period: int = 0) -> Contribution:
     """A contribution of (root, xor, mark)s."""
     roots, xors, marks = zip(*entries, strict=True) if entries else ((), (), ())
-    return Contribution(np.array(roots, np.uint64), np.array(xors, np.uint64), np.array(marks, np.uint8), epoch)
+    return Contribution(np.array(roots, np.uint64), np.array(xors, np.uint64), np.array(marks, np.uint8), period)
 
 
 def told(outcome: Outcome) -> dict[int, int]:
@@ -45,16 +45,16 @@ def told(outcome: Outcome) -> dict[int, int]:
 
 
 class RotatingMap:
-    """`org.apache.storm.utils.RotatingMap`: what was put in epoch p is gone after `buckets` rotations."""
+    """`org.apache.storm.utils.RotatingMap`: what was put in period p is gone after `buckets` rotations."""
 
     def __init__(self, buckets: int) -> None:
         self.buckets = buckets
         self.values: dict[int, object] = {}
         self.put_in: dict[int, int] = {}
 
-    def put(self, key: int, value: object, epoch: int) -> None:
+    def put(self, key: int, value: object, period: int) -> None:
         self.values[key] = value
-        self.put_in[key] = epoch
+        self.put_in[key] = period
 
     def get(self, key: int):
         return self.values.get(key)
@@ -63,8 +63,8 @@ class RotatingMap:
         self.put_in.pop(key, None)
         return self.values.pop(key, None)
 
-    def rotate_to(self, epoch: int) -> list[int]:
-        dead = [key for key, put_in in self.put_in.items() if epoch >= put_in + self.buckets]
+    def rotate_to(self, period: int) -> list[int]:
+        dead = [key for key, put_in in self.put_in.items() if period >= put_in + self.buckets]
         for key in dead:
             self.remove(key)
         return dead
@@ -88,31 +88,31 @@ class Storm:
         self.spout = RotatingMap(2)
         self.told: dict[int, int] = {}
 
-    def emit(self, root: int, epoch: int) -> None:
-        self.spout.put(root, True, epoch)
+    def emit(self, root: int, period: int) -> None:
+        self.spout.put(root, True, period)
 
-    def execute(self, stream: str, root: int, value: int, epoch: int) -> None:
+    def execute(self, stream: str, root: int, value: int, period: int) -> None:
         curr = self.acker.get(root)
         reset = False
         if stream == "init":
             if curr is None:
                 curr = AckObject()
-                self.acker.put(root, curr, epoch)
+                self.acker.put(root, curr, period)
             curr.val ^= value
             curr.spout = True
         elif stream == "ack":
             if curr is None:
                 curr = AckObject()
-                self.acker.put(root, curr, epoch)
+                self.acker.put(root, curr, period)
             curr.val ^= value
         elif stream == "fail":
             curr = curr or AckObject()
             curr.failed = True
-            self.acker.put(root, curr, epoch)
+            self.acker.put(root, curr, period)
         else:
             reset = True
             curr = curr or AckObject()
-            self.acker.put(root, curr, epoch)
+            self.acker.put(root, curr, period)
         if not curr.spout:
             return
         if curr.val == 0:
@@ -122,12 +122,12 @@ class Storm:
             self.acker.remove(root)
             self._tell(root, FAILED)
         elif reset and self.spout.get(root) is not None:
-            self.spout.put(root, True, epoch)
+            self.spout.put(root, True, period)
 
-    def tick(self, epoch: int) -> None:
-        for root in self.spout.rotate_to(epoch):
+    def tick(self, period: int) -> None:
+        for root in self.spout.rotate_to(period):
             self._end(root, TIMED_OUT)
-        self.acker.rotate_to(epoch)
+        self.acker.rotate_to(period)
 
     def _tell(self, root: int, code: int) -> None:
         # The spout ignores what it no longer waits for.
@@ -161,11 +161,11 @@ class AckerAgreesWithStorm(RuleBasedStateMachine):
         self.random = Random(seed)
         self.state = AckerState()
         self.storm = Storm()
-        self.epoch = 0
+        self.period = 0
         self.told: dict[int, int] = {}
         self.live: list[Tuple] = []
         self.emitted: list[int] = []
-        #: What this batch brings: for us (root, xor, mark, epoch), for Storm (stream, root, value).
+        #: What this batch brings: for us (root, xor, mark, period), for Storm (stream, root, value).
         self.ours: list[tuple[int, int, int, int]] = []
         self.messages: list[tuple[str, int, int]] = []
         #: Inits that come in a later batch than the acks.
@@ -176,7 +176,7 @@ class AckerAgreesWithStorm(RuleBasedStateMachine):
 
     @rule(edges=st.integers(0, 3), late=st.booleans(), waited=st.sampled_from([0, 0, 0, 1, 2, 3]))
     def spout_emits(self, edges: int, late: bool, waited: int) -> None:
-        """Emits a message that waited some epochs in the spout log; or acks overtake it on the way to the acker."""
+        """Emits a message that waited some periods in the spout log; or acks overtake it on the way to the acker."""
         root = len(self.emitted) + 1
         self.emitted.append(root)
         tuples = [Tuple(self.fresh(), {root: self.fresh()}) for _ in range(edges)]
@@ -186,14 +186,14 @@ class AckerAgreesWithStorm(RuleBasedStateMachine):
             ours ^= tup.edge
             storms ^= tup.storm[root]
         if late:
-            self.delayed.append((root, ours, storms, self.epoch))
+            self.delayed.append((root, ours, storms, self.period))
         else:
-            self.bring((root, ours, storms, self.epoch - waited))
+            self.bring((root, ours, storms, self.period - waited))
 
     def bring(self, init: tuple[int, int, int, int]) -> None:
-        root, ours, storms, epoch = init
-        self.storm.emit(root, epoch)
-        self.ours.append((root, ours, INIT, epoch))
+        root, ours, storms, period = init
+        self.storm.emit(root, period)
+        self.ours.append((root, ours, INIT, period))
         self.messages.append(("init", root, storms))
 
     @precondition(lambda self: self.delayed)
@@ -237,20 +237,22 @@ class AckerAgreesWithStorm(RuleBasedStateMachine):
         self.ours += [(root, 0, RESET, 0) for root in tup.storm]
         self.messages += [("reset", root, 0) for root in tup.storm]
 
-    @rule(epochs=st.sampled_from([0, 0, 0, 0, 1, 1, 2, 3]), reload=st.booleans(), parts=st.integers(1, 4))
-    def batch_ends(self, epochs: int, reload: bool, parts: int) -> None:
-        self.epoch += epochs
-        for init in [init for init in self.delayed if init[3] < self.epoch]:
+    @rule(periods=st.sampled_from([0, 0, 0, 0, 1, 1, 2, 3]), reload=st.booleans(), parts=st.integers(1, 4))
+    def batch_ends(self, periods: int, reload: bool, parts: int) -> None:
+        self.period += periods
+        for init in [init for init in self.delayed if init[3] < self.period]:
             self.delayed.remove(init)
             self.bring(init)
         if reload:
-            self.state = AckerState.load(self.state.dump(self.state.epoch), timeout_ms=1)
+            self.state = AckerState.load(self.state.dump(self.state.period), timeout_ms=1)
         self.random.shuffle(self.ours)
         split: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
-        for root, xor, mark, epoch in self.ours:
-            split.setdefault((self.random.randrange(parts), epoch if mark == INIT else 0), []).append((root, xor, mark))
+        for root, xor, mark, period in self.ours:
+            split.setdefault((self.random.randrange(parts), period if mark == INIT else 0), []).append(
+                (root, xor, mark)
+            )
         outcome = told(
-            self.state.apply([contribution(*part, epoch=epoch) for (_, epoch), part in split.items()], self.epoch)
+            self.state.apply([contribution(*part, period=period) for (_, period), part in split.items()], self.period)
         )
         for root, code in outcome.items():
             assert root not in self.told, "a root ended twice"
@@ -258,15 +260,15 @@ class AckerAgreesWithStorm(RuleBasedStateMachine):
         # Within a batch a reset counts as the last message; what is said before a tick arrives before it.
         self.random.shuffle(self.messages)
         for stream, root, value in sorted(self.messages, key=lambda m: m[0] == "reset"):
-            self.storm.execute(stream, root, value, self.epoch)
-        self.storm.tick(self.epoch)
+            self.storm.execute(stream, root, value, self.period)
+        self.storm.tick(self.period)
         self.ours, self.messages = [], []
         assert self.told == self.storm.told
 
     @invariant()
     def state_is_small(self) -> None:
         if hasattr(self, "state") and len(self.state) > 1:
-            assert len(self.state.dump(self.epoch)) <= 24 * len(self.state)
+            assert len(self.state.dump(self.period)) <= 24 * len(self.state)
 
     def teardown(self) -> None:
         """Whatever is acked by then or not, everything ends, and nothing is left."""
@@ -283,7 +285,7 @@ class AckerAgreesWithStorm(RuleBasedStateMachine):
             self.batch_ends(1, False, 1)
         assert set(self.told) == set(self.emitted)
         assert len(self.state) == 0
-        assert self.state.dump(self.epoch) == b""
+        assert self.state.dump(self.period) == b""
 
 
 TestAckerAgreesWithStorm = AckerAgreesWithStorm.TestCase
@@ -297,7 +299,7 @@ TestAckerAgreesWithStorm.settings = settings(max_examples=300, stateful_step_cou
 def test_a_root_times_out_between_t_and_2t(emitted: int, later: list[int]) -> None:
     timeout = 30_000
     state = AckerState()
-    state.apply([contribution((1, 5, INIT), epoch=emitted // timeout)], emitted // timeout)
+    state.apply([contribution((1, 5, INIT), period=emitted // timeout)], emitted // timeout)
     now = before = emitted
     for step in later:
         before, now = now, now + step
@@ -322,10 +324,10 @@ def test_after_a_restart_with_another_timeout_old_and_new_roots_time_out_by_the_
 ) -> None:
     before, after = timeouts
     state = AckerState()
-    state.apply([contribution((1, 5, INIT), epoch=emitted // before)], emitted // before)
+    state.apply([contribution((1, 5, INIT), period=emitted // before)], emitted // before)
     state = AckerState.load(state.dump(emitted), after)
     start = now = emitted + down
-    ended = told(state.apply([contribution((2, 6, INIT), epoch=now // after)], now // after))
+    ended = told(state.apply([contribution((2, 6, INIT), period=now // after)], now // after))
     assert 2 not in ended, "a new root is as young as it is"
     for step in steps:
         earlier, now = now, now + step
@@ -343,8 +345,8 @@ def test_with_timeouts_off_nothing_fails_but_leftovers_of_ended_roots_go() -> No
     state.apply([contribution((1, 5, INIT), (2, 6, INIT), (2, 0, FAIL))], 0)
     assert told(state.apply([contribution((2, 6, 0), (2, 7, 0))], 1)) == {}
     assert state.roots.tolist() == [1, 2]
-    for epoch in range(2, 50):
-        assert told(state.apply([], epoch)) == {}
+    for period in range(2, 50):
+        assert told(state.apply([], period)) == {}
     assert state.roots.tolist() == [1]
     assert told(state.apply([contribution((1, 5, 0))], 1000)) == {1: ACKED}
 
@@ -362,21 +364,21 @@ def test_a_root_that_nobody_received_is_acked_at_once() -> None:
 
 def test_the_clock_never_runs_backwards() -> None:
     state = AckerState()
-    state.apply([contribution((1, 5, INIT), epoch=4)], 4)
+    state.apply([contribution((1, 5, INIT), period=4)], 4)
     assert told(state.apply([], 2)) == {}
     assert told(state.apply([], 5)) == {}
     assert told(state.apply([], 6)) == {1: TIMED_OUT}
 
 
 @given(st.lists(st.tuples(U64, U64), unique_by=lambda e: e[0], min_size=2), st.integers(0, 2**62))
-def test_dump_and_load(pending: list[tuple[int, int]], epoch: int) -> None:
+def test_dump_and_load(pending: list[tuple[int, int]], period: int) -> None:
     state = AckerState()
-    state.apply([contribution(*((root, xor, INIT) for root, xor in pending), epoch=epoch)], epoch)
-    data = state.dump(epoch)
+    state.apply([contribution(*((root, xor, INIT) for root, xor in pending), period=period)], period)
+    data = state.dump(period)
     assert len(data) <= 24 * len(pending)
     copy = AckerState.load(data, timeout_ms=1)
-    assert copy.dump(epoch) == data
-    assert told(copy.apply([contribution(*((r, x, 0) for r, x in pending))], epoch)) == {
+    assert copy.dump(period) == data
+    assert told(copy.apply([contribution(*((r, x, 0) for r, x in pending))], period)) == {
         root: ACKED for root, _ in pending
     }
 
