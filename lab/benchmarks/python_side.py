@@ -236,7 +236,6 @@ CASES: dict[str, Callable[[], Any]] = {
     "reused-tuples": lambda: _set("bolts.bolt_task", _ALONE=0),
     "numbered-texts": lambda: _set("codec.texts", _LEAST=_NEVER),
     "numbered-arrow-texts": lambda: _set("codec.arrow_texts", _LEAST=_NEVER),
-    "packed-integers": lambda: _set("codec.integers", _LEAST=_NEVER),
     "packed-columns": lambda: _set("codec.chunk", pack_column=lambda column, numbers=None: column),
     "each-key-once": lambda: _set("emit.batch_routing", _by_field=batch_routing._by_row),  # noqa: SLF001
     "cached-integers": lambda: _set("emit.output", LIMIT=0),

@@ -53,7 +53,7 @@ from storm_on_spark.runtime.values.frozen import FrozenRows
 from storm_on_spark.runtime.values.hashing import mix64
 from storm_on_spark.runtime.values.rows import Columns
 
-VERSION = 6
+VERSION = 7
 _HEADER = struct.Struct("<BBHiiqIII")
 HEADER_BYTES = _HEADER.size
 

@@ -1,14 +1,13 @@
 """Columns of integers as few bytes.
 
-Pickle takes 3 or 5 bytes for an integer that is not small, and every byte between two stages or into the state store
-passes the JVM. So a column is a first value and the distances from it, or from each value to the next, in the smallest
+Pickle takes 3 or 5 bytes for an integer that is not small, and every byte into the state store passes the JVM and is
+written to disk. So a column is a first value and the distances from it, or from each value to the next, in the smallest
 integers that hold them all. See docs/decisions/optimisations.md for what this buys.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from storm_on_spark.api.errors import CheckpointError
 
@@ -60,16 +59,6 @@ def unpack_ints(packed: PackedInts, size: int) -> list[int]:
     Raises:
         CheckpointError: the column is damaged.
     """
-    values: list[int] = ints_of(packed, size).tolist()
-    return values
-
-
-def ints_of(packed: PackedInts, size: int) -> NDArray[np.int64]:
-    """Returns the integers that `pack_ints` packed as an array.
-
-    Raises:
-        CheckpointError: the column is damaged.
-    """
     form, first, step, data = packed
     width, count = abs(form), size - (form < 0)
     if size < 1 or (width and width not in _WIDTHS) or len(data) != width * count:
@@ -83,5 +72,5 @@ def ints_of(packed: PackedInts, size: int) -> NDArray[np.int64]:
         steps = np.frombuffer(data, _WIDTHS[width]).astype(np.uint64)
         np.cumsum(steps + np.uint64(step % (1 << 64)), out=values[1:])
     values += np.uint64(first % (1 << 64))
-    signed: NDArray[np.int64] = values.view(np.int64)
-    return signed
+    unpacked: list[int] = values.view(np.int64).tolist()
+    return unpacked

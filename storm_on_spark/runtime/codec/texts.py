@@ -1,9 +1,9 @@
-"""Columns of texts and of integers, packed.
+"""Columns of texts, packed.
 
 Most values that topologies send are texts. Pickle remembers each object that it has seen, which takes most of its
 time; to pack texts joined into one needs less. If texts repeat, as words do, each different text is sent once and its
 number as often as it occurs. That needs fewer bytes, and the reader gets one object, with a known hash, for equal
-texts. For integers see `integers`; docs/decisions/optimisations.md says what each form buys.
+texts. docs/decisions/optimisations.md says what each form buys.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from storm_on_spark.api.errors import CheckpointError
-from storm_on_spark.runtime.codec.integers import PackedInts, ints_of, pack_ints, unpack_ints
 from storm_on_spark.runtime.values.frozen import Frozen, FrozenColumn, pack_frozen, unpack_frozen
 
 _BETWEEN = "\0"
@@ -30,9 +29,9 @@ _MOST_REST = 64
 Numbers = NDArray[np.uint16]
 NumberedTexts = tuple[bytes, int, bytes]
 """The texts that occur, joined, and the width and bytes of their numbers."""
-Packed = list[Any] | bytes | FrozenColumn | NumberedTexts | PackedInts
-"""A column as it is pickled: its values, joined texts, values of which some are frozen, numbered texts, or integers.
-The last three are tuples of different lengths."""
+Packed = list[Any] | bytes | FrozenColumn | NumberedTexts
+"""A column as it is pickled: its values, joined texts, values of which some are frozen, or numbered texts.
+The last two are tuples of different lengths."""
 
 
 class TextNumbers(dict[str, int]):
@@ -84,7 +83,7 @@ class TextNumbers(dict[str, int]):
 
 
 def pack_column(column: list[Any], numbers: TextNumbers | None = None) -> Packed:
-    r"""Returns a column of texts or integers as bytes, any other as it is.
+    r"""Returns a column of texts as bytes, any other as it is.
 
     Args:
         column: the values.
@@ -98,8 +97,6 @@ def pack_column(column: list[Any], numbers: TextNumbers | None = None) -> Packed
         (b'storm\x00spark', 1, 1000, ['storm', 'spark', 'storm'])
     """
     types = set(map(type, column))
-    if types == {int}:
-        return pack_ints(column) or column
     if types != {str}:
         return pack_frozen(column) if Frozen in types else column
     if numbers is not None and len(column) >= _LEAST and (packed := numbers.pack(column)) is not None:
@@ -122,8 +119,6 @@ def unpack_column(packed: Packed, size: int) -> list[Any]:
         return packed.decode("utf-8", "surrogatepass").split(_BETWEEN)
     if len(packed) == 2:
         return unpack_frozen(packed)
-    if len(packed) == 4:
-        return unpack_ints(packed, size)
     texts = np.array(packed[0].decode("utf-8", "surrogatepass").split(_BETWEEN), dtype=object)
     values: list[Any] = texts[_numbers(packed, len(texts), size)].tolist()
     return values
@@ -139,8 +134,6 @@ def unpack_to_arrow(packed: Packed, size: int) -> pa.Array:
     if isinstance(packed, list):
         return pa.array(packed)
     assert len(packed) != 2 or isinstance(packed, bytes), "frozen values are thawed by row"
-    if not isinstance(packed, bytes) and len(packed) == 4:
-        return pa.array(ints_of(packed, size))
     joined = packed if isinstance(packed, bytes) else packed[0]
     try:
         joined.decode("utf-8")

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from storm_on_spark.api.errors import CheckpointError
-from storm_on_spark.runtime.codec.texts import pack_column, unpack_column
+from storm_on_spark.runtime.codec.integers import PackedInts, pack_ints, unpack_ints
+from storm_on_spark.runtime.codec.texts import Packed, pack_column, unpack_column
 from storm_on_spark.runtime.values import pickling
 
 BASE, CHANGES = b"\x03B", b"\x03C"
@@ -41,7 +42,24 @@ def pack(kind: bytes, keys: Sequence[Any], values: Sequence[Any], removed: Seque
 
 def _packed(kind: bytes, keys: Sequence[Any], values: Sequence[Any], removed: Sequence[Any]) -> bytes:
     """Returns an entry: keys and values each as a column, for a pair of each takes pickle three times as long."""
-    return kind + pickling.dumps((len(keys), pack_column(list(keys)), pack_column(list(values)), list(removed)))
+    return kind + pickling.dumps((len(keys), pack_values(list(keys)), pack_values(list(values)), list(removed)))
+
+
+def pack_values(column: list[Any]) -> Packed | PackedInts:
+    """Returns a column of keys or values as it is pickled: integers as few bytes, texts joined."""
+    ints = pack_ints(column) if set(map(type, column)) == {int} else None
+    return pack_column(column) if ints is None else ints
+
+
+def unpack_values(packed: Packed | PackedInts, size: int) -> list[Any]:
+    """Returns the keys or values of a column.
+
+    Raises:
+        CheckpointError: it is damaged.
+    """
+    if isinstance(packed, tuple) and len(packed) == 4:
+        return unpack_ints(packed, size)
+    return unpack_column(packed, size)
 
 
 def unpack(entries: Iterable[bytes]) -> Iterator[tuple[Entry, int]]:
@@ -55,4 +73,4 @@ def unpack(entries: Iterable[bytes]) -> Iterator[tuple[Entry, int]]:
         if kind not in (BASE, CHANGES):
             raise CheckpointError(f"an entry of key-value state begins with {kind!r}; this release reads version 3")
         size, keys, values, removed = pickling.loads(memoryview(data)[2:])
-        yield Entry(kind, removed, unpack_column(keys, size), unpack_column(values, size)), len(data)
+        yield Entry(kind, removed, unpack_values(keys, size), unpack_values(values, size)), len(data)

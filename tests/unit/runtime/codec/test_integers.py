@@ -6,14 +6,13 @@ import enum
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.runtime.codec.integers import PackedInts, pack_ints, unpack_ints
-from storm_on_spark.runtime.codec.texts import pack_column, unpack_column, unpack_to_arrow
+from storm_on_spark.runtime.state.keyvalue.journal import pack_values, unpack_values
 
 
 class Level(enum.IntEnum):
@@ -52,15 +51,9 @@ def test_what_is_unpacked_is_what_was_packed(column: list[int]) -> None:
 )
 def test_a_column_keeps_its_types(values: list[Any]) -> None:
     column = values * 1024
-    read = unpack_column(pack_column(column), len(column))
+    read = unpack_values(pack_values(column), len(column))
     assert read == column
     assert list(map(type, read)) == list(map(type, column))
-
-
-@given(COLUMNS)
-def test_arrow_gets_the_same_integers(column: list[int]) -> None:
-    array = unpack_to_arrow(pack_column(column), len(column))
-    assert array.equals(pa.array(column))
 
 
 @pytest.mark.parametrize(
@@ -86,6 +79,5 @@ def test_bytes_are_as_few_as_the_range_or_the_steps_allow(column: list[int], siz
     "packed", [(1, 0, 0, b"\0\0"), (2, 0, 0, b"\0\0\0"), (-1, 0, 0, b"\0"), (0, 0, 0, b"\0"), (3, 0, 0, bytes(9))]
 )
 def test_damage_is_noticed(packed: PackedInts) -> None:
-    for unpack in (unpack_column, unpack_to_arrow):
-        with pytest.raises(CheckpointError, match="a column of 3 integers in form"):
-            unpack(packed, 3)
+    with pytest.raises(CheckpointError, match="a column of 3 integers in form"):
+        unpack_values(packed, 3)
