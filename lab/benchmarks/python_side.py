@@ -234,9 +234,9 @@ _NEVER = 1 << 62
 
 CASES: dict[str, Callable[[], Any]] = {
     "reused-tuples": lambda: _set("bolts.bolt_task", _ALONE=0),
-    "numbered-texts": lambda: _set("codec.texts", _LEAST=_NEVER),
+    "joined-repeats": lambda: _set("codec.texts", _SAMPLE=1),
     "numbered-arrow-texts": lambda: _set("codec.arrow_texts", _LEAST=_NEVER),
-    "packed-columns": lambda: _set("codec.chunk", pack_column=lambda column, numbers=None: column),
+    "packed-columns": lambda: _set("codec.chunk", pack_column=lambda column: column),
     "each-key-once": lambda: _set("emit.batch_routing", _by_field=batch_routing._by_row),  # noqa: SLF001
     "cached-integers": lambda: _set("emit.output", LIMIT=0),
     "computed-integers": lambda: _set("emit.output", LIMIT=_NEVER),

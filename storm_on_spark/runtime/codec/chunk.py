@@ -10,7 +10,7 @@ each tuple costs about ten times as much. The layout, little endian:
               of ints
               edges are size*u64, or with DRAWN the u64 that they start from (see `EdgeRange`)
       ARROW   roots and edges as above, then an Arrow IPC stream of one record batch, with repeated texts as
-              numbers (see `texts`)
+              numbers (see `arrow_texts`)
       ACKS    roots (packed ids), receipts u64, xors size*u64 (not with CLEAR), packed marks: one fold of a task's work
               (see `acker`)
       OUTCOME roots (packed ids), codes (packed marks): what became of root tuples (see `acker`)
@@ -28,7 +28,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
-from itertools import zip_longest
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -41,7 +40,6 @@ from storm_on_spark.runtime.codec.arrow_texts import number_texts, spell_texts
 from storm_on_spark.runtime.codec.packing import pack_ids, pack_marks, unpack_ids, unpack_marks
 from storm_on_spark.runtime.codec.texts import (
     Packed,
-    TextNumbers,
     pack_column,
     unpack_column,
     unpack_to_arrow,
@@ -143,14 +141,10 @@ def encode_tuples(
     sequence: int,
     stream: int,
     flags: int = 0,
-    numbers: Sequence[TextNumbers] = (),
 ) -> bytes:
-    """Returns a TUPLES chunk of `values`, all of one stream and so of one length.
-
-    `numbers` has what is kept of the texts of each column, or is empty.
-    """
+    """Returns a TUPLES chunk of `values`, all of one stream and so of one length."""
     columns = Columns.of(values.kept if isinstance(values, FrozenRows) else values).columns
-    payload = pickling.dumps([pack_column(*column) for column in zip_longest(columns, numbers[: len(columns)])])
+    payload = pickling.dumps([pack_column(column) for column in columns])
     return _join(Kind.TUPLES, payload, len(values), roots, edges, target, source, sequence, stream, flags)
 
 
@@ -249,7 +243,7 @@ def read_rows(header: Header, payload: memoryview) -> Columns | FrozenRows:
 
 
 def _rows(header: Header, packed: list[Packed]) -> Columns | FrozenRows:
-    rows = Columns([unpack_column(column, header.size) for column in packed], header.size)
+    rows = Columns([unpack_column(column) for column in packed], header.size)
     return FrozenRows(rows) if any(map(_is_frozen, packed)) else rows
 
 
@@ -267,7 +261,7 @@ def read_rows_as_batch(header: Header, payload: memoryview, names: Iterable[str]
     if any(map(_is_frozen, packed)):
         columns = [pa.array(column) for column in Columns.of(_rows(header, packed)).columns]
     else:
-        columns = [unpack_to_arrow(column, header.size) for column in packed]
+        columns = [unpack_to_arrow(column) for column in packed]
     return pa.RecordBatch.from_arrays(columns, names=list(names))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from storm_on_spark.plan.model import EdgeKind
-from storm_on_spark.runtime.codec.texts import TextNumbers
 from storm_on_spark.runtime.run.wiring import StreamInfo
 from storm_on_spark.runtime.tracking.lineage import Anchor
 from storm_on_spark.runtime.values.rows import Columns
@@ -26,14 +25,12 @@ class Outbox:
     for each tuple takes longer, mostly in Python's garbage collector.
     """
 
-    __slots__ = ("anchors", "batches", "destination", "kind", "numbers", "stream", "target", "values")
+    __slots__ = ("anchors", "batches", "destination", "kind", "stream", "target", "values")
 
-    def __init__(self, stream: StreamInfo, target: int, kind: EdgeKind, numbers: Sequence[TextNumbers]) -> None:
+    def __init__(self, stream: StreamInfo, target: int, kind: EdgeKind) -> None:
         self.stream = stream
         self.target = target
         self.kind = kind
-        #: Of the texts in each field; all boxes of a stream share them.
-        self.numbers = numbers
         #: Both lists live as long as the box, so that their methods can be looked up once.
         self.values: list[Any] = []
         #: One for each tuple.

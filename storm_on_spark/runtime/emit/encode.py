@@ -24,7 +24,7 @@ def encode_sealed(sealed: Sealed, component: str, task: int, sequence: int) -> b
     try:
         if isinstance(sealed.values, pa.RecordBatch):
             return chunk.encode_arrow(sealed.values, sealed.roots, sealed.edges, **head)
-        return chunk.encode_tuples(sealed.values, sealed.roots, sealed.edges, **head, numbers=box.numbers)
+        return chunk.encode_tuples(sealed.values, sealed.roots, sealed.edges, **head)
     except Exception as error:  # whatever the values' own methods raise
         rows = sealed.values.kept if isinstance(sealed.values, FrozenRows) else sealed.values
         for values in () if isinstance(rows, pa.RecordBatch) else rows:

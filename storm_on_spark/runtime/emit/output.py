@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.errors import TupleError
 from storm_on_spark.api.streams.grouping import AllGrouping, DirectGrouping
-from storm_on_spark.runtime.codec.texts import TextNumbers
 from storm_on_spark.runtime.emit.batch_routing import split_batch
 from storm_on_spark.runtime.emit.box import Outbox
 from storm_on_spark.runtime.emit.key_cache import LIMIT
@@ -70,9 +69,8 @@ class _StreamOutput:
         self.boxes: list[Outbox] = []
         self.by_task: dict[int, Outbox] = {}
         self.routers: list[Router] = []
-        numbers = [TextNumbers() for _ in info.fields]
         for subscription in subscriptions:
-            boxes = [Outbox(info, task, subscription.kind, numbers) for task in subscription.tasks]
+            boxes = [Outbox(info, task, subscription.kind) for task in subscription.tasks]
             self.boxes += boxes
             self.by_task.update((box.target, box) for box in boxes)
             if not isinstance(subscription.grouping, DirectGrouping):

@@ -59,7 +59,7 @@ def unpack_values(packed: Packed | PackedInts, size: int) -> list[Any]:
     """
     if isinstance(packed, tuple) and len(packed) == 4:
         return unpack_ints(packed, size)
-    return unpack_column(packed, size)
+    return unpack_column(packed)
 
 
 def unpack(entries: Iterable[bytes]) -> Iterator[tuple[Entry, int]]:
