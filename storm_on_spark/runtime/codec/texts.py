@@ -1,9 +1,9 @@
 """Columns of texts, packed.
 
 Most values that topologies send are texts. Pickle remembers each object that it has seen, which takes most of its
-time; to pack texts joined into one needs less. Where a column has few objects, each again and again, as a stream that is
-grouped by its texts has, what pickle remembers saves it time: such a column stays as it is, and the reader gets as few
-objects.
+time; to pack texts joined into one needs less. Where a column has few objects, each again and again, as a stream that
+is grouped by its texts has, what pickle remembers saves it time: such a column stays as it is, and the reader gets as
+few objects.
 docs/decisions/optimisations.md says what this buys.
 """
 
