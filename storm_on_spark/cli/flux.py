@@ -28,7 +28,7 @@ from storm_on_spark.cli.shared.errors import told
 )
 @click.option("--env-filter", "-e", is_flag=True, help="${ENV-NAME} in the Flux file stands for the variable NAME.")
 @click.option("--inactive", "-i", is_flag=True, help="With --remote: let its spouts emit only when it is activated.")
-@click.option("--sleep", "-s", metavar="MS", type=click.IntRange(1), help="With --local: end after so many ms.")
+@click.option("--sleep", "-s", metavar="MS", type=click.IntRange(1), help="With --local: end after this many ms.")
 @click.option("--no-detail", "-q", is_flag=True, help="Show no progress and no details of the topology.")
 @click.option("--no-splash", "-n", is_flag=True, help="Nothing changes: there is no splash screen.")
 @options.name

@@ -45,7 +45,7 @@ def reader_login(settings: LoginSettings) -> Callable[[str], Login | None]:
 
 
 def writer_login(settings: HeartbeatSettings, topology_id: str) -> Callable[[str], Login | None]:
-    """Returns how whoever writes below a topology's path logs in at a server `host:port`.
+    """Returns how writers below a topology's path log in at a server `host:port`.
 
     Raises:
         SetupError: the configuration has nothing to log in by.

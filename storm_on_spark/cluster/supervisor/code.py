@@ -102,10 +102,10 @@ class CodeStore:
                     command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_INSTALL_SECS, check=False
                 )
             except (OSError, subprocess.TimeoutExpired) as error:
-                raise CodeError(f"what the topology requires can't be installed: {type(error).__name__}") from error
+                raise CodeError(f"the topology's requirements can't be installed: {type(error).__name__}") from error
             if done.returncode != 0:
                 said = done.stderr.decode(errors="replace").strip().splitlines()
-                raise CodeError("what the topology requires can't be installed: " + " / ".join(said[-3:])[:1000])
+                raise CodeError("the topology's requirements can't be installed: " + " / ".join(said[-3:])[:1000])
             with contextlib.suppress(FileExistsError, OSError):
                 made.rename(target)  # unless another slot was quicker
         return target
