@@ -146,6 +146,8 @@ class PacemakerReader(HeartbeatReader):
         #: Drivers of whom nobody could tell anything at some look since a leader asked last.
         self._doubted: set[str] = set()
         self._looked: float | None = None
+        #: Supervisor -> the first of all the last looks with which others were heard and it was not.
+        self._quiet: dict[str, float] = {}
         self._started = clock()
         self._gone: set[str] = set()
         #: Server -> topologies whose heartbeats it has not been asked to delete yet.
@@ -190,12 +192,14 @@ class PacemakerReader(HeartbeatReader):
             }
 
     def mute(self) -> Collection[str]:
-        """Returns the supervisors that can't be heard though others can."""
-        supervisors = self._beaters().supervisors
+        """Returns the supervisors that could not be heard for the window, though others could.
+
+        One that has just joined, or whose heartbeat came after the last look, is not among them.
+        """
         with self._lock:
-            if self._is_old():
+            if self._looked is None or self._is_old():
                 return ()
-            return {name for name in supervisors if self._verdict(supervisor_name(name)) is Verdict.SILENT}
+            return {name for name, since in self._quiet.items() if self._looked - since >= self._window}
 
     def forget(self, topology_id: str) -> None:
         """Has a topology's heartbeats deleted with the next look, at each server as soon as it answers."""
@@ -242,6 +246,8 @@ class PacemakerReader(HeartbeatReader):
             self._hearing.keep({*drivers, *beaters.drivers, *map(supervisor_name, beaters.supervisors)})
             unknown = {name for name in beaters.drivers if self._verdict(name) is Verdict.UNKNOWN}
             self._doubted = (self._doubted & beaters.drivers) | unknown
+            quiet = [n for n in beaters.supervisors if self._verdict(supervisor_name(n)) is Verdict.SILENT]
+            self._quiet = {name: self._quiet.get(name, self._looked) for name in quiet}
             self._knowledge = self._known(drivers)
         self._tell()
         self._publish({name: beat for name, beat in newest.items() if name in beaters.topologies})

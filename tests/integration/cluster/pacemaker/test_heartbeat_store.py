@@ -194,6 +194,53 @@ def test_a_nimbus_reads_all_and_says_what_it_does_not_know(pacemakers):
             assert reader.knowledge().unknown_since is None
 
 
+def test_a_supervisor_is_mute_once_it_was_silent_for_a_while(pacemakers):
+    """One that has just joined gets its share of topologies, and so does one whose heartbeat came after a look."""
+    login = reader_login(pacemakers.conf)
+    now = [100.0]
+    reader = PacemakerReader(
+        pacemakers.settings,
+        lambda server: PulseReader(Connection(server, pacemakers.settings, login(server))),
+        lambda: Beaters(frozenset(), frozenset(), frozenset({"a", "b"})),
+        lambda beats: None,
+        window=6.0,
+        clock=lambda: now[0],
+    )
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(contextlib.closing(reader))
+        conf = pacemakers.conf
+        pulses = {
+            name: stack.enter_context(
+                SupervisorPulses(pacemakers.settings, supervisor_path(name), writer_login(conf, SUPERVISORS_ID))
+            )
+            for name in "ab"
+        }
+
+        def look(after, *heard):
+            """Looks when new heartbeats of some have arrived everywhere."""
+            before = [pacemakers.values(number) for number in range(2)]
+            for name in heard:
+                pulses[name].put()
+            for number in range(2):
+                for path in map(supervisor_path, heard):
+                    eventually(
+                        lambda number=number, path=path: (
+                            pacemakers.values(number).get(path) not in (None, before[number].get(path))
+                        ),
+                        f"{path} has a new value",
+                    )
+            now[0] += after
+            reader._look()
+            return reader.mute()
+
+        assert look(0, "a") == set()
+        assert look(3, "a") == set(), "b has just joined"
+        assert look(3, "a") == {"b"}
+        assert look(3, "b") == set(), "and a was late for one look"
+        assert look(3, "a", "b") == set()
+        assert look(3) == look(30) == set(), "silence that all share is nobody's"
+
+
 def test_heartbeats_can_be_looked_at(pacemakers):
     with (
         PacemakerBrowser(pacemakers.settings, pacemakers.logins.login) as browser,
