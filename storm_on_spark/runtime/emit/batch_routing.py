@@ -70,7 +70,7 @@ def _by_field(router: Router, batch: pa.RecordBatch) -> Iterable[Share]:
         return _by_row(router, batch)  # lists and the like: whether they can be grouped by is for the hash to say
     values = encoded.dictionary.to_pylist()
     assert router.owners is not None
-    owner = np.fromiter(router.owners.places(values), np.uint16, len(values))
+    owner = np.array(router.owners.places(values), np.uint16)
     targets = owner[encoded.indices.to_numpy(zero_copy_only=False)]
     numbered = with_numbers(batch, position, encoded)
     return [

@@ -8,7 +8,7 @@ when they are made.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle, islice
 from typing import Any
 
@@ -184,14 +184,18 @@ class Owners(KeyCache):
             return self._compute(key)  # which says what is wrong with a key that has no hash
         return found
 
-    def places(self, keys: Iterable[Any]) -> Iterator[int]:
-        """Yields for each key the place of its box in `Router.boxes`.
+    def places(self, keys: Sequence[Any]) -> list[int]:
+        """Returns for each key the place of its box in `Router.boxes`.
 
         Raises:
             TupleError: one of them can't be grouped by.
         """
         places = self._places
-        return (places[task] for _, _, task, _ in map(self.of, keys))
+        try:
+            found = list(map(self.__getitem__, keys))
+        except TypeError:
+            found = list(map(self.of, keys))  # which says what is wrong with a key that has no hash
+        return [places[destination[2]] for destination in found]
 
 
 def _by_fields(router: Router) -> Chooser:
