@@ -31,9 +31,7 @@ from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.codec.chunk import Chunk, Kind
 from storm_on_spark.runtime.reports import report
 from storm_on_spark.runtime.reports.report import USER_ERRORS, Failure
-from storm_on_spark.runtime.run.settings import SpoutSettings
 from storm_on_spark.runtime.run.spec import load_spec, make_spec
-from storm_on_spark.runtime.spouts.batch_spout_task import open_spout_task
 from storm_on_spark.runtime.spouts.host_process import HostProcess
 from storm_on_spark.runtime.spouts.messages import (
     Consumed,
@@ -46,6 +44,7 @@ from storm_on_spark.runtime.spouts.messages import (
     Stop,
     Want,
 )
+from storm_on_spark.runtime.spouts.opening import open_loop
 from storm_on_spark.runtime.spouts.pacing import Pace
 from storm_on_spark.runtime.spouts.spout_host import failed
 from storm_on_spark.runtime.spouts.task_loop import TaskLoop
@@ -195,21 +194,10 @@ class _Host(HostProcess):
             self._guarded(number, worker.wiring.component_of[number], lambda: self._open(worker, setup, number))  # noqa: B023 # called at once
 
     def _open(self, worker: Worker, setup: Setup, number: int) -> None:
-        folder = Path(setup.folder) / str(number)
-        task = open_spout_task(
-            worker.spec,
-            worker.wiring,
-            worker.context(number),
-            folder,
-            self._now_ms,
-            epoch=setup.epoch,
-            planned=setup.planned[number],
-        )
-        settings = worker.wiring.settings(SpoutSettings, task.component)
-        self._loops[number] = TaskLoop(task, settings, self._on_message, setup.consumed[number], _PACE)
+        loop = self._loops[number] = open_loop(worker, setup, number, self._now_ms, self._on_message, _PACE)
         if setup.active:
-            task.activate()
-        self._on_message(Ready(number, task.log.written))
+            loop.task.activate()
+        self._on_message(Ready(number, loop.task.log.written))
 
     def _now_ms(self) -> int:
         setup = self._settled

@@ -15,7 +15,6 @@ import threading
 import time
 from collections import deque
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import NoReturn
 
 from storm_on_spark.api.errors import CheckpointError, ComponentError, StormError
@@ -23,9 +22,7 @@ from storm_on_spark.api.text.traces import own_trace, summary, whole_trace
 from storm_on_spark.runtime.processes import breakpoints, prints
 from storm_on_spark.runtime.processes.parent import die_with
 from storm_on_spark.runtime.run.run import Run
-from storm_on_spark.runtime.run.settings import SpoutSettings
 from storm_on_spark.runtime.run.spec import load_spec
-from storm_on_spark.runtime.spouts.batch_spout_task import open_spout_task
 from storm_on_spark.runtime.spouts.messages import (
     Channel,
     Consumed,
@@ -38,9 +35,9 @@ from storm_on_spark.runtime.spouts.messages import (
     Setup,
     Stop,
 )
+from storm_on_spark.runtime.spouts.opening import open_loop
 from storm_on_spark.runtime.spouts.pacing import RestRules
 from storm_on_spark.runtime.spouts.task_loop import TaskLoop
-from storm_on_spark.runtime.storage import Folder, inside
 
 
 class Executor(threading.Thread):
@@ -172,21 +169,8 @@ class SpoutHost:
 
     def open(self, task: int) -> TaskLoop:
         """Opens a task's spout and log."""
-        run, setup = self._run, self._setup
-        # Where the checkpoint is in a store, the specification says how that is reached.
-        place = run.spec.place
-        logs: Folder = Path(setup.folder) if place is None else inside(place.open(), "spouts")
-        spout = open_spout_task(
-            run.spec,
-            run.wiring,
-            run.context(task),
-            inside(logs, str(task)),
-            self.clock,
-            epoch=setup.epoch,
-            planned=setup.planned[task],
-        )
-        loop = TaskLoop(spout, run.wiring.settings(SpoutSettings, spout.component), self.send, setup.consumed[task])
-        self.send(Ready(task, spout.log.written))
+        loop = open_loop(self._run, self._setup, task, self.clock, self.send)
+        self.send(Ready(task, loop.task.log.written))
         return loop
 
     def clock(self) -> int:

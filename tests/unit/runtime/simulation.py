@@ -7,11 +7,8 @@ import random
 from collections import Counter
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pyarrow as pa
-from cluster import Cluster, DriverKilled
-from hosts import FakeHost
 from stormtest import make_worker
 
 from storm_on_spark.api import BaseBasicBolt, BaseRichBolt, BaseRichSpout, BatchBolt, Fields, TopologyBuilder
@@ -21,6 +18,7 @@ from storm_on_spark.runtime.storage import LocalPlace, inside
 from storm_on_spark.runtime.tracking.acker import ACKED
 from storm_on_spark.runtime.tracking.ids import SEQUENCE_BITS, root_base
 from storm_on_spark.runtime.values import pickling
+from storm_on_spark.testing.simulated import DriverKilled, SimulatedSpark
 
 POISON = 8
 """Numbers with this remainder by 11 can't be executed."""
@@ -248,9 +246,9 @@ class Simulation:
         if stored:
             spec = dataclasses.replace(spec, place=LocalPlace(str(folder)))
         self.plan = spec.plan
-        self.cluster = Cluster(spec, spec.open_folder() if stored else folder, self.random, retries=retries)
+        self.cluster = SimulatedSpark(spec, spec.open_folder() if stored else folder, self.random, retries=retries)
         self.cluster.deterministic = not flaky
-        FakeHost.calls = self.random.choice([1, 3, 8])
+        self.cluster.calls = self.random.choice([1, 3, 8])
         self.kinds: Counter = Counter()
         self.checked = 0
         self.numbers: dict[int, int] = {}
@@ -286,16 +284,8 @@ class Simulation:
                 self.kinds["host"] += 1
                 host.start()
 
-    def states(self, component: str) -> list[dict[str, Any]]:
-        """The attributes of all tasks of a bolt, as committed."""
-        found = []
-        for task in self.plan.components[component].tasks:
-            if (attributes := self.cluster.attributes(task)) is not None:
-                found.append(attributes)
-        return found
-
     def merged(self, component: str, attribute: str) -> Counter:
-        return sum((state[attribute] for state in self.states(component)), Counter())
+        return sum((state[attribute] for state in self.cluster.states(component)), Counter())
 
     def check_acks(self) -> None:
         """Nothing was acked before all of its tree was processed, in all branches and round the loop."""
@@ -303,7 +293,7 @@ class Simulation:
         self.checked = len(self.cluster.outcomes)
         if not outcomes:
             return
-        audits = [state["seen"] for state in self.states("audit")]
+        audits = [state["seen"] for state in self.cluster.states("audit")]
         done = self.merged("loop", "done")
         spouts = self.plan.components["numbers"].tasks
         for _, root, code in outcomes:
@@ -356,12 +346,12 @@ class Simulation:
                 emits = 1 + fails[task, number] - (number % 11 == POISON and number % 7 != 6)
                 expected.update({(task, number, part): emits for part in range(parts_of(number))})
         assert self.merged("count", "counts") == expected
-        for state in self.states("audit"):
+        for state in self.cluster.states("audit"):
             assert state["seen"] == expected
         total = sum(expected.values())
-        assert sum(state["total"] for state in self.states("columns")) == total
-        joined = sum(state["joined"] for state in self.states("pairs"))
-        assert sum(state["total"] for state in self.states("end")) == total + joined
+        assert sum(state["total"] for state in self.cluster.states("columns")) == total
+        joined = sum(state["joined"] for state in self.cluster.states("pairs"))
+        assert sum(state["total"] for state in self.cluster.states("end")) == total + joined
         if not self.kills:  # a driver that is started again counts from zero
             self.check_counters(total)
         # After what is left of failed trees has expired, the acker's state is empty.

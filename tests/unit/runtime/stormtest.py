@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,7 @@ from storm_on_spark.runtime.run.spec import make_spec
 from storm_on_spark.runtime.spouts.batch_spout_task import open_spout_task
 from storm_on_spark.runtime.spouts.spout_task import SpoutTask
 from storm_on_spark.runtime.tracking.ids import EdgeIds
+from storm_on_spark.testing.simulated import SimulatedHost
 
 _starts = itertools.count()
 
@@ -30,6 +31,16 @@ def make_worker(builder: TopologyBuilder, conf: Mapping[str, Any] | None = None,
     """A fresh Python worker of a topology."""
     plan = place(compile_graph(builder.create_topology(), effective_conf(conf or {})), partitions)
     return Worker(make_spec(plan, "test", "test-1", f"start-{next(_starts)}", ()))
+
+
+class FakeHost(SimulatedHost):
+    """Spout hosts of a test, in the order in which they were made."""
+
+    made: ClassVar[list[FakeHost]] = []
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        FakeHost.made.append(self)
 
 
 class Source(BaseRichSpout):

@@ -19,10 +19,14 @@ class Store(Protocol):
 
 
 class MemoryStore:
-    """A store in this process, for a bolt under test."""
+    """A store in this process, for a bolt under test.
 
-    def __init__(self) -> None:
-        self.values: dict[tuple[str, int], bytes] = {}
+    Args:
+        values: what it holds, by name and index; changed in place. None for nothing yet.
+    """
+
+    def __init__(self, values: dict[tuple[str, int], bytes] | None = None) -> None:
+        self.values: dict[tuple[str, int], bytes] = {} if values is None else values
 
     def get(self, name: str, index: int = 0) -> bytes | None:
         """Returns a value, or None."""

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hosts import FakeHost
-from stormtest import Nothing, make_worker
+from stormtest import FakeHost, Nothing, make_worker
 
 from storm_on_spark.api import BaseRichSpout, Fields, TopologyBuilder
 from storm_on_spark.api.errors import CheckpointError

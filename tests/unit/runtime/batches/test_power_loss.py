@@ -15,13 +15,12 @@ from random import Random
 from typing import Any
 
 import pytest
-from cluster import Cluster, DriverKilled
-from hosts import FakeHost
 from simulation import POINTS, Simulation, build
 from stormtest import make_worker
 
 from storm_on_spark.runtime.batches.coordinator import Coordinator
 from storm_on_spark.runtime.storage import durable
+from storm_on_spark.testing.simulated import DriverKilled, SimulatedSpark
 
 pytestmark = pytest.mark.usefixtures("hosts_in_this_process")
 
@@ -83,7 +82,7 @@ class Disk:
         return [path for path in self.folder.rglob("*") if path.is_file()]
 
 
-class OnADisk(Cluster):
+class OnADisk(SimulatedSpark):
     """A cluster whose machine can lose its power."""
 
     def __init__(self, *args: Any, disk: Callable[[Path], Disk], **kwargs: Any) -> None:
@@ -95,16 +94,8 @@ class OnADisk(Cluster):
         super().__init__(*args, **kwargs)
         self.disk = disk(self.folder)
 
-    def _coordinator(self) -> Coordinator:
-        FakeHost.made.clear()
-        return Coordinator(
-            self.spec,
-            self.folder,
-            self.clock,
-            True,
-            lambda failure: self.failures.append(failure.message),
-            _Durable(self),
-        )
+    def make_coordinator(self, durable: Any = None) -> Coordinator:
+        return super().make_coordinator(_Durable(self))
 
     def before_commit(self) -> None:
         if self.dies_at_the_barrier:
@@ -117,7 +108,7 @@ class OnADisk(Cluster):
         self.sure_commits = batch + 1
 
     def start(self) -> None:
-        self.coordinator = self._coordinator()
+        self.coordinator = self.make_coordinator()
         self.coordinator.start(self.offsets[-1], self.committed - 1)
 
     def step(self, killed_at: str | None = None) -> bool:

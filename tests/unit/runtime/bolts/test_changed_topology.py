@@ -9,7 +9,6 @@ from random import Random
 from typing import Any
 
 import pytest
-from cluster import Cluster, DriverKilled
 from stormtest import make_worker
 
 from storm_on_spark.api import BaseBasicBolt, BaseRichSpout, Fields, TopologyBuilder
@@ -17,6 +16,7 @@ from storm_on_spark.plan.fingerprint import compare, fingerprint
 from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.run.spec import RunSpec
 from storm_on_spark.runtime.state.snapshot import read_snapshot
+from storm_on_spark.testing.simulated import DriverKilled, SimulatedSpark
 
 pytestmark = pytest.mark.usefixtures("hosts_in_this_process")
 
@@ -115,7 +115,7 @@ def spec_of(builder: TopologyBuilder) -> RunSpec:
     return make_worker(builder, {"topology.message.timeout.secs": 5, "topology.acker.executors": 2}).spec
 
 
-def run(cluster: Cluster, steps: int, killed_at: str | None = None) -> bool:
+def run(cluster: SimulatedSpark, steps: int, killed_at: str | None = None) -> bool:
     """Runs micro-batches; returns whether the topology is complete. With `killed_at` the driver dies in the last."""
     for step in range(steps):
         cluster.clock.advance(1)
@@ -125,7 +125,7 @@ def run(cluster: Cluster, steps: int, killed_at: str | None = None) -> bool:
     return False
 
 
-def counted(cluster: Cluster) -> Counter:
+def counted(cluster: SimulatedSpark) -> Counter:
     name = ("snapshot", 0)
     states = [read_snapshot(variables[name]) for variables in cluster.state.values() if name in variables]
     return sum((state["seen"] for state in states), Counter())
@@ -138,7 +138,7 @@ def test_other_stateless_bolts_take_over_what_was_under_way(
 ) -> None:
     old, new = spec_of(before()), spec_of(after())
     assert compare(fingerprint(old.plan), fingerprint(new.plan)) == []
-    cluster = Cluster(old, tmp_path, Random(killed_at))
+    cluster = SimulatedSpark(old, tmp_path, Random(killed_at))
     cluster.start()
     with pytest.raises(DriverKilled):
         run(cluster, 4, killed_at)

@@ -9,7 +9,6 @@ from random import Random
 from typing import Any
 
 import pytest
-from cluster import Cluster
 from stormtest import make_worker
 
 from storm_on_spark.api import BaseBasicBolt, BaseRichBolt, BaseRichSpout, Fields, TopologyBuilder
@@ -17,6 +16,7 @@ from storm_on_spark.runtime.bolts.stage import Row
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.codec.chunk import Kind
 from storm_on_spark.runtime.tracking.acker import ACKED, FAILED
+from storm_on_spark.testing.simulated import SimulatedSpark
 
 pytestmark = pytest.mark.usefixtures("hosts_in_this_process")
 
@@ -75,7 +75,7 @@ class Seen(BaseRichBolt):
         pass
 
 
-class Tampering(Cluster):
+class Tampering(SimulatedSpark):
     """An exchange that changes one chunk of tuples in one micro-batch."""
 
     def __init__(self, *args: Any, change: Callable[[Row], list[Row]], **options: Any) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cluster import State, Variables
 from stormtest import Source, make_worker
 
 from storm_on_spark.api import BaseBasicBolt, Fields, TopologyBuilder
@@ -17,8 +16,10 @@ from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.codec.chunk import Kind
 from storm_on_spark.runtime.reports.report import Failure, TaskMetrics
+from storm_on_spark.runtime.state.keyvalue.store import MemoryStore
 from storm_on_spark.runtime.state.snapshot import read_snapshot
 from storm_on_spark.runtime.tracking.acker import ACKED, INIT
+from storm_on_spark.testing.simulated.spark import State
 
 
 class Grow(BaseBasicBolt):
@@ -96,8 +97,8 @@ def key_of_sink(worker: Worker) -> int:
 
 
 def run(worker: Worker, bodies: list[bytes], state: State, index: int = 0) -> list[Row]:
-    def state_of(task: int) -> Variables:
-        return Variables(state.setdefault(task, {}))
+    def state_of(task: int) -> MemoryStore:
+        return MemoryStore(state.setdefault(task, {}))
 
     return list(
         execute_operator(

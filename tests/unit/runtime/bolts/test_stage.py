@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from cluster import Variables
 from stormtest import Source, make_worker
 
 from storm_on_spark.api import BaseBasicBolt, BaseRichBolt, BatchBolt, Fields, TopologyBuilder
@@ -21,6 +20,7 @@ from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.codec.chunk import Kind
 from storm_on_spark.runtime.reports.report import Failure, TaskMetrics
+from storm_on_spark.runtime.state.keyvalue.store import MemoryStore
 from storm_on_spark.runtime.tracking.acker import ACKED, INIT
 from storm_on_spark.runtime.tracking.fold import split_by_acker
 from storm_on_spark.runtime.tracking.lineage import marked
@@ -72,7 +72,7 @@ def executed(worker: Worker, stage: Stage, bodies: Sequence[bytes], state: dict[
     """The rows that leave an operator of one stage, of which one task has that state."""
     operator = Operator((stage,), exchange=True)
     chunks = map(chunk.with_header, bodies)
-    return list(execute_operator(worker, operator, chunks, BatchInfo(batch, 0), lambda task: Variables(state)))
+    return list(execute_operator(worker, operator, chunks, BatchInfo(batch, 0), lambda task: MemoryStore(state)))
 
 
 class Reader(BaseBasicBolt):

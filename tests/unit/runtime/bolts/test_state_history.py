@@ -9,7 +9,6 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from cluster import Values, Variables
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -27,8 +26,10 @@ from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.codec.chunk import Kind
 from storm_on_spark.runtime.state import deltas
 from storm_on_spark.runtime.state.keyvalue.state import StoredState
+from storm_on_spark.runtime.state.keyvalue.store import MemoryStore
 from storm_on_spark.runtime.state.snapshot import read_snapshot
 from storm_on_spark.runtime.state.version import StateVersions
+from storm_on_spark.testing.simulated.spark import Values
 
 
 class Remember(BaseBasicBolt):
@@ -94,7 +95,7 @@ class TaskFailed(Exception):
     """A Spark task died."""
 
 
-class Failing(Variables):
+class Failing(MemoryStore):
     """State that fails after a few writes."""
 
     def __init__(self, values: Values, writes: int) -> None:
@@ -133,7 +134,7 @@ class Histories(RuleBasedStateMachine):
         #: Committed versions: state, and the batches that led to it.
         self.versions: list[tuple[Values, list[list[int]]]] = [({}, [])]
 
-    def execute(self, worker: Worker, variables: Variables, batch: int, values: list[int]) -> list[Any]:
+    def execute(self, worker: Worker, variables: MemoryStore, batch: int, values: list[int]) -> list[Any]:
         """What the bolt emitted in an attempt."""
         body = chunk.encode_tuples(
             [(v,) for v in values], None, None, target=self.task, source=1, sequence=0, stream=self.stream
@@ -165,7 +166,7 @@ class Histories(RuleBasedStateMachine):
         for other, tried, writes in others:
             with contextlib.suppress(TaskFailed):
                 self.execute(self.workers[other], Failing(copy.deepcopy(state), writes), number, tried)
-        variables = Variables(copy.deepcopy(state))
+        variables = MemoryStore(copy.deepcopy(state))
         emitted = self.execute(self.workers[worker], variables, number, values)
         self.versions.append((variables.values, [*batches, values]))
         self.emitted = emitted
@@ -194,14 +195,14 @@ class Histories(RuleBasedStateMachine):
     def speculative(self, worker: int, values: list[int]) -> None:
         """An attempt whose result nobody uses."""
         state, batches = self.versions[-1]
-        self.execute(self.workers[worker], Variables(copy.deepcopy(state)), len(batches), values)
+        self.execute(self.workers[worker], MemoryStore(copy.deepcopy(state)), len(batches), values)
 
     @invariant()
     def the_same_as_a_straight_run(self) -> None:
         if not hasattr(self, "versions"):
             return
         state, batches = self.versions[-1]
-        straight, emitted = Variables({}), None
+        straight, emitted = MemoryStore({}), None
         worker = Worker(self.straight.spec)
         for number, values in enumerate(batches):
             emitted = self.execute(worker, straight, number, values)
@@ -220,7 +221,7 @@ class Histories(RuleBasedStateMachine):
         if attributes.get("last") is not None:
             attributes["last"] = attributes["last"].values
         attributes.pop("late", None)
-        values, store = StoredState(), Variables(state)
+        values, store = StoredState(), MemoryStore(state)
         assert all(number >= 0 for number in entries), "a delta that is not needed"
         values.attach(store)
         values.load(store, len(entries))

@@ -16,11 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pytest
-from cluster import Cluster
-from hosts import FakeHost
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from stormtest import make_worker
+from stormtest import FakeHost, make_worker
 
 from storm_on_spark.api import (
     BaseBasicBolt,
@@ -32,6 +30,7 @@ from storm_on_spark.api import (
     TopologyBuilder,
 )
 from storm_on_spark.plan.model import EdgeKind
+from storm_on_spark.testing.simulated import SimulatedSpark
 
 pytestmark = pytest.mark.usefixtures("hosts_in_this_process")
 
@@ -292,7 +291,7 @@ def test_random_programs(
     FakeHost.calls = calls
     with tempfile.TemporaryDirectory() as folder:
         worker = make_worker(builder, {"topology.fail.fast": False}, partitions)
-        cluster = Cluster(worker.spec, Path(folder), Random(seed), retries=0.1)
+        cluster = SimulatedSpark(worker.spec, Path(folder), Random(seed), retries=0.1)
         cluster.start()
         while not cluster.coordinator.completed.is_set():
             cluster.clock.advance(1)
@@ -304,14 +303,14 @@ def test_random_programs(
             host.stop()
 
 
-def state_of(cluster: Cluster, component: str) -> dict[str, Any]:
+def state_of(cluster: SimulatedSpark, component: str) -> dict[str, Any]:
     (task,) = cluster.spec.plan.components[component].tasks
     return cluster.attributes(task) or {}
 
 
-def ran(folder: Path, builder: TopologyBuilder, partitions: int = 1) -> Cluster:
+def ran(folder: Path, builder: TopologyBuilder, partitions: int = 1) -> SimulatedSpark:
     worker = make_worker(builder, {"topology.fail.fast": False}, partitions)
-    cluster = Cluster(worker.spec, folder, Random(1))
+    cluster = SimulatedSpark(worker.spec, folder, Random(1))
     cluster.start()
     while not cluster.coordinator.completed.is_set():
         cluster.clock.advance(1)

@@ -13,9 +13,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
-from cluster import Cluster
-from hosts import FakeHost
-from stormtest import make_worker
+from stormtest import FakeHost, make_worker
 
 from storm_on_spark.api import (
     BaseBasicBolt,
@@ -28,6 +26,7 @@ from storm_on_spark.api import (
 )
 from storm_on_spark.api.custom_grouping import CustomStreamGrouping
 from storm_on_spark.api.info import ComponentInfo
+from storm_on_spark.testing.simulated import SimulatedSpark
 
 pytestmark = pytest.mark.usefixtures("hosts_in_this_process")
 
@@ -212,10 +211,10 @@ def emitters(arity: int, direct: bool) -> dict[str, Any]:
     return found if direct else {**found, "columnspout": ColumnSpout(arity), "columnar": Columnar(arity)}
 
 
-def counted(folder: Path, builder: TopologyBuilder, partitions: int) -> tuple[Cluster, dict[str, ComponentInfo]]:
+def counted(folder: Path, builder: TopologyBuilder, partitions: int) -> tuple[SimulatedSpark, dict[str, ComponentInfo]]:
     """Runs a topology to its end; returns what it counted."""
     worker = make_worker(builder, {"topology.profile": "latency" if partitions == 1 else "throughput"}, partitions)
-    cluster = Cluster(worker.spec, folder, Random(1), workers=1)
+    cluster = SimulatedSpark(worker.spec, folder, Random(1), workers=1)
     FakeHost.calls = MESSAGES
     cluster.start()
     for _ in range(100):
@@ -299,7 +298,7 @@ def test_what_a_poison_tuple_emitted_is_not_counted(tmp_path: Path, partitions: 
     builder.set_bolt("one", Reader(), TASKS).fields_grouping("mixed", "f1", "heard").all_grouping("mixed", "many")
     builder.set_bolt("two", Reader(), TASKS).custom_grouping("mixed", OneOrTwo(), "many")
     worker = make_worker(builder, {"topology.fail.fast": False}, partitions)
-    cluster = Cluster(worker.spec, tmp_path, Random(1))
+    cluster = SimulatedSpark(worker.spec, tmp_path, Random(1))
     cluster.start()
     while not cluster.coordinator.completed.is_set():
         cluster.clock.advance(1)

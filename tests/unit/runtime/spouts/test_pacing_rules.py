@@ -6,7 +6,7 @@ from collections import deque
 from typing import NamedTuple
 
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -254,3 +254,20 @@ def test_what_a_host_is_reminded_of_takes_nothing_back() -> None:
     rules.step(Committed(900), 1.0)
     rules.step(Committed(500), 1.0)
     assert rules.committed == 900
+
+
+@given(st.integers(1, 1000))
+def test_the_tuples_of_two_micro_batches_may_wait(share: int) -> None:
+    rules = PacingRules(None, 1 << 40, share, 1 << 20, (), consumed=0, now=0.0)
+    assert not rules.blocked(Load(2 * share - 1, True, 0, 0))
+    assert rules.blocked(Load(2 * share, True, 0, 0))
+
+
+@given(st.floats(0.01, 10.0))
+def test_after_a_slow_cut_the_next_one_that_nobody_asked_for_waits(secs: float) -> None:
+    rules = PacingRules(None, 1 << 40, 100, 1 << 20, (), consumed=0, now=0.0)
+    rules.step(WasCut(8, 1, 8, secs), 1.0)
+    ended = TurnEnded(Load(1, True, 0, 8), active=True)
+    assert MakeCut() not in rules.step(ended, 1.0)
+    assert MakeCut() not in rules.step(ended, 1.0 + 9.9 * secs)
+    assert MakeCut() in rules.step(ended, 1.0 + max(10.1 * secs, Pace.cut_secs + 0.01))

@@ -8,7 +8,6 @@ import datetime
 from typing import Any
 
 import pytest
-from cluster import Values, Variables
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -16,6 +15,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from storm_on_spark.api.errors import CheckpointError, StormError
 from storm_on_spark.runtime.state.keyvalue import state as state_module
 from storm_on_spark.runtime.state.keyvalue.state import StoredState, Written
+from storm_on_spark.runtime.state.keyvalue.store import MemoryStore
+from storm_on_spark.testing.simulated.spark import Values
 
 SMALL = 20_000
 """Bytes of memory for about fifty entries."""
@@ -73,7 +74,7 @@ class StateAgainstDict(RuleBasedStateMachine):
         self.values: Values = {}
         self.entries = 0
         #: What an attempt writes; thrown away if it fails.
-        self.attempt = Variables(self.values)
+        self.attempt = MemoryStore(self.values)
         self.model: dict[Any, Any] = {}
         self.committed: dict[Any, Any] = {}
         self.marks: list[tuple[int, dict[Any, Any]]] = []
@@ -91,7 +92,7 @@ class StateAgainstDict(RuleBasedStateMachine):
     def take_over(self, worker: int) -> None:
         """Begins an attempt on a worker, as a stage does: with what that has, if it is of a version that is known."""
         state, held = self.workers[worker]
-        self.attempt = Variables(copy.deepcopy(self.values))
+        self.attempt = MemoryStore(copy.deepcopy(self.values))
         state.attach(self.attempt)
         generation, entries = self.version
         if held is None or held[0] != generation:
@@ -185,7 +186,7 @@ class StateAgainstDict(RuleBasedStateMachine):
             repr(key): value for key, value in self.model.items()
         } or dict(self.state.items()) == self.model
         other = self.new()
-        store = Variables(copy.deepcopy(self.values))
+        store = MemoryStore(copy.deepcopy(self.values))
         other.attach(store)
         other.load(store, self.version[1])
         assert dict(other.items()) == self.committed
@@ -246,7 +247,7 @@ class Task:
         self.commit()
 
 
-class Counting(Variables):
+class Counting(MemoryStore):
     """A store that counts what is read and written."""
 
     def __init__(self, values: Values) -> None:

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import ClassVar
 
 from storm_on_spark.runtime.bolts.worker import Worker
-from storm_on_spark.runtime.run.settings import SpoutSettings
 from storm_on_spark.runtime.run.spec import load_spec
-from storm_on_spark.runtime.spouts.batch_spout_task import open_spout_task
 from storm_on_spark.runtime.spouts.messages import (
     Consumed,
     Failed,
@@ -22,28 +18,26 @@ from storm_on_spark.runtime.spouts.messages import (
     Stop,
     Want,
 )
+from storm_on_spark.runtime.spouts.opening import open_loop
 from storm_on_spark.runtime.spouts.pacing import Pace
 from storm_on_spark.runtime.spouts.task_loop import TaskLoop
-from storm_on_spark.runtime.storage import inside
 
 _PACE = Pace(cut_secs=0.0, cut_share=0, report_secs=0.0)
 """Nothing waits for a clock."""
 
 
-class FakeHost:
+class SimulatedHost:
     """Stands in for `HostProcess`, and for the process behind it."""
 
-    #: All hosts that were made since a test cleared the list.
-    made: ClassVar[list[FakeHost]] = []
-    #: Calls of `next_tuple` that follow a `Want`.
     calls = 5
+    """Calls of `next_tuple` that follow a `Want`."""
 
     def __init__(
         self,
         tasks: Sequence[int],
         setup: Callable[[], Setup],
         on_message: Callable[[Message], None],
-        on_gone: Callable[[FakeHost, str], float | None],
+        on_gone: Callable[[SimulatedHost, str], float | None],
     ) -> None:
         self.tasks = tuple(tasks)
         self.active = True
@@ -53,7 +47,6 @@ class FakeHost:
         self.loops: dict[int, TaskLoop] = {}
         self._setup, self._on_message, self._on_gone = setup, on_message, on_gone
         self.clock_ms = 0
-        FakeHost.made.append(self)
 
     def start(self) -> None:
         """Opens the spouts."""
@@ -61,23 +54,12 @@ class FakeHost:
         self.active = setup.active
         self.clock_ms = setup.clock_ms
         worker = Worker(load_spec(setup.spec))
-        place = worker.spec.place
-        logs = Path(setup.folder) if place is None else inside(place.open(), "spouts")
         for number in self.tasks:
-            task = open_spout_task(
-                worker.spec,
-                worker.wiring,
-                worker.context(number),
-                inside(logs, str(number)),
-                lambda: self.clock_ms,
-                epoch=setup.epoch,
-                planned=setup.planned[number],
-            )
-            settings = worker.wiring.settings(SpoutSettings, task.component)
-            self.loops[number] = TaskLoop(task, settings, self._on_message, setup.consumed[number], _PACE)
+            loop = open_loop(worker, setup, number, lambda: self.clock_ms, self._on_message, _PACE)
+            self.loops[number] = loop
             if setup.active:
-                task.activate()
-            self._on_message(Ready(number, task.log.written))
+                loop.task.activate()
+            self._on_message(Ready(number, loop.task.log.written))
 
     def send(self, message: Message) -> None:
         """Acts on a message; without effect while there is no process."""

@@ -6,28 +6,38 @@ Real are the coordinator, spouts, log, chunks, stages, acker and snapshots; only
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
+from itertools import count
 from random import Random
 from typing import Any
 
-from hosts import FakeHost
-
+from storm_on_spark.api.config import effective_conf, validate_conf
+from storm_on_spark.api.errors import TopologyFailedError
+from storm_on_spark.api.topology import Topology
+from storm_on_spark.plan.compile import compile_graph, place
 from storm_on_spark.plan.model import Operator
 from storm_on_spark.plan.passes.placement import partition_of
 from storm_on_spark.runtime.batches.clock import ManualClock
 from storm_on_spark.runtime.batches.coordinator import Coordinator
 from storm_on_spark.runtime.batches.input import chunks_between
 from storm_on_spark.runtime.batches.offsets import Offset
+from storm_on_spark.runtime.batches.rules.planning import BatchPace
 from storm_on_spark.runtime.bolts.operator import execute_operator
 from storm_on_spark.runtime.bolts.stage import BatchInfo, Row
 from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.codec.chunk import Chunk, Kind
 from storm_on_spark.runtime.reports.report import Failure
-from storm_on_spark.runtime.run.spec import RunSpec
+from storm_on_spark.runtime.run.spec import RunSpec, make_spec
 from storm_on_spark.runtime.state.deltas import applied
+from storm_on_spark.runtime.state.keyvalue.store import MemoryStore
 from storm_on_spark.runtime.state.snapshot import read_snapshot
 from storm_on_spark.runtime.state.version import StateVersions
 from storm_on_spark.runtime.storage import Folder
+from storm_on_spark.runtime.storage.durable import Durable
+from storm_on_spark.testing.simulated.host import SimulatedHost
+
+_runs = count(1)
 
 Values = dict[tuple[str, int], bytes]
 """The state of a task, by name and index."""
@@ -35,36 +45,33 @@ State = dict[int, Values]
 """That of all tasks."""
 
 
-class Variables:
-    """The state of one task in one attempt: `StateAccess` over a dict."""
-
-    def __init__(self, values: Values) -> None:
-        self.values = values
-
-    def get(self, name: str, index: int = 0) -> bytes | None:
-        return self.values.get((name, index))
-
-    def put(self, name: str, value: bytes, index: int = 0) -> None:
-        self.values[name, index] = value
-
-    def remove(self, name: str, index: int = 0) -> None:
-        self.values.pop((name, index), None)
-
-
-class DriverKilled(Exception):
+class DriverKilled(Exception):  # noqa: N818 # what happened, not what is wrong
     """The driver's process is gone."""
 
 
-class Cluster:
-    """A topology on a simulated Spark.
+class SimulatedSpark:
+    """A topology on a simulated Spark: each `step` plans and runs one micro-batch, on the caller's thread.
 
     Args:
-        spec: the run.
+        spec: the run; `of` makes it from a topology.
         folder: the checkpoint.
-        random: decides on workers, orders and faults.
+        random: decides on workers, orders and faults, so that a seed gives the same run again.
         retries: how likely a Spark task is tried again, on any worker.
         workers: how many Python workers there are.
+
+    Example:
+        >>> with SimulatedSpark.of(topology, folder) as spark:      # doctest: +SKIP
+        ...     spark.run_to_end()
+        ...     spark.states("count")[0]["counts"]
+        {'to': 2, 'be': 2}
     """
+
+    host_class = SimulatedHost
+    """What spouts run in."""
+    deterministic = True
+    """Whether all attempts at a Spark task must give the same chunks; one that does not is an `AssertionError`."""
+    calls: int | None = None
+    """Calls of `next_tuple` before each micro-batch; None for as many as the host makes by itself."""
 
     def __init__(
         self, spec: RunSpec, folder: Folder, random: Random, *, retries: float = 0.0, workers: int = 3
@@ -83,23 +90,89 @@ class Cluster:
         self.errors: list[Failure] = []
         #: (batch, root, code) of all committed batches.
         self.outcomes: list[tuple[int, int, int]] = []
-        self.coordinator = self._coordinator()
+        self.hosts: list[SimulatedHost] = []
+        self.coordinator = self.make_coordinator()
 
-    def _coordinator(self) -> Coordinator:
-        FakeHost.made.clear()
-        return Coordinator(
-            self.spec, self.folder, self.clock, True, lambda failure: self.failures.append(failure.message)
-        )
+    @classmethod
+    def of(
+        cls,
+        topology: Topology,
+        folder: Folder,
+        conf: Mapping[str, Any] | None = None,
+        *,
+        partitions: int = 2,
+        seed: int = 0,
+        retries: float = 0.0,
+    ) -> SimulatedSpark:
+        """Compiles a topology and starts it.
 
-    @property
-    def hosts(self) -> list[FakeHost]:
-        return FakeHost.made
+        Args:
+            topology: what `TopologyBuilder.create_topology` returned.
+            folder: an empty directory for the checkpoint.
+            conf: configuration over the defaults.
+            partitions: how many partitions each exchange has.
+            seed: decides on workers, orders and retries.
+            retries: how likely a Spark task is tried again.
+
+        Raises:
+            InvalidTopologyError: the topology makes no sense.
+            ConfigError: a key or value of `conf` makes no sense.
+        """
+        validate_conf(conf or {}, "the test")
+        plan = place(compile_graph(topology, effective_conf(conf or {})), partitions)
+        spec = make_spec(plan, "test", "test-1", f"simulated-{next(_runs)}", ())
+        spark = cls(spec, folder, Random(seed), retries=retries)
+        spark.start()
+        return spark
+
+    def __enter__(self) -> SimulatedSpark:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the spouts."""
+        for host in self.hosts:
+            host.stop()
+
+    def run_to_end(self, steps: int = 1000) -> None:
+        """Runs micro-batches, a second of the topology's time apart, until no spout has anything left to emit.
+
+        Raises:
+            TopologyFailedError: a component failed for good.
+            AssertionError: the topology has not ended after `steps` micro-batches.
+        """
+        for _ in range(steps):
+            self.step()
+            self.clock.advance(1)
+            if self.failures:
+                raise TopologyFailedError(self.spec.name, self.failures[0])
+            if self.coordinator.completed.is_set():
+                return
+        raise AssertionError(f"the topology has not ended after {steps} micro-batches")
+
+    def make_coordinator(self, durable: Durable | None = None) -> Coordinator:
+        """Returns the coordinator of a new driver, which is not started."""
+        self.hosts.clear()
+
+        def failed(failure: Failure) -> None:
+            self.failures.append(failure.message)
+
+        return _Coordinator(self.spec, self.folder, self.clock, True, failed, durable, self._make_host)
+
+    def _make_host(self, *args: Any) -> Any:
+        host = self.host_class(*args)
+        if self.calls is not None:
+            host.calls = self.calls
+        self.hosts.append(host)
+        return host
 
     # --- the driver ----------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Starts the driver, for the first time or after it was killed."""
-        self.coordinator = self._coordinator()
+        self.coordinator = self.make_coordinator()
         self.coordinator.start(self.offsets[-1])
 
     def step(self, killed_at: str | None = None) -> bool:
@@ -176,7 +249,13 @@ class Cluster:
             return None
         for number in range(StateVersions.load(values["version", 0]).newest.deltas):
             snapshot = applied(snapshot, values["entries", -1 - number])
-        return read_snapshot(snapshot)
+        attributes: dict[str, Any] = read_snapshot(snapshot)
+        return attributes
+
+    def states(self, component: str) -> list[dict[str, Any]]:
+        """Returns the attributes of all tasks of a bolt that have committed any."""
+        found = (self.attributes(task) for task in self.spec.plan.components[component].tasks)
+        return [attributes for attributes in found if attributes is not None]
 
     # --- Spark's tasks -------------------------------------------------------------------------------------------
 
@@ -211,10 +290,10 @@ class Cluster:
         def run(worker: Worker) -> list[Row]:
             after: State = {}
 
-            def state_of(task: int) -> Variables:
+            def state_of(task: int) -> MemoryStore:
                 assert operator.state, f"the state of task {task} was asked for where there is none"
                 assert task not in after, f"the state of task {task} was asked for twice"
-                return Variables(after.setdefault(task, copy.deepcopy(before.get(task, {}))))
+                return MemoryStore(after.setdefault(task, copy.deepcopy(before.get(task, {}))))
 
             found = list(execute_operator(worker, operator, chunks, info, state_of))
             state.update(after)
@@ -233,8 +312,9 @@ class Cluster:
             rows = again
         return rows
 
-    deterministic = True
-    """Whether all attempts must give the same chunks."""
+
+class _Coordinator(Coordinator):
+    pace = BatchPace(poll_secs=0.0)
 
 
 def normal(rows: list[Row]) -> list[Row]:

@@ -1,0 +1,39 @@
+"""Opens a spout's task, in a process of its own or in any other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from storm_on_spark.runtime.run.run import Run
+from storm_on_spark.runtime.run.settings import SpoutSettings
+from storm_on_spark.runtime.spouts.batch_spout_task import open_spout_task
+from storm_on_spark.runtime.spouts.messages import Message, Setup
+from storm_on_spark.runtime.spouts.pacing import Pace
+from storm_on_spark.runtime.spouts.task_loop import TaskLoop
+from storm_on_spark.runtime.storage import Folder, inside
+
+
+def open_loop(
+    run: Run,
+    setup: Setup,
+    task: int,
+    clock: Callable[[], int],
+    send: Callable[[Message], None],
+    pace: Pace = Pace(),  # noqa: B008 # it is immutable
+) -> TaskLoop:
+    """Opens a task's spout and log; arguments and errors are those of `TaskLoop` and `SpoutTask`."""
+    # Where the checkpoint is in a store, the specification says how that is reached.
+    place = run.spec.place
+    logs: Folder = Path(setup.folder) if place is None else inside(place.open(), "spouts")
+    spout = open_spout_task(
+        run.spec,
+        run.wiring,
+        run.context(task),
+        inside(logs, str(task)),
+        clock,
+        epoch=setup.epoch,
+        planned=setup.planned[task],
+    )
+    settings = run.wiring.settings(SpoutSettings, spout.component)
+    return TaskLoop(spout, settings, send, setup.consumed[task], pace)
