@@ -193,6 +193,13 @@ class BaseRichBolt(_Bolt):
     def execute(self, tup: Tuple) -> None:
         """Processes one tuple, which must be acked or failed at some time."""
 
+    def finish_micro_batch(self) -> None:
+        """Called after the last tuple that the task gets in a micro-batch; it may emit, ack and fail.
+
+        For a bolt that passes tuples on to something else and must hear of what became of them. Not one of Storm's
+        methods. An exception ends the topology.
+        """
+
 
 class BaseBasicBolt(_Bolt):
     """A bolt whose emits are anchored to its input and whose input is acked when `execute` returns.

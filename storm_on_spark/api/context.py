@@ -42,6 +42,7 @@ class TopologyContext:
         task_id: this task.
         topology_name: the name under which the topology runs.
         storm_id: the id of this run.
+        pid_dir: this machine's folder for child processes of this start; empty where there is no run.
 
     Raises:
         InvalidTopologyError: no component has the task `task_id`.
@@ -63,8 +64,10 @@ class TopologyContext:
         task_id: int,
         topology_name: str,
         storm_id: str,
+        pid_dir: str = "",
     ) -> None:
         self._topology = topology
+        self._pid_dir = pid_dir
         self._conf = MappingProxyType(dict(conf))
         self._tasks = {component: sorted(ids) for component, ids in tasks.items()}
         self._task_to_component = {task: component for component, ids in self._tasks.items() for task in ids}
@@ -129,6 +132,11 @@ class TopologyContext:
     def storm_id(self) -> str:
         """The id of this run of the topology."""
         return self._storm_id
+
+    @property
+    def pid_dir(self) -> str:
+        """This machine's folder for the child processes of this start, made when first used; empty in a test."""
+        return self._pid_dir
 
     @property
     def component_ids(self) -> list[str]:
@@ -259,6 +267,10 @@ class TopologyContext:
     def get_storm_id(self) -> str:
         """Returns the id of this run of the topology."""
         return self.storm_id
+
+    def get_pid_dir(self) -> str:
+        """Returns this machine's folder for child processes."""
+        return self.pid_dir
 
     def get_conf(self) -> Mapping[str, Any]:
         """Returns the configuration."""

@@ -29,6 +29,7 @@ from storm_on_spark.runtime.bolts.stage import BatchInfo
 from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.codec.chunk import Chunk, Kind
+from storm_on_spark.runtime.processes.run_folder import remove_run_folder
 from storm_on_spark.runtime.reports import report
 from storm_on_spark.runtime.reports.report import USER_ERRORS, Failure
 from storm_on_spark.runtime.run.spec import load_spec, make_spec
@@ -94,6 +95,7 @@ class InProcessTopology:
             finally:
                 self._status = self._status or "KILLED"
                 coordinator.stop()
+                remove_run_folder(spec.start_id)
                 if self.failure is not None:
                     self._status = "FAILED"
                 self._ended = time.monotonic()

@@ -37,6 +37,7 @@ from storm_on_spark.runtime.batches.clock import Clock, SystemClock
 from storm_on_spark.runtime.batches.coordinator import Coordinator
 from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.bolts.stall import clear_notes, read_notes
+from storm_on_spark.runtime.processes.run_folder import remove_run_folder
 from storm_on_spark.runtime.reports.report import Failure
 from storm_on_spark.runtime.run.settings import TrackingSettings
 from storm_on_spark.runtime.run.spec import make_spec, pickled
@@ -235,6 +236,7 @@ class CompiledTopology:
                 running[0].fail(failure)
 
         with contextlib.ExitStack() as stack:
+            stack.callback(remove_run_folder, start_id)
             # Before Spark, so that what can't be shipped or resumed costs no start of a JVM.
             pickled(self.graph.topology)
             if self.warning:

@@ -6,6 +6,7 @@ it runs, and no Spark.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable, Mapping
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ from storm_on_spark.api.topology import ComponentKind, Topology
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.plan.compile import compile_graph, place
 from storm_on_spark.runtime.emit.output import TaskOutput
+from storm_on_spark.runtime.processes.run_folder import run_folder
 from storm_on_spark.runtime.run.hooks import hooks_for
 from storm_on_spark.runtime.run.settings import HookSettings
 from storm_on_spark.runtime.run.spec import RunSpec, make_spec
@@ -74,6 +76,8 @@ class Bench:
         self._wiring = Wiring(self._plan)
         self._lenient = not targets
         self.conf: Mapping[str, Any] = self._wiring.conf(name)
+        #: Where the context says that child processes have their files.
+        self.pid_dir = str(run_folder(f"test-{uuid.uuid4().hex}"))
         self.task = self._plan.components[name].tasks[task_index]
 
     @property
@@ -89,7 +93,7 @@ class Bench:
     def context(self) -> TopologyContext:
         """Returns a new context for the task under test, with the hooks of the configuration."""
         tasks = {component.id: component.tasks for component in self._plan.components.values()}
-        context = TopologyContext(self._plan.topology, self.conf, tasks, self.task, "test", "test-1")
+        context = TopologyContext(self._plan.topology, self.conf, tasks, self.task, "test", "test-1", self.pid_dir)
         for hook in hooks_for(HookSettings.of(self.conf)):
             context.add_task_hook(hook)
         return context

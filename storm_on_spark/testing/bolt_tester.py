@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
@@ -121,6 +122,8 @@ class BoltTester(Tester[Bolt]):
                 bolt.execute(tup)
             else:
                 self._execute_basic(bolt, tup)
+        if isinstance(bolt, BaseRichBolt):
+            bolt.finish_micro_batch()
 
     def tick(self) -> None:
         """Lets the bolt execute a tick tuple."""
@@ -148,6 +151,7 @@ class BoltTester(Tester[Bolt]):
         if not self._closed:
             self._closed = True
             self._instance.cleanup()
+            shutil.rmtree(self._bench.pid_dir, ignore_errors=True)
 
     def _prepare(self) -> None:
         bolt, conf, context = self._instance, self._bench.conf, self._context

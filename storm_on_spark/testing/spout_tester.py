@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, overload
@@ -189,6 +190,7 @@ class SpoutTester(Tester[Spout]):
         if not self._closed:
             self._closed = True
             self._instance.close()
+            shutil.rmtree(self._bench.pid_dir, ignore_errors=True)
 
     def _open(self, state: bytes | None) -> None:
         self._instance.open(self._bench.conf, self._context, self.collector)  # type: ignore[arg-type]

@@ -24,7 +24,7 @@ from storm_on_spark.api.config.types import (
 _STATE = "all state is saved with every micro-batch, in Spark's state store"
 _WINDOWS = "there are no windowed bolts yet"
 _TRIDENT = "there is no Trident yet"
-_MULTILANG = "there are no bolts and spouts in other languages yet"
+_MULTILANG = "log messages of other languages go to Python's logging"
 _METRICS = "there is no metrics API yet"
 _CLUSTER = "the cluster does not read it yet"
 
@@ -227,6 +227,30 @@ HONOURED_KEYS: Final[tuple[ConfigKey, ...]] = (
         "Seconds to wait for that; then the topology is activated anyway. -1 waits for ever.",
     ),
     honoured(N.TOPOLOGY_VERSION, TEXT, None, "Your own version of the topology, for its status."),
+    # Other languages.
+    honoured(
+        N.TOPOLOGY_MULTILANG_SERIALIZER,
+        TEXT,
+        "org.apache.storm.multilang.JsonSerializer",
+        "How messages to processes in other languages are written: `json`, `msgpack` (needs the extra `multilang`), or "
+        "the name of such a class of Storm's.",
+        component=True,
+    ),
+    honoured(
+        N.TOPOLOGY_SHELLBOLT_MAX_PENDING,
+        integer(1),
+        100,
+        "Most messages that wait to be written to the process of a bolt in another language.",
+        component=True,
+    ),
+    honoured(
+        N.TOPOLOGY_SUBPROCESS_TIMEOUT_SECS,
+        integer(1),
+        None,
+        "Seconds of silence after which a process of a component in another language is ended and started again; unset "
+        "it is `supervisor.worker.timeout.secs`.",
+        component=True,
+    ),
 )
 
 PLANNED_KEYS: Final[tuple[ConfigKey, ...]] = (
@@ -345,34 +369,10 @@ PLANNED_KEYS: Final[tuple[ConfigKey, ...]] = (
     planned(N.TOPOLOGY_TRANSACTIONAL_ID, TEXT, None, "Id of a transactional topology.", _TRIDENT),
     # Other languages.
     planned(
-        N.TOPOLOGY_MULTILANG_SERIALIZER,
-        TEXT,
-        "org.apache.storm.multilang.JsonSerializer",
-        "Name of the class that speaks with processes in other languages.",
-        _MULTILANG,
-        component=True,
-    ),
-    planned(
         N.TOPOLOGY_MULTILANG_LOG_HANDLER,
         TEXT,
         None,
         "Name of the class that handles the log messages of such processes.",
-        _MULTILANG,
-        component=True,
-    ),
-    planned(
-        N.TOPOLOGY_SHELLBOLT_MAX_PENDING,
-        integer(1),
-        100,
-        "Most tuples that wait for a process of a bolt in another language.",
-        _MULTILANG,
-        component=True,
-    ),
-    planned(
-        N.TOPOLOGY_SUBPROCESS_TIMEOUT_SECS,
-        integer(1),
-        None,
-        "Seconds of silence after which a process of a component in another language counts as dead.",
         _MULTILANG,
         component=True,
     ),

@@ -252,6 +252,9 @@ class BoltTask:
         self._output.begin(mix64(batch))
         result = Execution(executed=sum(part.size for part in inputs))
         poisoned = self._execute_all(inputs, result, kept)
+        if self.kind is ComponentKind.BOLT:
+            with self.guarded("finish_micro_batch"):
+                self.instance.finish_micro_batch()
         if self.state is not None:
             try:
                 self.instance.pre_prepare(batch)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from storm_on_spark.api.context import TopologyContext
+from storm_on_spark.runtime.processes.run_folder import run_folder
 from storm_on_spark.runtime.run.hooks import hooks_for
 from storm_on_spark.runtime.run.settings import HookSettings
 from storm_on_spark.runtime.run.spec import RunSpec
@@ -24,7 +27,10 @@ class Run:
         own = self.wiring.component_of[task]
         conf = self.wiring.conf(own)
         tasks = {component.id: component.tasks for component in plan.components.values()}
-        context = TopologyContext(plan.topology, conf, tasks, task, self.spec.name, self.spec.storm_id)
+        folder = self.spec.local_folder
+        if not Path(folder).parent.is_dir():  # another machine, with its temporary files in another place
+            folder = str(run_folder(self.spec.start_id))
+        context = TopologyContext(plan.topology, conf, tasks, task, self.spec.name, self.spec.storm_id, folder)
         for hook in hooks_for(self.wiring.settings(HookSettings, own)):
             context.add_task_hook(hook)
         return context

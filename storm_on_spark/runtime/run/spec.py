@@ -18,6 +18,7 @@ import cloudpickle
 from storm_on_spark.api.errors import ComponentError, StormError
 from storm_on_spark.api.topology import Topology
 from storm_on_spark.plan.model import PlacedPlan
+from storm_on_spark.runtime.processes.run_folder import run_folder
 from storm_on_spark.runtime.storage import Folder, StoragePlace
 from storm_on_spark.runtime.values import pickling
 
@@ -42,6 +43,8 @@ class RunSpec:
     """The topology's own folder in the checkpoint, where workers leave notes; none for an empty string."""
     place: StoragePlace | None = None
     """How that is reached, where it is in a store."""
+    local_folder: str = ""
+    """This machine's folder for child processes; removed by the driver. Elsewhere it may be another."""
 
     def dumps(self) -> bytes:
         """Returns the specification as bytes for other processes of this run."""
@@ -121,7 +124,8 @@ def make_spec(
     components = plan.topology.components
     stripped = {component_id: dataclasses.replace(spec, component=None) for component_id, spec in components.items()}
     bare = dataclasses.replace(plan, topology=type(plan.topology)(stripped))
-    return RunSpec(name, storm_id, start_id, bare, pickled(plan.topology), sys_path, folder, place)
+    local = str(run_folder(start_id))
+    return RunSpec(name, storm_id, start_id, bare, pickled(plan.topology), sys_path, folder, place, local)
 
 
 def pickled(topology: Topology) -> dict[str, bytes]:

@@ -1,0 +1,38 @@
+"""A folder of this machine for what belongs to one start of a topology. Its removal means that the run is over."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import tempfile
+from pathlib import Path
+
+_PREFIX = "storm-on-spark-run-"
+
+
+def run_folder(start_id: str) -> Path:
+    """Returns where the folder of a start is; it may not exist.
+
+    Example:
+        >>> run_folder("4f").name
+        'storm-on-spark-run-4f'
+    """
+    return Path(tempfile.gettempdir(), _PREFIX + start_id)
+
+
+def make_private(folder: Path) -> None:
+    """Makes a folder that only this user can read, unless it exists.
+
+    Raises:
+        PermissionError: it exists and belongs to another user, or others may write to it.
+    """
+    folder.mkdir(mode=0o700, exist_ok=True)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise PermissionError(f"{folder} exists, and others than this user (id {os.getuid()}) can use it")
+
+
+def remove_run_folder(start_id: str) -> None:
+    """Removes the folder of a start, if there is one; child processes whose files are in it are ended."""
+    shutil.rmtree(run_folder(start_id), ignore_errors=True)

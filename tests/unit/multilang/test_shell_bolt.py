@@ -1,0 +1,182 @@
+"""Bolts in other languages, as real processes, without Spark."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from storm_on_spark.multilang import ShellBolt, ShellError
+from storm_on_spark.runtime.processes.sessions import started_at
+from storm_on_spark.testing import BoltTester, make_tick_tuple, make_tuple
+from storm_on_spark.testing.leaks import no_leaks, own_temporary_folder
+
+COMPONENTS = Path(__file__).parent / "components"
+NODE = shutil.which("node")
+
+
+@pytest.fixture(autouse=True)
+def _clean(tmp_path: Path) -> Iterator[None]:
+    with own_temporary_folder(tmp_path), no_leaks():
+        yield
+
+
+def shell_bolt(command: list[str], **conf: object) -> BoltTester:
+    bolt = ShellBolt(command, ["word"], directory=str(COMPONENTS))
+    return BoltTester(bolt, [word("x")], name="count", conf={"topology.multilang.serializer": "json", **conf})
+
+
+def python(*arguments: str) -> list[str]:
+    return [sys.executable, *arguments]
+
+
+def word(text: object) -> object:
+    return make_tuple([text], ["word"], component="words")
+
+
+def errors(kit: BoltTester) -> str:
+    return "\n".join(text for text, _ in kit.collector.ledger.errors)
+
+
+def until(kit: BoltTester, condition: object) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():  # type: ignore[operator]
+        assert time.monotonic() < deadline, (kit.collector.emitted, errors(kit))
+        kit.execute(make_tick_tuple(1.0))
+
+
+def test_a_shell_script_is_a_bolt() -> None:
+    with shell_bolt(["sh", "exclaim.sh"]) as kit:
+        kit.execute(*[word(text) for text in ("ant", "bee")])
+        assert kit.collector.values() == [("ant!",), ("bee!",)]
+        assert [tup["word"] for tup in kit.collector.acked] == ["ant", "bee"]
+        assert all(len(emission.anchors) == 1 for emission in kit.collector.emitted)
+
+
+def test_more_tuples_than_may_wait_and_than_pipes_hold() -> None:
+    with shell_bolt(["sh", "exclaim.sh"], **{"topology.shellbolt.max.pending": 2}) as kit:
+        kit.execute(*[word("x" * 2000 + str(number)) for number in range(100)])
+        assert [len(kit.collector.acked), len(kit.collector.values())] == [100, 100]
+
+
+@pytest.mark.skipif(NODE is None, reason="node is not installed")
+def test_a_node_component_may_answer_late() -> None:
+    with shell_bolt(["node", "split.js"]) as kit:
+        kit.execute(word("late to the party"), word("be early"))
+        until(kit, lambda: len([tup for tup in kit.collector.acked if not tup.is_tick]) == 2)
+        assert sorted(kit.collector.values()) == sorted([(w,) for w in ["late", "to", "the", "party", "be", "early"]])
+        assert errors(kit) == ""
+
+
+@pytest.mark.parametrize("serializer", ["json", "msgpack"])
+def test_an_unmodified_pystorm_bolt(serializer: str) -> None:
+    bolt = ShellBolt(python("pystorm_bolt.py", serializer), ["word", "count"], directory=str(COMPONENTS))
+    conf = {"topology.multilang.serializer": serializer}
+    with BoltTester(bolt, [word("x")], name="count", conf=conf) as kit:
+        kit.execute(word("ä"), word("b"))
+        # Another worker takes the task: the child and its counts are the same.
+        kit.restart()
+        kit.execute(word("ä"), word("metric"))
+        assert kit.collector.values() == [("ä", 1), ("b", 1), ("ä", 2), ("metric", 1)]
+        assert len(kit.collector.acked) == 4
+        assert errors(kit) == ""
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("die", "it ended, exit code 7; its last lines on stderr:\nabout to die"),
+        ("hang", "it was silent for"),
+        ("garbage", "it sent what is no JSON: b'hello'"),
+        ("unknown", "it sent ack for 'nothing', which it was not given or has settled"),
+        ("undeclared", "it emitted what can't be sent"),
+        ("stderr", "last words"),
+    ],
+)
+def test_a_child_that_fails_is_reported_and_started_again(how: str, said: str) -> None:
+    with shell_bolt(python("bad.py", how), **{"topology.subprocess.timeout.secs": 10 if how != "hang" else 1}) as kit:
+        kit.execute(word("good"), word("bad"))
+        # It may have been sent on before its child failed; what counts is that all are settled.
+        assert [tup["word"] for tup in [*kit.collector.acked, *kit.collector.failed]] == ["good", "bad"]
+        assert [tup["word"] for tup in kit.collector.failed][-1:] == ["bad"]
+        assert said in errors(kit)
+        kit.execute(word("after"))
+        assert kit.collector.values()[-1] == ("after",)
+
+
+def test_a_child_that_floods_does_not_block_for_ever() -> None:
+    with shell_bolt(python("bad.py", "flood"), **{"topology.subprocess.timeout.secs": 1}) as kit:
+        started = time.monotonic()
+        kit.execute(word("bad"))
+        assert time.monotonic() - started < 60
+        assert kit.collector.acked == []
+
+
+def test_a_slow_child_is_waited_for() -> None:
+    with shell_bolt(python("bad.py", "slow")) as kit:
+        kit.execute(word("bad"), word("good"))
+        assert kit.collector.values() == [("bad",), ("good",)]
+
+
+def test_what_a_child_keeps_stays_pending_and_fails_with_it() -> None:
+    with shell_bolt(python("bad.py", "keep")) as kit:
+        kit.execute(word("bad"), word("good"))
+        assert [tup["word"] for tup in kit.collector.acked] == ["good"]
+        kit.restart()
+        assert kit.collector.failed == []
+        child_of(kit, lambda pid: os.kill(pid, 9))
+        kit.execute(word("good"))
+        assert [tup["word"] for tup in kit.collector.failed] == ["bad"]
+        assert [tup["word"] for tup in kit.collector.acked if not tup.is_tick] == ["good", "good"]
+
+
+def child_of(kit: BoltTester, act: object) -> None:
+    kit.execute(make_tick_tuple(1.0))
+    pid = kit.bolt._child.pid
+    act(pid)  # type: ignore[operator]
+    deadline = time.monotonic() + 60
+    while started_at(pid) is not None:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_an_attempt_that_did_not_count_ends_its_child() -> None:
+    with shell_bolt(python("bad.py", "keep")) as kit:
+        kit.execute(word("bad"))
+        before = kit.bolt.__getstate__()["_state"]
+        saved = type(before)(**{**vars(before), "pending": dict(before.pending)})
+        kit.execute(word("good"))
+        kit.bolt.__setstate__({"_state": saved})
+        kit.execute(word("good"))
+        assert [tup["word"] for tup in kit.collector.failed] == ["bad"]
+        assert "an attempt at a micro-batch that is made again" in errors(kit)
+        assert [tup["word"] for tup in kit.collector.acked] == ["good", "good"]
+
+
+def test_a_child_that_does_not_start_fails_its_tuples() -> None:
+    with shell_bolt(python("bad.py", "start")) as kit:
+        kit.execute(*[word(text) for text in "abcde"])
+        assert len(kit.collector.failed) == 5
+        assert "exit code 3; its last lines on stderr:\nno such model" in errors(kit)
+    with shell_bolt(["/no/such/program"]) as kit:
+        kit.execute(word("a"))
+        assert "/no/such/program: No such file or directory" in errors(kit)
+
+
+def test_a_value_without_a_form_in_json_fails_its_tuple() -> None:
+    with shell_bolt(["sh", "exclaim.sh"]) as kit:
+        kit.execute(word(b"bytes"), word(float("nan")), word("fine"))
+        assert [tup["word"] for tup in kit.collector.acked] == ["fine"]
+        assert "a value of type bytes can't be sent to another process" in errors(kit)
+
+
+def test_a_command_is_a_list() -> None:
+    with pytest.raises(ShellError, match="takes a list of strings"):
+        ShellBolt("node split.js", ["word"])
+    with pytest.raises(ShellError, match="is not a string"):
+        ShellBolt(["node", 1], ["word"])  # type: ignore[list-item]

@@ -1,0 +1,90 @@
+"""Spouts in other languages, as real processes, without Spark."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from storm_on_spark import BaseBasicBolt, Fields, TopologyBuilder
+from storm_on_spark.multilang import ShellBolt, ShellSpout
+from storm_on_spark.plan.compile import compile_graph
+from storm_on_spark.runtime.in_process import InProcessTopology
+from storm_on_spark.runtime.processes.sessions import started_at
+from storm_on_spark.testing import SpoutTester
+from storm_on_spark.testing.leaks import no_leaks, own_temporary_folder
+
+COMPONENTS = Path(__file__).parent / "components"
+WORDS = ["the", "cow", "jumped", "over", "the", "moon"]
+
+
+@pytest.fixture(autouse=True)
+def _clean(tmp_path: Path) -> Iterator[None]:
+    (tmp_path / "temporary").mkdir()
+    with own_temporary_folder(tmp_path / "temporary"), no_leaks():
+        yield
+
+
+def words() -> ShellSpout:
+    return ShellSpout([sys.executable, "pystorm_spout.py"], ["word"], directory=str(COMPONENTS))
+
+
+def test_an_unmodified_pystorm_spout_gets_acks_and_fails() -> None:
+    with SpoutTester(words()) as kit:
+        for _ in range(10):
+            kit.next_tuple()
+        assert [tup[0] for tup in kit.collector.values()] == WORDS
+        kit.ack(0)
+        kit.fail(2)
+        kit.next_tuple()
+        assert [tup[0] for tup in kit.collector.values()][len(WORDS) :] == ["jumped"]
+
+
+def test_a_spout_that_dies_is_started_again() -> None:
+    with SpoutTester(words()) as kit:
+        kit.next_tuple()
+        pid = kit.spout._child.pid
+        os.kill(pid, 9)
+        deadline = time.monotonic() + 60
+        while len(kit.collector.values()) < 3:
+            assert time.monotonic() < deadline
+            kit.next_tuple()
+        assert started_at(pid) is None
+        # The new child begins at the beginning, and is not told of the other's messages.
+        assert [tup[0] for tup in kit.collector.values()][:3] == ["the", "the", "cow"]
+
+
+class Stop(BaseBasicBolt):
+    """Collects words in a file."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def execute(self, tup, collector):  # type: ignore[no-untyped-def]
+        with open(self.path, "a") as file:
+            file.write(f"{tup['word']} {tup['count']}\n")
+
+
+def test_a_whole_topology_of_children(tmp_path: Path) -> None:
+    found = tmp_path / "found"
+    builder = TopologyBuilder()
+    builder.set_spout("words", words())
+    counter = [sys.executable, "pystorm_bolt.py"]
+    counts = ShellBolt(counter, {"default": Fields("word", "count")}, directory=str(COMPONENTS))
+    builder.set_bolt("count", counts, 2).fields_grouping("words", Fields("word"))
+    builder.set_bolt("stop", Stop(str(found))).shuffle_grouping("count")
+    topology = InProcessTopology(compile_graph(builder.create_topology(), {}), "children")
+    deadline = time.monotonic() + 120
+
+    def go_on() -> bool:
+        assert time.monotonic() < deadline
+        return not found.exists() or len(found.read_text().splitlines()) < len(WORDS)
+
+    topology.run(go_on)
+    assert topology.failure is None
+    expected = ["the 1", "cow 1", "jumped 1", "over 1", "the 2", "moon 1"]
+    assert sorted(found.read_text().splitlines()) == sorted(expected)
