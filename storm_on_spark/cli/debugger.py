@@ -123,7 +123,9 @@ def _waiting(port: int | None) -> Iterator[None]:
     try:
         debugpy.listen((_HOST, port))
     except (OSError, RuntimeError) as error:
-        raise SetupError(f"--debugger-port {port}: nobody can be waited for there: {error}; choose another") from error
+        raise SetupError(
+            f"--debugger-port {port}: can't listen there for a debugger: {error}; choose another"
+        ) from error
     click.echo(f"Waiting for a debugger on {_HOST}:{port}; Ctrl-C ends.", err=True)
     try:
         debugpy.wait_for_client()

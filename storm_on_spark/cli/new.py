@@ -111,7 +111,7 @@ def topology_name(title: str) -> str:
 
 def _make(folder: Path) -> None:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise LoadError(f"{folder} is there already and not empty; name a new folder")
+        raise LoadError(f"{folder} already exists and is not empty; name a new folder")
     folder.mkdir(parents=True, exist_ok=True)
 
 

@@ -153,7 +153,7 @@ def _manifest(spark: SparkSession, checkpoint: str | os.PathLike[str]) -> dict[s
     require_classic(spark)
     manifest = read_manifest(checkpoint, spark)
     if manifest is None:
-        raise CheckpointError(f"{checkpoint} is no checkpoint of a topology")
+        raise CheckpointError(f"{checkpoint} is not the checkpoint of a topology")
     if other := other_version(manifest.fingerprint):
         raise CheckpointError(f"{checkpoint} can't be read: {other}")
     return manifest.fingerprint

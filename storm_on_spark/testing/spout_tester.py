@@ -235,7 +235,7 @@ class SpoutTester(Tester[Spout]):
         try:
             listed: list[Any] = message_ids.as_array(ids).to_pylist()
         except (pa.ArrowException, TypeError, ValueError) as error:
-            raise StormError(f"{name}: {method} with message ids that make no Arrow array: {error}") from error
+            raise StormError(f"{name}: {method} with message ids that can't be an Arrow array: {error}") from error
         return listed
 
 

@@ -67,7 +67,7 @@ def _key_of(where: str, name: str, hint: Any) -> ConfigKey:
     given, key_name = get_args(hint)
     key = KEYS.get(key_name)
     if key is None or key.level is not Level.HONOURED:
-        raise TypeError(f"{where}: {key_name} is no key that has an effect")
+        raise TypeError(f"{where}: {key_name} is not a configuration key that has an effect")
     wanted = key.type.python if key.default is not None else key.type.python | None
     if given != wanted and _plain(given, key) != wanted:
         raise TypeError(f"{where}: {key_name} is {key.type}, so the field must be {wanted}, not {given}")

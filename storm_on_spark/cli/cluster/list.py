@@ -27,7 +27,7 @@ def command(watch: bool, **given: Any) -> None:
         page = client.page("/topology/summary")
         told_if_stale(page)
         for topology_id, reason in page.get("unreadable", {}).items():
-            click.echo(f"Warning: {topology_id} is there and is left as it is: {reason}.", err=True)
+            click.echo(f"Warning: {topology_id} exists, but its record can't be read: {reason}.", err=True)
         request.answer(page, lambda screen: show(screen, page["topologies"]))
 
 

@@ -91,7 +91,7 @@ def log_part_of(response: httpx.Response, link: str) -> LogPart:
     try:
         first, size = (int(response.headers[name]) for name in (LOG_START, LOG_SIZE))
     except (KeyError, ValueError) as error:
-        raise ClusterError(f"what {link} answers is no part of a log") from error
+        raise ClusterError(f"{link} did not answer with a part of a log") from error
     return LogPart(data=response.content, start=first, size=size)
 
 

@@ -310,7 +310,7 @@ class NimbusClient(Closing):
                 found = self._await(request.key, progress, deadline)
                 if found is not None:
                     return found.topology_id
-                reason: StormError = UnavailableError(f"the submission of {name!r} was lost with its leader")
+                reason: StormError = UnavailableError(f"the submission of {name!r} was lost when the leader failed")
             except (UnavailableError, ConflictError) as error:
                 reason = error
             pause = next(pauses, None)
@@ -425,7 +425,7 @@ class NimbusClient(Closing):
                     failed.append(f"{address}: {error}")
             pause = next(pauses, None)
             if pause is None:
-                raise UnavailableError("no Nimbus could do it: " + "; ".join(failed))
+                raise UnavailableError("no Nimbus could answer: " + "; ".join(failed))
             self._sleep(pause)
 
     def _request(

@@ -119,7 +119,7 @@ def read_all(path: Path) -> dict[str, bytes]:
             members = checked_members(archive, str(path))
             return {name: b"".join(_blocks(archive, info)) for name, info in members.items() if not info.is_dir()}
     except _DAMAGES as error:
-        raise CodeError(f"{path} is no archive that can be read: {error}") from error
+        raise CodeError(f"{path} is not a readable archive: {error}") from error
 
 
 def checked_members(archive: zipfile.ZipFile, where: str) -> dict[str, zipfile.ZipInfo]:
@@ -224,4 +224,4 @@ def _check_frame(file: IO[bytes], where: str) -> None:
         if whole and not zip64 and offset + length + _END.size == size and length <= _DIRECTORY_BYTES:
             file.seek(0)
             return
-    raise CodeError(f"{where} is no plain archive: it was not made by packing a topology, or is damaged")
+    raise CodeError(f"{where} is not an archive that packing a topology makes, or it is damaged")

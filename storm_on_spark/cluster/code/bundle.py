@@ -120,7 +120,7 @@ def pack(
     """
     found = collect(target)
     if not found.files:
-        raise CodeError(f"{target}: there is no code in it")
+        raise CodeError(f"{target} has no code")
     lines = None if requirements is None else _checked_requirements(requirements)
     documents: dict[str, bytes] = {
         TOPOLOGY: _topology_file(found, target),
@@ -132,7 +132,7 @@ def pack(
         documents[REQUIREMENTS] = lines
     make_private(out_dir)
     if any(out_dir.iterdir()):
-        raise CodeError(f"{out_dir} is not empty; a topology is packed into a folder of its own")
+        raise CodeError(f"{out_dir} is not empty; name a new or an empty folder to pack a topology into")
     archive.write(out_dir / CODE, found.files)
     size = (out_dir / CODE).stat().st_size
     if size > MAX_BYTES[CODE]:
@@ -166,7 +166,7 @@ def unpack(source: Path, manifest: CodeManifest, into: Path) -> Unpacked:
     lines = read_verified(source, artifacts[REQUIREMENTS]) if REQUIREMENTS in artifacts else None
     make_private(into.parent)
     if os.path.lexists(into):
-        raise CodeError(f"{into} is there already; code is unpacked into a folder of its own")
+        raise CodeError(f"{into} already exists; name a new folder to unpack code into")
     scratch = into.parent / f".{into.name[:100]}.{uuid.uuid4().hex}"
     scratch.mkdir(mode=0o700)
     try:
@@ -231,7 +231,7 @@ def _checked_requirements(path: Path) -> bytes:
     try:
         lines = content.decode().splitlines()
     except UnicodeDecodeError as error:
-        raise CodeError(f"{path} is no text in UTF-8: {error}") from error
+        raise CodeError(f"{path} is not UTF-8 text: {error}") from error
     for number, line in enumerate(lines, 1):
         if _LOCAL.match(line) or re.search(r"@\s*file:", line):
             what = line.split()[0][:60]
@@ -253,7 +253,7 @@ def _is_file(entry: str) -> bool:
 def _check_entry(entry: str, folder: Path, where: str) -> None:
     path, _, attribute = entry.partition(":")
     if attribute and not attribute.isidentifier():
-        raise CodeError(f"{where}: entry {entry[:200]!r}: {attribute[:100]!r} is no attribute")
+        raise CodeError(f"{where}: entry {entry[:200]!r}: {attribute[:100]!r} is not the name of an attribute")
     inside = {file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.suffix in _ENTRIES}
     if not has_entry(inside, path):
         raise CodeError(f"{where}: entry {entry[:200]!r} is not in it")

@@ -69,7 +69,7 @@ def check_artifact(info: ArtifactInfo, where: str) -> ArtifactInfo:
     if not 0 <= info.size <= limit:
         raise CodeError(f"{where}: {info.name} has {info.size:,} bytes; at most {limit:,} are allowed")
     if not re.fullmatch(r"[0-9a-f]{64}", info.sha256):
-        raise CodeError(f"{where}: {info.sha256[:80]!r} of {info.name} is no SHA-256")
+        raise CodeError(f"{where}: {info.sha256[:80]!r} of {info.name} is not a SHA-256")
     return info
 
 
@@ -85,7 +85,7 @@ def check_artifacts(artifacts: Iterable[ArtifactInfo], where: str) -> tuple[Arti
         raise CodeError(f"{where}: an artifact is there twice: {', '.join(sorted(names))}")
     missing = [name for name in REQUIRED if name not in names]
     if missing:
-        raise CodeError(f"{where}: without {' and '.join(missing)} it is no topology's code")
+        raise CodeError(f"{where}: without {' and '.join(missing)} it is not a topology's code")
     return found
 
 
@@ -175,7 +175,7 @@ def open_regular(path: Path) -> IO[bytes]:
         raise CodeError(f"{path} can't be read: {error.strerror}") from error
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise CodeError(f"{path} is no regular file")
+        raise CodeError(f"{path} is not a regular file")
     return os.fdopen(descriptor, "rb")
 
 

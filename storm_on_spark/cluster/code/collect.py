@@ -165,7 +165,7 @@ def _flux(where: str) -> Collected:
 
 def _module(name: str) -> Collected:
     if not all(part.isidentifier() for part in name.split(".")):
-        raise CodeError(f"there is no file {name}, and no module can be called so")
+        raise CodeError(f"there is no file {name}, and no module can have that name")
     search: Sequence[str] = [str(Path.cwd()), *sys.path]
     path = None
     for part in name.split("."):
@@ -194,7 +194,9 @@ def _taken(entry: str, path: Path, root: Path, folders: Sequence[Path]) -> Colle
     """
     whole = _whole(path, root)
     if whole.name in EVERYWHERE:
-        raise CodeError(f"{path} belongs to {whole.name}, which a cluster has already; copy the file and name that")
+        raise CodeError(
+            f"{path} belongs to {whole.name}, which is already installed on a cluster; copy the file and name that"
+        )
     return _with_imports(Collected(entry), [whole], root, folders)
 
 

@@ -235,7 +235,9 @@ class DeltaCodeDistributor(CodeDistributor):
                 return action()
             except CommitFailedError as error:
                 if attempt + 1 == _ATTEMPTS:
-                    raise CodeError(f"{self._location}: can't {what}: others write all the time: {error}") from error
+                    raise CodeError(
+                        f"{self._location}: can't {what}: other writers keep changing the table: {error}"
+                    ) from error
                 # Grows to about a second; random, so that two that collided don't do so again.
                 self._sleep(random.uniform(0, min(1.0, 0.02 * 2**attempt)))
             except (DeltaError, OSError) as error:
@@ -281,7 +283,7 @@ def _chunks(size: int) -> int:
 def _put(file: IO[bytes], info: ArtifactInfo, chunk: int, content: bytes, topology_id: str) -> None:
     """Writes a row where it belongs; rows come in any order."""
     if not 0 <= chunk < _chunks(info.size) or chunk * CHUNK_BYTES + len(content) > info.size:
-        raise ChecksumError(f"row {chunk} of {info.name} of {topology_id} is beyond the {info.size:,} bytes it has")
+        raise ChecksumError(f"row {chunk} of {info.name} of {topology_id} is past its {info.size:,} bytes")
     file.seek(chunk * CHUNK_BYTES)
     file.write(content)
 

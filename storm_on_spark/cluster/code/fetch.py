@@ -93,14 +93,14 @@ class Fetch:
                 idle = 0 if part.size > before else idle + 1
         if wrong:
             raise ChecksumError(
-                f"{info.name} of {topology_id}: what {', '.join(wrong)} gave has not the SHA-256 {info.sha256}"
+                f"{info.name} of {topology_id}: what {', '.join(wrong)} sent does not have the SHA-256 {info.sha256}"
             )
         tried = "; ".join(list(dict.fromkeys(problems))[-5:]) or "no live Nimbus has it"
         raise CodeError(f"{info.name} of {topology_id} can't be fetched: {tried}")
 
     def _check_wanted(self, topology_id: str, info: ArtifactInfo) -> None:
         if self.stopped.is_set():
-            raise CodeError(f"{info.name} of {topology_id} is fetched no further: the distributor was closed")
+            raise CodeError(f"{info.name} of {topology_id} can't be fetched: the distributor was closed")
 
     def _ask(self, address: str, topology_id: str, part: _Part, problems: list[str], wrong: list[str]) -> bool:
         """Asks one host for what is missing; returns whether the artifact is complete and right then."""
@@ -130,14 +130,14 @@ class Fetch:
         start, size = part.size, part.info.size
         url = url_of(address, topology_id, part.info.name, self.scheme)
         if url is None:
-            raise _RefusedError("no address host:port")
+            raise _RefusedError("expected an address host:port")
         headers = {"Range": f"bytes={start}-"} if start else {}
         with self.http.stream("GET", url, headers=headers) as response:
             if response.status_code == 206 and start:
                 given = response.headers.get("Content-Range", "")
                 found = re.fullmatch(r"bytes (\d{1,18})-\d{1,18}/(\d{1,18})", given)
                 if found is None or (int(found[1]), int(found[2])) != (start, size):
-                    raise _RefusedError(f"Content-Range {given[:80]!r}, where it had to begin at {start:,} of {size:,}")
+                    raise _RefusedError(f"Content-Range is {given[:80]!r}; it must begin at byte {start:,} of {size:,}")
             elif response.status_code == 200:
                 part.restart()
             else:

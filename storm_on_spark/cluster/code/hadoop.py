@@ -131,7 +131,7 @@ class HadoopGateway:
                 if not block:
                     said = self._last_words()
                     self._stop()
-                    raise CodeError(f"Java for Hadoop's file systems doesn't start: {said or 'it says nothing'}")
+                    raise CodeError(f"Java for Hadoop's file systems doesn't start: {said or 'it printed nothing'}")
                 received += block
         return received.decode().splitlines()
 

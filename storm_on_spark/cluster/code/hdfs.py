@@ -68,7 +68,7 @@ class HadoopCodeDistributor(CodeDistributor):
                     files.delete(path(place), True)
                 files.rename(path(scratch), path(place))
                 if not self._holds(files, place, artifacts):
-                    raise CodeError(f"{place} is not what was uploaded: somebody else writes there")
+                    raise CodeError(f"{place} differs from what was uploaded: another process writes there")
             for other in files.listStatus(path(f"{self._location}/{topology_id}")):
                 if other.getPath().getName() != place.rpartition("/")[2]:
                     files.delete(other.getPath(), True)

@@ -259,7 +259,7 @@ class Nimbus:
         gate = code_gate(snapshot)
         if gate.lost:
             # Nobody can fetch what isn't registered: nobody could ever lead.
-            logger.error("ZooKeeper doesn't know of any code of %s", ", ".join(gate.lost))
+            logger.error("ZooKeeper has no record of the code of %s", ", ".join(gate.lost))
         if gate.foreign:
             logger.error(
                 "Another release wrote what ZooKeeper has of the code of %s; a Nimbus of that release can lead",
@@ -303,7 +303,7 @@ class Nimbus:
         self._signed_with = token
         self._elector.register()
         if self._elector.is_leader():
-            logger.info("Nimbus %s gives its turn up: there is a new token to sign with", self.address)
+            logger.info("Nimbus %s steps down to sign records with a new token", self.address)
             self._elector.remove_from_leader_lock_queue()
             self._elector.add_to_leader_lock_queue()
 

@@ -114,7 +114,7 @@ class ClusterLink:
             except UnavailableError as error:
                 log.warning("%s", error)
             if give_up():
-                raise UnavailableError(f"{self._id} could not be owned before the driver was told to end")
+                raise UnavailableError(f"the driver was told to end before it owned {self._id}")
             time.sleep(_RETRY_SECS)
 
     def watch(self, renew: Callable[[int], None]) -> None:
@@ -293,7 +293,7 @@ class ClusterLink:
         self._state.take_ownership(ownership, self._version)
         stat = self._session.wait(self._session.client.exists_async(self._session.paths.of(OWNERS, self._id)))
         if stat is None or stat.ephemeralOwner != self._session.session_id:
-            raise UnavailableError(f"the ownership of {self._id} was lost again at once")
+            raise UnavailableError(f"the ownership of {self._id} was lost again immediately")
         self._owned_in = self._session.session_id
         return int(stat.czxid)
 

@@ -70,7 +70,7 @@ def unpack(data: bytes, path: str) -> WorkerBeat:
         # Never more than the limit, whatever a few bytes claim to hold.
         content = inflate.decompress(data, MAX_BYTES + 1)
     except zlib.error as error:
-        raise RecordError(f"{path}: no heartbeat: {error}") from error
+        raise RecordError(f"{path} holds no valid heartbeat: {error}") from error
     beat = decode(WorkerBeat, content, path)
     if worker_path(beat) != path:
         raise RecordError(f"{path}: this heartbeat says that it is of {worker_path(beat)}")
@@ -101,4 +101,4 @@ class SupervisorPulse(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         try:
             return msgspec.json.decode(data, type=cls)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise RecordError(f"{path}: no supervisor's pulse: {error}") from error
+            raise RecordError(f"{path} holds no valid pulse of a supervisor: {error}") from error

@@ -173,13 +173,15 @@ class Authentication:
             raise AuthenticationError(f"without authentication only this host is served, not {host[:80]!r}")
         origin = headers.get("origin")
         if origin is not None and urlsplit(origin).netloc != headers.get("host"):
-            raise AuthenticationError(f"requests of pages of other sites are refused: {origin[:80]!r}")
+            raise AuthenticationError(f"a request must come from this server's own pages, not from {origin[:80]!r}")
 
     def _check_proof(self, given: Mapping[str, str], method: str, target: str) -> Caller:
         assert self._tokens is not None
         challenge, count, body = given.get("challenge", ""), given.get("nc", ""), given.get("body", "")
         if not re.fullmatch(r"[0-9a-f]{8}", count) or not re.fullmatch(rf"[0-9a-f]{{64}}|{UNSIGNED}", body):
-            raise AuthenticationError("that is no proof")
+            raise AuthenticationError(
+                f"the proof is malformed: nc must be 8 hexadecimal digits and body a SHA-256 or {UNSIGNED}"
+            )
         said = given.get("mac", "").encode()
         proofs = (proof(token, method, target, challenge, count, body).encode() for token in self._tokens.all)
         if not any(hmac.compare_digest(right, said) for right in proofs):
@@ -191,7 +193,7 @@ class Authentication:
             return Caller("token", body)
         if method != "PUT":
             # Only an upload is read while it is sent; its checksum stands in the request that submits it.
-            raise AuthenticationError(f"the body of a {method} has to be signed")
+            raise AuthenticationError(f"a {method} needs a proof that signs its body")
         return Caller("token")
 
     def _check_nonce(self, nonce: str, count: str) -> None:

@@ -55,7 +55,7 @@ def _checked(receive: Receive, expected: str) -> Receive:
         if message["type"] == "http.request":
             digest.update(message.get("body", b""))
             if not message.get("more_body", False) and not hmac.compare_digest(digest.hexdigest(), expected):
-                raise AuthenticationError("the body is not the one that the proof was made for")
+                raise AuthenticationError("the body differs from the one that the proof signs")
         return message
 
     return checked

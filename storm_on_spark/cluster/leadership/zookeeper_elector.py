@@ -314,7 +314,7 @@ class ZooKeeperLeaderElector(LeaderElector):
             )
             mine = made.rpartition("/")[2], stat
         if mine[1].ephemeralOwner != self._rules.session:
-            raise UnavailableError("the session has ended meanwhile")
+            raise UnavailableError("the ZooKeeper session ended while this Nimbus joined the queue of leaders")
         return rules.QueueNode(mine[0], mine[1].czxid)
 
     def _claim(self, node: rules.QueueNode) -> rules.Event:
@@ -358,7 +358,7 @@ class ZooKeeperLeaderElector(LeaderElector):
         try:
             function(argument)
         except Exception:
-            logger.exception("Nimbus %s: what follows a change of leadership failed", self._summary.address)
+            logger.exception("Nimbus %s: a callback after a change of leadership failed", self._summary.address)
 
     # Errands.
 

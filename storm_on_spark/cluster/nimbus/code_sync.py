@@ -183,7 +183,7 @@ class CodeSync:
         try:
             self._state.create_ephemeral(b"", CODE, topology, self._address)
         except NoNodeError:
-            logger.info("%s was removed while its code came here", topology)
+            logger.info("%s was removed while its code was fetched", topology)
 
     def _remove_unknown(self, snapshot: ClusterSnapshot, coming: set[str], now: float) -> float:
         """Removes code that nobody has known of for a whole period; returns when to look again."""
@@ -201,7 +201,7 @@ class CodeSync:
         for topology, since in self._unknown_since.items():
             left = since + self._period - now
             if left <= 0:
-                logger.info("Removing the code of %s, which is no more", topology)
+                logger.info("Removing the code of %s: the topology no longer exists", topology)
                 self._distributor.cleanup(topology)
             else:
                 pause = min(pause, left)

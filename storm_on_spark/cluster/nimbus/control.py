@@ -114,7 +114,7 @@ class Control:
         if base is None:
             problem = self.snapshot().unread(STORMS).get(topology_id)
             if problem is not None:
-                raise FormatError(f"topology {topology_id} is there and is left as it is: {problem.reason}")
+                raise FormatError(f"topology {topology_id} exists, but its record can't be read: {problem.reason}")
             raise NotAliveError(f"there is no topology with the id {topology_id[:220]!r}")
         return base
 
@@ -208,7 +208,7 @@ class Control:
         )
         if secret:
             raise ConfigError(
-                f"{', '.join(secret)} would stand in ZooKeeper, readable by others: a rebalance sets no secrets; "
+                f"{', '.join(secret)} would be readable in ZooKeeper, so a rebalance can't set secrets; "
                 "submit the topology again",
                 key=secret[0],
             )
@@ -262,4 +262,4 @@ class Control:
             except ConflictError:
                 continue
             return after
-        raise ConflictError(f"topology {topology_id} can't be changed: others keep changing it")
+        raise ConflictError(f"topology {topology_id} can't be changed: other writers keep changing it; try again")

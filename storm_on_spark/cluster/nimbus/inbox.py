@@ -70,7 +70,7 @@ class Inbox:
             raise CodeError(f"there is no artifact {name[:100]!r}; there are {', '.join(MAX_BYTES)}")
         with self.using(key) as folder:
             if not folder.exists() and len(list(self._root.iterdir())) >= MAX_SUBMISSIONS:
-                raise LimitError(f"{MAX_SUBMISSIONS} submissions wait in the inbox already; try again later")
+                raise LimitError(f"{MAX_SUBMISSIONS} submissions already wait in the inbox; try again later")
             folder.mkdir(mode=0o700, exist_ok=True)
             scratch = folder / f".{uuid.uuid4().hex}"
             descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)

@@ -130,7 +130,7 @@ class Leader:
             try:
                 self._state.commit(fence, *changes)
             except ConflictError as error:
-                logger.info("%s of %s is for the next round: %s", base.status, topology_id, error)
+                logger.info("%s of %s waits for the next round: %s", base.status, topology_id, error)
                 continue
             logger.info("Topology %s is %s", topology_id, "removed" if after is None else f"{after.status} again")
 
@@ -161,7 +161,7 @@ class Leader:
             try:
                 self._state.commit(fence, *(change for group in part for change in group))
             except ConflictError as error:
-                logger.info("Scheduling is for the next round: %s", error)
+                logger.info("Scheduling waits for the next round: %s", error)
                 return
         for assignment in decision.assign:
             logger.info(
@@ -219,9 +219,9 @@ class Leader:
                 for folder in (ERRORS, CHECKPOINTS, CREDENTIALS, CODE, WORKERBEATS):
                     self._state.delete_tree(fence, folder, topology_id)
             except (ConflictError, CodeError) as error:
-                logger.warning("What is left of %s can't be removed now: %s", topology_id, error)
+                logger.warning("The remains of %s can't be removed now: %s", topology_id, error)
                 continue
-            logger.info("Removed what was left of %s", topology_id)
+            logger.info("Removed the remains of %s", topology_id)
 
     def sweep(self, fence: Fence, snapshot: ClusterSnapshot, least_age: float) -> None:
         """Removes code from the storage that all Nimbuses share of which ZooKeeper doesn't know.
@@ -248,9 +248,9 @@ class Leader:
                     # What is checked with nothing to write tells whether this is still the leader's to do.
                     self._state.commit(fence)
                     self._distributor.cleanup(topology_id)
-                    logger.info("Removed the code of %s, of which ZooKeeper doesn't know", topology_id)
+                    logger.info("Removed the code of %s, which ZooKeeper has no record of", topology_id)
         except CodeError as error:
-            logger.warning("Code that nobody knows of can't be removed now: %s", error)
+            logger.warning("Code without a record in ZooKeeper can't be removed now: %s", error)
 
 
 def _changes(decision: Decision, snapshot: ClusterSnapshot) -> list[tuple[Change, ...]]:

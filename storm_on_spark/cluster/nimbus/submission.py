@@ -99,7 +99,7 @@ def check_key(key: str) -> str:
         ConfigError: it isn't.
     """
     if not _KEY.fullmatch(key):
-        raise ConfigError(f"{key[:80]!r} is no key of a submission: 32 hexadecimal digits, lower case")
+        raise ConfigError(f"{key[:80]!r} is not the key of a submission: give 32 hexadecimal digits in lower case")
     return key
 
 
@@ -244,7 +244,7 @@ class Submissions:
             submission, version = self._begin(fence, request)
             topology_id = submission.topology_id
             if topology_id in self._busy:
-                raise ConflictError(f"submission {request.key} is being taken in already")
+                raise ConflictError(f"submission {request.key} is already being processed")
             self._busy.add(topology_id)
         try:
             self._on_step("storing", topology_id)
@@ -355,7 +355,9 @@ class Submissions:
         try:
             base = self._state.get(StormBase, STORMS, topology_id)
         except RecordError as error:
-            raise AlreadyAliveError(f'topology "{name}" is there already, as {topology_id}: {error}') from error
+            raise AlreadyAliveError(
+                f'topology "{name}" exists as {topology_id}, but its record is unreadable: {error}'
+            ) from error
         if base is None:
             raise AlreadyAliveError(f'topology "{name}" is being submitted already, as {topology_id}')
         raise AlreadyAliveError(
@@ -394,7 +396,9 @@ class Submissions:
             stale = self._check_free(request.name, request.key)
             counter = self._state.get_bytes(COUNTER)
             if counter is None or not counter[0].isdigit():
-                raise ClusterError(f"{COUNTER} in ZooKeeper is no number: {None if counter is None else counter[0]!r}")
+                raise ClusterError(
+                    f"{COUNTER} in ZooKeeper is not a number: {None if counter is None else counter[0]!r}"
+                )
             number, now = int(counter[0]) + 1, self._now()
             topology_id = f"{request.name}-{number}-{int(now)}"
             submission = Submission(
@@ -421,7 +425,7 @@ class Submissions:
             except ConflictError:
                 continue
             return submission, versions[1]
-        raise ConflictError(f"submission {request.key} can't be noted: others keep changing the counter")
+        raise ConflictError(f"submission {request.key} can't be recorded: other writers keep changing the counter")
 
     def _conf(self, request: SubmitRequest, topology_id: str) -> dict[str, Any]:
         conf = {**self._defaults, **{key: value for key, value in request.conf.items() if value is not None}}
@@ -436,12 +440,14 @@ class Submissions:
         missing = [name for name in said if not (folder / name).exists()]
         if missing:
             # It went to a Nimbus that led before, in whole or in part.
-            raise ConflictError(f"submission {request.key}: {', '.join(missing)} didn't come here; send all again")
+            raise ConflictError(
+                f"submission {request.key}: {', '.join(missing)} did not reach this Nimbus; send all again"
+            )
         here = {info.name: info for info in artifacts_of(folder)}
         if here != said:
             wrong = sorted(name for name in {*here, *said} if here.get(name) != said.get(name))
             raise CodeError(
-                f"submission {request.key}: what was uploaded is not what was announced: {', '.join(wrong)}"
+                f"submission {request.key}: these files differ from what the request announced: {', '.join(wrong)}"
             )
         if PLAN not in here:
             return None
@@ -494,5 +500,5 @@ class Submissions:
         # In this order: its id is never given again, so a late call deletes nothing of another topology.
         name = self.release(submission.name, submission.topology_id)
         self._state.commit(fence, Delete((SUBMISSIONS, submission.key), version), *name)
-        logger.info("Removed submission %s, whose code never came", submission.key)
+        logger.info("Removed submission %s: its code was never uploaded", submission.key)
         self.distributor.cleanup(submission.topology_id)

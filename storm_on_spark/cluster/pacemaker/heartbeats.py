@@ -252,10 +252,10 @@ def checked_path(path: object, *, root: bool = False) -> str:
         RecordError: it is no path.
     """
     if not isinstance(path, str):
-        raise RecordError(f"a path was due, not {type(path).__name__}")
+        raise RecordError(f"the path of a heartbeat must be a string, not {type(path).__name__}")
     if len(path) > MOST_PATH or len(path.encode()) > MOST_PATH:
         raise RecordError(f"a path has at most {MOST_PATH:,} bytes")
     short = path[:-1] if path.endswith("/") else path
     if (short == "" and root) or _PATH.fullmatch(short):
         return short
-    raise RecordError(f"{path!r:.100} is no path: it begins with a slash and has neither empty parts nor . or ..")
+    raise RecordError(f"{path!r:.100} is not a heartbeat's path: start it with a slash, without empty parts, . or ..")

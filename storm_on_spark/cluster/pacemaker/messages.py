@@ -56,7 +56,7 @@ class MessageType(enum.IntEnum):
             WireError: this is no request.
         """
         if self not in REQUESTS:
-            raise WireError(f"{self.name} is no request; requests are {', '.join(each.name for each in REQUESTS)}")
+            raise WireError(f"{self.name} is not a request; requests are {', '.join(each.name for each in REQUESTS)}")
         return MessageType(self + 1)
 
 
@@ -189,7 +189,9 @@ def control_of(message: Message) -> Control:
         (code,) = _CODE.unpack(blob)
         return Control(code)
     except (struct.error, ValueError):
-        raise WireError(f"no control code: {_shown(blob)}; one has 2 bytes, of {sorted(map(int, Control))}") from None
+        raise WireError(
+            f"{_shown(blob)} is not a control code; expected 2 bytes, one of {sorted(map(int, Control))}"
+        ) from None
 
 
 def sasl_token(token: bytes) -> Message:
@@ -208,12 +210,12 @@ def token_of(message: Message) -> bytes:
         code, size = _TOKEN_HEAD.unpack_from(blob)
         if code == _TOKEN and size == len(blob) - _TOKEN_HEAD.size:
             return blob[_TOKEN_HEAD.size :]
-    raise WireError(f"no SASL token in {len(blob):,} bytes: one is the code {_TOKEN}, a length and as many bytes")
+    raise WireError(f"a SASL token must be the code {_TOKEN}, a length and that many bytes; {len(blob):,} bytes came")
 
 
 def _blob(message: Message, kind: MessageType) -> bytes:
     if message.type is not kind or not isinstance(message.data, bytes):
-        raise WireError(f"a {kind.name} with bytes was due; this is a {message.type.name} with {_kind(message.data)}")
+        raise WireError(f"expected a {kind.name} with bytes, not a {message.type.name} with {_kind(message.data)}")
     return message.data
 
 
@@ -270,7 +272,7 @@ class _Reader:
                 try:
                     type_ = MessageType(code)
                 except ValueError:
-                    raise WireError(f"a message has type {code}; there are 0 to {max(MessageType)}") from None
+                    raise WireError(f"a message has type {code}; types are 0 to {max(MessageType)}") from None
             elif field == (_STRUCT, 2):
                 data = self._union()
             elif field == (_I32, 3):
@@ -290,7 +292,7 @@ class _Reader:
             kind, number = field
             fields += 1
             if fields > 1:
-                raise WireError("the data of a message have two values; a union has one")
+                raise WireError("the data of a message have two values, but a union must have one")
             if _KINDS.get(number) != kind:
                 self._skip(kind)
             elif number == _PATH:
@@ -352,7 +354,7 @@ class _Reader:
         (given,) = self._take(1)
         size = self._size("list")
         if given != kind and size:
-            raise WireError(f"a list holds values of Thrift's type {given}; here it has to be {kind}")
+            raise WireError(f"a list holds values of Thrift's type {given}, but must hold type {kind}")
         return size
 
     def _size(self, what: str) -> int:
@@ -389,7 +391,7 @@ class _Reader:
 
     def _skip(self, kind: int, depth: int = 0) -> None:
         if depth > _DEPTH:
-            raise WireError(f"values lie more than {_DEPTH} deep in each other")
+            raise WireError(f"values are nested more than {_DEPTH} deep")
         if kind in _SIZES:
             self._take(_SIZES[kind])
         elif kind == _STRING:

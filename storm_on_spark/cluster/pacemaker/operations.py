@@ -59,20 +59,20 @@ class Operations:
         """
         type_ = request.type
         if type_ not in REQUESTS:
-            raise WireError(f"{type_.name} is no request")
+            raise WireError(f"{type_.name} is not a request")
         data = request.data
         value: bytes | None = None
         given: object = data
         if type_ is MessageType.SEND_PULSE:
             if not isinstance(data, Pulse) or data.details is None:
-                raise WireError("SEND_PULSE without a pulse that has an id and details")
+                raise WireError("SEND_PULSE needs a pulse with an id and details")
             given, value = data.id, data.details
         try:
             path = checked_path(given, root=type_ in _ROOT_TOO)
         except RecordError as error:
             raise WireError(f"{type_.name}: {error}") from None
         if not self.rules.allows(who, type_, path):
-            raise Refused(f"{who} may not {type_.name} at {path or '/'!r:.200}")
+            raise Refused(f"{who} is not allowed to send {type_.name} for {path or '/'!r:.200}")
         try:
             return Message(type_.reply, self._do(type_, path, value, who, now), request.id)
         except LimitError as error:

@@ -141,9 +141,7 @@ def _warn_if_open(settings: ServerSettings) -> None:
     elif not settings.rules.writes:
         logger.warning("Anybody who reaches %s may write heartbeats: pacemaker.auth.writes is false", settings.host)
     if settings.tls is None:
-        logger.warning(
-            "Other hosts can reach %s without TLS: who listens on the network sees heartbeats", settings.host
-        )
+        logger.warning("Other hosts can reach %s without TLS: heartbeats can be read on the network", settings.host)
 
 
 def _allow_files(files: int) -> None:

@@ -332,5 +332,5 @@ def _wait(text: str) -> float | None:
     if text == "default":
         return None
     if not re.fullmatch(r"\d{1,12}(\.\d{1,6})?", text):
-        raise TransitionError(f"{text[:80]!r} is no number of seconds to wait, and not `default`")
+        raise TransitionError(f"{text[:80]!r} is neither a number of seconds to wait nor `default`")
     return float(text)

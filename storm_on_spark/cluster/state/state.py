@@ -148,7 +148,7 @@ class ClusterState:
                 for start in range(0, len(nodes), 500):
                     self.commit(fence, *(Delete(node) for node in nodes[start : start + 500]))
                 return
-        raise ConflictError(f"{self._path(*parts)} can't be deleted: others keep changing what is below it")
+        raise ConflictError(f"{self._path(*parts)} can't be deleted: other sessions keep changing the nodes below it")
 
     # Everybody's writes.
 
@@ -182,7 +182,7 @@ class ClusterState:
         transaction.create(path, data, acl=self.session.acl, ephemeral=True)
         failed = _first_failure(self._write(transaction.commit_async))
         if failed is not None:
-            raise ConflictError(f"{path} changes hands while we make it: {type(failed[1]).__name__}")
+            raise ConflictError(f"another session changed {path} while this one created it: {type(failed[1]).__name__}")
 
     def delete_ephemeral(self, *parts: str) -> bool:
         """Deletes a node if it is of this session.
@@ -224,13 +224,13 @@ class ClusterState:
         try:
             found, stat = self._read(lambda: self._client.get_async(path))
         except NoNodeError:
-            raise UnavailableError(f"{who}: {topology_id} had an owner until just now; ask again") from None
+            raise UnavailableError(f"{who}: {topology_id} has just lost its owner; try again") from None
         if stat.ephemeralOwner == self.session.session_id and found == data:
             return
         try:
             owner = self.session.keyring.decode(Ownership, found, path)
         except RecordError as error:
-            raise UnavailableError(f"{who}: {topology_id} has an owner already: {error}; ask again") from error
+            raise UnavailableError(f"{who}: {topology_id} already has an owner: {error}; try again") from error
         raise OwnershipLostError(f"{who}: driver {owner.pid} on {owner.host}:{owner.port} owns {topology_id}", owner)
 
     def put_beat(self, beat: WorkerBeat) -> None:
@@ -274,7 +274,7 @@ class ClusterState:
         if failed is None:
             return True
         if failed[0] == 0:
-            raise OwnershipLostError(f"the state of {topology_id} is not this driver's any more")
+            raise OwnershipLostError(f"this driver no longer owns the state of {topology_id}")
         if isinstance(failed[1], NoNodeError):
             # Of a cluster that an earlier release made.
             self.session.ensure_folders()

@@ -296,4 +296,4 @@ class ClusterView(Service):
             try:
                 callback(changed)
             except Exception:
-                logger.exception("What is called after changes of %s failed", ", ".join(sorted(changed)))
+                logger.exception("A callback after changes of %s failed", ", ".join(sorted(changed)))

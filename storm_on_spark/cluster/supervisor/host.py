@@ -192,7 +192,7 @@ class SlotHost:
         if wanted.assignment.launch < base.launch:
             # Of an earlier launch: late, or a copy.
             raise CodeError(
-                f"the assignment of {wanted.topology_id} is of launch {wanted.assignment.launch}; "
+                f"the assignment of {wanted.topology_id} is for launch {wanted.assignment.launch}; "
                 f"launch {base.launch} is wanted"
             )
         return self._store.prepare(manifest, self._files.code)

@@ -60,7 +60,7 @@ def read_part(folder: Path, file: str, start: int, length: int) -> tuple[bytes, 
     """
     found = _FILE.fullmatch(file)
     if found is None:
-        raise RecordError(f"?file={file[:220]!r} is no log; expected ID/PORT/worker.log")
+        raise RecordError(f"?file={file[:220]!r} is not a driver's log; expected ID/PORT/worker.log")
     try:
         path = folder / check_topology_id(found[1]) / found[2] / found[3]
         with open_regular(path) as log:
@@ -144,5 +144,5 @@ _DEFAULTS: Final = {"start": str(-MOST_BYTES), "length": str(MOST_BYTES)}
 
 def _number(text: str) -> int:
     if not re.fullmatch(r"-?\d{1,15}", text):
-        raise RecordError(f"{text[:80]!r} is no number of bytes")
+        raise RecordError(f"{text[:80]!r} is not a number of bytes")
     return int(text)

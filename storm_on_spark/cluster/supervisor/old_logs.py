@@ -94,5 +94,5 @@ def expired(found: Iterable[KeptLog], alive: Collection[str], now: float, age: f
 def sweep(folder: Path, alive: Collection[str], now: float, age: float) -> None:
     """Removes the logs that `expired` names."""
     for topology_id in expired(logs_in(folder), alive, now, age):
-        log.info("removing the logs of %s, which is no more", topology_id)
+        log.info("removing the logs of %s: the topology no longer exists", topology_id)
         shutil.rmtree(folder / topology_id, ignore_errors=True)

@@ -62,7 +62,7 @@ class BatchFiles:
         except FileNotFoundError:
             raise CheckpointError(f"{path} is missing") from None
         if len(data) < _HEAD.size or data[:4] != _MAGIC:
-            raise CheckpointError(f"{path} is no file of a micro-batch")
+            raise CheckpointError(f"{path} is not a file of a micro-batch")
         _, version, reserved, count = _HEAD.unpack_from(data)
         if version != VERSION:
             raise CheckpointError(f"{path} has format version {version}; this release reads {VERSION}")

@@ -113,7 +113,7 @@ class _Collector:
 
     def _late(self) -> TupleError:
         return TupleError(
-            f'"{self._output.component}" (task {self._task}) used its collector while it executed nothing; emit, ack '
+            f'"{self._output.component}" (task {self._task}) used its collector outside of execute; emit, ack '
             "and fail in execute: keep a tuple in an attribute and deal with it when a later one, or a tick, comes"
         )
 

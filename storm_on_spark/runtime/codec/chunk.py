@@ -313,7 +313,7 @@ def read_acks(header: Header, body: bytes | memoryview) -> tuple[U64Array, U64Ar
 
 def _check_end(header: Header, rest: memoryview) -> None:
     if len(rest):
-        raise CheckpointError(f"a chunk with {header.size} roots has {len(rest)} bytes too many")
+        raise CheckpointError(f"a chunk with {header.size} roots has {len(rest)} extra bytes")
 
 
 def encode_outcome(roots: U64Array, codes: NDArray[np.uint8], *, source: int) -> bytes:

@@ -55,7 +55,7 @@ def unpack_ids(view: memoryview, count: int) -> tuple[U64Array, memoryview]:
         (step,) = _STEP.unpack_from(_at_least(view, _STEP.size))
         return np.arange(count, dtype=np.uint64) * np.uint64(step) + np.uint64(first), view[_STEP.size :]
     if width not in _WIDTHS:
-        raise CheckpointError(f"ids in a chunk are {width} bytes wide; known are 0, {', '.join(map(str, _WIDTHS))}")
+        raise CheckpointError(f"ids in a chunk are {width} bytes wide; allowed are 0, {', '.join(map(str, _WIDTHS))}")
     size = width * (count - 1)
     # Checked before memory is allocated: a damaged count may be huge.
     steps = np.frombuffer(_at_least(view, size)[:size], _WIDTHS[width])
@@ -87,7 +87,7 @@ def unpack_marks(view: memoryview, count: int) -> tuple[U8Array, memoryview]:
     if kind == _EQUAL:
         return np.full(count, view[1], np.uint8), view[2:]
     if kind != _EACH:
-        raise CheckpointError(f"marks in a chunk are of kind {kind}; known are {_EQUAL} and {_EACH}")
+        raise CheckpointError(f"marks in a chunk are of kind {kind}; allowed are {_EQUAL} and {_EACH}")
     return np.frombuffer(_at_least(view, 1 + count)[1 : 1 + count], np.uint8), view[1 + count :]
 
 

@@ -37,6 +37,6 @@ def hooks_for(settings: HookSettings) -> list[BaseTaskHook]:
                 f"topology.auto.task.hooks names {name!r}, which can't be used: {error}; give module.Class"
             ) from error
         if not isinstance(hook, BaseTaskHook):
-            raise ConfigError(f"topology.auto.task.hooks names {name!r}, which is no BaseTaskHook")
+            raise ConfigError(f"topology.auto.task.hooks names {name!r}, which is not a subclass of BaseTaskHook")
         hooks.append(hook)
     return hooks

@@ -103,8 +103,8 @@ class BatchSpoutTask(SpoutTask):
             return message_ids.decode(ids) if isinstance(ids, bytes) else message_ids.as_array(ids)
         except pa.ArrowException as error:
             raise CheckpointError(
-                f'spout "{self.component}" (task {self.task}) has pending messages whose ids make no Arrow array, '
-                f"from when it was no BatchSpout: {error}; let what was until then end first"
+                f'spout "{self.component}" (task {self.task}) has pending messages whose ids are no Arrow array, '
+                f"from before it became a BatchSpout: {error}; let those messages complete with the old code first"
             ) from error
 
     def _old_ids(self, old: dict[int, Any]) -> dict[int, Any]:

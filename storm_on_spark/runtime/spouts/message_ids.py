@@ -52,7 +52,9 @@ def of_emit(batch: Any, ids: Any, kind: pa.DataType | None, who: str) -> pa.Arra
     try:
         given = as_array(ids)
     except (pa.ArrowException, TypeError, ValueError) as error:
-        raise TupleError(f"{who} emitted message ids that make no Arrow array: {error} (given {ids!r:.100})") from None
+        raise TupleError(
+            f"{who} emitted message ids that can't be an Arrow array: {error} (given {ids!r:.100})"
+        ) from None
     if len(given) != batch.num_rows:
         raise TupleError(f"{who} emitted {len(given)} message id(s) with a batch of {batch.num_rows} row(s)")
     if kind is not None and given.null_count < len(given) and given.type != kind:

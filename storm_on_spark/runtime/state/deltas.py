@@ -95,7 +95,9 @@ def applied(before: bytes, delta: bytes) -> bytes:
     if version != _VERSION:
         raise CheckpointError(f"a delta has format version {version}; this release reads version {_VERSION}")
     if size_before != len(before):
-        raise CheckpointError(f"a delta to a snapshot of {size_before} bytes meets one of {len(before)} bytes")
+        raise CheckpointError(
+            f"a delta for a snapshot of {size_before} bytes can't be applied to one of {len(before)} bytes"
+        )
     view = memoryview(delta)[_HEAD.size :]
     end = _RUN.size * count
     if len(view) < end + added:
@@ -110,7 +112,7 @@ def applied(before: bytes, delta: bytes) -> bytes:
     made = _made(before, runs, view[end : end + added])
     positions, view = unpack_ids(view[end + added :], single)
     if len(view) != single or (single and int(positions.max()) >= size):
-        raise CheckpointError(f"a delta is damaged: its {single} single bytes have no place in {size} bytes")
+        raise CheckpointError(f"a delta is damaged: its {single} single bytes don't fit in {size} bytes")
     made[positions.astype(np.int64)] = np.frombuffer(view, np.uint8)
     after = made.tobytes()
     if crc32(after) != checksum:

@@ -90,7 +90,9 @@ def make_claim(
             return mine, others
         number = max(claim.number for claim in [mine, *others]) + 1
         sleep(random.uniform(0, 0.01 * min(attempt + 1, 20)))
-    raise OSError(f"{storage.url}: no number could be claimed in {_ATTEMPTS} attempts; others claim all the time")
+    raise OSError(
+        f"{storage.url}: no number could be claimed in {_ATTEMPTS} attempts; other processes keep claiming them"
+    )
 
 
 def write_claim(storage: Storage, claim: Claim, about: Mapping[str, object]) -> None:

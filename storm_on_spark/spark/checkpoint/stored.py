@@ -54,7 +54,7 @@ class StoredCheckpoint(Checkpoint):
         try:
             self.root.remove_half_written()
         except OSError as error:
-            log.warning("what was half written stays in checkpoint %s: %s", self.location, error)
+            log.warning("half-written files stay in checkpoint %s: %s", self.location, error)
 
     def close(self) -> None:
         """Gives the checkpoint up."""

@@ -55,7 +55,7 @@ class ExecutorSpouts:
         for key in _ENCRYPTED:
             if conf.get(key, "false") == "true":
                 raise SetupError(
-                    f"topology.spouts.placement: executors can't be had with {key}: what spouts and driver tell each "
+                    f"topology.spouts.placement: executors can't be used with {key}: what spouts and driver send each "
                     "other is authenticated, but not encrypted; set topology.spouts.placement to driver"
                 )
         self._name = name

@@ -138,9 +138,9 @@ def read_archive(folder: Path, key: str) -> ClassArchive:
         case {"version": int(version), "bytes": int(size), "class_path": list(class_path), "options": list(options)}:
             pass
         case _:
-            raise ValueError(f"{described} is no description of an archive")
+            raise ValueError(f"{described} is not a description of an archive")
     if version != VERSION or not all(isinstance(text, str) for text in (*class_path, *options)):
-        raise ValueError(f"{described} is no description of an archive of version {VERSION}")
+        raise ValueError(f"{described} is not a description of an archive of version {VERSION}")
     if archive.stat().st_size != size:
         raise ValueError(f"{archive} has {archive.stat().st_size} bytes instead of {size}")
     return ClassArchive(archive, tuple(class_path), tuple(options))

@@ -186,8 +186,8 @@ MATRIX: list[tuple[str, int, tuple[str, ...]]] = [
     ("config topology.workres", 2, ("'topology.workres'", "did you mean topology.workers?")),
     # New projects.
     ("new", 2, ("storm-spark new DIR",)),
-    ("new full", 2, ("full is there already and not empty",)),
-    ("new full/file", 2, ("full/file is there already",)),
+    ("new full", 2, ("full already exists and is not empty",)),
+    ("new full/file", 2, ("full/file already exists",)),
     ("new full/file/in", 1, ("can't be written", "Not a directory")),
     ("new copy --example nothing", 2, ("there is no example 'nothing'", "word-count")),
     ("schema fly", 2, ("no command 'fly' prints JSON", "run, ")),

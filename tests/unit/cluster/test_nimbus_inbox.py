@@ -50,7 +50,7 @@ def test_only_its_owner_can_read_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize("key", ["", "..", "../../etc", "0" * 31, "0" * 33, "G" * 32, "0" * 31 + "/"])
 def test_keys_are_no_paths(tmp_path: Path, key: str) -> None:
     inbox = Inbox(tmp_path / "inbox", 60)
-    with pytest.raises(ConfigError, match="is no key of a submission"):
+    with pytest.raises(ConfigError, match="is not the key of a submission"):
         put(inbox, key, "code.zip", b"x")
     with pytest.raises(ConfigError):
         inbox.remove(key)
@@ -70,7 +70,7 @@ def test_limits(tmp_path: Path) -> None:
     inbox.remove(KEY)
     for number in range(MAX_SUBMISSIONS):
         put(inbox, f"{number:032x}", "conf.json", b"{}")
-    with pytest.raises(LimitError, match="64 submissions wait in the inbox already"):
+    with pytest.raises(LimitError, match="64 submissions already wait in the inbox"):
         put(inbox, f"{MAX_SUBMISSIONS:032x}", "conf.json", b"{}")
     put(inbox, f"{0:032x}", "code.zip", b"more of one that waits")
 

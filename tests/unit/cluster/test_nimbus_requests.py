@@ -107,7 +107,7 @@ def test_it_gives_up_at_last_and_says_what_everybody_said() -> None:
     closed.close()
     with Script(b=[error(503, "Unavailable")]) as script:
         seeds, slept = [nobody, script.addresses["b"]], script.slept
-        expected = rf"^no Nimbus could do it: {nobody}: ConnectError: .*; {seeds[1]}: says Unavailable$"
+        expected = rf"^no Nimbus could answer: {nobody}: ConnectError: .*; {seeds[1]}: says Unavailable$"
         with (
             NimbusClient(RETRY, seeds=seeds, sleep=slept.append) as client,
             pytest.raises(UnavailableError, match=expected),

@@ -45,7 +45,7 @@ def test_without_authentication_only_this_host_is_served() -> None:
         with pytest.raises(AuthenticationError, match="without authentication only this host is served"):
             nobody.check({"host": host}, "GET", "/")
     for origin in ("http://evil.example", "http://localhost:1", "null"):
-        with pytest.raises(AuthenticationError, match="requests of pages of other sites are refused"):
+        with pytest.raises(AuthenticationError, match="a request must come from this server's own pages"):
             nobody.check({"host": "localhost:6627", "origin": origin}, "POST", "/")
 
 

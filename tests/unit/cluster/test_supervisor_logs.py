@@ -44,7 +44,7 @@ def test_a_part_is_what_was_asked_for(folder: Path, start: int, length: int, dat
     "file", ["", "../secret", "/etc/passwd", "words-1-1000/6700/../../../secret", "words-1-1000/6700/driver.json"]
 )
 def test_only_logs_have_names(folder: Path, file: str) -> None:
-    with pytest.raises(RecordError, match="is no log"):
+    with pytest.raises(RecordError, match="is not a driver's log"):
         read_part(folder, file, 0, 10)
 
 

@@ -211,7 +211,7 @@ def test_a_batch_of_a_spout_that_the_runtime_would_refuse_is_refused() -> None:
         collector.emit(["a"])  # type: ignore[arg-type]
     with pytest.raises(TupleError, match=r"emitted 1 message id\(s\) with a batch of 2 row\(s\)"):
         collector.emit(words, [1])
-    with pytest.raises(TupleError, match="emitted message ids that make no Arrow array"):
+    with pytest.raises(TupleError, match="emitted message ids that can't be an Arrow array"):
         collector.emit(words, [1, "a"])
     with pytest.raises(TupleError, match='"wrods", which it does not declare'):
         collector.emit(words, [1, 2], stream="wrods")

@@ -345,7 +345,7 @@ def test_only_pending_messages_of_a_batch_spout_end() -> None:
         tester.fail(["m0", "m0"])
     with pytest.raises(StormError, match="no message None is pending"):
         tester.ack(["m0", None])
-    with pytest.raises(StormError, match="Columns: ack with message ids that make no Arrow array"):
+    with pytest.raises(StormError, match="Columns: ack with message ids that can't be an Arrow array"):
         tester.ack(["m0", 1])
     for single, shown in (("m0", "'m0' .str."), (0, "0 .int.")):
         with pytest.raises(StormError, match=f"call fail with an iterable of message ids, not {shown}"):

@@ -77,7 +77,7 @@ class Answer(msgspec.Struct, frozen=True):
         try:
             return base64.b64decode(self.username, validate=True).decode()
         except ValueError:
-            raise AuthenticationError("a login's name is not base64 of UTF-8") from None
+            raise AuthenticationError("the username of a login must be UTF-8 text in base64") from None
 
 
 def read_answer(data: bytes, nonce: str) -> Answer:
@@ -95,12 +95,12 @@ def read_answer(data: bytes, nonce: str) -> Answer:
     if wrong:
         raise AuthenticationError(f"the answer to a challenge lacks {', '.join(wrong)}")
     if pairs["nc"] != "00000001" or not hmac.compare_digest(pairs["nonce"].encode(), nonce.encode()):
-        raise AuthenticationError("an answer to another challenge")
+        raise AuthenticationError("the login answers another challenge than the one this server sent")
     if pairs.get("qop", "auth") != "auth" or pairs.get("realm", "") not in (REALM, "") or "authzid" in pairs:
-        raise AuthenticationError(f"a login has qop auth and realm {REALM}, and is for itself")
+        raise AuthenticationError(f"a login must have qop auth, realm {REALM} and no authzid")
     # Java writes the service as `null`, as Storm names none.
     if pairs["digest-uri"] != URI:
-        raise AuthenticationError(f"a login for {pairs['digest-uri']!r:.60}; this is {URI}")
+        raise AuthenticationError(f"the login is for {pairs['digest-uri']!r:.60}, but this server is {URI}")
     return Answer(
         pairs["username"],
         pairs.get("realm", ""),
@@ -149,7 +149,7 @@ class Answering:
         if "nonce" not in pairs or pairs.get("algorithm") != "md5-sess":
             raise AuthenticationError("a server's challenge lacks a nonce, or its algorithm is not md5-sess")
         if "auth" not in re.split(r"[,\s]+", pairs.get("qop", "auth")):
-            raise AuthenticationError("a server that wants a security layer; there is TLS for that")
+            raise AuthenticationError("the server asks for a SASL security layer, which is not supported; use TLS")
         realm = pairs.get("realm", "")
         username = base64.b64encode(self._login.name.encode()).decode()
         answer = Answer(username, realm, pairs["nonce"], self._cnonce, URI, "")
@@ -186,20 +186,22 @@ def _md5(data: bytes) -> hashlib._Hash:
 
 def _pairs(data: bytes) -> dict[str, str]:
     if len(data) > _MOST_BYTES:
-        raise AuthenticationError(f"a step of a login has at most {_MOST_BYTES:,} bytes, not {len(data):,}")
+        raise AuthenticationError(f"a message of a login may have at most {_MOST_BYTES:,} bytes, not {len(data):,}")
     try:
         text = data.decode()
     except UnicodeDecodeError:
-        raise AuthenticationError("a step of a login is not UTF-8") from None
+        raise AuthenticationError("a message of a login is not UTF-8 text") from None
     found: dict[str, str] = {}
     at = 0
     while at < len(text):
         match = _PAIR.match(text, at)
         if match is None:
-            raise AuthenticationError(f"a step of a login is no list of names and values, from byte {at} on")
+            raise AuthenticationError(
+                f"a message of a login must be a list of name=value; character {at} starts something else"
+            )
         name = match[1].lower()
         if name in found and name in _ONCE:
-            raise AuthenticationError(f"a step of a login has {name} twice")
+            raise AuthenticationError(f"a message of a login has {name} twice")
         found[name] = match[3] if match[2] is None else re.sub(r"\\(.)", r"\1", match[2])
         at = match.end()
     return found

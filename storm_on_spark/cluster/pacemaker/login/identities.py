@@ -119,7 +119,7 @@ def kerberos_identity(settings: LoginSettings, sections: Mapping[str, Mapping[st
             f"that {Config.JAVA_SECURITY_AUTH_LOGIN_CONFIG} names"
         )
     if section and section.get("useKeyTab", "true").lower() != "true":
-        raise SetupError("section PacemakerServer: a server needs useKeyTab=true; nobody is there to enter a password")
+        raise SetupError("section PacemakerServer: a server needs useKeyTab=true, as it can't ask for a password")
     if not settings.kerberos_users:
         raise SetupError(
             f"{Config.PACEMAKER_AUTH_METHOD}: KERBEROS needs {Config.PACEMAKER_KERBEROS_USERS}: who may read and write"

@@ -74,7 +74,7 @@ def parse_jaas(text: str, where: str = "JAAS file") -> dict[str, dict[str, str]]
         >>> parse_jaas('PacemakerDigest {\n  username=;\n};')
         Traceback (most recent call last):
         ...
-        storm_on_spark.api.errors.SetupError: JAAS file, line 2, column 12: a value was due, not ';'
+        storm_on_spark.api.errors.SetupError: JAAS file, line 2, column 12: expected a value, not ';'
     """
     return _Parser(text, where).sections()
 
@@ -113,7 +113,7 @@ class _Parser:
         if self._next.kind == "word":
             flag = self._take("word", "a flag")
             if flag.text.lower() not in _FLAGS:
-                due = f"a flag was due, one of {', '.join(sorted(_FLAGS))}"
+                due = f"expected a flag, one of {', '.join(sorted(_FLAGS))}"
                 raise self._wrong(flag, f"{due}, not {self._shown(flag)}")
         else:
             self._option(section, first, options)
@@ -127,17 +127,17 @@ class _Parser:
             known_ones = ", ".join(sorted(known))
             raise self._wrong(name, f"{section} has no option {self._shown(name)}; it has {known_ones}")
         if name.text in options:
-            raise self._wrong(name, f"option {name.text} is there twice")
+            raise self._wrong(name, f"option {name.text} occurs twice")
         self._mark("=")
         self._secret = self._secret or "password" in name.text.lower()
         value = self._next
         if value.kind not in ("word", "text"):
-            raise self._wrong(value, f"a value was due, not {self._shown(value)}")
+            raise self._wrong(value, f"expected a value, not {self._shown(value)}")
         self._at += 1
         if "${" in value.text:
             raise self._wrong(value, "${...} stands for a property of Java, which is not known here")
         if known is not None and name.text in _SWITCHES and value.text.lower() not in ("true", "false"):
-            raise self._wrong(value, f"{name.text} is true or false")
+            raise self._wrong(value, f"{name.text} must be true or false")
         options[name.text] = value.text
 
     @property
@@ -147,14 +147,14 @@ class _Parser:
     def _take(self, kind: str, due: str) -> _Token:
         token = self._next
         if token.kind != kind:
-            raise self._wrong(token, f"{due} was due, not {self._shown(token)}")
+            raise self._wrong(token, f"expected {due}, not {self._shown(token)}")
         self._at += 1
         return token
 
     def _mark(self, mark: str) -> None:
         token = self._next
         if token.kind != "mark" or token.text != mark:
-            raise self._wrong(token, f"{mark!r} was due, not {self._shown(token)}")
+            raise self._wrong(token, f"expected {mark!r}, not {self._shown(token)}")
         self._at += 1
 
     def _split(self, text: str) -> list[_Token]:

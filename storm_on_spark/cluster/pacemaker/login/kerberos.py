@@ -94,7 +94,7 @@ class KerberosLogin:
                 return self._offer(), None
             if not self._offered:
                 if token:
-                    raise AuthenticationError("a token where none was due")
+                    raise AuthenticationError("the client sent a token where an empty message was expected")
                 return self._offer(), None
             return None, self._name(bytes(self._context.unwrap(token).message))
         except self._gssapi.exceptions.GSSError as error:
@@ -107,9 +107,9 @@ class KerberosLogin:
     def _name(self, choice: bytes) -> str:
         principal = str(self._context.initiator_name)
         if len(choice) < len(_NO_LAYER) or choice[0] != _NO_LAYER[0]:
-            raise AuthenticationError(f"{principal} wants a security layer; there is TLS for that")
+            raise AuthenticationError(f"{principal} asks for a SASL security layer, which is not supported; use TLS")
         if choice[4:] not in (b"", principal.encode()):
-            raise AuthenticationError(f"{principal} wants to be somebody else")
+            raise AuthenticationError(f"{principal} asks to act as another principal, which is not allowed")
         if not self._allowed(principal):
             raise AuthenticationError(f"{principal} is none of pacemaker.kerberos.users")
         return principal
@@ -160,7 +160,7 @@ class KerberosClient:
                 return bytes(self._context.step(token) or b"")
             offer = bytes(self._context.unwrap(token or b"").message)
             if len(offer) != len(_NO_LAYER) or not offer[0] & _NO_LAYER[0]:
-                raise AuthenticationError("a server that wants a security layer; there is TLS for that")
+                raise AuthenticationError("the server asks for a SASL security layer, which is not supported; use TLS")
             return bytes(self._context.wrap(_NO_LAYER, False).message)
         except self._gssapi.exceptions.GSSError as error:
             raise AuthenticationError(f"Kerberos refuses a login: {error}") from None

@@ -85,7 +85,7 @@ class Gate:
             AuthenticationError: a login is under way.
         """
         if self.under_way:
-            raise AuthenticationError("a request in the middle of a login")
+            raise AuthenticationError("the client sent a request in the middle of a login")
         self._closed = True
 
     def take(self, message: Message) -> list[Message]:
@@ -96,19 +96,19 @@ class Gate:
             WireError: it is no message of a login.
         """
         if self._closed:
-            raise AuthenticationError("a login after the connection was in use")
+            raise AuthenticationError("the client began a login after the connection was in use")
         if message.type is MessageType.CONTROL_MESSAGE:
             return self._begin(control_of(message))
         token = token_of(message)
         if len(token) > _MOST_TOKEN:
-            raise WireError(f"a step of a login has at most {_MOST_TOKEN:,} bytes, not {len(token):,}")
+            raise WireError(f"a message of a login may have at most {_MOST_TOKEN:,} bytes, not {len(token):,}")
         return self._digest(token, self._nonce) if self._nonce is not None else self._gssapi(token)
 
     def _begin(self, code: Control) -> list[Message]:
         if code is not Control.SASL_TOKEN_MESSAGE_REQUEST or self.under_way:
-            raise WireError(f"control code {code.name} is not for a server, or not now")
+            raise WireError(f"control code {code.name} is not allowed at this point of the connection")
         if self._daemon is None and self._tokens is None:
-            raise AuthenticationError(f"a login with DIGEST; this server's method is {self._method}")
+            raise AuthenticationError(f"the client logs in by DIGEST, but this server's method is {self._method}")
         self._nonce = digest.new_nonce()
         return [sasl_token(digest.challenge(self._nonce))]
 
@@ -132,7 +132,7 @@ class Gate:
 
     def _gssapi(self, token: bytes) -> list[Message]:
         if self._kerberos is None:
-            raise AuthenticationError(f"a login with Kerberos; this server's method is {self._method}")
+            raise AuthenticationError(f"the client logs in by Kerberos, but this server's method is {self._method}")
         if self._mechanism is None:
             self._mechanism = self._kerberos()
         answer, name = self._mechanism.step(token)

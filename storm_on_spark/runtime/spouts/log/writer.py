@@ -306,7 +306,7 @@ def _locked(path: Path) -> int:
             if time.monotonic() < deadline:
                 time.sleep(_LOCK_POLL_SECONDS)
                 continue
-            log.warning("%s is locked by another process; what that one writes from now on does not count", path)
+            log.warning("%s is locked by another process; whatever it writes from now on is ignored", path)
         except OSError:
             pass  # no locks here
         return file

@@ -83,7 +83,7 @@ class Line:
         data = _exactly(self._socket, length)
         expected = _mac(self._receive_key, _NUMBER.pack(self._received) + data)
         if not hmac.compare_digest(head[_LENGTH.size :], expected):
-            raise LineError("a message is not what the other side has sent")
+            raise LineError("a message was changed on its way, or does not come from the other side")
         self._received += 1
         self.bytes_received += len(head) + length
         return data
@@ -131,7 +131,7 @@ def answer_host(connection: socket.socket, secret: bytes) -> Line:
     """
     greeting = _exactly(connection, len(_MAGIC) + _NONCE_BYTES)
     if greeting[: len(_MAGIC)] != _MAGIC:
-        raise LineError("the caller is no spout host of this release")
+        raise LineError("the caller is not a spout host of this release")
     mine = secrets.token_bytes(_NONCE_BYTES)
     nonces = greeting[len(_MAGIC) :] + mine
     connection.sendall(mine + _mac(secret, b"driver" + nonces))

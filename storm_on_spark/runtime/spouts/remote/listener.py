@@ -51,13 +51,15 @@ class Hello:
             found: Any = json.loads(data)
             hello = cls(**found)
         except (ValueError, TypeError) as error:
-            raise LineError(f"a spout host's first message makes no sense: {error}") from None
+            raise LineError(f"a spout host's first message is malformed: {error}") from None
         numbers: tuple[object, ...] = hello.number, hello.attempt, hello.pid
         texts: tuple[object, ...] = hello.machine, hello.previous
         if not all(isinstance(number, int) and 0 <= number < 1 << 63 for number in numbers):
-            raise LineError(f"a spout host's first message has numbers that can't be: {numbers!r:.100}")
+            raise LineError(
+                f"a spout host's first message must have whole numbers from 0 to 2**63 - 1, not {numbers!r:.100}"
+            )
         if not all(isinstance(text, str) and len(text) <= _TEXT_LENGTH for text in texts):
-            raise LineError("a spout host's first message has texts that can't be")
+            raise LineError(f"a spout host's first message must have texts of at most {_TEXT_LENGTH} characters")
         return hello
 
 

@@ -155,7 +155,7 @@ def test_wrong_bytes_are_never_used_and_a_right_copy_is_found(
     server.serve(artifacts)
     server.change = lambda content: content[:-1] + bytes([content[-1] ^ 1])
     with local(tmp_path / "b", server.address) as nimbus:
-        with pytest.raises(ChecksumError, match=rf"what {server.address} gave has not the SHA-256"):
+        with pytest.raises(ChecksumError, match=rf"what {server.address} sent does not have the SHA-256"):
             nimbus.fetch(TOPOLOGY, metafile_of(artifacts))
         assert not nimbus.holds(TOPOLOGY, metafile_of(artifacts))
     with CodeServer(tmp_path / "second") as second:
@@ -228,7 +228,7 @@ def test_it_never_asks_itself_nor_an_address_that_is_none(tmp_path: Path, artifa
         assert server.requests == []
     with (
         local(tmp_path / "b", "localhost:80/../../x?") as nimbus,
-        pytest.raises(CodeError, match="no address host:port"),
+        pytest.raises(CodeError, match="expected an address host:port"),
     ):
         nimbus.fetch(TOPOLOGY, metafile_of(artifacts))
 

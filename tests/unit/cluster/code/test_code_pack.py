@@ -130,14 +130,14 @@ def test_a_link_is_packed_as_what_it_leads_to(there: Path, out: Path, tmp_path: 
     [
         ("missing.py", "there is no file missing.py"),
         ("missing", "there is no file and no module missing: missing is not there"),
-        ("no-name", "there is no file no-name, and no module can be called so"),
+        ("no-name", "there is no file no-name, and no module can have that name"),
         ("os.missing", "there is no file and no module os.missing: missing is not there"),
         ("broken.py", "broken.py:1 can't be read as Python"),
         ("folder", "folder is a folder, but no package: it has no __init__.py; name a file in it: a.py, b.py"),
         ("folder.x:y:z", "there is no file folder.x:y, and no module"),
-        ("storm_on_spark.api", "belongs to storm_on_spark, which a cluster has already; copy the file"),
+        ("storm_on_spark.api", "belongs to storm_on_spark, which is already installed on a cluster; copy the file"),
         ("math", "math is .*, no Python file|there is no file and no module math"),
-        ("bad.zip", "bad.zip is no archive that can be read"),
+        ("bad.zip", "bad.zip is not a readable archive"),
     ],
 )
 def test_what_can_not_be_packed(there: Path, out: Path, target: str, message: str) -> None:
@@ -337,7 +337,7 @@ def test_requirements_that_only_this_machine_has(there: Path, out: Path, line: s
 
 def test_other_mistakes(there: Path, out: Path) -> None:
     tree(there, {"words.py": "", "bin.txt": b"\xff"})
-    with pytest.raises(CodeError, match=r"bin\.txt is no text in UTF-8"):
+    with pytest.raises(CodeError, match=r"bin\.txt is not UTF-8 text"):
         packed("words.py", out, requirements=there / "bin.txt")
     with pytest.raises(CodeError, match=r"missing can't be read: No such file"):
         packed("words.py", out, requirements=there / "missing")

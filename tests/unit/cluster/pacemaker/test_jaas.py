@@ -48,11 +48,11 @@ def test_storms_examples_are_read() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("A {", "line 1, column 4: a module, an option or } was due, not the end of the file"),
-        ("A {\n  b.C nonsense;\n};", "line 2, column 7: a flag was due, one of .*, not 'nonsense'"),
-        ("A {\n  b = ;\n};", "line 2, column 7: a value was due, not ';'"),
-        ("A {\n  b = c\n};", "line 3, column 1: ';' was due, not '}'"),
-        ("A {\n  b = c;\n}", "line 3, column 2: ';' was due, not the end"),
+        ("A {", "line 1, column 4: expected a module, an option or }, not the end of the file"),
+        ("A {\n  b.C nonsense;\n};", "line 2, column 7: expected a flag, one of .*, not 'nonsense'"),
+        ("A {\n  b = ;\n};", "line 2, column 7: expected a value, not ';'"),
+        ("A {\n  b = c\n};", "line 3, column 1: expected ';', not '}'"),
+        ("A {\n  b = c;\n}", "line 3, column 2: expected ';', not the end"),
         ("A { b = c; };\nA { };", "line 2, column 1: section A is there twice"),
         ("A { b=c b=d; };", "column 9: option b is there twice"),
         ('A {\n\tb = "x\ny"; };', "line 2, column 6: a text without its second quote"),
@@ -60,8 +60,8 @@ def test_storms_examples_are_read() -> None:
         ("A # B", "column 3: '#' has no meaning"),
         ('A { b = "${user.home}"; };', "column 9: .* stands for a property"),
         ('PacemakerDigest {\n  user="x";\n};', "line 2, column 3: PacemakerDigest has no option 'user'; it has pass"),
-        ("PacemakerServer { useKeyTab=yes; };", "column 29: useKeyTab is true or false"),
-        ('A "text" {', "column 3: '{' was due, not a text in quotes"),
+        ("PacemakerServer { useKeyTab=yes; };", "column 29: useKeyTab must be true or false"),
+        ('A "text" {', "column 3: expected '{', not a text in quotes"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(text: str, said: str) -> None:

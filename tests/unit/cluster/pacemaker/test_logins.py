@@ -90,7 +90,7 @@ def test_a_login_is_first_or_never() -> None:
     server.take(REQUEST)
     with pytest.raises(AuthenticationError, match="in the middle of a login"):
         server.other()
-    with pytest.raises(WireError, match="not now"):
+    with pytest.raises(WireError, match="not allowed at this point"):
         server.take(REQUEST)
 
 
@@ -147,8 +147,8 @@ def test_any_step_is_an_answer_or_one_error(step: bytes) -> None:
         ((b"nc=00000001", b"nc=00000002"), "another challenge"),
         ((b"qop=auth", b"qop=auth-int"), "qop auth"),
         ((b'realm="default"', b'realm="x"'), "realm default"),
-        ((b"qop=auth", b'qop=auth,authzid="root"'), "for itself"),
-        ((b"null/default", b"imap/default"), "a login for 'imap/default'"),
+        ((b"qop=auth", b'qop=auth,authzid="root"'), "no authzid"),
+        ((b"null/default", b"imap/default"), "the login is for 'imap/default'"),
         ((b"nc=00000001", b"nc=00000001,nc=00000001"), "nc twice"),
         ((b"maxbuf=65536", b"maxbuf"), "no list of names"),
         ((b"cnonce=", b"cnonze="), "lacks cnonce"),

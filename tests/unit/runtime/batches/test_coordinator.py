@@ -574,7 +574,7 @@ def test_what_a_micro_batch_without_a_commit_left_counts_for_nothing_whole_or_to
     crash(again)
     (tmp_path / "outcomes" / f"{1:012d}.bin").touch()
     once_more = Run(tmp_path)
-    with pytest.raises(CheckpointError, match="is no file of a micro-batch"):
+    with pytest.raises(CheckpointError, match="is not a file of a micro-batch"):
         once_more.coordinator.start(first, committed=1)
 
 

@@ -251,7 +251,7 @@ def test_a_tuple_travels_by_pickle_with_values_names_and_anchors() -> None:
 
 # --- outside of execute ---------------------------------------------------------------------------------------------
 
-_LATE = r'"bolt" \(task \d+\) used its collector while it executed nothing; emit, ack and fail in execute'
+_LATE = r'"bolt" \(task \d+\) used its collector outside of execute; emit, ack and fail in execute'
 
 
 @pytest.mark.parametrize(

@@ -152,9 +152,9 @@ def test_marks_round_trip(values: list[int]) -> None:
 
 
 def test_packed_arrays_of_an_unknown_kind_are_refused() -> None:
-    with pytest.raises(CheckpointError, match="ids in a chunk are 3 bytes wide; known are 0, 1, 2, 4, 8"):
+    with pytest.raises(CheckpointError, match="ids in a chunk are 3 bytes wide; allowed are 0, 1, 2, 4, 8"):
         unpack_ids(memoryview(b"\x03" + bytes(20)), 2)
-    with pytest.raises(CheckpointError, match="marks in a chunk are of kind 9; known are 0 and 1"):
+    with pytest.raises(CheckpointError, match="marks in a chunk are of kind 9; allowed are 0 and 1"):
         unpack_marks(memoryview(b"\x09" + bytes(20)), 2)
 
 

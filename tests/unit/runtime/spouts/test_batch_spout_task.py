@@ -150,8 +150,8 @@ def test_ids_in_any_form(tmp_path: Path) -> None:
     [
         (lambda c, b: c.emit([1]), "emitted a list; emit a pyarrow.RecordBatch"),
         (lambda c, b: c.emit(b, [1]), "emitted 1 message id.s. with a batch of 2 row"),
-        (lambda c, b: c.emit(b, [1, "a"]), "emitted message ids that make no Arrow array"),
-        (lambda c, b: c.emit(b, 7), "emitted message ids that make no Arrow array"),
+        (lambda c, b: c.emit(b, [1, "a"]), "emitted message ids that can't be an Arrow array"),
+        (lambda c, b: c.emit(b, 7), "emitted message ids that can't be an Arrow array"),
         (lambda c, b: c.emit(b, stream="no"), 'emitted to stream "no", which it does not declare'),
         (lambda c, b: c.emit(pa.record_batch({"n": [1]})), 'emitted a batch of columns "n", not "number"'),
         (lambda c, b: (c.emit(b, [1, 2]), c.emit(b, ["a", "b"])), "type string after others of type int64"),

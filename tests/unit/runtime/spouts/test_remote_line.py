@@ -75,7 +75,7 @@ def test_a_message_with_one_bit_changed_is_refused(data: bytes, place: int, bit:
         at = 4 + place % (len(sent) - 4)  # not its length
         sent[at] ^= 1 << bit
         raw.sendall(sent)
-        with pytest.raises(LineError, match="not what the other side has sent"):
+        with pytest.raises(LineError, match="a message was changed on its way"):
             driver.recv_bytes()
 
 

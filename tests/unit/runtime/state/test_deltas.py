@@ -123,7 +123,11 @@ def test_another_snapshot_or_version_is_refused() -> None:
     delta = delta_of(BEFORE, AFTER)
     assert delta is not None
     for before, given_delta, message in [
-        (BEFORE[1:], delta, f"a delta to a snapshot of {len(BEFORE)} bytes meets one of {len(BEFORE) - 1} bytes"),
+        (
+            BEFORE[1:],
+            delta,
+            f"a delta for a snapshot of {len(BEFORE)} bytes can't be applied to one of {len(BEFORE) - 1} bytes",
+        ),
         (b"?" + BEFORE[1:], delta, "of another snapshot"),
         (BEFORE, b"\x09" + delta[1:], "format version 9; this release reads version 1"),
         (BEFORE, b"", "shorter than its header"),
