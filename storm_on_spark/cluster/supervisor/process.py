@@ -135,7 +135,7 @@ def find(folder: RunFolder, sleep: Callable[[float], None] = time.sleep) -> tupl
             return None
         # The lock is held by one that was just started.
         sleep(_POLL_SECS)
-    raise ClusterError(f"a process holds the lock {folder.lock} but wrote no pid; find it and end it")
+    raise ClusterError(f"an unknown process holds the lock {folder.lock}; find it and end it")
 
 
 def is_free(folder: RunFolder) -> bool:

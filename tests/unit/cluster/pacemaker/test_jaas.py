@@ -54,7 +54,7 @@ def test_storms_examples_are_read() -> None:
         ("A {\n  b = c\n};", "line 3, column 1: expected ';', not '}'"),
         ("A {\n  b = c;\n}", "line 3, column 2: expected ';', not the end"),
         ("A { b = c; };\nA { };", "line 2, column 1: section A is there twice"),
-        ("A { b=c b=d; };", "column 9: option b is there twice"),
+        ("A { b=c b=d; };", "column 9: option b occurs twice"),
         ('A {\n\tb = "x\ny"; };', "line 2, column 6: a text without its second quote"),
         ('A { b = "secret\\n"; };', "column 9: a text without"),
         ("A # B", "column 3: '#' has no meaning"),

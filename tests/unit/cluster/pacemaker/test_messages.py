@@ -113,7 +113,7 @@ HEAD = b"\x08\0\1\0\0\0\4"
         (HEAD + b"\x0c\0\2\x0b\0\1\0\0\0\1/\2\0\3\1\0\0", "have two values"),
         (HEAD + b"\x0c\0\2\x0c\0\2\0\0\0", "a pulse has no id"),
         (HEAD + b"\x0c\0\2\x0c\0\5\x0f\0\1\x0b\0\0\0\x09\0\0\0\0", "claims 9 values; 4 bytes are left"),
-        (HEAD + b"\x0c\0\2\x0c\0\5\x0f\0\1\2\0\0\0\1\1\0\0\0", "type 2; here it has to be 11"),
+        (HEAD + b"\x0c\0\2\x0c\0\5\x0f\0\1\2\0\0\0\1\1\0\0\0", "type 2, but must hold type 11"),
         (HEAD + b"\x07\0\x09\0", "type 7, which doesn't exist"),
         (HEAD + b"\x0c\0\x09" * 40 + bytes(41), "more than 16 deep"),
     ],
