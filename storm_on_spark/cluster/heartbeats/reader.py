@@ -143,7 +143,7 @@ class PacemakerReader(HeartbeatReader):
         self._lock = threading.Lock()
         #: These change only while `_lock` is held.
         self._hearing = Hearing(window)
-        #: Drivers of whom nobody could tell anything at some look since a leader asked last.
+        #: Drivers whose state was unknown at some look since a leader asked last.
         self._doubted: set[str] = set()
         self._looked: float | None = None
         #: Supervisor -> the first of all the last looks with which others were heard and it was not.
@@ -178,7 +178,7 @@ class PacemakerReader(HeartbeatReader):
         """Returns the topologies of whose drivers' silence nothing can be concluded now.
 
         Nor of those of whom nothing could be at some look since this was asked last: a leader asks less often than
-        heartbeats are read, and time in which nothing could be known counts for nobody.
+        heartbeats are read, and time in which nothing could be known counts against no driver.
         """
         with self._lock:
             if self._is_old():

@@ -95,7 +95,7 @@ class Hearing:
     """What has been heard so far.
 
     Args:
-        window: seconds within which somebody must have been heard to be a witness. Longer than it takes a writer to
+        window: seconds within which some writer must have been heard to be a witness. Longer than it takes a writer to
             turn to another server, and less than the silence after which anything is done.
 
     Example:

@@ -59,7 +59,7 @@ def unpack(data: bytes, path: str) -> WorkerBeat:
 
     Args:
         data: what a Pacemaker keeps.
-        path: of the heartbeat; it has to be that of the record, so that nobody speaks for another.
+        path: of the heartbeat; it must match the record's, so that no writer reports for another.
 
     Raises:
         FormatError: another release wrote it.

@@ -1,6 +1,6 @@
 """Writing heartbeats, to ZooKeeper or to Pacemaker; drivers and supervisors don't know which.
 
-Only the latest heartbeat counts. What couldn't be written for a while is not written later, and nobody waits for it.
+Only the latest heartbeat counts. Those that couldn't be written for a while are dropped, and no caller waits for them.
 """
 
 from __future__ import annotations

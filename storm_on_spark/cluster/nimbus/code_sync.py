@@ -1,7 +1,7 @@
 """Brings the code of every topology to this Nimbus, at once, and tells the others that it is here.
 
 Changes in ZooKeeper wake it; every `nimbus.code.sync.freq.secs` it looks without being woken. A fetch that fails is
-tried again after a pause that doubles up to that period, or as soon as somebody else has the code.
+tried again after a pause that doubles up to that period, or as soon as another Nimbus has the code.
 """
 
 from __future__ import annotations
@@ -186,12 +186,12 @@ class CodeSync:
             logger.info("%s was removed while its code was fetched", topology)
 
     def _remove_unknown(self, snapshot: ClusterSnapshot, coming: set[str], now: float) -> float:
-        """Removes code that nobody has known of for a whole period; returns when to look again."""
+        """Removes code that has had no record for a whole period; returns when to look again."""
         if self._distributor.shared:
             # The leader's to clean.
             return self._period
         if snapshot.unread(SUBMISSIONS):
-            # Whose code that is can't be told.
+            # The owner of that code can't be determined.
             return self._period
         known = {*snapshot.code, *snapshot.unread(CODE), *snapshot.storms, *snapshot.unread(STORMS)}
         unknown = {topology for topology in self._distributor.stored() if topology not in known}

@@ -148,7 +148,7 @@ class Control:
 
         Raises:
             NotLeaderError: it doesn't lead; the error names who does.
-            UnavailableError: nobody is known to lead at the moment.
+            UnavailableError: no leader is known at the moment.
         """
         try:
             return self._elector.fence()

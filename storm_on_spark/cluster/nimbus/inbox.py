@@ -1,6 +1,6 @@
 """Where uploaded artifacts wait for their submission: `<storm.local.dir>/nimbus/inbox/<key>/<artifact>`.
 
-An artifact appears complete or not at all. What nobody submits goes after `nimbus.inbox.jar.expiration.secs`.
+An artifact appears complete or not at all. Uploads that are not submitted are removed after `nimbus.inbox.jar.expiration.secs`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Inbox:
 
     Args:
         root: folder of its own; made, for its owner only.
-        expiration_secs: time after which what nobody submitted goes.
+        expiration_secs: time after which uploads that were not submitted are removed.
         now: seconds since the epoch, as the file system counts them.
     """
 
@@ -46,7 +46,7 @@ class Inbox:
 
     @contextlib.contextmanager
     def using(self, key: str) -> Iterator[Path]:
-        """Yields the folder of a submission, which doesn't expire meanwhile; it need not be there."""
+        """Yields the folder of a submission, which may not exist; it doesn't expire while it is in use."""
         check_key(key)
         with self._lock:
             self._used[key] = self._used.get(key, 0) + 1
@@ -81,7 +81,7 @@ class Inbox:
                 scratch.unlink(missing_ok=True)
 
     def remove(self, key: str) -> None:
-        """Removes what was uploaded for a submission, unless somebody uses it."""
+        """Removes what was uploaded for a submission, unless it is in use."""
         with self._lock:
             if check_key(key) not in self._used:
                 shutil.rmtree(self._root / key, ignore_errors=True)

@@ -224,14 +224,14 @@ class Leader:
             logger.info("Removed the remains of %s", topology_id)
 
     def sweep(self, fence: Fence, snapshot: ClusterSnapshot, least_age: float) -> None:
-        """Removes code from the storage that all Nimbuses share of which ZooKeeper doesn't know.
+        """Removes code without a record in ZooKeeper from the storage that all Nimbuses share.
 
         A leader that died after it had stored code, or before it had removed it, left that behind.
 
         Args:
             fence: the leadership.
             snapshot: what ZooKeeper knows.
-            least_age: seconds that code is left alone, as somebody may just be storing it.
+            least_age: seconds that code is left alone, as another process may just be storing it.
 
         Raises:
             FencedError: this Nimbus leads no longer.

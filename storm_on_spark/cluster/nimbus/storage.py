@@ -61,7 +61,7 @@ def file_system(path: str, mounts: str) -> str:
     r"""Returns the type of the file system of a path; empty if that can't be told.
 
     Args:
-        path: absolute; it need not be there.
+        path: absolute; it may not exist.
         mounts: in the format of `/proc/self/mountinfo` (`man 5 proc`).
 
     Example:

@@ -292,7 +292,7 @@ class Submissions:
         return is_replicated(submission, replicas, self._now())
 
     def _is_lost(self, submission: Submission, snapshot: ClusterSnapshot) -> bool:
-        """Whether nobody has its code, and neither its client nor who had it came back for a long time."""
+        """Whether no Nimbus has its code, and neither its client nor a Nimbus with it came back for a long time."""
         code = snapshot.code.get(submission.topology_id)
         return (
             code is None or not code.replicas

@@ -72,11 +72,11 @@ class Rules(msgspec.Struct, frozen=True):
 
     @property
     def needs_login(self) -> bool:
-        """Whether nobody may do anything without a login."""
+        """Whether every operation needs a login."""
         return all(self.scope("anyone", operation) == "nothing" for operation in REQUESTS)
 
     def scope(self, role: Role, operation: MessageType) -> Scope:
-        """Returns which paths an operation may touch; of what is no operation, none."""
+        """Returns which paths an operation may touch; none for an unknown operation."""
         rule = "open" if self.method == "NONE" else "all" if self.writes else "reads"
         read, write = _TABLE[rule, role]
         return read if operation in READS else write if operation in WRITES else "nothing"

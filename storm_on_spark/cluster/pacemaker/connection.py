@@ -63,7 +63,7 @@ class Connection(asyncio.Protocol):
         self.address = str(peer[0]) if isinstance(peer, tuple) else ""
         self._gate = self._clients.gate(self.address)
         if self._clients.operations.rules.needs_login:
-            # A frame is kept until it is whole, of however many clients that nobody knows.
+            # Incomplete frames are kept in memory, also of clients that have not logged in: limit them.
             self._frames.allow(min(MOST_BEFORE, self._clients.limits.message_bytes))
         if not self._clients.enter(self):
             transport.abort()

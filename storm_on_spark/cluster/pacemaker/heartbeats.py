@@ -72,7 +72,7 @@ class Heartbeats:
         self._quota = quota
         self._of_a_topology = quota.of_a_topology()
         self._expiry = expiry
-        #: In order of `at`: what nobody has put for longest is first.
+        #: In order of `at`: the path that was put longest ago is first.
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         #: The names right below a path, for every path that has any, as the keys of a dict: in order, without values.
         self._below: dict[str, dict[str, None]] = {}
@@ -84,7 +84,7 @@ class Heartbeats:
 
     @property
     def size(self) -> int:
-        """Bytes that all entries take, about."""
+        """Approximate bytes that all entries take."""
         return self._size
 
     def owners(self) -> dict[str, tuple[int, int]]:
@@ -157,7 +157,7 @@ class Heartbeats:
         return sum(self.delete(each) for each in list(self._at_or_below(path)))
 
     def expire(self, now: float, most: int = 10_000) -> int:
-        """Removes what nobody has put for too long.
+        """Removes paths that were not put for too long.
 
         Args:
             now: seconds that never go back.
@@ -249,7 +249,7 @@ def checked_path(path: object, *, root: bool = False) -> str:
         root: whether `/`, or nothing, is a path too.
 
     Raises:
-        RecordError: it is no path.
+        RecordError: it is not a path.
     """
     if not isinstance(path, str):
         raise RecordError(f"the path of a heartbeat must be a string, not {type(path).__name__}")

@@ -53,7 +53,7 @@ class MessageType(enum.IntEnum):
         """The type of the reply to a request of this type.
 
         Raises:
-            WireError: this is no request.
+            WireError: this is not a request.
         """
         if self not in REQUESTS:
             raise WireError(f"{self.name} is not a request; requests are {', '.join(each.name for each in REQUESTS)}")
@@ -160,10 +160,10 @@ def decode(payload: bytes, most_values: int = MOST_VALUES) -> Message:
 
     Args:
         payload: a frame's content, without its length.
-        most_values: fields and values of lists that it may have; a server, of which nobody asks for lists, needs few.
+        most_values: fields and values of lists that it may have; a server gets no lists, so it needs few.
 
     Raises:
-        WireError: it is no message.
+        WireError: it is not a message.
     """
     try:
         return _Reader(payload, most_values).message()

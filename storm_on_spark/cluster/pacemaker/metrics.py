@@ -27,7 +27,7 @@ _OWN: Final[Mapping[str, str]] = {
 
 
 class Metrics:
-    """Counters, and gauges that are asked when somebody looks. One thread writes; any may read.
+    """Counters, and gauges that are evaluated when metrics are read. One thread writes; any may read.
 
     Example:
         >>> metrics = Metrics()
@@ -42,7 +42,7 @@ class Metrics:
         self._gauges: dict[str, tuple[str, Callable[[], float]]] = {}
 
     def gauge(self, name: str, text: str, read: Callable[[], float]) -> None:
-        """Adds a value that is asked for when somebody looks."""
+        """Adds a value that is evaluated when metrics are read."""
         self._gauges[name] = text, read
 
     def count(self, name: str, by: int = 1) -> None:

@@ -55,7 +55,7 @@ class Operations:
 
         Raises:
             Refused: the client may not do this, or would keep too much.
-            WireError: it is no request, or has no right path or value.
+            WireError: it is not a request, or its path or value is wrong.
         """
         type_ = request.type
         if type_ not in REQUESTS:

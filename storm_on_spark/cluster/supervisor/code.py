@@ -81,7 +81,7 @@ class CodeStore:
         shutil.rmtree(self._artifacts / check_topology_id(topology_id), ignore_errors=True)
 
     def installed(self, requirements: bytes | None) -> Path | None:
-        """Installs what is required into a folder that all topologies with the same requirements share."""
+        """Installs the requirements into a folder that all topologies with the same requirements share."""
         if requirements is None or not re.search(rb"^\s*[^#\s]", requirements, re.MULTILINE):
             return None
         key = hashlib.sha256(requirements + sys.version.encode()).hexdigest()[:32]

@@ -109,7 +109,7 @@ class SlotHost:
         """Finds the driver that an earlier supervisor started here.
 
         Raises:
-            ClusterError: something runs here that does not say what it is.
+            ClusterError: an unknown process holds the folder's lock.
         """
         found = find(self._files)
         file = self._files.process() if found is None else found[1]

@@ -111,14 +111,14 @@ def launch(
 
 
 def find(folder: RunFolder, sleep: Callable[[float], None] = time.sleep) -> tuple[DriverProcess, ProcessFile] | None:
-    """Returns the driver that an earlier supervisor started in a folder, or what is left of it; None if nothing is.
+    """Returns the driver that an earlier supervisor started in a folder, or its remaining processes; None if there are none.
 
     Args:
         folder: where to look.
         sleep: waits for seconds.
 
     Raises:
-        ClusterError: something runs there that does not say what it is.
+        ClusterError: an unknown process holds the folder's lock.
     """
     for _ in range(int(_FIND_SECS / _POLL_SECS)):
         with _locked(folder) as lock:

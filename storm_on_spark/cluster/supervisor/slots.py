@@ -25,7 +25,7 @@ PAUSES = (0.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 HEALTHY_SECS = 60.0
 """Seconds after which a running driver counts as healthy: its failed starts are forgotten."""
 _HARD_AGAIN_SECS = 1.0
-"""SIGKILL is sent again after so long: a process may have been started while its neighbours died."""
+"""Time after which SIGKILL is sent again: a process may have been started while its neighbours died."""
 
 
 @dataclass(frozen=True)

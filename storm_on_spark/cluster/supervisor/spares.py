@@ -1,4 +1,4 @@
-"""Spare drivers: started before they are needed, so that a topology need not wait for Spark."""
+"""Spare drivers: started before they are needed, so that a topology doesn't wait for Spark."""
 
 from __future__ import annotations
 

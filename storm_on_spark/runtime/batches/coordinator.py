@@ -123,7 +123,7 @@ class Coordinator:
             clock_runs=clock.started_at is not None,
             pace=self.pace,
         )
-        #: Held while the rules take a step, never while a message is sent: a host may wait for an answer meanwhile.
+        #: Held while the rules take a step, never while a message is sent: its receiver may be waiting for an answer.
         self._changed = threading.Condition()
         tasks = [task for host in hosts for task in host]
         self._carried = BatchFiles(inside(folder, "carried"))

@@ -133,7 +133,7 @@ class Metrics:
             return {component_id: self._component(component_id) for component_id in self._plan.components}
 
     def system_errors(self) -> tuple[ErrorInfo, ...]:
-        """Returns the last errors of what is no component of the topology's, such as `__acker`, oldest first."""
+        """Returns the last errors of system components such as `__acker`, oldest first."""
         with self._lock:
             names = self._errors.keys() - self._plan.components.keys()
             found = [error for name in names for error in self._errors[name]]

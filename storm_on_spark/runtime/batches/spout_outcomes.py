@@ -68,7 +68,7 @@ class SpoutOutcomes:
     def committed(self) -> Iterator[tuple[int, dict[int, Settle]]]:
         """Yields (batch, what each spout task is told) of all that was delivered: it is committed now.
 
-        A batch of which no task is told is forgotten, and not yielded.
+        A batch without outcomes for any task is dropped, not yielded.
         """
         delivered, self._delivered = self._delivered, {}
         for batch, outcomes in sorted(delivered.items()):

@@ -47,7 +47,7 @@ from storm_on_spark.runtime.values.hashing import mix64
 from storm_on_spark.runtime.values.rows import Columns
 
 _ALONE = 2 if sys.version_info < (3, 14) and not sysconfig.get_config_var("Py_GIL_DISABLED") else 0
-"""References to a tuple that nobody but the loop has; 0, for never, where Python counts them in another way.
+"""References to a tuple that only the loop holds; 0, for never, where Python counts references differently.
 
 A bolt rarely keeps its tuples. One that it has not kept is used for the next values, which saves a tenth of what a
 short `execute` takes: an object is made and thrown away, and two attributes set.
@@ -63,7 +63,7 @@ _TRACED_ERRORS = 20
 
 
 class Kept(NamedTuple):
-    """A task's state as it was before this micro-batch, of which `KeyValueState` reads what it needs.
+    """A task's state before this micro-batch; `KeyValueState` reads the parts that it needs.
 
     Args:
         store: the state.

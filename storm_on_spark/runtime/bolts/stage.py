@@ -304,7 +304,7 @@ class _StageRun:
         if not self.folds and not self.receipts:
             return
         folded = fold(self.folds)
-        # What cancelled out within this execution need not travel.
+        # XORs that cancelled out within this execution are not sent.
         news = (folded.xors != 0) | (folded.marks != 0)
         for task, part in split_by_acker(self.worker.spec.plan.acker_tasks, Fold(*(column[news] for column in folded))):
             body = chunk.encode_acks(*part, target=task, source=-1, receipts=self.receipts)

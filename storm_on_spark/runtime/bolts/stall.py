@@ -128,7 +128,7 @@ def read_notes(folder: Folder) -> list[Stall]:
     notes = as_storage(inside(folder, _NOTES))
     found = []
     for note in notes.list_folder():
-        with contextlib.suppress(ValueError, TypeError, FileNotFoundError):  # nobody's note, or cleared meanwhile
+        with contextlib.suppress(ValueError, TypeError, FileNotFoundError):  # not a note, or cleared since
             found.append(Stall(*json.loads(notes.read(note.name, 0, _NOTE_BYTES))))
     return found
 

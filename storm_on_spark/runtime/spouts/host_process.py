@@ -123,7 +123,7 @@ class HostProcess:
             self._connection = connection
 
     def send(self, message: Message) -> None:
-        """Sends a message; without effect while there is no process."""
+        """Sends a message; does nothing while there is no process."""
         with self._lock:
             if self._connection is None:
                 return

@@ -1,6 +1,6 @@
 """What the coordinator and the spout hosts say to each other.
 
-Messages are pickled: nobody else can write them. A host beside the driver inherits one end of a socket pair; one on
+Messages are pickled, as no other process can write them. A host beside the driver inherits one end of a socket pair; one on
 another machine has an authenticated connection (`remote.line`).
 """
 
@@ -122,7 +122,7 @@ class Progress(NamedTuple):
     tuples: int
     """How many tuples the cut holds."""
     saved_batch: int
-    """The last batch whose outcome is in a snapshot, so that it need not be told again after a crash."""
+    """The last batch whose outcome is in a snapshot; after a crash only later outcomes are sent again."""
     stats: SpoutStats
     latencies: LatencyHistogram
     """Latencies since the last message."""

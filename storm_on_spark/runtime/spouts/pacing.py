@@ -1,6 +1,6 @@
 """The rules of a spout task's pace: when it is called, when a cut is made, and what the coordinator hears.
 
-Events and the time go in, instructions come out. No I/O, no clock, no threads: `task_loop` does what the rules say.
+Events and the time go in, instructions come out. The rules use no I/O, clock or threads; `task_loop` does those.
 
 One turn of a task has two events. `Turn` asks whether `next_tuple` may be called, and how often. `TurnEnded` asks
 whether to cut and what to tell the coordinator. Three limits hold a spout back: `topology.max.spout.pending`, the

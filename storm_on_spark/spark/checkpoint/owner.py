@@ -136,7 +136,7 @@ class OwnerFence:
         """Writes the owner down with a later epoch.
 
         Raises:
-            CheckpointError: somebody else owns the checkpoint by now.
+            CheckpointError: another driver owns the checkpoint now.
         """
         with self._alone():
             reason = self.lost()
@@ -164,7 +164,7 @@ class OwnerFence:
         return f"checkpoint {self._checkpoint} was taken over by {by}"
 
     def release(self) -> None:
-        """Gives the checkpoint back; the next owner need not wait."""
+        """Releases the checkpoint, so that the next owner doesn't wait."""
         with contextlib.suppress(OSError), self._alone():
             if self.lost() is None:
                 self._file.unlink()

@@ -3,7 +3,7 @@
 Each owner has a claim in `storm/owners/`, with a number of its own; the greatest one counts. An owner writes a beat
 into its claim now and then. Whoever wants the checkpoint first looks whether the owner's beat goes on: then the
 checkpoint is in use. If it stands still, it is taken over, and an owner that had only been frozen finds a greater claim
-when it wakes. Until then it may write: what it writes bears its own number, and nobody reads that.
+when it wakes. Until then it may write: what it writes bears its own number, which no later owner reads.
 
 No clock is compared with another machine's.
 """
@@ -32,9 +32,9 @@ _LOOK_SECS = 1.0
 _BEAT_LOOKS = 3
 """An owner writes a heartbeat at one look in this many."""
 _STALE_SECS = 3.0
-"""An owner that has not looked for so long, for example because it was frozen, looks before it does anything."""
+"""An owner whose last look is older, for example because it was frozen, looks before it does anything."""
 _SILENT_SECS = 12.0
-"""An owner that does not renew its claim for so long is taken for dead."""
+"""An owner that does not renew its claim within this time counts as dead."""
 _POLL_SECS = 0.5
 
 
@@ -129,7 +129,7 @@ class StoreFence:
                 write_claim(self._storage, self.claim, self._about())
 
     def release(self) -> None:
-        """Gives the checkpoint back; the next owner need not wait."""
+        """Releases the checkpoint, so that the next owner doesn't wait."""
         self._stopping.set()
         if self._thread is not None:
             self._thread.join()
@@ -209,7 +209,7 @@ class StoreFence:
         """Writes the owner down with a later epoch.
 
         Raises:
-            CheckpointError: somebody else owns the checkpoint by now.
+            CheckpointError: another driver owns the checkpoint now.
         """
         reason = self.look()
         if reason is not None:

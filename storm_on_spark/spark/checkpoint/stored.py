@@ -40,7 +40,7 @@ class StoredCheckpoint(Checkpoint):
 
     def _claimed(self) -> StoreFence:
         token, pid = uuid.uuid4().hex, os.getpid()
-        # Of a scope of its own: nobody has decided that this start goes before another.
+        # A scope of its own: nothing has ordered this start before another.
         owner = Owner(f"start {token[:12]}", 0, token, this_kernel(), pid, started_at(pid) or "")
         try:
             fence = StoreFence(within(self.place.open(), OWNERS), str(self.location), owner)

@@ -7,7 +7,7 @@ Spark writes offsets, state and commits to a directory without forcing them to t
 - before spouts hear of its outcomes, `fsync` of the commit.
 
 In between the machine may die with anything half-written: that is what `drop_torn` removes at the next start. Spark has
-then forgotten what nobody was told of. Hadoop keeps the checksums of a file in another file beside it. The machine may
+then forgotten what no spout was told of. Hadoop keeps the checksums of a file in another file beside it. The machine may
 die when only the first one is whole.
 """
 

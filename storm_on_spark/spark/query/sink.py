@@ -68,7 +68,7 @@ class Sink:
     """Takes what comes out of the last stage: outcomes, carried tuples, reports.
 
     Args:
-        coordinator: hears of outcomes and carried tuples.
+        coordinator: receives outcomes and carried tuples.
         on_failure: called when the topology must end.
         folder: the topology's own folder in the checkpoint, where workers note that a bolt hung.
     """

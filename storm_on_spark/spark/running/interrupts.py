@@ -1,4 +1,4 @@
-"""Ctrl-C, and the interrupt of a notebook's cell, while somebody waits for a topology."""
+"""Ctrl-C, and the interrupt of a notebook's cell, while code waits for a topology."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def interruptible() -> Iterator[None]:
     """Lets an interrupt end the waiting within, and nothing else.
 
     PySpark cancels all jobs of the session at an interrupt, which would end the topology as failed, in the middle of a
-    micro-batch. A handler that somebody else has put there stays.
+    micro-batch. A handler that other code installed stays.
     """
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not _is_pysparks(before):

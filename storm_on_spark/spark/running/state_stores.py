@@ -1,7 +1,7 @@
 """Closing the state stores of a query that has ended.
 
 Spark keeps the stores of an ended query open until its maintenance thread comes by, once a minute. It then uploads
-their snapshots, which recreates a checkpoint that was removed meanwhile. Closed at once they do neither, and give
+their snapshots, which recreates a checkpoint that was removed since. Closed at once they do neither, and give
 their memory back.
 """
 

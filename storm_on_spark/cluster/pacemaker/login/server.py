@@ -28,7 +28,7 @@ from storm_on_spark.cluster.security.tokens import Tokens
 _MOST_TOKEN: Final = 64 * 1024
 """Bytes of a step of a login: a Kerberos ticket with many groups has some ten thousand."""
 MOST_BEFORE: Final = 2 * _MOST_TOKEN
-"""Bytes of a message before a login, where nobody may do anything without one."""
+"""Most bytes of a message before a login, where every operation needs one."""
 
 
 class Mechanism(Protocol):

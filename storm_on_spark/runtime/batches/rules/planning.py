@@ -1,6 +1,6 @@
 """The rules of micro-batches: when one is planned, how far it reaches, and what spouts and their hosts are told.
 
-Events and the time go in, instructions come out. No I/O, no clock, no threads: the coordinator does what the rules say.
+Events and the time go in, instructions come out. The rules use no I/O, clock or threads; the coordinator does those.
 
 One round with Spark, from its question for the next micro-batch to the answer:
 
@@ -63,7 +63,7 @@ class BatchPace:
     poll_secs: float = 0.2
     """How long a poll waits before it answers that there is nothing new."""
     most_poll_secs: float = 1.6
-    """The same after some polls in a row without news. Code that stops Spark's query without `LetGo` waits so long."""
+    """The same after several polls without news. Stopping Spark's query without `LetGo` waits for such a poll."""
     answer_secs: float = 0.005
     """How long spouts have to cut when there is something to do already."""
 
@@ -312,7 +312,7 @@ class BatchRules:
         self.active = active
         for task in self._tasks.values():
             task.quiet = False
-        # Code that waits until all is done need not wait for the next poll.
+        # Asked at once, so that code that waits until all is done doesn't wait for the next poll.
         return [Tell(SetActive(active)), *([] if active else [Tell(Want())])]
 
     def _spout(self, event: Ready | Idle | Progress | Failed | LogRead | LogUnreadable) -> list[Instruction]:

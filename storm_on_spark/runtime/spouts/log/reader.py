@@ -138,7 +138,7 @@ def records(folder: Folder, line: Line, start: int, end: int) -> Iterator[Record
 def whole_cuts(folder: Folder, line: Line, start: int) -> Iterator[Cut]:
     """Yields the headers of the records behind `start` as long as they are whole.
 
-    That they end somewhere is no error, whatever follows there: a machine that died leaves a rest of any kind.
+    An end of the records is not an error, whatever bytes follow: a machine that died may leave any rest.
 
     Raises:
         CheckpointError: what follows is another release's.

@@ -1,7 +1,7 @@
 """An authenticated connection between the driver and a spout host.
 
 Both sides prove that they know the secret of the run before either reads anything else, and each message has a code
-that only they can make. So messages may be unpickled: nobody else can have written, changed, repeated or left out one.
+that only they can make. So messages may be unpickled: no other process can write, change, repeat or drop one.
 They are not encrypted, as Spark's own are not unless its configuration says so.
 
 Little endian. The host sends magic and 16 random bytes; the driver answers with 16 random bytes and its proof; the host
@@ -25,7 +25,7 @@ _NUMBER = struct.Struct("<Q")
 _MAC_BYTES = 32
 _BLOCK = 1 << 20
 _DEAD_SECONDS = 30
-"""After so long without an answer from the other machine the connection counts as broken."""
+"""Time without an answer from the other machine after which the connection counts as broken."""
 
 
 class LineError(OSError):

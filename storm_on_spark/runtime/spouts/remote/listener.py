@@ -125,7 +125,7 @@ class HostListener:
             thread.start()
 
     def _meet(self, connection: socket.socket) -> None:
-        # The limit is for the whole: one who sends a byte now and then is no host.
+        # The limit is for the whole message, so that a caller can't hold the connection by a byte now and then.
         timer = threading.Timer(_HANDSHAKE_SECONDS, _shut, (connection,))
         timer.name, timer.daemon = "spout-caller-timer", True
         timer.start()
