@@ -1,6 +1,6 @@
 """Where uploaded artifacts wait for their submission: `<storm.local.dir>/nimbus/inbox/<key>/<artifact>`.
 
-An artifact appears complete or not at all. Uploads that are not submitted are removed after `nimbus.inbox.jar.expiration.secs`.
+An artifact appears complete or not at all. Uploads without a submission go after `nimbus.inbox.jar.expiration.secs`.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ def launch(
 
 
 def find(folder: RunFolder, sleep: Callable[[float], None] = time.sleep) -> tuple[DriverProcess, ProcessFile] | None:
-    """Returns the driver that an earlier supervisor started in a folder, or its remaining processes; None if there are none.
+    """Returns the driver that an earlier supervisor started in a folder, or its remains; None without either.
 
     Args:
         folder: where to look.

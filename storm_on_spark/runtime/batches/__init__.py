@@ -1,1 +1,1 @@
-"""Micro-batches: how far each reaches, and what became of its messages."""
+"""Micro-batches: the input of each, and the outcomes of its messages."""

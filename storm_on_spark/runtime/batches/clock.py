@@ -11,7 +11,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Where a run gets its time from."""
+    """The source of a run's time."""
 
     def start(self, at_ms: int) -> None:
         """Starts the clock at the time at which the topology stopped last."""

@@ -310,7 +310,7 @@ class Coordinator:
     # --- for the sink ---------------------------------------------------------------
 
     def deliver(self, batch: int, outcomes: Sequence[bytes], carried: Sequence[bytes]) -> None:
-        """Keeps what a micro-batch left behind, for when it is committed.
+        """Keeps the results of a micro-batch until it is committed.
 
         Args:
             batch: Spark's number of the batch. It may come again after a crash.
@@ -372,7 +372,7 @@ class Coordinator:
             host.send(SetActive(self.active))
 
     def _on_gone(self, host: HostProcess, status: str) -> float | None:
-        """Says after which pause a host that died is started again; None if the topology ends."""
+        """Returns the pause before a host that died is started again; None if the topology ends."""
         for instruction in self._step(HostGone(host.tasks, host.ran_secs)):
             spouts = listed(sorted({self._wiring.component_of[task] for task in host.tasks}))
             reason = f"the process {host.pid} of spout {spouts} ended unexpectedly ({status})"
@@ -396,7 +396,7 @@ class Coordinator:
 
     @contextmanager
     def _writing_checkpoint(self) -> Iterator[None]:
-        """Ends the topology when the checkpoint can't be written: neither Spark nor a host's thread would say so."""
+        """Ends the topology when the checkpoint can't be written: neither Spark nor a host's thread would report it."""
         try:
             yield
         except OSError as error:

@@ -1,6 +1,6 @@
 """Files that belong to one micro-batch: outcomes and carried tuples.
 
-One file a batch, written whole, so it is there or it isn't; after a power loss one that was not
+One file a batch, written atomically: it exists complete or not at all; after a power loss one that was not
 forced to the disk may be empty. What forces it there is the barrier before Spark commits the batch.
 
 Format, little endian:

@@ -1,4 +1,4 @@
-"""What a running topology counts."""
+"""The counters of a running topology."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Metrics:
         self._errors: dict[str, deque[ErrorInfo]] = {}
 
     def add_spout(self, progress: Progress) -> None:
-        """Takes in news of a spout task."""
+        """Takes over the counters, latencies and errors that a spout task reports."""
         with self._lock:
             self._spouts[progress.task] = progress.stats
             self.latencies.merge(progress.latencies)
@@ -68,13 +68,13 @@ class Metrics:
                 self._earlier[task].pending = 0
 
     def add_bolt(self, metrics: TaskMetrics) -> None:
-        """Takes in what a task did in one execution."""
+        """Adds the counters of one execution of a bolt task."""
         with self._lock:
             known = self._bolts.get(metrics.component)
             self._bolts[metrics.component] = metrics if known is None else _sum(known, metrics)
 
     def add_failure(self, failure: Failure) -> bool:
-        """Takes in an error; the last ones of each component are kept.
+        """Records an error; the last ones of each component are kept.
 
         A task may report `topology.max.error.report.per.interval` errors in each interval, as in Storm, so that a bolt
         that fails on every tuple doesn't drown the rest.
@@ -109,7 +109,7 @@ class Metrics:
     def info(
         self, name: str, status: TopologyStatus, uptime_secs: float, error: TopologyFailedError | None
     ) -> TopologyInfo:
-        """Returns all that is counted, as of now."""
+        """Returns all counters, as of now."""
         totals = self.spout_totals()
         return TopologyInfo(
             name=name,

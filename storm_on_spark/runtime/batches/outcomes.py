@@ -1,4 +1,4 @@
-"""What became of messages, as the ackers of a micro-batch say it."""
+"""Outcomes of messages, as the ackers of a micro-batch report them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The outcomes of micro-batches, from the sink that says them to the snapshots of the spouts that heard them.
+"""The outcomes of micro-batches, from the sink that reports them to the snapshots of the spouts.
 
 An outcome passes three stages. Spark has run the micro-batch, but may run it again: the outcome is *delivered*. Spark
 has committed it: the spouts are told, but may die before they save what they heard: the outcome is *unsaved*. Every
@@ -93,7 +93,7 @@ class SpoutOutcomes:
             self._unsaved[batch] = set(tasks)
 
     def unsaved(self, task: int) -> Iterator[Settle]:
-        """Yields what may not be in the snapshot of a task, the oldest first.
+        """Yields the outcomes that may not be in a task's snapshot, the oldest first.
 
         Raises:
             CheckpointError: a file is damaged.

@@ -84,7 +84,7 @@ class Input(NamedTuple):
 
 @dataclass
 class Execution:
-    """What came of executing one micro-batch."""
+    """The result of executing one micro-batch."""
 
     sealed: list[Sealed] = field(default_factory=list)
     folds: list[Fold] = field(default_factory=list)
@@ -343,14 +343,14 @@ class BoltTask:
 
     @contextlib.contextmanager
     def guarded(self, phase: str) -> Iterator[None]:
-        """Says of an exception within, raised by the bolt or by its values, whose it is."""
+        """Adds the component and task to an exception that the bolt or its values raise."""
         try:
             yield
         except USER_ERRORS as error:
             raise self._wrap(phase, error) from error
 
     def _warn_of_size(self, snapshots: Snapshots, size: int) -> None:
-        """Says once in a process that a task's attributes are large, and what to do."""
+        """Warns once in a process that a task's attributes are large, and says what to do."""
         if (self.component, self.task) in _warned:
             return
         _warned.add((self.component, self.task))
@@ -449,7 +449,7 @@ class BoltTask:
 
 
 def _taken_in(inputs: Sequence[Input], ledger: Ledger) -> InputLineage:
-    """Makes the deliveries part of an execution."""
+    """Adds the deliveries to an execution."""
     offset = 0
     for delivery, _, size in inputs:
         delivery.execution = ledger.execution

@@ -33,7 +33,7 @@ Held = tuple[tuple[int, ...], int]
 
 
 class Ledger:
-    """What a bolt task did in one execution besides emitting.
+    """The acks, fails, timeout resets and errors of a bolt task in one execution.
 
     Args:
         errors: what was reported since the last execution.
@@ -62,11 +62,11 @@ class Ledger:
         self.__class__ = _ClosedLedger
 
     def mark(self) -> tuple[int, ...]:
-        """Returns how much there is now, for `truncate`."""
+        """Returns the present size, for `truncate`."""
         return tuple(len(part) for part in self._lists())
 
     def truncate(self, mark: tuple[int, ...]) -> None:
-        """Forgets what came after `mark`."""
+        """Drops everything that came after `mark`."""
         for part, length in zip(self._lists(), mark, strict=True):
             del part[length:]
 

@@ -27,7 +27,7 @@ def execute_operator(
     info: BatchInfo,
     state_of: Callable[[int], StateAccess] | None = None,
 ) -> Iterator[Row]:
-    """Yields what leaves an operator: rows for the sink and for operators that come later.
+    """Yields the output of an operator: rows for the sink and for operators that come later.
 
     Args:
         worker: this process's instances.
@@ -40,7 +40,7 @@ def execute_operator(
     waiting: dict[int | None, Waiting] = {stage.index: defaultdict(list) for stage in operator.stages}
 
     def sorted_out(found: Iterable[Chunk]) -> Iterator[Row]:
-        """Keeps chunks for a stage that comes; yields those that leave the operator."""
+        """Keeps chunks for a later stage; yields those that leave the operator."""
         for header, body in found:
             if chunk.is_for_sink(header):
                 yield wiring.system_key, body

@@ -60,7 +60,7 @@ class StateAccess(Protocol):
         """Sets a value."""
 
     def remove(self, name: str, index: int = 0) -> None:
-        """Removes a value, which may be none."""
+        """Removes a value, if there is one."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class BatchInfo:
 def execute_bolts(
     worker: Worker, stage: Stage, by_task: dict[int, list[Chunk]], info: BatchInfo, state: StateAccess | None = None
 ) -> Iterator[Chunk]:
-    """Yields what a stage of bolts makes of the chunks for its tasks.
+    """Yields the output of a stage of bolts for the chunks of its tasks.
 
     Args:
         worker: this process's instances.
@@ -139,7 +139,7 @@ class _StageRun:
 
     @contextlib.contextmanager
     def _fitting(self, task: int, stream: StreamInfo) -> Iterator[None]:
-        """Says of tuples that have no place in a record batch whose they are."""
+        """Names the task and the stream of tuples that can't be put into a record batch."""
         try:
             yield
         except pa.ArrowException as error:
@@ -249,7 +249,7 @@ class _StageRun:
         return execution
 
     def _write_snapshot(self, before: bytes | None, after: bytes, newest: StateVersion) -> list[int]:
-        """Writes a snapshot, as a delta if that is much less; returns its two numbers for `StateVersion`."""
+        """Writes a snapshot, as a delta if that is much smaller; returns its two numbers for `StateVersion`."""
         assert self.state is not None
         if (
             before is not None
@@ -329,7 +329,7 @@ def _metrics(component: str, task: int, execution: Execution) -> TaskMetrics:
 
 
 def execute_acker(wiring: Wiring, task: int, chunks: list[Chunk], state: StateAccess) -> Iterator[Chunk]:
-    """Yields what an acker task makes of the chunks for it: outcomes."""
+    """Yields the outcomes that an acker task finds in its chunks."""
     settings = wiring.settings(TrackingSettings)
     timeout_ms, timeouts = settings.timeout_ms, settings.timeouts
     parts: list[acker.Contribution] = []

@@ -38,7 +38,7 @@ class Stall(NamedTuple):
 
 
 class StallWatch:
-    """Decides whether a thread hangs; pure but for the frames that it looks at.
+    """Decides whether a thread hangs; pure except for the frames that it looks at.
 
     Args:
         stall_secs: how long one tuple may take.
@@ -134,7 +134,7 @@ def read_notes(folder: Folder) -> list[Stall]:
 
 
 def clear_notes(folder: Folder) -> None:
-    """Forgets what was noted: a new start, or the micro-batch has come to its end after all."""
+    """Removes all notes, at a new start or when the micro-batch has completed."""
     notes = as_storage(inside(folder, _NOTES))
     for note in notes.list_folder():
         notes.delete(note.name)

@@ -1,7 +1,7 @@
-"""What a Python worker of Spark keeps between micro-batches.
+"""The cache that a Python worker of Spark keeps between micro-batches.
 
 Spark hands a task's next batch to any worker, so everything here is a cache: prepared instances, each with the version
-of the state that it holds. The truth is in the state store. The cache lives in this module, because a function that is
+of the state that it holds. The state store is authoritative. The cache lives in this module, because a function that is
 pickled from `__main__` gets fresh globals for every batch.
 """
 

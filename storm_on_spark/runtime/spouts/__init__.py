@@ -1,1 +1,1 @@
-"""Running spouts: tasks, their log, the process that they live in."""
+"""Running spouts: tasks, their log and the process that hosts them."""

@@ -1,4 +1,4 @@
-"""One task of a `BatchSpout`: as any spout's task, but with record batches and arrays of message ids."""
+"""One task of a `BatchSpout`: a spout's task with record batches and arrays of message ids."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class BatchSpoutTask(SpoutTask):
         return old
 
     def settle(self, batch: int, roots: U64Array, codes: U8Array) -> None:
-        """Calls `ack_batch` and `fail_batch` for what ended in `batch`; see `SpoutTask.settle`."""
+        """Calls `ack_batch` and `fail_batch` for the messages that ended in `batch`; see `SpoutTask.settle`."""
         super().settle(batch, roots, codes)
         ended, self._ended = self._ended, []
         acked = [ids.filter(pa.array(codes == acker.ACKED)) if codes.any() else ids for ids, codes in ended]

@@ -174,7 +174,7 @@ class HostProcess:
                 return
 
     def _read_to_end(self) -> str:
-        """Hands on what the process says; returns how it ended."""
+        """Passes on the process's messages; returns how it ended."""
         assert self._connection is not None
         assert self._process is not None
         try:
@@ -215,7 +215,7 @@ def end_group(process: subprocess.Popen[bytes]) -> int:
 
 
 def how_it_ended(code: int) -> str:
-    """Returns in words what an exit code of `subprocess` says."""
+    """Describes an exit code of `subprocess` in words."""
     if code >= 0:
         return f"exit code {code}"
     try:

@@ -1,4 +1,4 @@
-"""Message ids of a `BatchSpout`: Arrow arrays, in any form that people have them."""
+"""Message ids of a `BatchSpout`: Arrow arrays, made from any sequence of ids."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def of_emit(batch: Any, ids: Any, kind: pa.DataType | None, who: str) -> pa.Arra
 
 
 def joined(arrays: Iterable[pa.Array]) -> Iterator[pa.Array]:
-    """Yields neighbours of the same type as one array each."""
+    """Yields one array for each run of arrays of the same type."""
     for _, group in groupby(arrays, key=lambda array: array.type):
         parts = list(group)
         yield parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
@@ -91,7 +91,7 @@ def decode(data: bytes) -> pa.Array:
     """Returns the array that `encode` wrote.
 
     Raises:
-        CheckpointError: the bytes are none.
+        CheckpointError: the bytes are not an array.
     """
     try:
         with pa.ipc.open_stream(data) as reader:

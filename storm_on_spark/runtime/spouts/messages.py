@@ -1,6 +1,6 @@
-"""What the coordinator and the spout hosts say to each other.
+"""The messages between the coordinator and the spout hosts.
 
-Messages are pickled, as no other process can write them. A host beside the driver inherits one end of a socket pair; one on
+Messages are pickled: no one else can write them. A host beside the driver inherits one end of a socket pair; one on
 another machine has an authenticated connection (`remote.line`).
 """
 
@@ -151,7 +151,7 @@ class Failed(NamedTuple):
 
     @property
     def failure(self) -> Failure:
-        """The record of it."""
+        """Returns the failure as a record of the topology's errors."""
         return Failure(self.component, self.task, self.message, self.trace, True, self.own_trace)
 
 

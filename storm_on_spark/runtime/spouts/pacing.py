@@ -42,7 +42,7 @@ class Pace:
 
 
 class Load(Protocol):
-    """What a task holds at the moment. A number is worked out only when a rule needs it: there are many turns."""
+    """What a task holds at the moment. As turns are frequent, a number is computed only when a rule needs it."""
 
     @property
     def fresh(self) -> int:

@@ -143,7 +143,7 @@ class SpoutHost:
         self._executors = [Executor(self, tasks, setup.active) for tasks in setup.tasks]
 
     def run(self) -> None:
-        """Runs until the coordinator says stop or goes away."""
+        """Runs until the coordinator sends `Stop` or closes the connection."""
         by_task = {task: executor for executor in self._executors for task in executor.tasks}
         for executor in self._executors:
             executor.start()

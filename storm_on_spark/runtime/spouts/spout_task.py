@@ -250,7 +250,7 @@ class SpoutTask:
 
     @property
     def dirty(self) -> bool:
-        """Whether a cut would say anything new."""
+        """Whether a cut would save anything new."""
         return bool(self.fresh or self._settled_dirty)
 
     # --- the log ---------------------------------------------------------------
@@ -385,7 +385,7 @@ class SpoutTask:
     # --- outcomes ---------------------------------------------------------------
 
     def settle(self, batch: int, roots: U64Array, codes: U8Array) -> None:
-        """Calls `ack` and `fail` for what ended in `batch`.
+        """Calls `ack` and `fail` for the messages that ended in `batch`.
 
         Spark may run a batch again after a crash, and outcomes are told again: a message that is no longer pending
         has had its answer and gets no second one.

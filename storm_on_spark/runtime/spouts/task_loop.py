@@ -142,7 +142,7 @@ class TaskLoop:
             (self.task.activate if message.active else self.task.deactivate)()
 
     def cut_if_due(self, active: bool) -> None:
-        """Cuts when the coordinator waits for it or enough has come together, and tells the coordinator."""
+        """Cuts when the coordinator waits for a cut or enough tuples are there, and reports the cut."""
         task, now = self.task, self.task.now()
         for instruction in self._rules.step(TurnEnded(self._load, active, self._going_on), now):
             if isinstance(instruction, MakeCut):

@@ -6,9 +6,9 @@ Spark writes offsets, state and commits to a directory without forcing them to t
   outcomes and carried tuples. So a commit that is on the disk never stands for state that isn't.
 - before spouts hear of its outcomes, `fsync` of the commit.
 
-In between the machine may die with anything half-written: that is what `drop_torn` removes at the next start. Spark has
-then forgotten what no spout was told of. Hadoop keeps the checksums of a file in another file beside it. The machine may
-die when only the first one is whole.
+In between the machine may die with anything half-written: that is what `drop_torn` removes at the next start. Spark
+has then forgotten only what no spout was told of. Hadoop keeps the checksums of a file in another file beside it. The
+machine may die when only the first one is whole.
 """
 
 from __future__ import annotations

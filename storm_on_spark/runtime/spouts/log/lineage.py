@@ -23,7 +23,7 @@ _NAME = re.compile(r"(\d{20})(?:-(\d{1,10})\.(\d{1,10})(?:-(\d{1,10})\.(\d{1,10}
 
 
 class WriterEpoch(NamedTuple):
-    """The identity of a process that writes a spout log. A later process has a greater identity, whatever the machines' clocks say.
+    """The identity of a process that writes a spout log. Later ones are greater, whatever the clocks say.
 
     Example:
         >>> WriterEpoch(2, 0) > WriterEpoch(1, 7), str(WriterEpoch(1, 7))
