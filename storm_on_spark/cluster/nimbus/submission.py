@@ -355,9 +355,7 @@ class Submissions:
         try:
             base = self._state.get(StormBase, STORMS, topology_id)
         except RecordError as error:
-            raise AlreadyAliveError(
-                f'topology "{name}" exists as {topology_id}, but its record is unreadable: {error}'
-            ) from error
+            raise AlreadyAliveError(f'topology "{name}" already exists as {topology_id}: {error}') from error
         if base is None:
             raise AlreadyAliveError(f'topology "{name}" is being submitted already, as {topology_id}')
         raise AlreadyAliveError(
@@ -396,9 +394,8 @@ class Submissions:
             stale = self._check_free(request.name, request.key)
             counter = self._state.get_bytes(COUNTER)
             if counter is None or not counter[0].isdigit():
-                raise ClusterError(
-                    f"{COUNTER} in ZooKeeper is not a number: {None if counter is None else counter[0]!r}"
-                )
+                given = None if counter is None else counter[0]
+                raise ClusterError(f"{COUNTER} in ZooKeeper must be a number, not {given!r}")
             number, now = int(counter[0]) + 1, self._now()
             topology_id = f"{request.name}-{number}-{int(now)}"
             submission = Submission(
@@ -440,9 +437,7 @@ class Submissions:
         missing = [name for name in said if not (folder / name).exists()]
         if missing:
             # It went to a Nimbus that led before, in whole or in part.
-            raise ConflictError(
-                f"submission {request.key}: {', '.join(missing)} did not reach this Nimbus; send all again"
-            )
+            raise ConflictError(f"submission {request.key}: {', '.join(missing)} did not arrive; send all again")
         here = {info.name: info for info in artifacts_of(folder)}
         if here != said:
             wrong = sorted(name for name in {*here, *said} if here.get(name) != said.get(name))
