@@ -1,4 +1,4 @@
-"""Writes the table of others' test suites into docs/migration.md, from tests/integration/streamparse/suites.yaml."""
+"""Writes the table of other projects' suites into docs/migration.md, from others_programs/suites.yaml of the tests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import yaml
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "migration.md"
-SUITES = ROOT / "tests" / "integration" / "streamparse" / "suites.yaml"
+SUITES = ROOT / "tests" / "integration" / "others_programs" / "suites.yaml"
 BEGIN, END = "<!-- suites: written by tools/generate_suites.py -->", "<!-- end of suites -->"
 
 

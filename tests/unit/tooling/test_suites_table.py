@@ -1,4 +1,4 @@
-"""The table of others' suites in docs/migration.md is what tests/integration/streamparse/suites.yaml says."""
+"""The table of others' suites in docs/migration.md is what tests/integration/others_programs/suites.yaml says."""
 
 from __future__ import annotations
 

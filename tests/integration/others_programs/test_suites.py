@@ -21,10 +21,25 @@ pytestmark = pytest.mark.integration
 
 SUITES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("suites.yaml").read_text("utf-8"))
 
+HIDE = """
+import importlib.machinery
+import sys
+
+
+class Hiding(importlib.machinery.PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        return None if name in ("pystorm", "streamparse") else super().find_spec(name, path, target)
+
+
+sys.meta_path = [Hiding if each is importlib.machinery.PathFinder else each for each in sys.meta_path]
+"""
+"""Begins a program in whose environment neither is installed, also where the tests' own has them."""
+
 
 def python(code: str, folder: Path, *path: Path) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, path))}
-    command = [sys.executable, "-c", dedent(code)]
+    command = [sys.executable, "-c", code]
     return subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=200
     )
@@ -36,8 +51,7 @@ def test_a_suite_fails_only_where_the_table_says(
 ) -> None:
     # Without the package beside it, its tests find the stand-in.
     shutil.copytree(sources[name] / "test", tmp_path / "test")
-    done = python(
-        """
+    program = """
         import sys
         import pytest
         from storm_on_spark.streamparse import finder
@@ -46,11 +60,8 @@ def test_a_suite_fails_only_where_the_table_says(
         options = "-q -p no:cacheprovider --rootdir . --continue-on-collection-errors --junit-xml results.xml test"
         pytest.main(options.split())
         assert sys.modules["NAME"].__name__.startswith("storm_on_spark.")
-        """.replace("NAME", name),
-        tmp_path,
-        needed,
-        tmp_path,
-    )
+        """.replace("NAME", name)
+    done = python(HIDE + dedent(program), tmp_path, needed, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     passed, failed = 0, set()
     for case in ElementTree.parse(tmp_path / "results.xml").iter("testcase"):
@@ -86,12 +97,12 @@ RUN = """
 def test_the_quickstart_project_runs_on_the_installed_packages(
     project: Path, sources: dict[str, Path], needed: Path
 ) -> None:
-    done = python(RUN, project, sources["streamparse"], sources["pystorm"], needed)
+    done = python(dedent(RUN), project, sources["streamparse"], sources["pystorm"], needed)
     assert done.returncode == 0, done.stderr
     assert [str(sources[name]) in done.stdout for name in SUITES] == [True, True]
 
 
 def test_the_quickstart_project_runs_on_the_stand_ins(project: Path) -> None:
-    done = python(RUN, project)
+    done = python(HIDE + dedent(RUN), project)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("stand_in") == 2
