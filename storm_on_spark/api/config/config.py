@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
@@ -24,6 +25,21 @@ KEYS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
 
 KNOWN_PREFIXES: Final = ("java.", "nimbus.", "pacemaker.", "storm.", "supervisor.", "topology.", "ui.")
 """A key that starts so and isn't in `KEYS` is a mistake; others are the user's own and pass unchecked."""
+
+_RENAMED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "nimbus.host": ConfigNames.NIMBUS_SEEDS,
+        "nimbus.max.replication.wait.time.sec": ConfigNames.TOPOLOGY_MAX_REPLICATION_WAIT_TIME_SEC,
+        "nimbus.min.replication.count": ConfigNames.TOPOLOGY_MIN_REPLICATION_COUNT,
+        "topology.ackers": ConfigNames.TOPOLOGY_ACKER_EXECUTORS,
+    }
+)
+"""Names that keys had in earlier versions of Storm -> their names since."""
+
+_SAME_WORD: Final = 0.66
+"""How alike two words of a name are, at least, when one is taken for a slip of the other."""
+_SAME_NAME: Final = 0.93
+"""The same of two whole names, which may be divided into words differently."""
 
 _TOPOLOGY_DEFAULTS: Final[Mapping[str, object]] = {
     name: key.default for name, key in KEYS.items() if name.startswith("topology.")
@@ -49,6 +65,9 @@ class Config(ConfigNames, dict[str, Any]):
         storm_on_spark.api.errors.ConfigError: unknown key "topology.debugg". Did you mean "topology.debug"?
     """
 
+    TOPOLOGY_ACKERS: Final = ConfigNames.TOPOLOGY_ACKER_EXECUTORS
+    """The name of `TOPOLOGY_ACKER_EXECUTORS` in Storm's guide."""
+
     def validate(self) -> None:
         """Checks all keys and values; see `validate_conf`.
 
@@ -56,6 +75,31 @@ class Config(ConfigNames, dict[str, Any]):
             ConfigError: naming every problem.
         """
         validate_conf(self)
+
+    def register_serialization(self, cls: type | str, serializer: type | str | None = None) -> None:
+        """Adds a class to `topology.kryo.register`, as Storm does; without effect here, where values are pickled.
+
+        Args:
+            cls: the class, or its name.
+            serializer: the class that serializes it, or its name.
+
+        Raises:
+            ConfigError: an argument is neither a class nor a name.
+
+        Example:
+            >>> conf = Config()
+            >>> conf.register_serialization("com.example.Order")
+            >>> conf.register_serialization("com.example.Line", "com.example.LineSerializer")
+            >>> conf["topology.kryo.register"]
+            ['com.example.Order', {'com.example.Line': 'com.example.LineSerializer'}]
+        """
+        name = _class_name(cls, "a class")
+        entry = name if serializer is None else {name: _class_name(serializer, "a serializer")}
+        registered = self.get(self.TOPOLOGY_KRYO_REGISTER) or []
+        # A mapping from classes to serializers is allowed as well.
+        entries = [registered] if isinstance(registered, Mapping) else registered
+        validate_conf({self.TOPOLOGY_KRYO_REGISTER: entries})
+        self._set(self.TOPOLOGY_KRYO_REGISTER, [*entries, entry])
 
     def set_debug(self, debug: bool) -> None:
         """Sets whether every tuple that is emitted is logged."""
@@ -107,6 +151,16 @@ class Config(ConfigNames, dict[str, Any]):
 
     def __repr__(self) -> str:
         return f"Config({dict(self)!r})"
+
+
+def _class_name(cls: type | str, what: str) -> str:
+    if isinstance(cls, type):
+        return f"{cls.__module__}.{cls.__qualname__}"
+    if isinstance(cls, str) and cls:
+        return cls
+    raise ConfigError(
+        f"register_serialization takes {what} or its name, not {kind_of(cls)}", key=ConfigNames.TOPOLOGY_KRYO_REGISTER
+    )
 
 
 def default_of(key: str) -> object:
@@ -222,12 +276,29 @@ def _right_prefix(name: str) -> str | None:
 
 
 def _unknown(name: str) -> str:
+    if name in _RENAMED:
+        new = _RENAMED[name]
+        return f'unknown key "{name}". Its name is "{new}" now, and its value {KEYS[new].type}.'
     prefix, dot, rest = name.partition(".")
     # Only what follows the first word is compared: it would make all keys look alike.
     family = {key.partition(".")[2]: key for key in KEYS if key.startswith(f"{prefix}{dot}")}
-    nearest = _right_prefix(name) or next((family[near] for near in difflib.get_close_matches(rest, family, n=1)), None)
+    alike = (near for near in difflib.get_close_matches(rest, family, n=10) if _is_slip(rest, near))
+    nearest = _right_prefix(name) or next((family[near] for near in alike), None)
     if nearest is not None:
         return f'unknown key "{name}". Did you mean "{nearest}"?'
     if name.startswith(KNOWN_PREFIXES):
         return f'unknown key "{name}". Keys that start with "{prefix}." are Storm\'s; call your own differently.'
     return f'unknown key "{name}".'
+
+
+def _is_slip(given: str, known: str) -> bool:
+    """Returns whether `given` may be meant for `known`: words may be misspelt or missing, but not other words.
+
+    Without this check `nimbus.thrift.host` would be taken for `nimbus.thrift.port`.
+    """
+    if difflib.SequenceMatcher(None, given, known).ratio() >= _SAME_NAME:
+        return True
+    words = known.split(".")
+    return all(
+        difflib.get_close_matches(word, words, n=1, cutoff=_SAME_WORD) for word in re.split(r"[._-]", given) if word
+    )

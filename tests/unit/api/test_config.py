@@ -4,6 +4,7 @@ import json
 import pickle
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -294,6 +295,60 @@ def test_a_key_that_is_like_none_says_whose_names_these_are() -> None:
 )
 def test_what_was_meant(name: str, meant: str) -> None:
     assert problems_of({name: 1}) == [f'unknown key "{name}". Did you mean "{meant}"?']
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("nimbus.host", 'Its name is "nimbus.seeds" now, and its value a list of strings.'),
+        (
+            "nimbus.min.replication.count",
+            'Its name is "topology.min.replication.count" now, and its value an int of at least 1.',
+        ),
+        ("topology.ackers", 'Its name is "topology.acker.executors" now, and its value an int of at least 0.'),
+    ],
+)
+def test_a_name_of_an_earlier_storm_leads_to_the_name_since(name: str, problem: str) -> None:
+    assert problems_of({name: 1}) == [f'unknown key "{name}". {problem}']
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["nimbus.thrift.host", "storm.zookeeper.host", "topology.acker.tasks", "storm.cluster.host", "topology.name.x"],
+)
+def test_a_name_with_another_word_is_not_taken_for_a_key(name: str) -> None:
+    (problem,) = problems_of({name: 1})
+    assert "Did you mean" not in problem
+
+
+def test_the_guides_name_of_the_ackers() -> None:
+    assert Config.TOPOLOGY_ACKERS == "topology.acker.executors"
+
+
+class Order:
+    pass
+
+
+def test_registered_serializations_add_up() -> None:
+    conf = Config({Config.TOPOLOGY_KRYO_REGISTER: {"a.A": "a.S"}})
+    conf.register_serialization(Order)
+    conf.register_serialization(Order, "b.S")
+    name = f"{__name__}.Order"
+    assert conf == {"topology.kryo.register": [{"a.A": "a.S"}, name, {name: "b.S"}]}
+    conf.validate()
+
+
+@pytest.mark.parametrize("arguments", [(7,), ("",), ("a.A", 7)])
+def test_only_classes_and_names_are_registered(arguments: Any) -> None:
+    conf = Config()
+    with pytest.raises(ConfigError, match=r"register_serialization takes a (class|serializer) or its name, not"):
+        conf.register_serialization(*arguments)
+    assert conf == {}
+
+
+def test_a_registration_does_not_hide_a_wrong_value() -> None:
+    with pytest.raises(ConfigError, match=r"topology\.kryo\.register must be a list or a mapping"):
+        Config({Config.TOPOLOGY_KRYO_REGISTER: 7}).register_serialization("a.A")
 
 
 @pytest.mark.parametrize("name", ["toplogy.mine", "topo.debug", "debug", "", ".", "topology"])
