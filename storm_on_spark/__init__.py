@@ -76,6 +76,7 @@ from storm_on_spark.api import (
     Tuple,
     TupleError,
     UnknownFieldError,
+    Values,
 )
 
 if TYPE_CHECKING:
@@ -152,6 +153,7 @@ __all__ = [
     "Tuple",
     "TupleError",
     "UnknownFieldError",
+    "Values",
     "__version__",
     "compile_topology",
 ]

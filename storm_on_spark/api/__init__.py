@@ -63,6 +63,7 @@ from storm_on_spark.api.streams.grouping import (
     ShuffleGrouping,
 )
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM, GlobalStreamId, StreamSpec
+from storm_on_spark.api.streams.values import Values
 from storm_on_spark.api.topology import ComponentKind, ComponentSpec, Topology
 from storm_on_spark.api.tuple import Tuple
 
@@ -134,4 +135,5 @@ __all__ = [
     "Tuple",
     "TupleError",
     "UnknownFieldError",
+    "Values",
 ]
