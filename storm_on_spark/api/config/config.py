@@ -153,7 +153,7 @@ class Config(ConfigNames, dict[str, Any]):
         return f"Config({dict(self)!r})"
 
 
-def _class_name(cls: type | str, what: str) -> str:
+def _class_name(cls: object, what: str) -> str:
     if isinstance(cls, type):
         return f"{cls.__module__}.{cls.__qualname__}"
     if isinstance(cls, str) and cls:
