@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from storm_on_spark.api._checks import component_kind, label
 from storm_on_spark.api.config import Config, validate_conf
 from storm_on_spark.api.custom_grouping import CustomGrouping, CustomStreamGrouping
 from storm_on_spark.api.errors import InvalidTopologyError
+from storm_on_spark.api.lambdas import BoltFunction, SpoutFunction, bolt_of, spout_of
 from storm_on_spark.api.streams.constants import SYSTEM_PREFIX, is_system_id
 from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
 from storm_on_spark.api.streams.fields import Fields
@@ -245,33 +247,57 @@ class TopologyBuilder:
     def set_spout(
         self,
         id: str,  # noqa: A002
-        spout: BaseRichSpout | BatchSpout,
+        spout: BaseRichSpout | BatchSpout | SpoutFunction,
         parallelism: int = 1,
+        *,
+        fields: Fields | str | Iterable[str] | None = None,
     ) -> SpoutDeclarer:
         """Adds a spout.
 
+        A function is a spout, too: it is called for each tuple, and returns its value, or `None` if there is none
+        now. With several `fields` it returns a list or tuple of as many values. These tuples are not tracked.
+
         Args:
             id: its id: unique, and not starting with `__`.
-            spout: an instance, of which every task gets a copy.
+            spout: an instance, of which every task gets a copy, or a function without arguments.
             parallelism: how many executors, and unless `set_num_tasks` says otherwise how many tasks.
+            fields: of a function's tuples; the one field `lambda` by default, as in Storm.
 
         Raises:
-            InvalidTopologyError: an argument is not what it should be.
+            InvalidTopologyError: an argument is not what it should be, or a function keeps state, which needs a class.
+
+        Example:
+            >>> import time
+            >>> builder = TopologyBuilder()
+            >>> seconds = builder.set_spout("seconds", lambda: int(time.time()), fields="second")
+            >>> even = builder.set_bolt("even", lambda tup, out: out.emit([tup[0] % 2 == 0]), fields="even")
+            >>> even = even.shuffle_grouping("seconds")
+            >>> print(builder.create_topology())
+            spout seconds (LambdaSpout, x1) -> (second)
+            basic_bolt even (LambdaBolt, x1) <- seconds shuffle -> (even)
         """
         self._check_id(id, is_spout=True)
-        kind = component_kind(spout, id, is_spout=True)
-        return SpoutDeclarer(self._add(id, kind, spout, parallelism))
+        component = _made(spout, fields, spout_of, label(id, is_spout=True), id)
+        kind = component_kind(component, id, is_spout=True)
+        return SpoutDeclarer(self._add(id, kind, component, parallelism))
 
     def set_bolt(
         self,
         id: str,  # noqa: A002
-        bolt: BaseRichBolt | BaseBasicBolt | BatchBolt,
+        bolt: BaseRichBolt | BaseBasicBolt | BatchBolt | BoltFunction,
         parallelism: int = 1,
+        *,
+        fields: Fields | str | Iterable[str] | None = None,
     ) -> BoltDeclarer:
-        """Adds a bolt. Call grouping methods of the returned declarer to name its inputs; arguments as `set_spout`."""
+        """Adds a bolt. Call grouping methods of the returned declarer to name its inputs; arguments as `set_spout`.
+
+        A function is a bolt, too. It is called with each tuple, and with a `BasicOutputCollector` if it takes two
+        arguments; `fields` are those that it emits. Emits are anchored, and the tuple is acked after the call.
+        """
         self._check_id(id, is_spout=False)
-        kind = component_kind(bolt, id, is_spout=False)
-        return BoltDeclarer(self._add(id, kind, bolt, parallelism))
+        component = _made(bolt, fields, bolt_of, label(id, is_spout=False), id)
+        kind = component_kind(component, id, is_spout=False)
+        return BoltDeclarer(self._add(id, kind, component, parallelism))
 
     def create_topology(self) -> Topology:
         """Returns the topology; asks every component for its configuration and output fields.
@@ -307,6 +333,27 @@ class TopologyBuilder:
         _check_count(parallelism, "the parallelism", draft)
         self._drafts[name] = draft
         return draft
+
+
+def _made(
+    given: Any,
+    fields: Fields | str | Iterable[str] | None,
+    make: Callable[[FunctionType, Fields | str | Iterable[str] | None], BaseComponent],
+    where: str,
+    name: str,
+) -> Any:
+    """Returns the component that was given, or the one made of the function that was given."""
+    if isinstance(given, FunctionType):
+        try:
+            return make(given, fields)
+        except InvalidTopologyError as error:
+            raise InvalidTopologyError(f"{where}: {error}", component=name) from None
+    if fields is not None:
+        raise InvalidTopologyError(
+            f"{where}: fields are for functions; {type(given).__qualname__} declares its own in declare_output_fields",
+            component=name,
+        )
+    return given
 
 
 def _check_count(count: object, what: str, draft: _Draft) -> None:

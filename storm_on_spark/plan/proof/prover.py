@@ -33,6 +33,7 @@ from storm_on_spark.api.component import (
     BaseTickTupleAwareRichBolt,
     BatchBolt,
 )
+from storm_on_spark.api.lambdas import LambdaBolt
 from storm_on_spark.plan.proof.bytecode import Action, Step, nested, steps
 from storm_on_spark.plan.proof.values import (
     READING_METHODS,
@@ -143,6 +144,8 @@ class Proof:
         #: Attributes that `prepare` fills with its parameters -> which of them.
         self.kept: dict[str, str] = {}
         self._attributes = dict(_instance_attributes(bolt))
+        #: The module of the user's code: what belongs to its package is read, and not taken for a library.
+        self._home = getattr(bolt, "function", bolt).__module__ if self._class is LambdaBolt else self._class.__module__
         self._unread: list[_Function] = []
         self._seen: set[tuple[FunctionType, str]] = set()
 
@@ -153,7 +156,9 @@ class Proof:
             NotProved: it stores something, or may do so.
         """
         for name, value in self._attributes.items():
-            if not is_immutable(value):
+            if self._class is LambdaBolt and name == "function" and isinstance(value, FunctionType):
+                self._add(_Function(value, value.__name__, None))
+            elif not is_immutable(value):
                 raise NotProved(f"self.{name} is {a_kind_of(value)}")
         if not has_plain_metaclass(self._class):
             raise NotProved(f"{self._class.__qualname__} has the metaclass {type(self._class).__qualname__}")
@@ -264,9 +269,9 @@ class Proof:
             value = value.__func__
         if isinstance(value, classmethod) and is_library(getattr(value.__func__, "__module__", None)):
             return
-        if not is_code(value, self._class.__module__):
+        if not is_code(value, self._home):
             raise NotProved(f"{where} uses {description}")
-        if isinstance(value, FunctionType) and not is_library(value.__module__, like=self._class.__module__):
+        if isinstance(value, FunctionType) and not is_library(value.__module__, like=self._home):
             self._add(_Function(value, f"{where} → {value.__name__}", None))
 
 

@@ -69,6 +69,10 @@ def register_component(component: object) -> None:
             function = getattr(function, "__func__", function)
             if isinstance(function, types.FunctionType):
                 _register_globals(function.__globals__)
+    for value in getattr(component, "__dict__", {}).values():
+        # The function of which a component was made.
+        if isinstance(value, types.FunctionType):
+            _register_globals(value.__globals__)
 
 
 def _register_globals(values: dict[str, Any]) -> None:
