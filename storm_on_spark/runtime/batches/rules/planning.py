@@ -90,7 +90,7 @@ class BatchRules:
         size: how many tuples a micro-batch may hold.
         interval_secs: least time between the plans of two micro-batches that are not full.
         timeout_ms: after which a message times out; None if none does.
-        tick_ms: the periods of ticks.
+        tick_ms: the periods of ticks and turns.
         active: whether spouts start out active.
         clock_runs: whether the topology's clock runs by itself.
         pace: times of the rules.
@@ -244,9 +244,10 @@ class BatchRules:
         if self.stopped or self._let_go:
             self.phase = Phase.IDLE
             return [NothingNew(self._planned)]
+        # Also if a tick is due: where micro-batches take longer than the period of a tick, one always is.
+        done: list[Instruction] = [Complete()] if not self._has_tuples() and self._is_complete() else []
         if not self._is_due(at.clock_ms):
             self.phase = Phase.ASKING
-            done: list[Instruction] = [Complete()] if self._is_complete() else []
             if at.secs >= self._deadline:
                 self._quiet_polls = min(self._quiet_polls + 1, 8)
                 self.phase = Phase.IDLE
@@ -261,15 +262,17 @@ class BatchRules:
             self._batch_at = at.secs
             self.phase = Phase.IDLE
             self._planned = self._cover(at)
-            return [Plan(self._planned)]
+            return [*done, Plan(self._planned)]
         self._patience = max(self._patience, rested)
-        return [WaitForNews(self._patience - at.secs)]
+        return [*done, WaitForNews(self._patience - at.secs)]
+
+    def _has_tuples(self) -> bool:
+        return any(task.waiting() for task in self._tasks.values()) or self._carried > self._planned.carried
 
     def _is_due(self, clock_ms: int) -> bool:
-        start = self._planned
-        if any(task.waiting() for task in self._tasks.values()) or self._carried > start.carried:
+        if self._has_tuples():
             return True
-        return any(clock_ms // period > start.clock // period for period in self._periods())
+        return any(clock_ms // period > self._planned.clock // period for period in self._periods())
 
     def _periods(self) -> set[int]:
         """Returns the periods in ms whose end is a reason for a micro-batch: ticks, and trees that may time out."""

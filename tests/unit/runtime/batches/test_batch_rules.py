@@ -480,6 +480,18 @@ def test_only_active_spouts_that_are_exhausted_complete_a_topology(active: bool)
     assert Complete() not in rules.step(Looked(), AT), "a message may fail yet, and be emitted again"
 
 
+def test_a_topology_whose_micro_batches_are_slower_than_its_ticks_is_complete_at_some_time() -> None:
+    rules = rules_of(ticks=(1000,))
+    open_task(rules)
+    poll(rules, AT)
+    rules.step(progress(3, Mark(), False, 0, exhausted=True), AT)
+    rules.step(Idle(3, active=True), AT)
+    assert rules.step(Looked(), Moment(10.0, 10_000))[0] == Complete()
+    poll(rules, Moment(10.0, 10_000))
+    cut(rules, 10, 1)
+    assert Complete() not in rules.step(Looked(), Moment(10.0, 10_000)), "a tuple is left"
+
+
 def test_spouts_without_tuples_take_nothing_of_a_micro_batch() -> None:
     rules = rules_of(tasks=(3, 4))
     poll(rules, AT)
