@@ -180,6 +180,11 @@ class BaseRichBolt(_Bolt):
         ...         declarer.declare(Fields("word"))
     """
 
+    turn_secs: ClassVar[int | None] = None
+    """Whole seconds after which every task takes part in a micro-batch even without tuples: `finish_micro_batch` is
+    called. For a bolt that waits for something else than tuples; None for one that does not. Unlike a tick it brings
+    no tuple, and leaves `topology.tick.tuple.freq.secs` to the user."""
+
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext, collector: OutputCollector) -> None:
         """Called in every task before the first tuple, and again wherever the task moves to.
 

@@ -22,7 +22,6 @@ class ShellSettings(Settings):
     serializer: Annotated[str, Config.TOPOLOGY_MULTILANG_SERIALIZER]
     max_pending: Annotated[int, Config.TOPOLOGY_SHELLBOLT_MAX_PENDING]
     timeout_secs: Annotated[int | None, Config.TOPOLOGY_SUBPROCESS_TIMEOUT_SECS]
-    tick_secs: Annotated[int | None, Config.TOPOLOGY_TICK_TUPLE_FREQ_SECS]
 
 
 @dataclass(frozen=True)

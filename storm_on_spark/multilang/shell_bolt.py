@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 from storm_on_spark.api.collector import OutputCollector
 from storm_on_spark.api.component import BaseRichBolt
-from storm_on_spark.api.config import Config
 from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.errors import StormError
 from storm_on_spark.api.tuple import Tuple
@@ -19,10 +18,7 @@ from storm_on_spark.multilang.component import ShellComponent
 from storm_on_spark.multilang.errors import ShellError
 from storm_on_spark.multilang.framing import framing_of
 from storm_on_spark.multilang.messages import HEARTBEAT_STREAM, Emission, command_of, text_of
-from storm_on_spark.multilang.settings import ShellSettings
 
-_OWN_TICK_SECS = 1
-"""Ticks by which an idle child gets a turn; they are not sent to it."""
 _MOST_STARTS = 3
 """Starts of the child in one micro-batch; with more deaths the rest of its tuples fail at once."""
 _MOST_BACKOFF_SECS = 5.0
@@ -68,21 +64,16 @@ class ShellBolt(ShellComponent, BaseRichBolt):
 
     Example:
         >>> bolt = ShellBolt(["node", "split.js"], ["word"])
-        >>> bolt.get_component_configuration()
-        {'topology.tick.tuple.freq.secs': 1}
     """
 
     stateless: ClassVar[bool | None] = False
-
-    def get_component_configuration(self) -> Mapping[str, Any] | None:
-        """Returns a tick a second, in which the child is listened to. Ticks of another rate are sent to the child."""
-        return {Config.TOPOLOGY_TICK_TUPLE_FREQ_SECS: _OWN_TICK_SECS}
+    turn_secs: ClassVar[int | None] = 1
+    """How often an idle child is listened to."""
 
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext, collector: OutputCollector) -> None:
         """Prepares the start of the child, which is started or found when a tuple comes."""
         self._set_up(conf, context, idle=True)
         self._collector = collector
-        self._sends_ticks = ShellSettings.of(conf).tick_secs != _OWN_TICK_SECS
         self._framing = framing_of(self._launch.serializer)
         self._state = _State()
         self._in_turn = False
@@ -93,9 +84,6 @@ class ShellBolt(ShellComponent, BaseRichBolt):
         """Sends a tuple to the child."""
         if not self._in_turn:
             self._begin()
-        if tup.is_tick and not self._sends_ticks:
-            self._collector.ack(tup)
-            return
         self._next_id += 1
         name = str(self._next_id)
         message = {
@@ -126,7 +114,7 @@ class ShellBolt(ShellComponent, BaseRichBolt):
     def finish_micro_batch(self) -> None:
         """Waits until the child has done what it was given, or says that it keeps some of it."""
         if not self._in_turn:
-            return
+            self._begin()
         state, child = self._state, self._child
         if child is not None:
             state.owed += 1

@@ -13,7 +13,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TypeAlias
 
-from storm_on_spark.api.topology import Topology
+from storm_on_spark.api.topology import ComponentKind, Topology
 from storm_on_spark.plan.model import Edge, EdgeKind, Operator, PlannedComponent, Stage
 
 
@@ -83,6 +83,7 @@ class LogicalGraph:
                     fused=component in fused,
                     stateless=self.verdicts[component].stateless,
                     reason=self.verdicts[component].reason,
+                    turn_secs=getattr(spec.component, "turn_secs", None) if spec.kind is ComponentKind.BOLT else None,
                 )
                 for component, spec in sorted(self.topology.components.items())
             }

@@ -59,6 +59,8 @@ class PlannedComponent:
     stateless: bool
     reason: str
     """Why the component is (not) stateless, as `explain` prints it."""
+    turn_secs: int | None = None
+    """How often its tasks take part in a micro-batch without a tuple; see `BaseRichBolt.turn_secs`."""
 
 
 @dataclass(frozen=True)

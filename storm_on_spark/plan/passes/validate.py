@@ -89,6 +89,9 @@ def _component_problems(spec: ComponentSpec, topology: Topology) -> Iterator[_Pr
     declared = getattr(spec.component, "stateless", None)
     if declared not in (True, False, None):
         yield _Problem(f"{where}: stateless must be True, False or None, not {kind_of(declared)}", spec.id)
+    turn = getattr(spec.component, "turn_secs", None)
+    if turn is not None and (not isinstance(turn, int) or isinstance(turn, bool) or turn < 1):
+        yield _Problem(f"{where}: turn_secs must be a whole number of seconds or None, not {kind_of(turn)}", spec.id)
     for source, grouping in spec.inputs:
         for text in _input_problems(source, grouping, topology):
             yield _Problem(f"{where}: {text}", spec.id, source.stream)

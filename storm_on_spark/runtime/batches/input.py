@@ -77,10 +77,14 @@ def _nobodys(ackers: tuple[int, ...], header: Header, body: bytes) -> Iterator[b
 
 def _clocks(wiring: Wiring, before: int, now: int, partition: int) -> Iterator[bytes]:
     plan = wiring.plan
-    for task, period in wiring.tick_periods().items():
-        if plan.placement[task] == partition and now // period > before // period:
-            yield chunk.encode_clock(now, True, target=task)
+    due: dict[int, int] = {}
+    for flag, periods in ((chunk.TICK, wiring.tick_periods()), (chunk.TURN, wiring.turn_periods())):
+        for task, period in periods.items():
+            if plan.placement[task] == partition and now // period > before // period:
+                due[task] = due.get(task, 0) | flag
+    for task, flags in due.items():
+        yield chunk.encode_clock(now, flags, target=task)
     if plan.stages[-1].kind is StageKind.ACKER:
         for task in plan.acker_tasks:
             if plan.placement[task] == partition:
-                yield chunk.encode_clock(now, False, target=task)
+                yield chunk.encode_clock(now, 0, target=task)

@@ -100,7 +100,8 @@ class _StageRun:
         self.info = info
         self.state = state
         self.inputs: dict[int, list[Input]] = {}
-        self.ticks: set[int] = set()
+        #: What is due in tasks, of `chunk.TICK` and `chunk.TURN`.
+        self.due: dict[int, int] = {}
         self.folds: list[Fold] = []
         #: Of the chunks that were sent and those that were executed; all that stays in this process has none.
         self.receipts = 0
@@ -118,7 +119,7 @@ class _StageRun:
                 if header.kind != Kind.CLOCK:
                     self.inputs.setdefault(task, []).append(self._decode(header, body))
                 elif header.size:
-                    self.ticks.add(task)
+                    self.due[task] = header.size
 
     def _decode(self, header: Header, body: bytes) -> Input:
         stream = self.wiring.streams[header.stream]
@@ -159,9 +160,10 @@ class _StageRun:
                 continue
             for task in component.tasks:
                 inputs = self.inputs.pop(task, [])
-                if task in self.ticks:
+                due = self.due.get(task, 0)
+                if due & chunk.TICK:
                     inputs.append(self._tick(component_id))
-                if inputs:
+                if inputs or due & chunk.TURN:
                     yield from self._execute_task(task, inputs)
         yield from self._folded()
         if self.reports:

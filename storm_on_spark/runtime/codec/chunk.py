@@ -14,7 +14,7 @@ each tuple costs about ten times as much. The layout, little endian:
       ACKS    roots (packed ids), receipts u64, xors size*u64 (not with CLEAR), packed marks: one fold of a task's work
               (see `acker`)
       OUTCOME roots (packed ids), codes (packed marks): what became of root tuples (see `acker`)
-      CLOCK   nothing; `sequence` is the batch's clock in ms, `size` is 1 when the task's tick is due
+      CLOCK   nothing; `sequence` is the batch's clock in ms, `size` has TICK and TURN when they are due
       REPORT  pickled records for the sink: metrics and errors
 
 `sequence` orders the chunks of one source, so a receiver that sorts by (source, sequence) sees emit order.
@@ -66,6 +66,11 @@ class Kind(IntEnum):
     CLOCK = 5
     REPORT = 6
 
+
+TICK = 1
+"""Due in a task: a tick tuple."""
+TURN = 2
+"""Due in a task: a part in the micro-batch, even without a tuple; see `BaseRichBolt.turn_secs`."""
 
 ANCHORED = 1
 """Flag: some tuple has a root, so the chunk has roots and edges."""
@@ -330,9 +335,9 @@ def read_outcome(header: Header, body: bytes | memoryview) -> tuple[U64Array, ND
     return roots, codes
 
 
-def encode_clock(clock: int, tick: bool, *, target: int) -> bytes:
-    """Returns a CLOCK chunk: the micro-batch's time in ms, and whether the target's tick is due."""
-    return _HEADER.pack(VERSION, Kind.CLOCK, 0, target, -1, clock, int(tick), 0, 0)
+def encode_clock(clock: int, due: int, *, target: int) -> bytes:
+    """Returns a CLOCK chunk: the micro-batch's time in ms, and what is due in the target, of `TICK` and `TURN`."""
+    return _HEADER.pack(VERSION, Kind.CLOCK, 0, target, -1, clock, due, 0, 0)
 
 
 def encode_report(records: Sequence[Any], *, source: int) -> bytes:

@@ -137,6 +137,14 @@ class Wiring:
         component = self.component_of.get(task)
         return None if component is None else self.plan.components[component].stage
 
+    def turn_periods(self) -> dict[int, int]:
+        """Returns for every task that takes part in micro-batches without tuples how often, in ms."""
+        periods: dict[int, int] = {}
+        for component in self.plan.components.values():
+            if component.turn_secs is not None:
+                periods.update(dict.fromkeys(component.tasks, 1000 * component.turn_secs))
+        return periods
+
     def tick_periods(self) -> dict[int, int]:
         """Returns for every task that wants ticks their period in ms."""
         periods: dict[int, int] = {}

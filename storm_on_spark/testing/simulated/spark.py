@@ -27,6 +27,7 @@ from storm_on_spark.runtime.bolts.stage import BatchInfo, Row
 from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.codec.chunk import Chunk, Kind
+from storm_on_spark.runtime.processes.run_folder import remove_run_folder
 from storm_on_spark.runtime.reports.report import Failure
 from storm_on_spark.runtime.run.spec import RunSpec, make_spec
 from storm_on_spark.runtime.state.deltas import applied
@@ -132,9 +133,10 @@ class SimulatedSpark:
         self.close()
 
     def close(self) -> None:
-        """Closes the spouts."""
+        """Closes the spouts, and ends child processes of components."""
         for host in self.hosts:
             host.stop()
+        remove_run_folder(self.spec.start_id)
 
     def run_to_end(self, steps: int = 1000) -> None:
         """Runs micro-batches, a second of the topology's time apart, until no spout has anything left to emit.

@@ -13,7 +13,7 @@ import pytest
 
 from storm_on_spark.multilang import ShellBolt, ShellError
 from storm_on_spark.runtime.processes.sessions import started_at
-from storm_on_spark.testing import BoltTester, make_tick_tuple, make_tuple
+from storm_on_spark.testing import BoltTester, make_tuple
 from storm_on_spark.testing.leaks import no_leaks, own_temporary_folder
 
 COMPONENTS = Path(__file__).parent / "components"
@@ -47,7 +47,7 @@ def until(kit: BoltTester, condition: object) -> None:
     deadline = time.monotonic() + 60
     while not condition():  # type: ignore[operator]
         assert time.monotonic() < deadline, (kit.collector.emitted, errors(kit))
-        kit.execute(make_tick_tuple(1.0))
+        kit.execute()
 
 
 def test_a_shell_script_is_a_bolt() -> None:
@@ -68,7 +68,7 @@ def test_more_tuples_than_may_wait_and_than_pipes_hold() -> None:
 def test_a_node_component_may_answer_late() -> None:
     with shell_bolt(["node", "split.js"]) as kit:
         kit.execute(word("late to the party"), word("be early"))
-        until(kit, lambda: len([tup for tup in kit.collector.acked if not tup.is_tick]) == 2)
+        until(kit, lambda: len(kit.collector.acked) == 2)
         assert sorted(kit.collector.values()) == sorted([(w,) for w in ["late", "to", "the", "party", "be", "early"]])
         assert errors(kit) == ""
 
@@ -117,6 +117,20 @@ def test_a_child_that_floods_does_not_block_for_ever() -> None:
         assert kit.collector.acked == []
 
 
+@pytest.mark.parametrize("rate", [1, 5])
+def test_ticks_of_any_rate_are_for_the_child(rate: int) -> None:
+    with shell_bolt(python("bad.py", "none"), **{"topology.tick.tuple.freq.secs": rate}) as kit:
+        kit.tick()
+        assert kit.collector.values() == [(rate,)]
+        assert [tup.is_tick for tup in kit.collector.acked] == [True]
+
+
+def test_nobody_is_started_for_a_turn_without_tuples() -> None:
+    with shell_bolt(["/no/such/program"]) as kit:
+        kit.execute()
+        assert errors(kit) == ""
+
+
 def test_a_slow_child_is_waited_for() -> None:
     with shell_bolt(python("bad.py", "slow")) as kit:
         kit.execute(word("bad"), word("good"))
@@ -132,11 +146,11 @@ def test_what_a_child_keeps_stays_pending_and_fails_with_it() -> None:
         child_of(kit, lambda pid: os.kill(pid, 9))
         kit.execute(word("good"))
         assert [tup["word"] for tup in kit.collector.failed] == ["bad"]
-        assert [tup["word"] for tup in kit.collector.acked if not tup.is_tick] == ["good", "good"]
+        assert [tup["word"] for tup in kit.collector.acked] == ["good", "good"]
 
 
 def child_of(kit: BoltTester, act: object) -> None:
-    kit.execute(make_tick_tuple(1.0))
+    kit.execute()
     pid = kit.bolt._child.pid
     act(pid)  # type: ignore[operator]
     deadline = time.monotonic() + 60

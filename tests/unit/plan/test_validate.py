@@ -171,6 +171,14 @@ def test_stateless_must_be_a_bool(builder):
     ]
 
 
+@pytest.mark.parametrize(("secs", "shown"), [(0, "0 (int)"), (0.5, "0.5 (float)"), (True, "True (bool)")])
+def test_turns_are_whole_seconds_apart(builder, secs, shown):
+    bolt = Bolt()
+    bolt.turn_secs = secs
+    builder.set_bolt("count", bolt).shuffle_grouping("words")
+    assert problems(builder) == [f'bolt "count": turn_secs must be a whole number of seconds or None, not {shown}']
+
+
 def test_what_a_builder_would_refuse_is_refused_without_one_too():
     inputs = ((GlobalStreamId("__b"), ShuffleGrouping()),)
     spout = ComponentSpec("a", ComponentKind.SPOUT, Spout(), 1, None, {}, {}, inputs)

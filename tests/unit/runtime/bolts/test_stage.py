@@ -174,6 +174,31 @@ def test_ticks_come_last_and_in_the_form_that_the_bolt_takes() -> None:
         assert bench.worker.tasks[bench.task].bolt.instance.seen == seen
 
 
+def test_a_turn_brings_no_tuple_and_can_come_with_a_tick() -> None:
+    class Turned(BaseRichBolt):
+        turn_secs = 1
+
+        def prepare(self, conf, context, collector):
+            self.seen, self.turns = [], 0
+
+        def execute(self, tup):
+            self.seen.append(tup[0])
+
+        def finish_micro_batch(self):
+            self.turns += 1
+
+        def declare_output_fields(self, declarer):
+            declarer.declare(Fields("value"))
+
+    bench = Bench(Turned(), conf={"topology.tick.tuple.freq.secs": 3})
+    assert bench.wiring.turn_periods() == {bench.task: 1000}
+    state: dict[str, Any] = {}
+    for due, seen, turns in [(chunk.TURN, [], 1), (chunk.TURN | chunk.TICK, [3], 2), (0, [3], 2)]:
+        bench.run(chunk.encode_clock(9, due, target=bench.task), state=state)
+        bolt = bench.worker.tasks[bench.task].bolt.instance
+        assert (bolt.seen, bolt.turns) == (seen, turns)
+
+
 # --- tuples and batches -----------------------------------------------------------------------------------------
 
 
