@@ -69,7 +69,7 @@ def test_where_sparks_launcher_would_read_more_it_is_left_to_do_so(tmp_path: Pat
         (lambda archive, described: described.chmod(0o604), "nobody else may have access"),
         (lambda archive, described: archive.parent.chmod(0o770), "nobody else may have access"),
         (lambda archive, described: described.write_text("{"), "Expecting"),
-        (lambda archive, described: described.write_text("[]"), "is no description"),
+        (lambda archive, described: described.write_text("[]"), "is not a description"),
         (lambda archive, described: described.write_bytes(b"\xff"), "codec can't decode"),
         (
             lambda archive, described: described.write_text(
@@ -81,7 +81,7 @@ def test_where_sparks_launcher_would_read_more_it_is_left_to_do_so(tmp_path: Pat
             lambda archive, described: described.write_text(
                 '{"version": 1, "bytes": 7, "class_path": [1], "options": []}'
             ),
-            "is no description",
+            "is not a description",
         ),
     ],
 )
