@@ -44,6 +44,8 @@ _LOCK_SECS = 5.0
 _EXIT_SECS = 10.0
 _RECORD_BYTES = 128
 _IN_TURN = -1
+MOST_MESSAGES = 1_000_000
+"""Messages that a child may send in one go, while it is waited for without a limit of time."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,8 @@ class Child:
         self.framing = framing_of(launch.serializer)
         self._queue: deque[bytes] = deque()
         self._messages: deque[Any] = deque()
+        #: Messages since it last read something.
+        self._unasked = 0
         #: When the child last sent something, or was asked for the first time; monotonic seconds.
         self._heard = time.monotonic()
         descriptors = [os.open(folder / "record", os.O_RDWR | os.O_CLOEXEC)]
@@ -210,8 +214,10 @@ class Child:
             Whether it is done.
 
         Raises:
-            ShellError: the child ended or was silent for too long, or `handle` raised it.
+            ShellError: the child ended, was silent for too long or, without `most_secs`, sends without end, or
+                `handle` raised it.
         """
+        self._unasked = 0
         deadline = None if most_secs is None else time.monotonic() + most_secs
         while True:
             while self._messages:
@@ -220,6 +226,10 @@ class Child:
                 return True
             if deadline is not None and time.monotonic() > deadline:
                 return False
+            if deadline is None and self._unasked > MOST_MESSAGES:
+                raise ShellError(
+                    f"it sent more than {MOST_MESSAGES} messages without reading its input or saying that it is done"
+                )
             self._step()
 
     def _step(self) -> None:
@@ -253,6 +263,8 @@ class Child:
             written = 0
         except BrokenPipeError:
             raise ShellError("it closed its standard input") from None
+        if written:
+            self._unasked = 0
         # Whole messages again, so that `queued` counts what waits.
         for part in reversed(parts):
             size -= len(part)
@@ -271,7 +283,9 @@ class Child:
                 time.sleep(0.01)
             raise ShellError("it closed its standard output" if self.alive() else "it ended")
         self._heard = time.monotonic()
-        self._messages.extend(self.framing.feed(data))
+        found = self.framing.feed(data)
+        self._unasked += len(found)
+        self._messages.extend(found)
 
     def _shake_hands(self) -> None:
         known: list[int] = []
@@ -316,7 +330,10 @@ class Child:
         self.end()
         program = self.launch.command[0]
         said = f"; its last lines on stderr:\n{tail}" if tail else "; it wrote nothing to stderr"
-        return ShellError(f"child process {self.pid} ({program}): {error}{f', exit code {code}' if code else ''}{said}")
+        name = self.launch.label.strip("[] ")
+        return ShellError(
+            f"child process {self.pid} of {name} ({program}): {error}{f', exit code {code}' if code else ''}{said}"
+        )
 
     def end(self) -> None:
         """Ends the child and all that it has started in its session, and removes its files."""

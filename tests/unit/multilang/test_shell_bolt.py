@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from storm_on_spark.multilang import ShellBolt, ShellError
+from storm_on_spark.multilang import ShellBolt, ShellError, child
 from storm_on_spark.runtime.processes.sessions import started_at
 from storm_on_spark.testing import BoltTester, make_tuple
 from storm_on_spark.testing.leaks import no_leaks, own_temporary_folder
@@ -117,6 +117,15 @@ def test_a_child_that_floods_does_not_block_for_ever() -> None:
         assert kit.collector.acked == []
 
 
+def test_a_child_that_floods_and_does_not_read_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child, "MOST_MESSAGES", 1000)
+    with shell_bolt(python("bad.py", "flood"), **{"topology.shellbolt.max.pending": 1}) as kit:
+        # More than the pipe holds, so that the bolt waits for the child to read.
+        kit.execute(word("bad"), *[word("x" * 60_000) for _ in range(4)])
+        assert "it sent more than 1000 messages without reading its input" in errors(kit)
+        assert kit.collector.failed[0]["word"] == "bad"
+
+
 @pytest.mark.parametrize("rate", [1, 5])
 def test_ticks_of_any_rate_are_for_the_child(rate: int) -> None:
     with shell_bolt(python("bad.py", "none"), **{"topology.tick.tuple.freq.secs": rate}) as kit:
@@ -180,6 +189,7 @@ def test_a_child_that_does_not_start_fails_its_tuples() -> None:
     with shell_bolt(["/no/such/program"]) as kit:
         kit.execute(word("a"))
         assert "/no/such/program: No such file or directory" in errors(kit)
+        assert "of count:1 (/no/such/program): it ended, exit code 127" in errors(kit)
 
 
 def test_a_value_without_a_form_in_json_fails_its_tuple() -> None:
