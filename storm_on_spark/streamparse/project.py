@@ -88,7 +88,7 @@ def find_project(folder: Path) -> Project | None:
         if len(content) > _MAX_BYTES:
             raise ConfigError(f"{path} has {len(content):,} bytes; at most {_MAX_BYTES:,} are read")
         config = json.loads(content)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(f"{path} can't be read: {error}") from error
     if not isinstance(config, dict):
         raise ConfigError(f"{path} must be a JSON object, not {type(config).__name__}")
@@ -96,8 +96,20 @@ def find_project(folder: Path) -> Project | None:
 
 
 def project_of(file: Path) -> Project | None:
-    """Returns the project that a topology's file belongs to, or None."""
-    return find_project(file.parent.parent)
+    """Returns the project that a topology's file belongs to, or None.
+
+    Any program may have a `config.json` there: a wrong one counts only beside the folder `topologies`.
+
+    Raises:
+        ConfigError: the project's `config.json` can't be read.
+    """
+    folder = file.parent.parent
+    try:
+        return find_project(folder)
+    except ConfigError:
+        if (folder / "topologies").is_dir():
+            raise
+        return None
 
 
 def source_folders(file: Path) -> list[Path]:

@@ -13,12 +13,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 from storm_on_spark.api.config import Config
-from storm_on_spark.api.errors import InvalidTopologyError
+from storm_on_spark.api.errors import ConfigError, InvalidTopologyError
 from storm_on_spark.cli.main import main
 from storm_on_spark.cluster.code.collect import collect
 from storm_on_spark.launch.loader import LoadError, load
 from storm_on_spark.runtime.in_process import InProcessTopology
 from storm_on_spark.spark.compiled import compile_topology
+from storm_on_spark.streamparse.project import project_of
 
 WORDS = """
     from streamparse import Spout
@@ -224,3 +225,15 @@ def test_an_installed_package_comes_before_its_stand_in(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["True", "True", "storm_on_spark.streamparse.stand_in.streamparse"]
+
+
+@pytest.mark.parametrize("content", ["[1, 2]", "{ // a comment\n}", "[" * 200_000], ids=["list", "comment", "deep"])
+def test_a_config_json_of_another_program_does_not_stop_a_topology_from_loading(tmp_path: Path, content: str) -> None:
+    (tmp_path / "config.json").write_text(content)
+    file = tmp_path / "app" / "beside_foreign_config.py"
+    file.parent.mkdir()
+    file.write_text("topology = None\n")
+    assert project_of(file) is None
+    (tmp_path / "topologies").mkdir()
+    with pytest.raises(ConfigError, match=r"config\.json"):
+        project_of(file)
