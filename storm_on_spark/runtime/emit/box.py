@@ -55,7 +55,7 @@ class Outbox:
         return columns, anchors
 
     def truncate(self, tuples: int, batches: int) -> None:
-        """Removes all but the first so many tuples and batches."""
+        """Keeps the given numbers of tuples and batches, and removes what came after them."""
         del self.values[tuples * len(self.stream.fields) :]
         del self.anchors[tuples:]
         del self.batches[batches:]

@@ -11,8 +11,8 @@ LIMIT = 1 << 16
 _REST = 8 * LIMIT
 """Keys that a full cache rejects before it is emptied: by then other keys may be the frequent ones."""
 _LOOK, _LOOK_EVERY = 1 << 10, 1 << 14
-"""Of so many rejected keys the first so many are remembered. If half of them occur again among the rejected keys, the
-frequent keys are not those in the cache."""
+"""Of each `_LOOK_EVERY` rejected keys the first `_LOOK` are remembered. If half of them occur again among the rejected
+keys, the frequent keys are not those in the cache."""
 
 
 LONGEST = 256
