@@ -196,7 +196,7 @@ def test_a_nimbus_reads_all_and_says_what_it_does_not_know(pacemakers):
 
 def test_a_supervisor_is_mute_once_it_was_silent_for_a_while(pacemakers):
     """One that has just joined gets its share of topologies, and so does one whose heartbeat came after a look."""
-    login = reader_login(pacemakers.conf)
+    login = reader_login(pacemakers.logins.login)
     now = [100.0]
     reader = PacemakerReader(
         pacemakers.settings,
@@ -208,10 +208,10 @@ def test_a_supervisor_is_mute_once_it_was_silent_for_a_while(pacemakers):
     )
     with contextlib.ExitStack() as stack:
         stack.enter_context(contextlib.closing(reader))
-        conf = pacemakers.conf
+        logins = pacemakers.logins
         pulses = {
             name: stack.enter_context(
-                SupervisorPulses(pacemakers.settings, supervisor_path(name), writer_login(conf, SUPERVISORS_ID))
+                SupervisorPulses(pacemakers.settings, supervisor_path(name), writer_login(logins, SUPERVISORS_ID))
             )
             for name in "ab"
         }
