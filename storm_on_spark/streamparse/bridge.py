@@ -12,6 +12,7 @@ import importlib
 import io
 import logging
 import threading
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -71,7 +72,7 @@ def make_component(component_class: type) -> Any:
                 tickless.__init__ = tickless_original
 
 
-class Bridge:
+class Bridge(ABC):
     """Connects one instance to its task here.
 
     Args:
@@ -126,8 +127,8 @@ class Bridge:
         """Returns the tasks of the last emit; in place of `Component.read_task_ids`."""
         return self._task_ids.popleft()
 
-    def _emit(self, message: dict[str, Any]) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _emit(self, message: dict[str, Any]) -> None: ...
 
     def _keep(self, tasks: list[int], message: dict[str, Any]) -> None:
         if message.get("need_task_ids", True):
@@ -136,8 +137,8 @@ class Bridge:
     def _log(self, message: dict[str, Any]) -> None:
         self.component.logger.log(_LEVELS.get(message.get("level", 2), logging.INFO), "%s", message["msg"])
 
-    def _error(self, message: dict[str, Any]) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _error(self, message: dict[str, Any]) -> None: ...
 
     def _metrics(self, message: dict[str, Any]) -> None:
         self.component.logger.info("metric %s = %r", message["name"], message["params"])
