@@ -319,6 +319,8 @@ class CompiledTopology:
             )
             topology.resumed_batch, topology.plan = resumed, plan
             running.append(topology)
+            # A cycle would keep an ended topology, and what its components clean up, until Python looks for cycles.
+            topology.at_end(running.clear)
             for failure in early:
                 topology.fail(failure)
             topology.watch()

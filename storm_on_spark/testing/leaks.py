@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import tempfile
 import threading
@@ -78,6 +79,8 @@ def no_leaks(spark: SparkSession | None = None, timeout: float = 10) -> Iterator
     yield
     deadline = time.monotonic() + timeout
     while left := Leftovers.now(spark).since(before):
+        # What only a cycle still holds is not left behind.
+        gc.collect()
         if time.monotonic() > deadline:
             raise AssertionError("left behind: " + "; ".join(left))
         time.sleep(0.02)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import time
+import weakref
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -68,6 +71,27 @@ def test_named_streams_and_several_tasks_are_replaced_too(spark_session: Any) ->
     assert sorted(captured.values("lines", "side")) == [(1, 2), (3, 4)]
     assert len(captured.acked()) == 4
     assert Counter(tup.values for tup in capture.captured()) == Counter(tup.values for tup in captured.tuples)
+
+
+def test_an_ended_topology_is_gone_with_its_last_reference(spark_session: Any) -> None:
+    def run() -> tuple[weakref.ref[CaptureBolt], Path]:
+        builder = TopologyBuilder()
+        builder.set_spout("lines", ListSpout(["a"], "line"))
+        seen = CaptureBolt()
+        builder.set_bolt("seen", seen).shuffle_grouping("lines")
+        run_topology(builder.create_topology(), spark=spark_session)
+        return weakref.ref(seen), seen.directory
+
+    gc.disable()
+    try:
+        seen, directory = run()
+        deadline = time.monotonic() + 10
+        while seen() is not None and time.monotonic() < deadline:
+            time.sleep(0.05)  # the thread that watched it ends
+        assert seen() is None
+        assert not directory.exists()
+    finally:
+        gc.enable()
 
 
 def test_direct_emits_are_captured(spark_session: Any) -> None:

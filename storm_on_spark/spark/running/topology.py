@@ -67,6 +67,10 @@ class TopologyQuery(StreamingQuery):
         self._watcher = threading.Thread(target=self._watch, name=f"topology-{name}", daemon=True)
         self._ender = threading.Thread(target=self._end_when_due, name=f"topology-{name}-end", daemon=True)
 
+    def at_end(self, action: Callable[[], None]) -> None:
+        """Adds what is to be done, before anything else, when the topology ends."""
+        self._release.callback(action)
+
     def watch(self) -> None:
         """Begins to watch the query; called once, by the code that started it."""
         self._ender.start()
