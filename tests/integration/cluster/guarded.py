@@ -19,7 +19,7 @@ from storm_on_spark.cluster.code.checksums import artifacts_of
 from storm_on_spark.cluster.code.distributor import Metafile
 from storm_on_spark.cluster.daemons.nimbus import Nimbus
 from storm_on_spark.cluster.daemons.supervisor import Supervisor
-from storm_on_spark.cluster.paths import OWNERS
+from storm_on_spark.cluster.paths import ASSIGNMENTS, OWNERS
 from storm_on_spark.cluster.records import (
     Assignment,
     CodeManifest,
@@ -162,6 +162,19 @@ class Guarded:
             assert view is not None
             view.refresh(20)
         return [view.snapshot() for view in views if view is not None]
+
+    def has_seen_the_end_of(self, topology_id: str) -> bool:
+        """Returns whether no daemon knows the topology any more, and nothing of it runs."""
+        return (
+            self.owner(topology_id) is None
+            and all(slot.slot.current is None for it in self.supervisors.values() for slot in it.slots.values())
+            and not any(
+                snapshot.knows(topology_id)
+                or topology_id in snapshot.assignments
+                or topology_id in snapshot.unread(ASSIGNMENTS)
+                for snapshot in self.read()
+            )
+        )
 
     def responds(self, topology_id: str) -> None:
         """Checks that the topology's driver follows its cluster: it is switched off and on."""

@@ -153,6 +153,8 @@ def test_old_records_written_again_start_nothing(
             attacker.remove(folder, topology_id)
         wait_until(lambda: cluster.owner(topology_id) is None, "it is gone, as anybody can remove nodes", 30)
         wait_until(lambda: not cluster.state.children("code", topology_id), "all of it", 30)
+        # Between the two removals the leader may have assigned it once more.
+        wait_until(lambda: cluster.has_seen_the_end_of(topology_id), "every process has seen that", 30)
         for folder, data in kept.items():
             attacker.write(data, folder, topology_id)
         # It was, and is no more: what stands there now is ignored by every process that has seen that.
