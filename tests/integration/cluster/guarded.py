@@ -19,7 +19,7 @@ from storm_on_spark.cluster.code.checksums import artifacts_of
 from storm_on_spark.cluster.code.distributor import Metafile
 from storm_on_spark.cluster.daemons.nimbus import Nimbus
 from storm_on_spark.cluster.daemons.supervisor import Supervisor
-from storm_on_spark.cluster.paths import ASSIGNMENTS, OWNERS
+from storm_on_spark.cluster.paths import ASSIGNMENTS, OWNERS, STORMS
 from storm_on_spark.cluster.records import (
     Assignment,
     CodeManifest,
@@ -162,6 +162,16 @@ class Guarded:
             assert view is not None
             view.refresh(20)
         return [view.snapshot() for view in views if view is not None]
+
+    def runs_as_wanted(self, topology_id: str) -> int:
+        """Returns the process id of the driver, once it is the one of the last launch that was asked for."""
+
+        def is_there() -> bool:
+            base, owner = self.state.get(StormBase, STORMS, topology_id), self.owner(topology_id)
+            return base is not None and owner is not None and (base[0].status, base[0].launch) == ("ACTIVE", owner.launch)
+
+        wait_until(is_there, f"{topology_id} runs as its record wants it", 30)
+        return self.runs(topology_id)
 
     def has_seen_the_end_of(self, topology_id: str) -> bool:
         """Returns whether no daemon knows the topology any more, and nothing of it runs."""

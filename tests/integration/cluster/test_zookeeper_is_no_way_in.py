@@ -144,7 +144,8 @@ def test_old_records_written_again_start_nothing(
     pid = cluster.runs(topology_id)
     with cluster.client() as client:
         client.rebalance("words", 0)
-        second = cluster.runs(topology_id, but=pid)
+        second = cluster.runs_as_wanted(topology_id)
+        assert second != pid
         attacker.write(kept["assignments"], "assignments", topology_id)
         attacker.write(kept["storms"], "storms", topology_id)
         wait_until(lambda: not client.topologies(), "the old one says nothing", 20)
