@@ -168,7 +168,9 @@ class Guarded:
 
         def is_there() -> bool:
             base, owner = self.state.get(StormBase, STORMS, topology_id), self.owner(topology_id)
-            return base is not None and owner is not None and (base[0].status, base[0].launch) == ("ACTIVE", owner.launch)
+            if base is None or owner is None:
+                return False
+            return (base[0].status, base[0].launch) == ("ACTIVE", owner.launch)
 
         wait_until(is_there, f"{topology_id} runs as its record wants it", 30)
         return self.runs(topology_id)
