@@ -15,9 +15,9 @@ class CodeGate:
     wanted: tuple[str, ...]
     """Their code has to be here."""
     foreign: tuple[str, ...]
-    """Only another release can tell what their code is: this one can't know whether it has it, and must not lead."""
+    """Only another release can read what their code is: this one can't know whether it has it, and must not lead."""
     lost: tuple[str, ...]
-    """Nobody knows what their code is. To wait for it would keep everybody from leading for good."""
+    """No release can read what their code is. Waiting for it would keep every Nimbus from leading."""
 
 
 def code_gate(snapshot: ClusterSnapshot) -> CodeGate:

@@ -38,7 +38,7 @@ class CodeSync:
         state: where Nimbuses register the code they have.
         view: what there is.
         address: of this Nimbus.
-        period: seconds between looks that nothing asked for.
+        period: seconds between looks without a change in ZooKeeper.
         is_busy: whether a topology's code is being taken in at this moment, so that ZooKeeper can't know of it.
         clock: monotonic seconds.
     """
@@ -87,7 +87,7 @@ class CodeSync:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def wake(self) -> None:
-        """Has it look now."""
+        """Makes it look now."""
         self._wake.set()
 
     def missing(self, topologies: Iterable[str], code: Mapping[str, CodeManifest]) -> list[str]:
@@ -99,7 +99,7 @@ class CodeSync:
         )
 
     def fetch(self, topologies: Iterable[str]) -> None:
-        """Tries once to get the code of these topologies, now; returns when that is over, well or not."""
+        """Tries once to fetch the code of these topologies now; returns when every attempt has ended."""
         code = self._view.snapshot().code
         futures = [self._begin(topology, code[topology]) for topology in topologies if topology in code]
         for future in futures:
@@ -124,7 +124,7 @@ class CodeSync:
                 pause = _LOOK_AGAIN_SECS
 
     def _look(self, snapshot: ClusterSnapshot) -> float:
-        """Does what is to be done and returns how long nothing else is."""
+        """Does what is due, and returns the seconds until something is due again."""
         now = self._clock()
         pause = self._period
         coming = {submission.topology_id for submission in snapshot.submissions.values()}

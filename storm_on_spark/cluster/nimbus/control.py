@@ -46,7 +46,7 @@ class Control:
 
     Args:
         conf: configuration of this Nimbus, to be shown.
-        settings: what of it counts here.
+        settings: the part of it that Nimbus uses.
         address: its `host:port`.
         state: ZooKeeper.
         view: the watched copy of it.
@@ -128,7 +128,7 @@ class Control:
             return None
 
     def submission(self, key: str) -> SubmissionState | None:
-        """Returns how far a submission is; None if there is none of that key."""
+        """Returns the progress of a submission; None if there is none with that key."""
         return state_of(self.snapshot(), key, self.now())
 
     def artifact(self, topology_id: str, name: str) -> Path:
@@ -194,7 +194,7 @@ class Control:
         executors: Mapping[str, int],
         from_scratch: bool = False,
     ) -> StormBase:
-        """Has a topology restarted; see `lifecycle.rebalance`.
+        """Restarts a topology; see `lifecycle.rebalance`.
 
         Args:
             topology_id: which.

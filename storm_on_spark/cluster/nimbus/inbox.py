@@ -22,7 +22,7 @@ from storm_on_spark.cluster.nimbus.submission import check_key
 from storm_on_spark.cluster.records import ArtifactInfo
 
 MAX_SUBMISSIONS: Final = 64
-"""That may wait at the same time; who uploads and never submits can't fill the disk."""
+"""Uploads that may wait at the same time, so that a client that uploads and never submits can't fill the disk."""
 
 
 class Inbox:
@@ -60,7 +60,7 @@ class Inbox:
 
     @contextlib.contextmanager
     def receiving(self, key: str, name: str) -> Iterator[Receiver]:
-        """Yields what takes an artifact in; it is there when `finish` was called, and else never was.
+        """Yields a receiver of an artifact; the artifact exists once `finish` was called, and not at all before.
 
         Raises:
             CodeError: there is no artifact of that name.
@@ -104,7 +104,7 @@ class Receiver:
         self._digest = hashlib.sha256()
         self._size = 0
         self.limit = limit
-        """Most bytes that it may have."""
+        """Most bytes that the artifact may have."""
 
     def write(self, data: bytes) -> None:
         """Takes a part in.

@@ -1,4 +1,4 @@
-"""What a leader does over and over: complete submissions, finish transitions, schedule, clean up.
+"""The rounds of a leader: complete submissions, finish transitions, schedule, clean up.
 
 Each round starts from what is in ZooKeeper and nothing else, so the next leader goes on where this one ended. Every
 change is conditional on the versions that it was decided on: a round that started from an older state changes nothing,
@@ -84,11 +84,11 @@ class Leader:
         self._clock = clock
         self._reader = ZooKeeperReader() if reader is None else reader
         self._waiting: dict[str, str] = {}
-        #: Those of the silent topologies that the log has.
+        #: Silent topologies that were logged already.
         self._told: set[str] = set()
 
     def forget(self) -> None:
-        """Forgets everything, for a new leadership, or after a time in which nothing was seen of the cluster."""
+        """Forgets everything, for a new leadership, or after a time without contact to the cluster."""
         self._heartbeats.forget()
         self.drivers.forget()
         self._waiting.clear()
@@ -97,7 +97,7 @@ class Leader:
         """Does what is to be done.
 
         Returns:
-            When the next thing is due for sure, in seconds since the epoch; None if there is none.
+            When the next thing is due at the latest, in seconds since the epoch; None if nothing is.
 
         Raises:
             FencedError: this Nimbus leads no longer.
@@ -182,7 +182,7 @@ class Leader:
             and snapshot.storms[topology_id].transition is None
             and topology_id not in finished
             and assignment.supervisor_id in alive
-            # One that speaks, if not in a language that is known here, is not silent.
+            # A driver whose heartbeat is of another format is not silent.
             and topology_id not in snapshot.unread(WORKERBEATS)
             and topology_id not in snapshot.unread(OWNERS)
         }
@@ -215,7 +215,7 @@ class Leader:
                 # Of one that was given up by hand, the name is still taken.
                 self._state.commit(fence, *self._submissions.release(name_of(topology_id), topology_id))
                 self._reader.forget(topology_id)
-                # Last what it is found by, if this leader dies in between.
+                # The record by which it is found goes last: this leader may die in between.
                 for folder in (ERRORS, CHECKPOINTS, CREDENTIALS, CODE, WORKERBEATS):
                     self._state.delete_tree(fence, folder, topology_id)
             except (ConflictError, CodeError) as error:
@@ -245,7 +245,7 @@ class Leader:
                 if topology_id in known or self._now() - at < least_age or self._submissions.is_busy(topology_id):
                     continue
                 if self._state.get_bytes(CODE, topology_id) is None and self._submissions.is_gone(topology_id):
-                    # What is checked with nothing to write tells whether this is still the leader's to do.
+                    # A check without a write tells whether this Nimbus still leads.
                     self._state.commit(fence)
                     self._distributor.cleanup(topology_id)
                     logger.info("Removed the code of %s, which ZooKeeper has no record of", topology_id)
@@ -254,7 +254,7 @@ class Leader:
 
 
 def _changes(decision: Decision, snapshot: ClusterSnapshot) -> list[tuple[Change, ...]]:
-    """Returns the changes in ZooKeeper that a decision comes to; what is in a tuple belongs together."""
+    """Returns the changes in ZooKeeper that carry out a decision; each tuple is one transaction."""
     versions = snapshot.versions.get(ASSIGNMENTS, {})
     groups: list[tuple[Change, ...]] = [
         (Delete((ASSIGNMENTS, topology_id), versions[topology_id]),) for topology_id in decision.remove

@@ -1,4 +1,4 @@
-"""A topology's life: what may be asked of it in which status, and what becomes of it then.
+"""A topology's life: the commands that each status allows, and the status that follows.
 
                     activate          deactivate        rebalance          kill
     ACTIVE          ACTIVE            INACTIVE          REBALANCING        KILLED
@@ -25,7 +25,7 @@ from storm_on_spark.runtime.run.settings import TrackingSettings
 
 _MOST_WAIT_SECS = 10 * 365 * 86400
 _FIXED = ("topology.checkpoint.dir", "topology.name", "storm.id")
-"""What a rebalance can't change: the topology would be another one."""
+"""Keys that a rebalance can't change: with other values it would be another topology."""
 
 
 def activate(base: StormBase) -> StormBase:

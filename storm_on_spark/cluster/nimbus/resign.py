@@ -1,4 +1,4 @@
-"""Signs what stands in ZooKeeper with the token that signs now: after a new token, or where nothing was signed.
+"""Signs the records in ZooKeeper with the present token: after a new token, or where they were not signed.
 
 A record's content decides nothing: only a valid record is signed again, unchanged. A record that is refused
 stays as it is.

@@ -3,11 +3,11 @@
 A driver takes one slot. What runs is left alone: a topology gets a slot when it has none, when a rebalance asked for
 a new launch, or when both its supervisor and its driver are gone. A topology whose supervisor died but whose driver
 still owns it stays, and so does one whose driver is gone but whose supervisor lives, for the supervisor restarts it.
-Where nothing comes of that for long, another supervisor gets it. One that came to its end by itself gives its slot
-back. New slots come from the supervisor with the fewest in use: topologies spread evenly.
+If it stays silent, another supervisor gets it. A topology that is complete gives its slot back. New slots come from the
+supervisor with the fewest in use: topologies spread evenly.
 
-A record that can't be read here, because another release wrote it or because it is damaged, is not taken for one that
-isn't there: what it is about stays as it is.
+A record that can't be read here, because another release wrote it or because it is damaged, does not count as missing:
+its topology or supervisor stays as it is.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from storm_on_spark.cluster.state.snapshot import ClusterSnapshot
 
 @dataclass(frozen=True)
 class Unknown:
-    """What is there and can't be read: ids of the topologies, and of supervisors, whose record it is."""
+    """The ids of topologies and supervisors whose records can't be read."""
 
     storms: frozenset[str] = frozenset()
     assignments: frozenset[str] = frozenset()
@@ -32,7 +32,7 @@ class Unknown:
     owners: frozenset[str] = frozenset()
     beats: frozenset[str] = frozenset()
     held: tuple[tuple[str, int], ...] = ()
-    """Slots (supervisor id, port) that run what has an assignment of those."""
+    """Slots (supervisor id, port) of assignments that can't be read."""
 
     @classmethod
     def of(cls, snapshot: ClusterSnapshot) -> Unknown:
@@ -79,12 +79,12 @@ def schedule(
         assignments: all assignments, by topology id.
         supervisors: those that are alive, by id.
         owned: ids of the topologies that a driver owns at this moment.
-        finished: ids of the topologies that came to their end by themselves.
+        finished: ids of the topologies that are complete.
         epoch: of the leader that decides.
         now: seconds since the epoch.
-        silent: ids of the topologies of whose driver nothing has been heard for too long. They get a slot of another
-            supervisor when those that have none are served; where there is none they stay.
-        unknown: what is there and can't be read.
+        silent: ids of the topologies whose driver has been silent for too long. They get a slot of another
+            supervisor after those without a slot; where none is free they stay.
+        unknown: ids whose records can't be read.
         mute: supervisors whose drivers can't be heard. They get a topology when there is no other slot, and none
             because its driver was silent.
 
@@ -150,7 +150,7 @@ def schedule(
 
 
 def finished(storms: Mapping[str, StormBase], beats: Mapping[str, WorkerBeat]) -> set[str]:
-    """Returns the ids of the topologies that came to their end by themselves, in their present launch."""
+    """Returns the ids of the topologies that are complete, in their present launch."""
     return {
         topology
         for topology, beat in beats.items()
@@ -167,7 +167,7 @@ def _left_alone(
         if topology_id in unknown.assignments:
             found[topology_id] = "its assignment can't be read by this release; it is left as it is"
         elif topology_id in unknown.beats and topology_id not in assignments:
-            # It may have come to its end: then its driver's last words say so.
+            # It may be complete: then its driver's last heartbeat says so.
             found[topology_id] = "what its driver said last can't be read by this release; it is left as it is"
     return found
 

@@ -1,4 +1,4 @@
-"""What a Nimbus reads of the configuration, typed."""
+"""The settings of a Nimbus, parsed from the configuration."""
 
 from __future__ import annotations
 

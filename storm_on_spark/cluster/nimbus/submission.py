@@ -1,4 +1,4 @@
-"""How a topology is taken in, in steps that the next leader goes on from when this one dies.
+"""How a topology is submitted, in steps from which the next leader goes on when this one dies.
 
 Each is written under the leader's fence.
 
@@ -10,8 +10,8 @@ Each is written under the leader's fence.
     activated     storms/<id>; submissions/<key> is gone          the next one schedules it
     assigned      assignments/<id>                                nothing is left to do
 
-The client is told that its topology is in when it is activated. Until then it asks again, and if nobody has the code
-any more sends everything again under the same key, to the leader. A submission whose code nobody has is
+The client hears that its topology is accepted when it is activated. Until then it asks again; if no Nimbus has the
+code any more, it sends everything to the leader again under the same key. A submission whose code no Nimbus has is
 removed after `nimbus.inbox.jar.expiration.secs`.
 """
 
@@ -76,7 +76,7 @@ class SubmitRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class SubmissionState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """How far a submission is."""
+    """The progress of a submission."""
 
     key: str
     topology_id: str
@@ -89,7 +89,7 @@ class SubmissionState(msgspec.Struct, frozen=True, kw_only=True, rename="camel")
     max_wait_secs: int
     """`topology.max.replication.wait.time.sec`; -1 is for ever."""
     warnings: tuple[str, ...] = ()
-    """What its client should know."""
+    """A message for its client."""
 
 
 def check_key(key: str) -> str:
@@ -134,7 +134,7 @@ def name_of(topology_id: str) -> str:
 
 
 def is_replicated(submission: Submission, replicas: int, now: float) -> bool:
-    """Returns whether a submission has waited enough: there are enough copies, or it has waited as long as it may."""
+    """Returns whether a submission may go on: there are enough copies, or it has waited as long as it may."""
     wanted = ReplicationSettings.of(submission.conf)
     if replicas >= wanted.min_count:
         return True
@@ -142,7 +142,7 @@ def is_replicated(submission: Submission, replicas: int, now: float) -> bool:
 
 
 def state_of(snapshot: ClusterSnapshot, key: str, now: float) -> SubmissionState | None:
-    """Returns how far a submission is; None if there is none of that key."""
+    """Returns the progress of a submission; None if there is none with that key."""
     submission = snapshot.submissions.get(key)
     base: Submission | StormBase | None = submission
     if submission is None:
@@ -177,7 +177,7 @@ class Submissions:
         settings: of this Nimbus.
         defaults: every topology's: the keys `topology.` of this Nimbus' configuration.
         checkpoints: folder for the checkpoints of those that name none.
-        wake: has `advance` called soon.
+        wake: makes the leader call `advance` soon.
         on_step: for tests of what happens when a leader dies.
         now: seconds since the epoch.
     """
@@ -204,7 +204,7 @@ class Submissions:
         self._on_step = on_step
         self._now = now
         self._lock = threading.Lock()
-        #: Ids of the topologies that are being taken in here; each is in the hands of one thread.
+        #: Ids of the topologies that are being taken in here; each belongs to one thread.
         self._busy: set[str] = set()
 
     def is_busy(self, topology_id: str) -> bool:
@@ -255,12 +255,12 @@ class Submissions:
             self._on_step("replicating", topology_id)
         finally:
             self._busy.discard(topology_id)
-            # A round in the meantime has left it alone.
+            # No round of the leader has touched it in between.
             self._wake()
         return topology_id
 
     def advance(self, fence: Fence, snapshot: ClusterSnapshot) -> bool:
-        """Takes every submission one step further that can be.
+        """Takes every submission that is ready one step further.
 
         Returns:
             Whether there is a new topology to schedule.
@@ -299,7 +299,7 @@ class Submissions:
         ) and self._now() - submission.submitted_at >= self._settings.artifact_expiration_secs
 
     def next_deadline(self, snapshot: ClusterSnapshot) -> float | None:
-        """Returns when the first of the submissions has waited enough, in seconds since the epoch."""
+        """Returns when the next wait of a submission ends, in seconds since the epoch."""
         waits = (
             (submission.submitted_at, ReplicationSettings.of(submission.conf).max_wait_secs)
             for submission in snapshot.submissions.values()
@@ -308,7 +308,7 @@ class Submissions:
         return min((since + longest for since, longest in waits if longest >= 0), default=None)
 
     def _done(self, request: SubmitRequest) -> str | None:
-        """Returns the id if this very submission went through before, or needs nothing more from its client."""
+        """Returns the id if this submission was accepted before, or needs nothing more from its client."""
         found = self._state.get(Submission, SUBMISSIONS, request.key)
         if found is not None and found[0].step == "replicating":
             code = self._state.get(CodeManifest, CODE, found[0].topology_id)
@@ -339,8 +339,8 @@ class Submissions:
         claim = self._state.get(NameClaim, NAMES, name)
         if claim is not None and not self.is_gone(claim[0].topology_id):
             self._refuse(name, claim[0].topology_id)
-        # Earlier releases made no claims. A submission becomes a topology, so submissions come first: what is missed
-        # here, as it moves meanwhile, is found there.
+        # Earlier releases made no claims. A submission becomes a topology, so submissions are read first: one that
+        # moves in between is found among the topologies.
         for other in self._state.children(SUBMISSIONS):
             with contextlib.suppress(RecordError):
                 found = self._state.get(Submission, SUBMISSIONS, other)
@@ -365,8 +365,8 @@ class Submissions:
     def is_gone(self, topology_id: str) -> bool:
         """Returns whether there is no such topology, and none is coming.
 
-        A snapshot can miss it, having read one folder before it moved there and the other after it left. Looked for
-        where it is before, then where it is after, it is found.
+        A snapshot can miss it: it may read one folder before the topology arrives there, and the other after it has
+        left. Read in the order in which a topology moves, it is found.
         """
         for key in self._state.children(SUBMISSIONS):
             try:
@@ -378,7 +378,7 @@ class Submissions:
         return self._state.get_bytes(STORMS, topology_id) is None
 
     def release(self, name: str, topology_id: str) -> tuple[Change, ...]:
-        """Returns what belongs into the transaction that removes a topology: its name is free then."""
+        """Returns the operations by which the transaction that removes a topology frees its name."""
         with contextlib.suppress(RecordError):
             claim = self._state.get(NameClaim, NAMES, name)
             if claim is not None and claim[0].topology_id == topology_id:
@@ -386,7 +386,7 @@ class Submissions:
         return ()
 
     def _begin(self, fence: Fence, request: SubmitRequest) -> tuple[Submission, int]:
-        """Returns the submission as it stands in ZooKeeper, and its version; made if it isn't there."""
+        """Returns the submission in ZooKeeper and its version; creates it if there is none."""
         for _ in range(_ATTEMPTS):
             found = self._state.get(Submission, SUBMISSIONS, request.key)
             if found is not None:
@@ -408,7 +408,7 @@ class Submissions:
                 submitted_at=now,
                 step="storing",
             )
-            # Of several that want the name, in whatever thread or Nimbus, one makes the claim.
+            # Of several submissions of one name, in any thread or Nimbus, one makes the claim.
             claim: Change = Create((NAMES, request.name), NameClaim(topology_id=topology_id))
             if stale is not None:
                 claim = Put((NAMES, request.name), NameClaim(topology_id=topology_id), stale)
@@ -436,7 +436,7 @@ class Submissions:
         said = {info.name: info for info in check_artifacts(request.artifacts, f"submission {request.key}")}
         missing = [name for name in said if not (folder / name).exists()]
         if missing:
-            # It went to a Nimbus that led before, in whole or in part.
+            # The artifacts went to a former leader, all or some of them.
             raise ConflictError(f"submission {request.key}: {', '.join(missing)} did not arrive; send all again")
         here = {info.name: info for info in artifacts_of(folder)}
         if here != said:
@@ -452,7 +452,7 @@ class Submissions:
     def _keep(
         self, fence: Fence, submission: Submission, version: int, metafile: str, plan: PlanSummary | None
     ) -> None:
-        """Says where the code is; another time, after a client sent it again, the new place counts."""
+        """Records where the code is; after a client sent it again, the new place replaces the old one."""
         topology_id = submission.topology_id
         manifest = CodeManifest(
             topology_id=topology_id,

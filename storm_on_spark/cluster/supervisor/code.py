@@ -23,7 +23,7 @@ from storm_on_spark.cluster.records import CodeManifest
 
 _INSTALL_SECS = 600.0
 _OURS = ("pyspark", "pyarrow", "pandas", "numpy", "cloudpickle", "protobuf", "grpcio", "msgspec", "kazoo")
-"""What the driver itself runs on; a topology that needs another version of these is told so when it is installed."""
+"""What the driver itself runs on; a topology that needs another version of these is refused when it is installed."""
 
 
 @dataclass(frozen=True)
@@ -49,13 +49,13 @@ class CodeStore:
         self._distributor = distributor
 
     def prepare(self, manifest: CodeManifest, into: Path) -> Ready:
-        """Brings code here and unpacks it.
+        """Fetches code and unpacks it.
 
-        What is there already is verified again, so code that was changed on this disk is never run.
+        Code on this disk is verified again, so code that was changed here is never run.
 
         Args:
             manifest: what it must be.
-            into: the folder for the code; what is there goes.
+            into: the folder for the code; its present content is removed.
 
         Raises:
             CodeError: it can't be had, is not what was uploaded, or what it requires can't be installed.

@@ -47,16 +47,16 @@ class Cluster(Protocol):
         """
 
     def run(self, work: Callable[[], Any]) -> Future[Any]:
-        """Does something that may take long, such as I/O over the network, on another thread."""
+        """Runs something slow, such as I/O over the network, on another thread."""
 
     def spare(self, conf: Mapping[str, Any], slot: Path) -> DriverProcess | None:
         """Gives a slot to a spare driver, if there is one for such a topology."""
 
     def report(self, topology_id: str, message: str, port: int) -> None:
-        """Has an error written to where the users of the topology find it."""
+        """Reports an error to the users of the topology."""
 
     def driver_gone(self, topology_id: str, pid: int) -> None:
-        """Has the node removed by which a driver that is dead owned its topology."""
+        """Removes the node by which a dead driver owned its topology."""
 
 
 class SlotHost:
@@ -122,7 +122,7 @@ class SlotHost:
         log.info("slot %d: driver %d of %s %s", self.port, file.pid, file.assignment.topology_id, what)
 
     def look(self, now: float, known: bool, wanted: Wanted | None) -> bool:
-        """Looks at the slot and does what is to be done.
+        """Looks at the slot and carries out the instructions of `step`.
 
         Returns:
             Whether there may be more to do at once: the slot has come to another phase.

@@ -40,14 +40,14 @@ class DriverProcess:
         self.pid = pid
         self.started = started
         self._child = child
-        #: When all of it has ended, another process may get its number.
+        #: Once all of it has ended, the system may give its number to another process.
         self._gone = gone
 
     def state(self) -> ProcessState:
         """Returns whether it runs, and if not, whether something of it is left."""
         if self._gone:
             return "gone"
-        # Asking after a child also buries it.
+        # `poll` also reaps the child.
         alive = self._child.poll() is None if self._child is not None else started_at(self.pid) == self.started
         if alive:
             return "alive"
@@ -94,7 +94,7 @@ def launch(
         with _locked(folder) as lock:
             if lock is None:
                 raise ClusterError(f"a driver runs in {folder.path} already")
-            # Inherited, the lock is the driver's from its first moment on, and stays when we are killed in the next.
+            # The driver inherits the lock: it holds it from its start on, also if this process is killed then.
             child = subprocess.Popen(
                 [sys.executable, "-m", module, str(folder.path), str(lock)],
                 stdin=subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""What a supervisor reads of the configuration, typed."""
+"""The supervisor's settings, parsed from the configuration."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SupervisorSettings(Settings):
 
 @dataclass(frozen=True)
 class LogSettings(Settings):
-    """Of the drivers' logs, and of where they are shown."""
+    """Settings of the drivers' logs, and of where they are shown."""
 
     bind_address: Annotated[str, Config.SUPERVISOR_LOGS_BIND_ADDRESS]
     port: Annotated[int, Config.SUPERVISOR_LOGS_PORT]

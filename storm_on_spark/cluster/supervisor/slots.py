@@ -7,9 +7,9 @@
       │               BACKING_OFF <─────┴──────────── all of it is gone ─────────────────────────── KILL
       └──────────────────────────────── assigned otherwise ───────────────────────────────────────────┘
 
-and FINISHED, where a topology stays that has come to its end. The names are those of Storm's supervisor, and so are
-the states of what runs: valid, timed out, not started, disallowed. `step` is called with what is to be seen, as often
-as one likes: an instruction that was carried out shows in what is seen next.
+and FINISHED, for a topology that is complete. The names are those of Storm's supervisor, and so are
+the states of what runs: valid, timed out, not started, disallowed. `step` is called with the present
+observations, any number of times: an instruction that was carried out shows in the next ones.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PAUSES = (0.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 HEALTHY_SECS = 60.0
 """Seconds after which a running driver counts as healthy: its failed starts are forgotten."""
 _HARD_AGAIN_SECS = 1.0
-"""Time after which SIGKILL is sent again: a process may have been started while its neighbours died."""
+"""Time after which SIGKILL is sent again: a process may have been forked while its session was killed."""
 
 
 @dataclass(frozen=True)
@@ -79,14 +79,14 @@ class Seen:
     code: Wanted | None = None
     """For which assignment the code is here and verified."""
     code_error: str | None = None
-    """Why the code that was asked for can't be had."""
+    """Why the code can't be fetched or unpacked."""
     process: ProcessState = "gone"
     beat_at: float | None = None
     """When the driver's last heartbeat was seen; None before the first one of this launch."""
     running: bool = False
     """Whether the last heartbeat said that the topology runs."""
     finished: bool = False
-    """Whether it said that the topology has come to its end."""
+    """Whether it said that the topology is complete."""
 
 
 @dataclass(frozen=True)
@@ -107,17 +107,17 @@ class Slot:
 
     phase: Phase = Phase.EMPTY
     current: Wanted | None = None
-    """What the slot is busy with; None only where it is empty."""
+    """The assignment that the slot carries out; None only where it is empty."""
     since: float = 0.0
     """When the phase began."""
     due: float = 0.0
     """When a pause ends or the next SIGKILL is sent."""
     failures: int = 0
-    """Starts in a row that did not last."""
+    """Starts in a row after which the driver died before it counted as healthy."""
     again: bool = False
     """Of KILL: whether what is stopped failed, and is started again after a pause if it is still wanted."""
     done: Wanted | None = None
-    """The last topology that ended here: it is not run again, also if older data asks for it."""
+    """The last assignment that was completed here: it is not run again, also if older data asks for it."""
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ def pause(failures: int) -> float:
 
 
 def step(slot: Slot, seen: Seen, timeouts: Timeouts) -> tuple[Slot, tuple[Instruction, ...]]:
-    """Returns what becomes of a slot, and what is to be done, in this order."""
+    """Returns the slot's next state, and the instructions to carry out, in this order."""
     if slot.phase is Phase.KILL:
         return _kill(slot, seen)
     if slot.phase in (Phase.WAITING_FOR_START, Phase.RUNNING):
@@ -208,7 +208,7 @@ def step(slot: Slot, seen: Seen, timeouts: Timeouts) -> tuple[Slot, tuple[Instru
 
 
 def _turn_to(slot: Slot, seen: Seen) -> tuple[Slot, tuple[Instruction, ...]]:
-    """Begins with another assignment; nothing runs."""
+    """Begins with another assignment, while nothing runs."""
     if seen.wanted is None:
         return Slot(since=seen.now, done=slot.done), ()
     if seen.wanted == slot.done:
@@ -240,7 +240,7 @@ def _watch(slot: Slot, seen: Seen, timeouts: Timeouts) -> tuple[Slot, tuple[Inst
     if state is WorkerState.DISALLOWED:
         return replace(stopping, due=seen.now + timeouts.shutdown, again=False), (Stop(),)
     if seen.finished:
-        return slot, ()  # it says its last words, and may have to wait for ZooKeeper
+        return slot, ()  # it reports its end, and may have to wait for ZooKeeper
     if state is WorkerState.TIMED_OUT or (not seen.running and seen.now - slot.since > timeouts.start):
         what = "has had no heartbeat" if state is WorkerState.TIMED_OUT else "has not begun to process"
         secs = timeouts.beat if state is WorkerState.TIMED_OUT else timeouts.start

@@ -56,7 +56,7 @@ class Spares:
         self._not_before = 0.0
 
     def keep(self, now: float, busy: bool) -> None:
-        """Starts one if one is missing and the machine has nothing more urgent to do.
+        """Starts a spare if one is missing and no driver is being started.
 
         Args:
             now: seconds, of a monotonic clock.

@@ -1,7 +1,7 @@
 """The checkpoint directory of a topology.
 
 Spark's own checkpoint (`metadata`, `offsets`, `commits`, `state`, `sources`) is the directory itself, so Spark's tools
-read it as any other. What Spark on Storm adds is in its subfolder `storm`:
+read it as any other. What Storm on Spark adds is in its subfolder `storm`:
 
     storm/manifest.json   which topology this is, and what of it may not change
     storm/lock            held while the topology runs; in a directory only
@@ -175,7 +175,7 @@ class Checkpoint:
     def remove_half_written(self) -> None:
         """Removes files that were begun and not finished, because a process was killed or the disk was full.
 
-        Spark writes under a hidden name and renames, as we do; what is left under such a name nobody looks at again.
+        Spark writes under a hidden name and renames, as we do; a file left under such a name is never read.
         Only for the owner of the checkpoint, while no query runs on it.
         """
         for name in (_FOLDER, *_SPARKS_FOLDERS):
@@ -185,7 +185,7 @@ class Checkpoint:
                         Path(folder, file).unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Gives the checkpoint up, and removes it if it is temporary."""
+        """Releases the checkpoint, and removes it if it is temporary."""
         os.close(self._lock)
         if self._temporary:
             remove_owned(self.path.parent)
@@ -306,7 +306,7 @@ def clear_checkpoint(path: str | os.PathLike[str], name: str, spark: SparkSessio
     except CheckpointError:
         if not (target / _FOLDER / "manifest.json").exists():
             raise
-        manifest = None  # it is damaged: no reason to keep what it was about
+        manifest = None  # a damaged manifest protects nothing
     if manifest is not None and manifest.name != name:
         raise CheckpointError(f"checkpoint {target} belongs to topology {manifest.name!r}, not to {name!r}")
     strange = {*_strange_entries(target), _FOLDER}
@@ -375,7 +375,7 @@ def reset_checkpoint(path: str | os.PathLike[str]) -> None:
 
 
 def check_place(path: str | os.PathLike[str]) -> None:
-    """Says before Spark is started whether a directory can't be a checkpoint. What lies in a store is looked at later.
+    """Refuses a directory that can't be a checkpoint, before Spark is started. A store is checked later.
 
     Raises:
         CheckpointError: the directory is something else.

@@ -2,7 +2,7 @@
 
 A driver that lost sight of ZooKeeper goes on running. When another one is given its topology, the two share nothing
 but the checkpoint; so its owner stands there, in `storm/owner.json`. A driver that takes a checkpoint over writes
-itself down first, and looks again and again whether the file still names it. Epochs order the owners:
+itself down first, and checks regularly that the file still names it. Epochs order the owners:
 one that slept since it was allowed to start comes too late (a fencing token, as in Chubby's sequencers).
 """
 
@@ -91,7 +91,7 @@ class OwnerFence:
         self._sleep = sleep
         self.former: Owner | None = None
         """The previous owner, if it did not release the checkpoint."""
-        #: Whether what stood there was no owner: then there may be one that nothing is known of.
+        #: Whether the file held something else than an owner: then there may be one that can't be named.
         self._unknown_former = False
         try:
             make_folder(self._folder, sync=True)
@@ -104,10 +104,10 @@ class OwnerFence:
         self._claimed_at = now()
 
     def await_former(self, grace_secs: float, patience_secs: float) -> None:
-        """Waits until the former owner has noticed that it is none.
+        """Waits until the former owner has noticed that it was replaced.
 
-        Where it ran on this machine one can see when all of it has ended; elsewhere it is given time to look, as locks
-        don't reach everywhere.
+        On this machine, its processes can be seen to end; elsewhere it is given time to look, as locks don't reach
+        other machines.
 
         Args:
             grace_secs: how long an owner on another machine has to notice, counted from the claim.

@@ -1,7 +1,7 @@
 """The owner of a checkpoint in a store, which has no locks.
 
 Each owner has a claim in `storm/owners/`, with a number of its own; the greatest one counts. An owner writes a beat
-into its claim now and then. Whoever wants the checkpoint first looks whether the owner's beat goes on: then the
+into its claim now and then. A start that wants the checkpoint first checks whether the owner's beat goes on: then the
 checkpoint is in use. If it stands still, it is taken over, and an owner that had only been frozen finds a greater claim
 when it wakes. Until then it may write: what it writes bears its own number, which no later owner reads.
 
@@ -85,7 +85,7 @@ class StoreFence:
         return self.claim.number
 
     def await_former(self, grace_secs: float, patience_secs: float) -> None:
-        """Gives a former owner that did not give the checkpoint back the time to notice that it is none.
+        """Gives a former owner that did not give the checkpoint back the time to notice that it was replaced.
 
         Args:
             grace_secs: how long that may take.
@@ -95,12 +95,12 @@ class StoreFence:
             self._sleep(grace_secs)
 
     def watch(self) -> None:
-        """Starts the thread that looks whether the claim still counts, and that beats."""
+        """Starts the thread that beats, and checks that the claim still counts."""
         self._thread = threading.Thread(target=self._watch, name="checkpoint-owner", daemon=True)
         self._thread.start()
 
     def lost(self) -> str | None:
-        """Returns why the owner must stop; None as long as nothing is known that says so."""
+        """Returns why the owner must stop; None while no reason is known."""
         if self._lost is None and self._now() - self._looked > _STALE_SECS:
             self.look()
         return self._lost
@@ -148,7 +148,7 @@ class StoreFence:
                 self.beat()
 
     def _await_silence(self) -> None:
-        """Waits until it is plain that the present owner is dead, or should go.
+        """Waits until the present owner is known to be dead, or is to be replaced.
 
         Raises:
             CheckpointError: it lives.

@@ -57,7 +57,7 @@ class StoredCheckpoint(Checkpoint):
             log.warning("half-written files stay in checkpoint %s: %s", self.location, error)
 
     def close(self) -> None:
-        """Gives the checkpoint up."""
+        """Releases the checkpoint."""
         if self._own is not None:
             self._own.release()
 

@@ -51,7 +51,7 @@ class MachineDurability:
 
     def __init__(self, checkpoint: Path) -> None:
         self._checkpoint = checkpoint
-        # Also what an earlier start may have left, which had no time or no wish to do it.
+        # An earlier start may have ended before it did this, or ran at another level.
         sync_file_system(checkpoint)
 
     def before_commit(self) -> None:
@@ -72,8 +72,8 @@ class MachineDurability:
 def drop_torn(checkpoint: Path) -> list[str]:
     """Removes what a power loss left of files that Spark wrote last, and returns their names.
 
-    Only what nothing depends on: the commit of the last micro-batch, and the offsets of one without a commit. Other
-    unreadable files are damage; the code that needs them raises. Only for the owner, while no query runs.
+    Removed is only what nothing depends on: the commit of the last micro-batch, and the offsets of one without a
+    commit. Other unreadable files are damage; the code that needs them raises. Only for the owner, while no query runs.
 
     Raises:
         OSError: they can't be read or removed.
@@ -117,7 +117,7 @@ def drop_torn(checkpoint: Path) -> list[str]:
 def _newest_snapshots(checkpoint: Path) -> list[Path]:
     """Returns the newest snapshot of each state store that has more than one: it can be made again from the one before.
 
-    A snapshot is written behind the micro-batches' backs, so that only the next one forces it to the disk.
+    A thread of Spark's writes snapshots beside the micro-batches, so only the next micro-batch forces one to the disk.
     """
     found: list[Path] = []
     for folder in {path.parent for path in (checkpoint / "state").rglob("*.zip")}:

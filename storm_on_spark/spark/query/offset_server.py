@@ -1,4 +1,4 @@
-"""The coordinator's ear for the streaming source: a Unix socket in a folder that only this user can enter."""
+"""The coordinator's server for the streaming source: a Unix socket in a folder that only this user can enter."""
 
 from __future__ import annotations
 

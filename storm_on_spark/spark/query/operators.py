@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import MapState
 
 STATE = "state"
-"""The one state variable of an operator with state, a map. Each more would cost the JVM two encoders in every task."""
+"""The one state variable of an operator with state, a map. Each further one would cost two encoders in every task."""
 _KEY = StructType(
     [StructField("task", IntegerType()), StructField("name", StringType()), StructField("index", LongType())]
 )

@@ -44,10 +44,10 @@ _opening = threading.Lock()
 
 
 def open_callbacks(spark: SparkSession) -> None:
-    """Sees to it that the JVM can call a `Sink` in this process.
+    """Makes sure that the JVM can call a `Sink` in this process.
 
     py4j waits for these calls with `select`. Where its socket has too high a number, its thread ends with an error
-    that nobody sees, and a query's first micro-batch would wait for ever.
+    that is logged nowhere, and a query's first micro-batch would wait for ever.
 
     Raises:
         SetupError: the process has too many open files.
@@ -77,7 +77,7 @@ class Sink:
         self._coordinator = coordinator
         self._on_failure = on_failure
         self._folder = folder
-        #: When workers' notes are looked for again, where that takes a round trip.
+        #: When to look for workers' notes again, in a store, where that takes a round trip.
         self._look_at = 0.0
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
@@ -85,7 +85,7 @@ class Sink:
         try:
             self._run(frame, batch)
         except Exception as error:
-            # It ends the query, and the topology says why it ended.
+            # The error ends the query; the topology reports it.
             error.__dict__[_TOLD] = True
             raise
 
@@ -126,7 +126,7 @@ class Sink:
                 self._coordinator.metrics.add_bolt(report)  # type: ignore[arg-type]
 
     def _overcome(self) -> list[Failure]:
-        """Returns what hung in this micro-batch, which has come to its end: no later failure has that as its reason."""
+        """Returns what hung in this micro-batch, which ended: a later failure must not be explained by it."""
         now = time.monotonic()
         if not isinstance(self._folder, Path) and now < self._look_at:
             return []
