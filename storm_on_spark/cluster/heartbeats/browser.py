@@ -65,7 +65,7 @@ class PacemakerBrowser(Browser):
         return sorted({name for reader in self._answering() for name in reader.names(path)})
 
     def get(self, path: str) -> dict[str, Any] | None:
-        """Returns the newest heartbeat at a path; which one that is, the time in it says."""
+        """Returns the newest heartbeat at a path; each has its time."""
         values = [value for reader in self._answering() if (value := reader.get(path)) is not None]
         if path.startswith(f"{SUPERVISORS}/"):
             pulses = [SupervisorPulse.from_bytes(value, path) for value in values]
@@ -74,7 +74,7 @@ class PacemakerBrowser(Browser):
         return msgspec.to_builtins(max(beats, key=lambda beat: beat.time)) if beats else None
 
     def _answering(self) -> Iterator[PulseReader]:
-        """Yields what reads the servers that answer; the question after it may fail as well and counts, then."""
+        """Yields a reader for each server that answers; the question that follows may still fail, which counts too."""
         problems = []
         for reader in self._readers:
             try:
@@ -92,7 +92,7 @@ class ZooKeeperBrowser(Browser):
 
     Args:
         settings: which ZooKeeper.
-        keyring: says which records count.
+        keyring: verifies records.
     """
 
     def __init__(self, settings: ZooKeeperSettings, keyring: Keyring) -> None:
@@ -118,7 +118,7 @@ class ZooKeeperBrowser(Browser):
 
 
 def browser(conf: Mapping[str, Any]) -> Browser:
-    """Returns what shows heartbeats of a cluster.
+    """Returns a browser of a cluster's heartbeats.
 
     Raises:
         ConfigError: the configuration makes no sense.

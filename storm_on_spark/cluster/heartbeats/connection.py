@@ -62,7 +62,7 @@ class Connection(Closing):
                 replies += self._ask(requests[start : start + IN_FLIGHT])
             return replies
         except (OSError, UnicodeError, WireError, AuthenticationError, SetupError) as error:
-            # A host whose name is none is a UnicodeError.
+            # A malformed host name raises a UnicodeError.
             self.close()
             what = "has not answered in time" if isinstance(error, TimeoutError) else f"can't be used: {error}"
             raise PacemakerError(f"Pacemaker {self.server} {what}") from error
@@ -84,7 +84,7 @@ class Connection(Closing):
         replies: dict[int, Message] = {}
         while len(replies) < len(requests):
             reply = self._receive(deadline)
-            # One that was answered already, before the request was sent again, counts once.
+            # A reply to a request that was sent twice counts once.
             if 0 <= reply.id < len(requests):
                 replies[reply.id] = self._checked(reply, requests[reply.id][0])
         return [replies[number] for number in range(len(requests))]
@@ -116,7 +116,7 @@ class Connection(Closing):
         """Returns the next message.
 
         Raises:
-            TimeoutError: there is none in time.
+            TimeoutError: none came in time.
         """
         assert self._socket is not None
         while not self._waiting:

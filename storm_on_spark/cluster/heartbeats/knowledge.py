@@ -1,4 +1,4 @@
-"""What a Nimbus says of heartbeats: who keeps them, and whether they are known."""
+"""What a Nimbus reports of heartbeats: the store, and whether they are known."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class PacemakerState:
     bytes: int = 0
     """Of their values."""
     writes_per_sec: float = 0.0
-    """New heartbeats a second, as seen from here: what is overwritten between two looks counts once."""
+    """New heartbeats a second, as this Nimbus sees them: of several between two looks, one counts."""
     read_secs: float = 0.0
     """How long the last look took."""
     writers: tuple[str, ...] = ()

@@ -34,7 +34,7 @@ def reader_login(settings: LoginSettings) -> Callable[[str], Login | None]:
     """Returns how a Nimbus logs in at a server `host:port`.
 
     Raises:
-        SetupError: the configuration doesn't say by which name.
+        SetupError: the configuration names no user.
     """
     if settings.method == "NONE":
         return lambda server: None
@@ -48,7 +48,7 @@ def writer_login(settings: HeartbeatSettings, topology_id: str) -> Callable[[str
     """Returns how writers below a topology's path log in at a server `host:port`.
 
     Raises:
-        SetupError: the configuration has nothing to log in by.
+        SetupError: the configuration has no credentials.
     """
     login = settings.login
     if login.method == "NONE":

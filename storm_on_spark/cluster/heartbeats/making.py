@@ -1,4 +1,4 @@
-"""Makes what reads heartbeats, as a configuration says who keeps them."""
+"""Makes the reader for the store that the configuration names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from storm_on_spark.cluster.state.view import ClusterView
 
 
 def heartbeat_reader(settings: HeartbeatSettings, view: ClusterView, window: float) -> HeartbeatReader:
-    """Returns what a Nimbus knows heartbeats by.
+    """Returns a Nimbus' reader of heartbeats.
 
     Args:
         settings: its own.
@@ -21,7 +21,7 @@ def heartbeat_reader(settings: HeartbeatSettings, view: ClusterView, window: flo
         window: as for `Hearing`.
 
     Raises:
-        SetupError: they don't say by which name it logs in.
+        SetupError: the settings name no user to log in as.
     """
     pacemakers = settings.pacemakers
     if pacemakers is None:
@@ -37,7 +37,7 @@ def heartbeat_reader(settings: HeartbeatSettings, view: ClusterView, window: flo
 
 
 def beaters(snapshot: ClusterSnapshot) -> Beaters:
-    """Returns who should beat, as far as ZooKeeper knows."""
+    """Returns the writers that should beat, according to ZooKeeper."""
     return Beaters(
         frozenset(snapshot.storms) | frozenset(snapshot.unread("storms")),
         frozenset(worker_name(at.topology_id, at.supervisor_id, at.port) for at in snapshot.assignments.values()),

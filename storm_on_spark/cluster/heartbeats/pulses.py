@@ -1,4 +1,4 @@
-"""Reading and deleting heartbeats at one Pacemaker."""
+"""Reads and deletes heartbeats at one Pacemaker."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from storm_on_spark.cluster.service import Closing
 
 
 class PulseReader(Closing):
-    """What one Pacemaker has. One thread uses it.
+    """The heartbeats in one Pacemaker. One thread uses it.
 
     Our server answers `GET_ALL_PULSE_FOR_PATH` with the heartbeats below a path, as the name says. Storm's own answers
-    it without data: of such a server each heartbeat is asked for by itself, as Storm's Nimbus does.
+    it without data: there each heartbeat takes a request of its own, as from Storm's Nimbus.
 
     Args:
         connection: to the server.
@@ -77,7 +77,7 @@ class PulseReader(Closing):
         return reply.data.details if isinstance(reply.data, Pulse) else None
 
     def delete(self, path: str) -> None:
-        """Deletes a heartbeat and all below it; none is fine.
+        """Deletes a heartbeat and all below it, if there are any.
 
         Raises:
             PacemakerError: the server can't be reached, hasn't answered in time, or refuses.

@@ -1,4 +1,4 @@
-"""What a Nimbus knows of heartbeats: reading them, and since when they are unknown."""
+"""A Nimbus' readers of heartbeats, which also say since when heartbeats are unknown."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MOST_SECS: Final = 10.0
 """Between two looks, as in Storm."""
 _MOST_WARNED: Final = 1000
 _SHARE: Final = 0.1
-"""Part of a thread's time that reading may take before it is done less often."""
+"""Part of the thread's time that reading may take; beyond it, looks become rarer."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Beaters:
 
 
 class HeartbeatReader(Service):
-    """What a Nimbus knows of heartbeats; it doesn't matter to it who keeps them."""
+    """A Nimbus' view of heartbeats, the same for each store."""
 
     @abstractmethod
     def knowledge(self) -> Knowledge:
@@ -58,19 +58,19 @@ class HeartbeatReader(Service):
 
     @abstractmethod
     def unjudged(self, assignments: Mapping[str, Assignment]) -> Collection[str]:
-        """Returns the topologies of whose drivers' silence nothing can be concluded now."""
+        """Returns the topologies whose drivers' silence proves nothing at the moment."""
 
     @abstractmethod
     def mute(self) -> Collection[str]:
-        """Returns the supervisors that can't be heard though others can: no place for a driver that has to be."""
+        """Returns the supervisors that can't be heard though others can: drivers avoid them if there is a choice."""
 
     @abstractmethod
     def forget(self, topology_id: str) -> None:
-        """Has a topology's heartbeats deleted soon: it is gone."""
+        """Arranges that the heartbeats of a removed topology are deleted soon."""
 
 
 class ZooKeeperReader(HeartbeatReader):
-    """Heartbeats are in ZooKeeper with everything else: a Nimbus that can read can also judge."""
+    """Heartbeats are in ZooKeeper with everything else: a Nimbus that can read ZooKeeper knows them."""
 
     def start(self) -> None:
         """Does nothing: the watched copy of ZooKeeper has them."""
@@ -96,7 +96,7 @@ class ZooKeeperReader(HeartbeatReader):
 
 @dataclass
 class _Server:
-    """What was read of one server."""
+    """The last reading of one server."""
 
     reader: PulseReader
     state: PacemakerState
@@ -108,7 +108,7 @@ class _Server:
 
 
 class PacemakerReader(HeartbeatReader):
-    """Reads all Pacemakers over and over.
+    """Reads all Pacemakers periodically.
 
     Args:
         settings: which Pacemakers.
@@ -143,10 +143,10 @@ class PacemakerReader(HeartbeatReader):
         self._lock = threading.Lock()
         #: These change only while `_lock` is held.
         self._hearing = Hearing(window)
-        #: Drivers whose state was unknown at some look since a leader asked last.
+        #: Drivers that were unknown at some look since the leader asked last.
         self._doubted: set[str] = set()
         self._looked: float | None = None
-        #: Supervisor -> the first of all the last looks with which others were heard and it was not.
+        #: Supervisor -> the first of the latest looks in a row that heard others and not it.
         self._quiet: dict[str, float] = {}
         self._started = clock()
         self._gone: set[str] = set()
@@ -157,7 +157,7 @@ class PacemakerReader(HeartbeatReader):
         self._warned: set[str] = set()
 
     def start(self) -> None:
-        """Looks once, and then again and again on a thread of its own; Pacemakers may be away."""
+        """Looks once, then periodically on a thread of its own; Pacemakers may be away."""
         self._look()
         self._thread.start()
 
@@ -175,10 +175,10 @@ class PacemakerReader(HeartbeatReader):
         return self._knowledge
 
     def unjudged(self, assignments: Mapping[str, Assignment]) -> Collection[str]:
-        """Returns the topologies of whose drivers' silence nothing can be concluded now.
+        """Returns the topologies whose drivers' silence proves nothing at the moment.
 
-        Nor of those of whom nothing could be at some look since this was asked last: a leader asks less often than
-        heartbeats are read, and time in which nothing could be known counts against no driver.
+        Included are those that were unknown at any look since the last question: a leader asks less often than
+        heartbeats are read, and time without knowledge counts against no driver.
         """
         with self._lock:
             if self._is_old():
@@ -202,7 +202,7 @@ class PacemakerReader(HeartbeatReader):
             return {name for name, since in self._quiet.items() if self._looked - since >= self._window}
 
     def forget(self, topology_id: str) -> None:
-        """Has a topology's heartbeats deleted with the next look, at each server as soon as it answers."""
+        """Arranges that a topology's heartbeats are deleted with the next look, or when a server answers."""
         with self._lock:
             for waiting in self._to_delete.values():
                 waiting.add(topology_id)
@@ -330,7 +330,7 @@ class PacemakerReader(HeartbeatReader):
         return Knowledge("pacemaker", since, "" if unknown is None else unknown[1], tuple(states))
 
     def _tell(self) -> None:
-        """Logs what has changed of what is known."""
+        """Logs changes of what is known."""
         known = self._knowledge
         problems = [f"Pacemaker {each.server} is away: {each.problem}" for each in known.pacemakers if each.problem]
         if known.unknown_since is not None:

@@ -1,7 +1,7 @@
 """What a Nimbus may conclude from silence. No I/O, no clock, no threads.
 
-Heartbeats in Pacemaker are in memory, on servers that may be away, and each writer uses one server at a time. So that
-nothing was read of a writer has several causes, and only one of them is the writer's own. `RULES` is the table: of the
+Heartbeats in Pacemaker are in memory, on servers that may be away, and each writer uses one server at a time. So a
+writer's silence has several causes, and only one of them is the writer's own. `RULES` is the table: of the
 facts about one writer at one look, the first rule that fits gives the verdict.
 
 Only a writer that is `SILENT` grows old. One that is `UNKNOWN` has age zero after every look: time without
@@ -21,7 +21,7 @@ from enum import Enum
 
 
 class Verdict(Enum):
-    """What is known of a writer."""
+    """The state of a writer."""
 
     BEATS = "its heartbeat is new"
     SILENT = "it could have been heard, and was not"
@@ -33,13 +33,13 @@ class Facts:
     """What one look says about one writer."""
 
     heard: bool
-    """Its heartbeat is another than at the look before."""
+    """Its heartbeat differs from the one at the last look."""
     answers: bool
     """Some server has answered."""
     witness: bool
     """Somebody else has been heard lately."""
     hidden: bool
-    """It may beat at a server that doesn't answer us."""
+    """It may beat at a server that doesn't answer this Nimbus."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Rule:
     """A row of the table."""
 
     reason: str
-    """Why, for the log and the pages; of the verdict."""
+    """The reason of the verdict, for the log and the pages."""
     fits: Callable[[Facts], bool]
     verdict: Verdict
 
@@ -74,13 +74,13 @@ def judge(facts: Facts) -> Rule:
 
 @dataclass(frozen=True)
 class Look:
-    """What one round of reading brought.
+    """The result of one round of reading.
 
     Args:
         at: monotonic seconds.
         servers: all Pacemakers that there should be.
         found: those that answered -> writer -> a sign that changes with each of its heartbeats.
-        expected: whether there is anybody who should beat.
+        expected: whether any writer should beat.
         reached: server -> supervisor, by its name as a writer -> the servers that it said there it reaches.
     """
 
@@ -92,11 +92,11 @@ class Look:
 
 
 class Hearing:
-    """What has been heard so far.
+    """The history of what was heard.
 
     Args:
-        window: seconds within which some writer must have been heard to be a witness. Longer than it takes a writer to
-            turn to another server, and less than the silence after which anything is done.
+        window: seconds within which some writer must have been heard to be a witness. Longer than a writer needs
+            to turn to another server, and shorter than the silence after which a topology is moved.
 
     Example:
         >>> hearing = Hearing(window=15)
@@ -127,7 +127,7 @@ class Hearing:
         #: Supervisor -> the servers that it said it reaches, with its last heartbeat that was heard.
         self._reached: dict[str, frozenset[str]] = {}
         self._hiding: set[str] = set()
-        """The servers that don't answer us, and that drivers may reach."""
+        """The servers that don't answer this Nimbus and that drivers may reach."""
         self._unknown: tuple[float, str] | None = None
         self._heard_at: float | None = None
 
@@ -162,7 +162,7 @@ class Hearing:
         return judge(self._facts(writer))
 
     def unknown(self) -> tuple[float, str] | None:
-        """Returns since when nothing is known of anybody's heartbeats, and why; None if something is."""
+        """Returns since when all heartbeats are unknown, and why; None if some are known."""
         return self._unknown
 
     def away(self) -> Mapping[str, float]:

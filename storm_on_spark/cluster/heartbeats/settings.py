@@ -28,7 +28,7 @@ BEAT_SECS: Final = 3.0
 
 @dataclass(frozen=True)
 class StoreSettings(Settings):
-    """What the configuration says of the store of heartbeats."""
+    """The store of heartbeats, from the configuration."""
 
     store: Annotated[str, Config.STORM_CLUSTER_STATE_STORE]
     servers: Annotated[tuple[str, ...], Config.PACEMAKER_SERVERS]
@@ -52,7 +52,7 @@ class StoreSettings(Settings):
 
 @dataclass(frozen=True)
 class PacemakerSettings:
-    """Where the Pacemakers are, and what may pass.
+    """Where the Pacemakers are, and the limits of messages and times.
 
     Example:
         >>> PacemakerSettings.from_conf({"pacemaker.servers": ["p1", "p2:6700", "::1"]}).servers
@@ -68,7 +68,7 @@ class PacemakerSettings:
     timeout_secs: float = 1.0
     """For a connection, and for each answer after the one before, as in Storm."""
     tls: ssl.SSLContext | None = field(default=None, repr=False, compare=False)
-    """By what servers are known; None for connections without TLS."""
+    """The certificates that servers are verified by; None for connections without TLS."""
 
     @classmethod
     def from_conf(cls, conf: Mapping[str, Any]) -> PacemakerSettings:
@@ -102,7 +102,7 @@ class PacemakerSettings:
 
 @dataclass(frozen=True)
 class HeartbeatSettings:
-    """Who keeps heartbeats, and how a process logs in there."""
+    """The store of heartbeats, and how a process logs in there."""
 
     pacemakers: PacemakerSettings | None
     """None where ZooKeeper keeps them."""
@@ -114,7 +114,7 @@ class HeartbeatSettings:
         """Returns what a configuration says.
 
         Raises:
-            ConfigError: it says nothing that makes sense.
+            ConfigError: a value is wrong.
         """
         store, security = StoreSettings.of(conf), SecuritySettings.of(conf)
         pacemakers = PacemakerSettings.of(store, security) if store.uses_pacemaker else None

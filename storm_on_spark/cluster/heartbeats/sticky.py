@@ -21,7 +21,7 @@ class Sticky:
 
     Args:
         servers: all of them.
-        chance: shuffles them, and varies the pauses: writers of one server must not all come back at once.
+        chance: shuffles them, and varies the pauses, so that the writers of one server don't all come back at once.
 
     Example:
         >>> sticky = Sticky(["p1", "p2"], random.Random(1))

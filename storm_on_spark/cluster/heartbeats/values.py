@@ -1,4 +1,4 @@
-"""Heartbeats as Pacemaker keeps them: under which path, and as which bytes."""
+"""Paths and bytes of heartbeats in Pacemaker."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ WORKERS: Final = "/workerbeats"
 SUPERVISORS: Final = f"{WORKERS}/{SUPERVISORS_ID}"
 _MOST_PULSE: Final = 1 << 16
 _LEVEL: Final = 1
-"""Of gzip: half the time of the default for a tenth more bytes."""
+"""Level of gzip: half the time of the default level for a tenth more bytes."""
 
 
 def worker_name(topology_id: str, supervisor_id: str, port: int) -> str:
-    """Returns what a driver is called: its path below `WORKERS`.
+    """Returns a driver's name as a writer: its path below `WORKERS`.
 
     Example:
         >>> worker_name("word-count-1-1700000000", "a", 6700)
@@ -36,7 +36,7 @@ def worker_path(beat: WorkerBeat) -> str:
 
 
 def supervisor_name(supervisor_id: str) -> str:
-    """Returns what a supervisor is called: its path below `WORKERS`."""
+    """Returns a supervisor's name as a writer: its path below `WORKERS`."""
     return f"{SUPERVISORS_ID}/{supervisor_id}"
 
 
@@ -67,7 +67,7 @@ def unpack(data: bytes, path: str) -> WorkerBeat:
     """
     inflate = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
     try:
-        # Never more than the limit, whatever a few bytes claim to hold.
+        # A few bytes of gzip may claim to hold more than the limit.
         content = inflate.decompress(data, MAX_BYTES + 1)
     except zlib.error as error:
         raise RecordError(f"{path} holds no valid heartbeat: {error}") from error
@@ -78,7 +78,7 @@ def unpack(data: bytes, path: str) -> WorkerBeat:
 
 
 class SupervisorPulse(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a supervisor says of itself at every Pacemaker that it reaches."""
+    """The heartbeat of a supervisor at every Pacemaker that it reaches."""
 
     time: float
     reaches: tuple[str, ...]

@@ -28,18 +28,18 @@ log = logging.getLogger(__name__)
 
 
 class BeatWriter(Closing):
-    """Where a driver's heartbeats go."""
+    """Writes a driver's heartbeats to their store."""
 
     @abstractmethod
     def put(self, beat: WorkerBeat) -> None:
-        """Has a heartbeat written soon, in place of one that is waiting. Never blocks."""
+        """Queues a heartbeat, in place of one that is waiting. Never blocks."""
 
 
 class ZooKeeperWriter(BeatWriter):
-    """Has heartbeats written to ZooKeeper by the thread that talks to it.
+    """Writes heartbeats to ZooKeeper, on the thread that talks to it.
 
     Args:
-        soon: has something done on that thread.
+        soon: queues a call on that thread.
         write: writes a heartbeat, on that thread.
     """
 
@@ -49,13 +49,13 @@ class ZooKeeperWriter(BeatWriter):
         self._beat: WorkerBeat | None = None
 
     def put(self, beat: WorkerBeat) -> None:
-        """Has a heartbeat written soon, in place of one that is waiting."""
+        """Queues a heartbeat, in place of one that is waiting."""
         waiting, self._beat = self._beat is not None, beat
         if not waiting:
             self._soon(self._take)
 
     def close(self) -> None:
-        """Nothing is written any more."""
+        """Stops writing."""
         self._beat = None
 
     def _take(self) -> None:
@@ -65,7 +65,7 @@ class ZooKeeperWriter(BeatWriter):
 
 
 class _Latest(Closing):
-    """Does the latest of what there is to do, on a thread of its own."""
+    """Runs the latest call that was queued, on a thread of its own."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -76,7 +76,7 @@ class _Latest(Closing):
         self.closed = False
 
     def soon(self, work: Callable[[], None]) -> None:
-        """Has something done soon, in place of what is waiting."""
+        """Queues a call, in place of one that is waiting."""
         with self._changed:
             self._latest = work
             if self._thread is None and not self.closed:
@@ -85,12 +85,12 @@ class _Latest(Closing):
             self._changed.notify()
 
     def is_late(self, pause: float) -> bool:
-        """Waits, at most until there is something newer to do; returns whether there is, or it was closed."""
+        """Waits until a newer call is queued or the time is over; returns whether one is, or this was closed."""
         with self._changed:
             return self._changed.wait_for(lambda: self.closed or self._latest is not None, pause)
 
     def close(self) -> None:
-        """Ends the thread; what is waiting isn't done."""
+        """Ends the thread; a call that waits is dropped."""
         with self._changed:
             self.closed = True
             self._changed.notify()
@@ -137,7 +137,7 @@ class PacemakerWriter(BeatWriter):
         self._trouble = False
 
     def put(self, beat: WorkerBeat) -> None:
-        """Has a heartbeat written soon, in place of one that is waiting."""
+        """Queues a heartbeat, in place of one that is waiting."""
         self._work.soon(partial(self._write, beat))
 
     def close(self) -> None:
@@ -147,7 +147,7 @@ class PacemakerWriter(BeatWriter):
             self._connection.close()
 
     def _write(self, beat: WorkerBeat) -> None:
-        """Writes a heartbeat, or leaves it when all servers are left alone and a newer one is waiting."""
+        """Writes a heartbeat, or drops it when no server may be tried yet and a newer one is waiting."""
         try:
             pulse = Pulse(worker_path(beat), pack(beat))
         except RecordError as error:
@@ -185,7 +185,7 @@ class PacemakerWriter(BeatWriter):
 
 
 class SupervisorPulses(Closing):
-    """Says at every Pacemaker that a supervisor is there, and which of them it reaches.
+    """Beats for a supervisor at every Pacemaker, and says which of them it reaches.
 
     Args:
         settings: which Pacemakers.
@@ -208,7 +208,7 @@ class SupervisorPulses(Closing):
         self._work = _Latest("supervisor-pulses")
 
     def put(self) -> None:
-        """Has it said soon. Never blocks."""
+        """Queues a heartbeat. Never blocks."""
         self._work.soon(self._say)
 
     def close(self) -> None:
@@ -242,15 +242,15 @@ class SupervisorPulses(Closing):
 
 
 def driver_writer(settings: HeartbeatSettings, zookeeper: Callable[[], BeatWriter], topology_id: str) -> BeatWriter:
-    """Returns where a configuration says that a driver's heartbeats go.
+    """Returns the writer of a driver's heartbeats for the configured store.
 
     Args:
         settings: the cluster's.
-        zookeeper: makes what writes them to ZooKeeper.
+        zookeeper: makes the writer to ZooKeeper.
         topology_id: whose they are.
 
     Raises:
-        SetupError: the settings have nothing to log in by.
+        SetupError: the settings have no credentials.
     """
     if settings.pacemakers is None:
         return zookeeper()
@@ -258,10 +258,10 @@ def driver_writer(settings: HeartbeatSettings, zookeeper: Callable[[], BeatWrite
 
 
 def supervisor_pulses(settings: HeartbeatSettings, supervisor_id: str) -> SupervisorPulses | None:
-    """Returns what says that a supervisor is there; None where no Pacemaker keeps heartbeats.
+    """Returns the writer of a supervisor's heartbeats; None where no Pacemaker keeps heartbeats.
 
     Raises:
-        SetupError: the settings have nothing to log in by.
+        SetupError: the settings have no credentials.
     """
     if settings.pacemakers is None:
         return None
