@@ -57,10 +57,9 @@ def main() -> int:
         return measured
 
     try:
-        for size in options.size or SIZES:
-            for name in options.contender or list(CONTENDERS) * (not found):
-                steps = options.supervisors or (SURVIVOR_STEPS if name == "survivor" else STEPS)
-                found += grow(steps, partial(point, name, size), refine=not options.supervisors)
+        for size, name in wanted(options.size, options.contender, earlier=bool(found)):
+            steps = options.supervisors or (SURVIVOR_STEPS if name == "survivor" else STEPS)
+            found += grow(steps, partial(point, name, size), refine=not options.supervisors)
     except SetupError as error:
         progress.print(f"{name}: {error}", markup=False)
         return 2
@@ -76,6 +75,20 @@ def main() -> int:
     if options.docs:
         report.write_docs(found, _PAGE)
     return 0 if not left_out and all(met for _, met, _ in report.targets(found)) else 1
+
+
+def wanted(
+    sizes: Sequence[int] | None, contenders: Sequence[str] | None, *, earlier: bool = False
+) -> list[tuple[int, str]]:
+    """Returns what is measured: bytes of a heartbeat, and the contender.
+
+    Args:
+        sizes: as asked for; both sizes for None.
+        contenders: as asked for; all of them for None, and none where there are earlier results.
+        earlier: whether there are.
+    """
+    names = contenders or ([] if earlier else list(CONTENDERS))
+    return [(size, name) for size in sizes or SIZES for name in names]
 
 
 def grow(steps: Sequence[int], point: Callable[[int], Measured | None], *, refine: bool = True) -> list[Measured]:

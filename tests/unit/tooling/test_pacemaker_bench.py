@@ -8,7 +8,7 @@ import time
 
 import msgspec
 
-from lab.benchmarks.pacemaker.__main__ import grow
+from lab.benchmarks.pacemaker.__main__ import CONTENDERS, SIZES, grow, wanted
 from lab.benchmarks.pacemaker.contenders import Running
 from lab.benchmarks.pacemaker.load import Load, Orders
 from lab.benchmarks.pacemaker.measure import Measured, measure
@@ -56,6 +56,12 @@ def test_what_the_generator_cant_do_is_not_held_against_a_server() -> None:
     assert [each.supervisors for each in found] == [100, 200]
     [(_, _, most, more)] = maxima(found)
     assert (most, more) == (100, "200: the generator can do no more (90% of the heartbeats answered)")
+
+
+def test_every_contender_bears_every_size_unless_earlier_results_are_added_to() -> None:
+    assert wanted(None, None) == [(size, name) for size in SIZES for name in CONTENDERS]
+    assert wanted(None, None, earlier=True) == []
+    assert wanted([20_000], ["ours", "storm"], earlier=True) == [(20_000, "ours"), (20_000, "storm")]
 
 
 def test_without_time_nothing_more_is_measured() -> None:
