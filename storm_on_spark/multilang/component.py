@@ -64,6 +64,11 @@ class ShellComponent:
         for stream, fields in self._streams.items():
             declarer.declare_stream(stream, fields, stream in self._direct)
 
+    @property
+    def pid(self) -> int | None:
+        """The process id of the child; None while there is none."""
+        return None if self._child is None else self._child.pid
+
     def on_metric(self, name: str, params: Any) -> None:
         """Called with a metric that the child sends; logs it unless overridden."""
         log.info("%s: metric %s: %s", self._label, name, params)

@@ -42,6 +42,14 @@ class Tester(ABC, Generic[B]):
     def close(self) -> None:
         """Ends the component's life, once."""
 
+    def saved_bytes(self) -> int:
+        """Returns how many bytes of the component's attributes a micro-batch would save now.
+
+        Raises:
+            ComponentError: the attributes can't be pickled.
+        """
+        return len(self._snapshots().take())
+
     def _reborn(self) -> tuple[B, bytes | None]:
         """Returns a fresh copy of the component and the state that it will be given."""
         if isinstance(self._shipped, ComponentError):

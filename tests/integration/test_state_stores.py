@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("nothing_left_behind")
 def open_stores(spark: Any, checkpoint: Path, run_id: Any) -> list[str]:
     """Returns operator/partition of the state stores that Spark has open for a run."""
     package = "org.apache.spark.sql.execution.streaming.state"
-    jvm = spark._jvm
+    jvm = spark._jvm  # noqa: SLF001 # PySpark has no public way to state stores
     stores = getattr(getattr(jvm, f"{package}.StateStore$"), "MODULE$")
     run = jvm.java.util.UUID.fromString(str(run_id))
     return [

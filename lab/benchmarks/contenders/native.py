@@ -70,7 +70,7 @@ def _full_speed(spark: Any, case: Case, setup: Setup) -> Figures:
 def _at_rate(spark: Any, case: Case, setup: Setup) -> Figures:
     """Feeds rows through a socket: the rate source would keep each back until its second is over."""
     texts = read_sentences(str(setup.source))
-    feeder = _Feeder(texts, case.phases[0].rate or 0)
+    feeder = Feeder(texts, case.phases[0].rate or 0)
     with contextlib.closing(feeder):
         source = spark.readStream.format("socket").option("host", "127.0.0.1").option("port", feeder.port)
         with _counting(source.load(), case.workload) as query:
@@ -81,7 +81,7 @@ def _at_rate(spark: Any, case: Case, setup: Setup) -> Figures:
             began, cpu, started = time.time(), tree.cpu_seconds(), time.monotonic()
             tree.wait(setup.seconds)
             used, took = tree.cpu_seconds() - cpu, time.monotonic() - started
-            latencies = [_latencies(batch, feeder) for batch in _since(query, began)]
+            latencies = [latencies_of(batch, feeder) for batch in _since(query, began)]
             all_rows = np.concatenate(latencies)
             percentiles = {f"p{p}": round(float(np.percentile(all_rows, p)), 2) for p in (50, 95, 99)}
             found = figures(len(all_rows), took, used, percentiles, batches=len(latencies))
@@ -119,7 +119,7 @@ def _since(query: Any, began: float, timeout: float = _BATCH_SECS) -> list[dict[
     return batches
 
 
-class _Feeder:
+class Feeder:
     """Writes lines to every client, at a rate, and remembers when.
 
     Args:
@@ -174,7 +174,7 @@ class _Feeder:
         self._server.close()
 
 
-def _latencies(batch: dict[str, Any], feeder: _Feeder) -> Any:
+def latencies_of(batch: dict[str, Any], feeder: Feeder) -> Any:
     """Returns the ms from each row's creation to the end of its micro-batch."""
     [source] = batch["sources"]
     # Offsets of the socket source are the numbers of the last lines.

@@ -158,7 +158,7 @@ class PacemakerReader(HeartbeatReader):
 
     def start(self) -> None:
         """Looks once, then periodically on a thread of its own; Pacemakers may be away."""
-        self._look()
+        self.look()
         self._thread.start()
 
     def close(self) -> None:
@@ -220,12 +220,17 @@ class PacemakerReader(HeartbeatReader):
         while not self._stopped.wait(pause):
             began = self._clock()
             try:
-                self._look()
+                self.look()
             except Exception:
                 log.exception("heartbeats can't be read")
             pause = min(_MOST_SECS, max(least, (self._clock() - began) / _SHARE))
 
-    def _look(self) -> None:
+    def look(self) -> None:
+        """Reads all Pacemakers once, on the calling thread.
+
+        `start` does it over and over. Without `start`, the caller decides when to look; the connections to Pacemakers
+        are for one thread at a time, so callers must not do both.
+        """
         beaters = self._beaters()
         results = list(self._pool.map(self._read, self._servers.values()))
         found = {name: signs for name, signs in zip(self._servers, results, strict=True) if signs is not None}

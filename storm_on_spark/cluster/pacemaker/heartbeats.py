@@ -71,7 +71,8 @@ class Heartbeats:
     def __init__(self, quota: Quota = Quota(), expiry: float = 600.0) -> None:  # noqa: B008
         self._quota = quota
         self._of_a_topology = quota.of_a_topology()
-        self._expiry = expiry
+        self.expiry = expiry
+        """Seconds until a path goes that nobody has put again; it may be changed at any time."""
         #: In order of `at`: the path that was put longest ago is first.
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         #: The names right below a path, for every path that has any, as the keys of a dict: in order, without values.
@@ -169,7 +170,7 @@ class Heartbeats:
         removed = 0
         while self._entries and removed < most:
             path, entry = next(iter(self._entries.items()))
-            if now - entry.at < self._expiry:
+            if now - entry.at < self.expiry:
                 break
             removed += self.delete(path)
         return removed

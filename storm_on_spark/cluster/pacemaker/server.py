@@ -52,7 +52,6 @@ class PacemakerServer(Service):
         _allow_files(settings.limits.connections + _SPARE_FILES)
         self._tls = settings.tls
         self.hall = Clients(settings)
-        self._sweep_secs = settings.limits.sweep_secs
         with contextlib.ExitStack() as stack:
             self._listener = stack.enter_context(contextlib.closing(listen(settings.host, settings.port)))
             self._metrics: RestServer | None = None
@@ -113,7 +112,7 @@ class PacemakerServer(Service):
         self._ready.set()
         while not self._ended.is_set():
             with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._ended.wait(), self._sweep_secs)
+                await asyncio.wait_for(self._ended.wait(), self.hall.limits.sweep_secs)
             self.hall.sweep()
         server.close()
         await self.hall.close()

@@ -7,11 +7,14 @@ import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
+from py4j.java_gateway import GatewayParameters
 from topology_code import TOPOLOGY, manifest_of, packed, same
 
+from storm_on_spark.cluster.code import hadoop
 from storm_on_spark.cluster.code.bundle import unpack
 from storm_on_spark.cluster.code.checksums import artifacts_of
 from storm_on_spark.cluster.code.distributor import Metafile, Peers, make_distributor
@@ -128,7 +131,16 @@ def test_where_it_reads_is_not_for_the_metafile_to_say(
         local.cleanup("..")
 
 
-def test_java_is_started_again_and_secrets_are_not_in_its_arguments(artifacts: Path, tmp_path: Path) -> None:
+def test_java_is_started_again_and_secrets_are_not_in_its_arguments(
+    artifacts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokens: list[str] = []
+
+    def noting(**parameters: Any) -> GatewayParameters:
+        tokens.append(parameters["auth_token"])
+        return GatewayParameters(**parameters)
+
+    monkeypatch.setattr(hadoop, "GatewayParameters", noting)
     before = set(psutil.Process().children())
     conf = {"storm.codedistributor.location": f"file://{tmp_path}/storm", "spark.hadoop.my.secret": "s3cret"}
     distributor = HadoopCodeDistributor(Peers())
@@ -139,7 +151,9 @@ def test_java_is_started_again_and_secrets_are_not_in_its_arguments(artifacts: P
         arguments = " ".join(java.cmdline())
         assert "py4j.GatewayServer" in arguments
         assert "s3cret" not in arguments
-        assert distributor._gateway._gateway.gateway_parameters.auth_token not in arguments
+        (token,) = tokens
+        assert len(token) > 20
+        assert token not in arguments
         java.kill()
         java.wait(10)
         assert distributor.download(TOPOLOGY, metafile, tmp_path / "x")

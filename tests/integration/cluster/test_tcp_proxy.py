@@ -5,6 +5,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from waiting import eventually
@@ -115,14 +116,29 @@ def test_a_session_expires_only_once(connect) -> None:
 
 
 def test_it_is_closed_also_when_its_thread_ends_before_it_is_poked(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Late:
+        """The end at which it is poked: first its thread is, and has ended before the call that counts."""
+
+        def __init__(self, real: socket.socket) -> None:
+            self.real = real
+
+        def send(self, data: bytes) -> int:
+            sent = self.real.send(data)
+            for thread in set(threading.enumerate()) - before:
+                thread.join(60)
+                assert not thread.is_alive()
+            self.real.send(data)
+            return sent
+
+        def close(self) -> None:
+            self.real.close()
+
+    def pair() -> tuple[Any, socket.socket]:
+        wake, woken = real_pair()
+        return Late(wake), woken
+
+    before, real_pair = set(threading.enumerate()), socket.socketpair
+    monkeypatch.setattr(socket, "socketpair", pair)
     proxy = TcpProxy("127.0.0.1:1")
-    poke = proxy._poke
-
-    def late() -> None:
-        if proxy._closing:
-            poke()
-            proxy._thread.join()
-        poke()
-
-    monkeypatch.setattr(proxy, "_poke", late)
     proxy.close()
+    assert set(threading.enumerate()) <= before

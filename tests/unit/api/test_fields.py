@@ -95,10 +95,12 @@ def test_names_of_other_types_are_unknown_and_not_contained(name: object) -> Non
 
 def test_fields_are_immutable() -> None:
     fields = Fields("word")
-    with pytest.raises(AttributeError, match="immutable"):
-        fields._names = ("x",)
-    with pytest.raises(AttributeError, match="immutable"):
-        del fields._names
+    for attribute in Fields.__slots__:
+        with pytest.raises(AttributeError, match="immutable"):
+            setattr(fields, attribute, ("x",))
+        with pytest.raises(AttributeError, match="immutable"):
+            delattr(fields, attribute)
+    assert list(fields) == ["word"]
     with pytest.raises(AttributeError):
         fields.other = 1  # type: ignore[attr-defined]
 

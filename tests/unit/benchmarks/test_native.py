@@ -14,7 +14,7 @@ from lab.benchmarks.contenders import native
 def test_latency_counts_from_when_a_line_was_written() -> None:
     texts = [f"line {number}" for number in range(10)]
     before = time.time()
-    with contextlib.closing(native._Feeder(texts, rate=2000)) as feeder:
+    with contextlib.closing(native.Feeder(texts, rate=2000)) as feeder:
         with socket.create_connection(("127.0.0.1", feeder.port)) as connection, connection.makefile() as lines:
             received = [lines.readline().rstrip() for _ in range(500)]
         feeder.wait()
@@ -29,7 +29,7 @@ def test_latency_counts_from_when_a_line_was_written() -> None:
         "durationMs": {"triggerExecution": 250},
         "sources": [{"startOffset": 9, "endOffset": "19"}],
     }
-    found = native._latencies(batch, feeder)
+    found = native.latencies_of(batch, feeder)
     assert np.allclose(found, [1000 * (0.75 - when) for when in written[10:20]])
 
 
@@ -43,4 +43,4 @@ def test_the_first_batch_begins_with_the_first_line() -> None:
         "durationMs": {"triggerExecution": 0},
         "sources": [{"startOffset": None, "endOffset": 2}],
     }
-    assert native._latencies(batch, Known()).tolist() == [4000, 3000, 2000]
+    assert native.latencies_of(batch, Known()).tolist() == [4000, 3000, 2000]

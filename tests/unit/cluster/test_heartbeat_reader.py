@@ -70,21 +70,21 @@ def test_time_that_everyone_was_silent_counts_for_nobody_also_between_two_rounds
         )
         try:
             write(*names)
-            reader._look()
+            reader.look()
             assert not round_of_leader()
             for now[0] in (10.0, 20.0, 30.0, 40.0):
-                reader._look()
+                reader.look()
             now[0] = 41.0
             write("t1")
-            reader._look()
+            reader.look()
             assert not round_of_leader(), "until now nobody could be heard"
             for now[0] in (50.0, 60.0, 70.0):
                 write("t1")
-                reader._look()
+                reader.look()
                 assert not round_of_leader()
             now[0] = 71.0
             write("t1")
-            reader._look()
+            reader.look()
             assert round_of_leader() == {"t2"}, "then its silence is its own"
         finally:
             reader.close()

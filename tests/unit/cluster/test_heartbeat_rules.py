@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import pickle
 import random
 from dataclasses import dataclass, field
 
@@ -108,11 +109,17 @@ def test_nothing_is_unknown_where_nobody_should_beat():
 
 
 def test_what_is_remembered_stays_bounded():
-    hearing = Hearing(WINDOW)
-    for number in range(1000):
-        look(hearing, number, [f"p{number}"], **{f"p{number}": {f"t{number}": number}})
-        hearing.keep([f"t{number}"])
-    assert sum(map(len, (hearing._signs, hearing._last, hearing._away, hearing._reached))) < 5
+    def size_after(looks: int) -> int:
+        hearing = Hearing(WINDOW)
+        for number in range(1000, 1000 + looks):
+            server, writer = f"p{number}", f"t{number}"
+            found = {server: {writer: number}}
+            reached = {server: {writer: frozenset({server})}}
+            hearing.look(Look(number, frozenset({server, "away"}), found, True, reached))
+            hearing.keep([writer])
+        return len(pickle.dumps(hearing))
+
+    assert size_after(1000) == size_after(100)
 
 
 # A cluster in which anything may be cut off from anything.

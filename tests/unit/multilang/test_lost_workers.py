@@ -11,7 +11,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -68,7 +67,7 @@ def held(spark: SimulatedSpark) -> int:
 
 def kill_workers(spark: SimulatedSpark) -> None:
     """The kernel ends the children of a worker that is killed."""
-    pids = [child.pid for worker in spark.workers for child in children(worker)]
+    pids = [pid for worker in spark.workers for pid in children(worker)]
     assert pids
     for pid in pids:
         os.kill(pid, signal.SIGKILL)
@@ -79,10 +78,10 @@ def kill_workers(spark: SimulatedSpark) -> None:
     spark.workers = [Worker(spark.spec) for _ in spark.workers]
 
 
-def children(worker: Worker) -> list[Any]:
+def children(worker: Worker) -> list[int]:
     shells = worker.spec.plan.components["shell"].tasks
     bolts = [worker.tasks[task].bolt.instance for task in shells if task in worker.tasks]
-    return [bolt._child for bolt in bolts if bolt._child is not None]
+    return [bolt.pid for bolt in bolts if bolt.pid is not None]
 
 
 def test_what_children_held_when_their_workers_were_killed_is_processed_again(folder: Path) -> None:

@@ -160,7 +160,7 @@ def test_what_a_child_keeps_stays_pending_and_fails_with_it() -> None:
 
 def child_of(kit: BoltTester, act: object) -> None:
     kit.execute()
-    pid = kit.bolt._child.pid
+    pid = kit.bolt.pid
     act(pid)  # type: ignore[operator]
     deadline = time.monotonic() + 60
     while started_at(pid) is not None:

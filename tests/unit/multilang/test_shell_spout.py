@@ -47,7 +47,7 @@ def test_an_unmodified_pystorm_spout_gets_acks_and_fails() -> None:
 def test_a_spout_that_dies_is_started_again() -> None:
     with SpoutTester(words()) as kit:
         kit.next_tuple()
-        pid = kit.spout._child.pid
+        pid = kit.spout.pid
         os.kill(pid, 9)
         deadline = time.monotonic() + 60
         while len(kit.collector.values()) < 3:

@@ -90,7 +90,7 @@ def read_answer(data: bytes, nonce: str) -> Answer:
     Raises:
         AuthenticationError: it is no answer to that challenge.
     """
-    pairs = _pairs(data)
+    pairs = pairs_of(data)
     wrong = sorted({"username", "nonce", "cnonce", "nc", "response", "digest-uri"} - set(pairs))
     if wrong:
         raise AuthenticationError(f"the answer to a challenge lacks {', '.join(wrong)}")
@@ -145,7 +145,7 @@ class Answering:
         Raises:
             AuthenticationError: it is no challenge of Storm's kind.
         """
-        pairs = _pairs(data)
+        pairs = pairs_of(data)
         if "nonce" not in pairs or pairs.get("algorithm") != "md5-sess":
             raise AuthenticationError("a server's challenge lacks a nonce, or its algorithm is not md5-sess")
         if "auth" not in re.split(r"[,\s]+", pairs.get("qop", "auth")):
@@ -167,7 +167,7 @@ class Answering:
             AuthenticationError: it doesn't.
         """
         right = "" if self._answer is None else _response(self._answer, self._login.secret, "")
-        if not right or not hmac.compare_digest(_pairs(data).get("rspauth", "").encode(), right.encode()):
+        if not right or not hmac.compare_digest(pairs_of(data).get("rspauth", "").encode(), right.encode()):
             raise AuthenticationError("the server does not know the secret of this login")
 
 
@@ -184,7 +184,12 @@ def _md5(data: bytes) -> hashlib._Hash:
     return hashlib.md5(data, usedforsecurity=False)
 
 
-def _pairs(data: bytes) -> dict[str, str]:
+def pairs_of(data: bytes) -> dict[str, str]:
+    """Returns the names and values of a message of a login.
+
+    Raises:
+        AuthenticationError: it is too long, no UTF-8 text, or no list of name=value.
+    """
     if len(data) > _MOST_BYTES:
         raise AuthenticationError(f"a message of a login may have at most {_MOST_BYTES:,} bytes, not {len(data):,}")
     try:

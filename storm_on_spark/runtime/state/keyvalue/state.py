@@ -43,7 +43,7 @@ _UNMERGED = 3 / 8
 """Of the entries that fit in memory, those that are not in pages, at most. The more there are, the more entries of a
 page change when it is rewritten, and the longer a start takes."""
 _FETCHED_BEFORE_TRIM = 1 << 16
-_REST = 64
+REST_BATCHES = 64
 """Micro-batches without a look ahead after one that did not help."""
 
 _PLAIN = (int, float, str, bytes, bool, type(None))
@@ -68,6 +68,17 @@ class Written(NamedTuple):
 
     entries: int
     rewritten: bool
+
+
+class Usage(NamedTuple):
+    """What a state holds in memory."""
+
+    keys: int
+    """Entries as Python objects; a key that is known to have no value counts too."""
+    unmerged: int
+    """Those of which the pages don't have the newest value."""
+    page_bytes: int
+    """Of pages."""
 
 
 class StoredState(KeyValueState):
@@ -406,6 +417,23 @@ class StoredState(KeyValueState):
 
     # --- memory -----------------------------------------------------------------------------------------------------
 
+    def usage(self) -> Usage:
+        """Returns what is in memory now."""
+        return Usage(len(self._hot), len(self._unmerged), self._pages.cached_bytes if self._pages.exist else 0)
+
+    def check(self) -> None:
+        """Checks what must always hold of the parts in memory: each entry can be forgotten some time.
+
+        For tests; it takes as long as there are entries.
+
+        Raises:
+            AssertionError: it does not hold.
+        """
+        if self._pages.exist:
+            known = set(chain(*self._clean, self._unmerged, self._looked_up, map(itemgetter(0), self._journal)))
+            assert known.issuperset(self._hot), "entries that stay in memory for good"
+            assert self._unmerged.keys <= self._hot.keys(), "unmerged entries that are not in memory"
+
     @property
     def _most(self) -> int:
         """How many entries fit in memory."""
@@ -455,7 +483,7 @@ class StoredState(KeyValueState):
         if self._rest:
             self._rest -= 1
         elif self._looked and self._fetched > self._looked:
-            self._rest = _REST
+            self._rest = REST_BATCHES
         self._looked = self._fetched = 0
 
 

@@ -16,7 +16,7 @@ from storm_on_spark.cluster.heartbeats.login import reader_login, writer_login
 from storm_on_spark.cluster.heartbeats.pulses import PulseReader
 from storm_on_spark.cluster.heartbeats.reader import Beaters, PacemakerReader
 from storm_on_spark.cluster.heartbeats.settings import HeartbeatSettings, PacemakerSettings
-from storm_on_spark.cluster.heartbeats.values import pack, supervisor_path, unpack, worker_path
+from storm_on_spark.cluster.heartbeats.values import SupervisorPulse, pack, supervisor_path, unpack, worker_path
 from storm_on_spark.cluster.heartbeats.writer import PacemakerWriter, SupervisorPulses
 from storm_on_spark.cluster.pacemaker.access import SUPERVISORS_ID
 from storm_on_spark.cluster.pacemaker.messages import MessageType, Pulse
@@ -69,6 +69,12 @@ class Pacemakers:
     def values(self, number):
         with PulseReader(Connection(self.names[number], self.settings, reader_login(self.logins.login)(""))) as reader:
             return reader.read_tree("/workerbeats")
+
+    def reached_by(self, supervisor, number):
+        """What a supervisor's heartbeat at a server says about which servers it reaches."""
+        path = supervisor_path(supervisor)
+        value = self.values(number).get(path)
+        return None if value is None else set(SupervisorPulse.from_bytes(value, path).reaches)
 
     def close(self):
         for number in range(len(self.ports)):
@@ -151,34 +157,37 @@ def test_a_nimbus_reads_all_and_says_what_it_does_not_know(pacemakers):
         driver.put(beat(at=1.0))
         other.put(beat("gone-1-1"))
         supervisor.put()
-        both = frozenset(pacemakers.names)
+        both = set(pacemakers.names)
         eventually(
             lambda: sum(len(pacemakers.values(number)) for number in range(2)) == 4, "two drivers, a pulse at each"
         )
         # Without its thread: a connection is for one thread, and here the test looks.
         with contextlib.closing(reader):
-            reader._look()
+            reader.look()
             assert shown == {"t-1-1": beat(at=1.0)}
             known = reader.knowledge()
             assert known.unknown_since is None
             assert {name for state in known.pacemakers for name in state.writers} >= {"t-1-1/a-6700"}
-            reader._look()
+            eventually(
+                lambda: all(pacemakers.reached_by("a", number) == both for number in range(2)),
+                "the supervisor says that it reaches both",
+            )
+            reader.look()
             assert reader.unjudged({"t-1-1": assignment}) == set()
-            assert reader._hearing._reached["__supervisors/a"] == both
             # One that may be used by drivers doesn't answer: the driver may write there.
             pacemakers.stop(0)
-            reader._look()
+            reader.look()
             assert reader.unjudged({"t-1-1": assignment}) == {"t-1-1"}
             supervisor.put()
-            eventually(lambda: supervisor._reached == {pacemakers.names[1]}, "the supervisor misses it, too")
+            eventually(lambda: pacemakers.reached_by("a", 1) == {pacemakers.names[1]}, "the supervisor misses it, too")
             eventually(
-                lambda: reader._look() or not reader.unjudged({"t-1-1": assignment}), "then the silence is its own"
+                lambda: reader.look() or not reader.unjudged({"t-1-1": assignment}), "then the silence is its own"
             )
             assert reader.mute() == set()
             driver.put(beat(at=2.0))
-            eventually(lambda: reader._look() or shown["t-1-1"] == beat(at=2.0), "it is heard at the other")
+            eventually(lambda: reader.look() or shown["t-1-1"] == beat(at=2.0), "it is heard at the other")
             pacemakers.stop(1)
-            reader._look()
+            reader.look()
             known = reader.knowledge()
             assert known.reason == "no Pacemaker answers"
             assert abs(known.unknown_since - time.time()) < DEADLINE
@@ -188,9 +197,12 @@ def test_a_nimbus_reads_all_and_says_what_it_does_not_know(pacemakers):
                 pacemakers.start(number)
             reader.forget("t-1-1")
             # First: else what is written now may be deleted with what was there.
-            eventually(lambda: reader._look() or not any(reader._to_delete.values()), "both have deleted it")
+            eventually(
+                lambda: reader.look() or all(state.away_since is None for state in reader.knowledge().pacemakers),
+                "both have answered a look, and have deleted it before",
+            )
             driver.put(beat(at=3.0))
-            eventually(lambda: reader._look() or shown["t-1-1"] == beat(at=3.0), "heard again")
+            eventually(lambda: reader.look() or shown["t-1-1"] == beat(at=3.0), "heard again")
             assert reader.knowledge().unknown_since is None
 
 
@@ -230,7 +242,7 @@ def test_a_supervisor_is_mute_once_it_was_silent_for_a_while(pacemakers):
                         f"{path} has a new value",
                     )
             now[0] += after
-            reader._look()
+            reader.look()
             return reader.mute()
 
         assert look(0, "a") == set()

@@ -62,7 +62,7 @@ def test_storms_login_is_the_one_that_is_computed_here() -> None:
     assert control_of(begin) is Control.SASL_TOKEN_MESSAGE_REQUEST
     assert control_of(done) is Control.SASL_COMPLETE_REQUEST
     login = digest.Login("pacemaker-client", digest.storm_secret("some username", "some password"))
-    nonce = digest._pairs(token_of(asked))["nonce"]
+    nonce = digest.pairs_of(token_of(asked))["nonce"]
     answer = digest.read_answer(token_of(answered), nonce)
     assert answer.name == login.name
     # Storm's server accepted Storm's client, with the same last token.
@@ -71,5 +71,5 @@ def test_storms_login_is_the_one_that_is_computed_here() -> None:
     mine = digest.Answering(login, cnonce=answer.cnonce)
     assert digest.read_answer(mine.answer(token_of(asked)), nonce) == answer
     mine.check(token_of(last))
-    assert sorted(digest._pairs(digest.challenge(nonce)).items()) == sorted(digest._pairs(token_of(asked)).items())
+    assert sorted(digest.pairs_of(digest.challenge(nonce)).items()) == sorted(digest.pairs_of(token_of(asked)).items())
     assert token_of(sasl_token(b"x")) == b"x"

@@ -213,8 +213,7 @@ def test_a_clock_that_jumps_on_the_server_moves_nothing(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Neither heartbeats nor connections expire by it, and both still expire by the time that passes."""
-    server = serve({"login_secs": 3600.0})
-    server._sweep_secs = 0.05
+    server = serve({"login_secs": 3600.0, "sweep_secs": 0.05})
     sweeps: list[float] = []
     sweep = server.hall.sweep
     monkeypatch.setattr(server.hall, "sweep", lambda: sweeps.append(time.time()) or sweep())
@@ -230,7 +229,7 @@ def test_a_clock_that_jumps_on_the_server_moves_nothing(
             assert abs(sweeps[-1] - now()) > 3600 * 4
             assert client.ask(T.GET_PULSE, BEAT.id).data == BEAT
         client.ask(T.SEND_PULSE, BEAT)
-        server.hall.beats._expiry = 0.1
+        server.hall.beats.expiry = 0.1
         eventually(lambda: client.ask(T.EXISTS, BEAT.id).data is False)
         assert "closed" not in caplog.text
         server.hall.limits = msgspec.structs.replace(server.hall.limits, login_secs=0.1)
@@ -268,7 +267,7 @@ def test_a_topology_keeps_no_more_than_a_nimbus_reads_at_once(serve: Serve, tmp_
 
 def test_a_heartbeat_that_nobody_writes_again_goes(serve: Serve) -> None:
     server = serve()
-    server.hall.beats._expiry = 0.1
+    server.hall.beats.expiry = 0.1
     with RawClient(server.port) as client:
         client.ask(T.SEND_PULSE, BEAT)
         eventually(lambda: client.ask(T.EXISTS, BEAT.id).data is False)

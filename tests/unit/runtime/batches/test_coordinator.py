@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
@@ -629,15 +631,38 @@ def test_a_writer_in_the_logs_is_known_also_when_its_claim_is_gone(tmp_path: Pat
 def test_logs_are_read_side_by_side_at_the_start_and_one_after_the_other_when_hosts_are_told_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    alone: list[bool] = []
+    """Reading takes long from a store, and nothing is told before all spouts are open."""
+    both_read = threading.Barrier(2)
+    reading = threading.Semaphore(1)
+    starting, threads, alone = True, [], []
 
     def noting(*args: Any) -> Any:
-        alone.append(run.coordinator._telling.locked())
+        if starting:
+            both_read.wait(60)
+        else:
+            alone.append(reading.acquire(blocking=False))
+            # Time for the other to come in, where nothing keeps it out.
+            time.sleep(0.2)
+            reading.release()
         return iter_cuts(*args)
 
+    def on_a_thread(host: FakeHost) -> None:
+        threads.append(threading.Thread(target=start, args=(host,)))
+        threads[-1].start()
+
+    start = FakeHost.start
+    monkeypatch.setattr(FakeHost, "start", on_a_thread)
     monkeypatch.setattr(coordinator_module, "iter_cuts", noting)
-    run = Run(tmp_path)
-    run.start()
-    FakeHost.made[0].kill()
-    FakeHost.made[0].start()
-    assert alone == [False, True], "reading takes long from a store, and nothing is told before all spouts are open"
+    run = Run(tmp_path, tasks=2, conf={"topology.workers": 2}).start()
+    assert len(FakeHost.made) == 2
+    assert both_read.n_waiting == 0
+    assert not both_read.broken
+    starting = False
+    for host in FakeHost.made:
+        host.kill()
+    for host in FakeHost.made:
+        host.start()
+    for thread in threads:
+        thread.join(60)
+    assert alone == [True, True]
+    assert not run.failures

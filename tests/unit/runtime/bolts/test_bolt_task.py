@@ -665,6 +665,7 @@ def test_an_emit_that_a_basic_bolt_has_kept_is_refused_between_executions() -> N
 
         def execute(self, tup, collector):
             self.emits.append(collector.emit)
+            self.collector = collector
             collector.emit(["now"])
 
         def declare_output_fields(self, declarer):
@@ -672,7 +673,7 @@ def test_an_emit_that_a_basic_bolt_has_kept_is_refused_between_executions() -> N
 
     task = solo(Keep(), by="value", stateless=True)
     assert emitted(task.execute([anchored([1, 2])], ids(1), 1).sealed) == [("now",), ("now",)]
-    for emit in [*task.instance.emits, task._collector.emit]:
+    for emit in [*task.instance.emits, task.instance.collector.emit]:
         with pytest.raises(TupleError, match=_LATE):
             emit(["late"])
     assert emitted(task.execute([anchored([3])], ids(2), 2).sealed) == [("now",)]

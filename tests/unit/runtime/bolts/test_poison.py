@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 from collections import Counter
 from dataclasses import dataclass, field
@@ -124,7 +125,7 @@ def told(task: BoltTask, execution: Execution, without: set[int]) -> Told:
 def _plain(task: BoltTask) -> Any:
     state = {} if task.snapshot is None else dict(read_snapshot(task.snapshot))
     if "held" in state:
-        state["held"] = [(tup.values, tup.message_id, tup._settled) for tup in state["held"]]
+        state["held"] = [(tup.values, tup.message_id, pickle.dumps(tup)) for tup in state["held"]]
     if task.state is not None:
         state["kv"] = dict(task.state.items())
         task.state.commit(MemoryStore(), 0)

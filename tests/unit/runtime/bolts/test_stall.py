@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import os
 import sys
 import threading
@@ -113,7 +114,7 @@ def test_a_worker_that_waits_for_work_does_not_hang() -> None:
     watch = StallWatch(1, solo(Basic()).wiring, lambda: now[0])
     for _ in range(5):
         now[0] += 100
-        assert watch.look(sys._getframe()) is None
+        assert watch.look(inspect.currentframe()) is None
         assert watch.look(None) is None
 
 
@@ -186,14 +187,14 @@ def test_a_run_that_is_forgotten_is_not_watched(monkeypatch: pytest.MonkeyPatch,
     builder = TopologyBuilder()
     builder.set_spout("source", Source(default=["value"]))
     spec = make_worker(builder, {"topology.task.stall.secs": 1}).spec
-    for number in range(20):
-        worker_for(str(number), dataclasses.replace(spec, folder=str(tmp_path)).dumps())
+    data = dataclasses.replace(spec, folder=str(tmp_path)).dumps()
+    workers = [worker_for(str(number), data) for number in range(20)]
     deadline = time.monotonic() + 20
     while len(set(threading.enumerate()) - before) > 8 and time.monotonic() < deadline:
         time.sleep(0.05)
     watches = set(threading.enumerate()) - before
     assert 0 < len(watches) <= 8
-    for worker in worker_module._workers.values():
+    for worker in workers[-8:]:
         worker.forgotten()
     for thread in watches:
         thread.join(20)

@@ -24,6 +24,7 @@ from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.processes.sessions import started_at
 from storm_on_spark.runtime.reports.report import Failure
 from storm_on_spark.runtime.spouts.log import iter_cuts
+from storm_on_spark.runtime.spouts.messages import Setup
 from storm_on_spark.runtime.spouts.remote.host import RemoteHost
 from storm_on_spark.runtime.spouts.remote.keeper import Place, keep_host
 from storm_on_spark.runtime.spouts.remote.line import Line
@@ -103,6 +104,8 @@ class Running:
         spec = dataclasses.replace(make_worker(builder).spec, sys_path=(str(Path(__file__).parent.parent),))
         self.failures: list[Failure] = []
         self.hosts: list[RemoteHost] = []
+        #: What processes of hosts were given, the oldest first.
+        self.setups: list[Setup] = []
         self.listener = HostListener("127.0.0.1", self._on_host)
         driver, _, port = (through(self.listener.port) if through else f"127.0.0.1:{self.listener.port}").partition(":")
         self.keeper = Keeper(lambda: Place(0, driver, int(port), self.listener.secret.hex()))
@@ -117,7 +120,13 @@ class Running:
         self.coordinator.start(self.offset)
 
     def _make_host(self, *args: Any) -> RemoteHost:
-        self.hosts.append(RemoteHost(self.keeper, *args))
+        tasks, make_setup, *calls = args
+
+        def noted() -> Setup:
+            self.setups.append(make_setup())
+            return self.setups[-1]
+
+        self.hosts.append(RemoteHost(self.keeper, tasks, noted, *calls))
         return self.hosts[0]
 
     def _on_host(self, line: Line, hello: Hello) -> None:
@@ -235,8 +244,8 @@ def test_another_directory_of_the_same_name_is_refused(tmp_path: Path, monkeypat
     running = Running(tmp_path)
     try:
         running.coordinator.launch(Offset())
-        _until(lambda: running.hosts[0]._connection is not None)
-        setup = running.hosts[0]._make_setup()
+        _until(lambda: running.setups)
+        setup = running.setups[0]
         assert serving.here(setup, "there").claim == setup.claim
         other = tmp_path / "other" / "spouts"
         with pytest.raises(serving.CheckpointError, match="on there is not the directory that the driver has"):

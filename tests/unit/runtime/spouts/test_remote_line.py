@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -23,9 +23,16 @@ from storm_on_spark.runtime.spouts.remote.listener import Hello, HostListener
 SECRET = b"s" * 32
 
 
+class Ends(NamedTuple):
+    """The sockets below two lines."""
+
+    driver: socket.socket
+    host: socket.socket
+
+
 @contextlib.contextmanager
-def pair(callers_secret: bytes = SECRET) -> Iterator[tuple[Any, Any, Any]]:
-    """Yields (driver's line, host's line, socket on which the host sends); a side that failed is its error."""
+def pair(callers_secret: bytes = SECRET) -> Iterator[tuple[Any, Any, Ends]]:
+    """Yields (driver's line, host's line, their sockets); a side that failed is its error."""
     ours, theirs = socket.socketpair()
     ends: dict[str, Any] = {}
 
@@ -45,7 +52,7 @@ def pair(callers_secret: bytes = SECRET) -> Iterator[tuple[Any, Any, Any]]:
         theirs.shutdown(socket.SHUT_RDWR)
     thread.join()
     try:
-        yield ends["driver"], ends["host"], theirs
+        yield ends["driver"], ends["host"], Ends(ours, theirs)
     finally:
         ours.close()
         theirs.close()
@@ -71,31 +78,31 @@ def test_who_does_not_know_the_secret_is_refused_by_both() -> None:
 @given(st.binary(min_size=1, max_size=40), st.integers(0), st.integers(0, 7))
 def test_a_message_with_one_bit_changed_is_refused(data: bytes, place: int, bit: int) -> None:
     with pair() as (driver, host, raw):
-        sent = _as_sent(host, data)
+        sent = _as_sent(host, data, raw.driver)
         at = 4 + place % (len(sent) - 4)  # not its length
         sent[at] ^= 1 << bit
-        raw.sendall(sent)
+        raw.host.sendall(sent)
         with pytest.raises(LineError, match="a message was changed on its way"):
             driver.recv_bytes()
 
 
 def test_a_message_that_comes_again_or_goes_to_the_other_side_is_refused() -> None:
     with pair() as (driver, host, raw):
-        sent = _as_sent(host, b"once")
-        raw.sendall(sent)
+        sent = _as_sent(host, b"once", raw.driver)
+        raw.host.sendall(sent)
         assert driver.recv_bytes() == b"once"
-        raw.sendall(sent)
+        raw.host.sendall(sent)
         with pytest.raises(LineError):
             driver.recv_bytes()
     with pair() as (driver, host, raw):
-        raw.sendall(_as_sent(driver, b"reflected"))
+        raw.host.sendall(_as_sent(driver, b"reflected", raw.host))
         with pytest.raises(LineError):
             driver.recv_bytes()
 
 
 def test_a_message_that_is_too_long_is_refused_before_there_is_memory_for_it() -> None:
     with pair() as (driver, _, raw):
-        raw.sendall(b"\xff" * 36)
+        raw.host.sendall(b"\xff" * 36)
         with pytest.raises(LineError, match="has 4294967295 bytes; allowed are 1000"):
             driver.recv_bytes(1000)
 
@@ -191,20 +198,11 @@ def test_silent_connections_keep_nobody_out_for_long(ears: Ears, monkeypatch: py
             connection.close()
 
 
-def _as_sent(line: Line, data: bytes) -> bytearray:
-    """Returns the bytes with which a line would send `data` next, and counts it as sent."""
-
-    class Catch:
-        sent = bytearray()
-
-        def sendall(self, data: bytes) -> None:
-            self.sent = bytearray(data)
-
-    catch = Catch()
-    real, line._socket = line._socket, catch  # type: ignore[assignment]
+def _as_sent(line: Line, data: bytes, end: socket.socket) -> bytearray:
+    """Returns the bytes with which a line sends `data` to the `end` of its connection, and takes them from there."""
+    before = line.bytes_sent
     line.send_bytes(data)
-    line._socket = real
-    return catch.sent
+    return bytearray(end.recv(line.bytes_sent - before, socket.MSG_WAITALL))
 
 
 def _until(condition: Callable[[], Any]) -> None:

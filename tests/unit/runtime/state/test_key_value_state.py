@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from storm_on_spark.api.errors import CheckpointError, StormError
-from storm_on_spark.runtime.state.keyvalue import state as state_module
-from storm_on_spark.runtime.state.keyvalue.state import StoredState, Written
+from storm_on_spark.runtime.state.keyvalue.state import REST_BATCHES, StoredState, Written
 from storm_on_spark.runtime.state.keyvalue.store import MemoryStore
 from storm_on_spark.testing.simulated.spark import Values
 
@@ -197,13 +196,7 @@ class StateAgainstDict(RuleBasedStateMachine):
 
     @invariant()
     def whatever_is_in_memory_can_be_forgotten_some_time(self) -> None:
-        state = self.state
-        if state._pages.exist:
-            known = {key for keys in state._clean for key in keys}.union(
-                state._unmerged, state._looked_up, (key for key, _ in state._journal)
-            )
-            assert known.issuperset(state._hot)
-            assert state._unmerged.keys <= state._hot.keys()
+        self.state.check()
 
 
 class InMemory(StateAgainstDict):
@@ -275,19 +268,19 @@ def test_workers_in_turn_know_what_the_other_has_merged_and_what_it_has_not() ->
         mine = turn // 2 % 2
         state = states[mine]
         state.attach(task.store)
-        before = len(state._unmerged)
+        before = state.usage().unmerged
         state.catch_up(task.store, held[mine], task.entries)
-        spared += len(state._unmerged) < before
+        spared += state.usage().unmerged < before
         # Other entries push out all that may be forgotten.
         state.look_ahead(set(range(10_000 + 700 * turn, 10_700 + 700 * turn)))
         for key in range(turn * 37 % 5000, turn * 37 % 5000 + 40):
             assert state.get(key) == expected.get(key)
             state.put(key, turn)
             expected[key] = turn
-        before = len(state._unmerged)
+        before = state.usage().unmerged
         written = state.commit(task.store, task.entries)
         assert written is not None
-        merges += len(state._unmerged) < before
+        merges += state.usage().unmerged < before
         if written.rewritten:
             states[1 - mine].attach(task.store)
             states[1 - mine].load(task.store, written.entries)
@@ -336,8 +329,9 @@ def test_memory_is_bounded_however_many_keys_there_are() -> None:
     for key in range(0, 20_000, 3):
         assert task.state.get(key) == key
     task.commit()
-    assert len(task.state._hot) < 1000
-    assert task.state._pages.cached_bytes <= 200_000 * 3 // 8
+    usage = task.state.usage()
+    assert 0 < usage.keys < 1000
+    assert 0 < usage.page_bytes <= 200_000 * 3 // 8
 
 
 def test_a_look_ahead_reads_each_page_once() -> None:
@@ -362,7 +356,7 @@ def test_a_look_ahead_that_never_helps_is_given_up() -> None:
         task.state.get(key)
     task.commit()
     assert not task.state.looks_ahead
-    for _ in range(state_module._REST):
+    for _ in range(REST_BATCHES):
         task.commit()
     assert task.state.looks_ahead
 
@@ -453,13 +447,20 @@ def test_a_record_of_another_version_or_missing_is_refused(
 
 @given(st.dictionaries(KEYS, VALUES))
 def test_a_journal_written_anew_keeps_everything(values: dict[Any, Any]) -> None:
-    task = Task(memory=1 << 30)
+    task = Task(memory=1 << 20)
     for key, value in values.items():
         task.state.put(key, value)
-    task.state._added_bytes = 1 << 40
-    written = task.commit()
-    assert written is None or written.rewritten
+    # The journal is rewritten when this has been changed so often that most of it is out of date.
+    for _ in range(1000):
+        task.state.put("often changed", bytes(1000))
+        written = task.commit()
+        assert written is not None
+        if written.rewritten:
+            break
+    else:
+        pytest.fail("the journal was never rewritten")
     found = dict(task.open().items())
+    del found["often changed"]
     assert found.keys() == values.keys()
     assert all(repr(found[key]) == repr(values[key]) for key in values)
 
@@ -468,15 +469,19 @@ def test_a_read_that_failed_is_not_committed_whatever_the_bolt_makes_of_it() -> 
     task = Task()
     task.fill(5000)
     task.open()
+    task.store.read.clear()
+    missing = next(key for key in range(5000) if task.state.get(key) == key and "pages" in task.store.read)
+    # The same again, as it was before that was read.
+    task.open()
+    task.state.put("there", 0)
 
     class Broken(Counting):
         def get(self, name: str, index: int = 0) -> bytes | None:
             raise OSError("the socket is closed")
 
     task.state.attach(Broken({}))
-    missing = next(key for key in range(5000) if key not in task.state._hot)
     with pytest.raises(OSError, match="socket is closed"):
         task.state.get(missing)
-    task.state.put(next(iter(task.state._hot)), 1)
+    task.state.put("there", 1)
     with pytest.raises(OSError, match="socket is closed"):
         task.commit()

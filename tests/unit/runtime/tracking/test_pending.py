@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import pickle
+import weakref
 from random import Random
 from typing import Any
 
@@ -94,13 +97,25 @@ def test_it_is_what_a_dict_would_be(arrow: bool, seed: int, steps: int) -> None:
     patch.undo()
 
 
+class Id:
+    """A message id whose end can be noticed."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
 def test_a_block_with_few_pending_messages_keeps_only_these() -> None:
     pending = PendingMessages()
-    pending.ids += range(1000)
-    pending.times += [0.0] * 1000
+    alive: weakref.WeakSet[Id] = weakref.WeakSet()
+    for number in range(1000):
+        pending.ids.append(Id(number))
+        pending.times.append(float(number))
+        alive.add(pending.ids[-1])
     pending.close_block()
+    size = len(pickle.dumps(pending))
     assert len(end(pending, [number for number in range(1, 1001) if number % 100])) == 990
-    (block,) = pending._blocks
-    assert (block.ids, len(block.times)) == (list(range(99, 1000, 100)), 10)
-    assert [message_id for message_id, _, _ in end(pending, [100, 1000])] == [99, 999]
+    gc.collect()
+    assert sorted(each.number for each in alive) == list(range(99, 1000, 100))
+    assert len(pickle.dumps(pending)) < size / 8, "neither ids nor times of the others are kept"
+    assert [message_id.number for message_id, _, _ in end(pending, [100, 1000])] == [99, 999]
     assert len(pending) == 8

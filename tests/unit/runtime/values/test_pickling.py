@@ -9,8 +9,8 @@ import subprocess
 import sys
 import threading
 import types
+import weakref
 from collections import OrderedDict
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -152,11 +152,10 @@ def spec_of(start: str, script: types.ModuleType) -> bytes:
 
 
 @pytest.fixture
-def _one_worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _one_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_module, "_workers", OrderedDict())
-    before = cloudpickle.cloudpickle._DYNAMIC_CLASS_TRACKER_BY_ID
-    yield
-    monkeypatch.setattr(cloudpickle.cloudpickle, "_DYNAMIC_CLASS_TRACKER_BY_ID", before)
+    # `pickling.enter` replaces it; this one is put back at the end.
+    monkeypatch.setattr(cloudpickle.cloudpickle, "_DYNAMIC_CLASS_TRACKER_BY_ID", weakref.WeakValueDictionary())
 
 
 @pytest.mark.usefixtures("_one_worker")
