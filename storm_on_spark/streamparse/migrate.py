@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.streamparse.project import find_project
@@ -18,6 +18,8 @@ Verdict = Literal["runs", "differs", "no"]
 
 _MAX_FILES: Final = 5_000
 _MAX_BYTES: Final = 4 << 20
+_MAX_DEPTH: Final = 100
+"""Classes between one of the project and streamparse's."""
 _SKIPPED: Final = frozenset({"_build", "_resources", "build", "dist", "node_modules", "__pycache__", "venv"})
 _MODULES: Final = ("streamparse", "pystorm")
 _COMPONENTS: Final = frozenset({"Bolt", "BatchingBolt", "TicklessBatchingBolt", "Spout", "ReliableSpout"})
@@ -44,6 +46,7 @@ _OVERRIDES: Final = {
     "run": ("no", "overrides run, which is not called: there is no pipe"),
     "_run": ("differs", "overrides _run, pystorm's own loop"),
 }
+_KNOWN: Final = _COMPONENTS | _REFUSED.keys() | {"Topology"}
 _TICKS: Final = "topology.tick.tuple.freq.secs"
 
 
@@ -80,15 +83,16 @@ def read_project(folder: Path) -> list[Finding]:
             trees[name] = tree
         else:
             found.append(Finding(name, tree.lineno or 1, name, "no", f"can't be read as Python 3: {tree.msg}"))
-    kinds = _kinds(trees.values())
-    has_ticks = any(_TICKS in ast.dump(tree) for tree in trees.values())
+    kinds = _Kinds(trees)
+    has_ticks = any(map(_sets_ticks, trees.values()))
     for name, tree in trees.items():
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
-                if kinds.get(node.name) == "Topology":
+                kind = kinds.of(name, node.name)
+                if kind == "Topology":
                     found += _topology(name, node)
-                elif kinds.get(node.name) in _COMPONENTS:
-                    found += _component(name, node, kinds[node.name], has_ticks)
+                elif kind in _COMPONENTS:
+                    found += _component(name, node, kind, has_ticks)
     found += _around(folder)
     return sorted(found, key=lambda finding: (finding.file, finding.line, finding.what))
 
@@ -123,38 +127,100 @@ def _parsed(path: Path) -> ast.Module | SyntaxError:
         return SyntaxError(str(error))
 
 
-def _kinds(trees: Any) -> dict[str, str]:
-    """Returns for each class which of streamparse's it is derived from, also by way of other classes of the project."""
-    bases: dict[str, list[str]] = {}
-    for tree in trees:
-        renamed = {
-            alias.asname or alias.name: alias.name
-            for node in ast.walk(tree)
-            if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in _MODULES
-            for alias in node.names
-        }
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ClassDef):
-                names = [_last(base) for base in node.bases]
-                bases[node.name] = [renamed.get(name, name) for name in names]
-    kinds = {name: name for name in (*_COMPONENTS, *_REFUSED, "Topology")}
-    for _ in bases:
-        before = len(kinds)
-        for name, parents in bases.items():
-            kind = next((kinds[parent] for parent in parents if parent in kinds), None)
-            if kind is not None:
-                kinds.setdefault(name, kind)
-        if len(kinds) == before:
-            break
-    return kinds
+@dataclass
+class _Names:
+    """What the names of one file stand for, in the order in which Python would find them."""
+
+    classes: dict[str, list[ast.expr]]
+    """The bases of its classes, by name; of two with one name, those of the later one."""
+    imported: dict[str, tuple[str, str]]
+    """Module and name in it; the name is empty where a module is imported."""
+    stars: list[str]
+    """Modules of which every name is imported."""
+
+
+class _Kinds:
+    """Finds which of streamparse's classes a class is derived from, also by way of other classes of the project.
+
+    Args:
+        trees: the project's files.
+    """
+
+    def __init__(self, trees: Mapping[str, ast.Module]) -> None:
+        self._names = {file: _names_in(tree) for file, tree in trees.items()}
+        self._files = {file.removesuffix(".py").removesuffix("/__init__"): file for file in trees}
+
+    def of(self, file: str, name: str, seen: frozenset[tuple[str, str]] = frozenset()) -> str | None:
+        """Returns the name of streamparse's class that `name` is in a file, or is derived from."""
+        names = self._names[file]
+        if (file, name) in seen or len(seen) > _MAX_DEPTH:
+            return None
+        seen |= {(file, name)}
+        if name in names.classes:
+            return next((kind for base in names.classes[name] if (kind := self._of_base(file, base, seen))), None)
+        places = [names.imported[name]] if name in names.imported else [(module, name) for module in names.stars]
+        return next((kind for module, inner in places if (kind := self._at(file, module, inner, seen))), None)
+
+    def _of_base(self, file: str, base: ast.expr, seen: frozenset[tuple[str, str]]) -> str | None:
+        if isinstance(base, ast.Name):
+            return self.of(file, base.id, seen)
+        if not isinstance(base, ast.Attribute):
+            return None
+        dotted = _dotted(base.value)
+        module, inner = self._names[file].imported.get(dotted, (dotted, ""))
+        return self._at(file, f"{module}.{inner}" if inner else module, base.attr, seen)
+
+    def _at(self, file: str, module: str, name: str, seen: frozenset[tuple[str, str]]) -> str | None:
+        if module.partition(".")[0] in _MODULES:
+            return name if name in _KNOWN else None
+        path = module.lstrip(".").replace(".", "/")
+        # The folder that modules are imported from isn't known: the file nearest to this one counts.
+        fits = [known for place, known in self._files.items() if known != file and f"/{place}".endswith(f"/{path}")]
+        nearest = max(fits, key=lambda known: len(os.path.commonpath([known, file])), default=None)
+        return None if nearest is None else self.of(nearest, name, seen)
+
+
+def _dotted(node: ast.expr) -> str:
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join(reversed([*parts, _last(node)]))
+
+
+def _names_in(tree: ast.Module) -> _Names:
+    found = _Names({}, {}, [])
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            found.classes[node.name] = node.bases
+        elif isinstance(node, ast.ImportFrom):
+            module = "." * node.level + (node.module or "")
+            for alias in node.names:
+                if alias.name == "*":
+                    found.stars.append(module)
+                else:
+                    found.imported[alias.asname or alias.name] = module, alias.name
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.asname:
+                    found.imported[alias.asname] = alias.name, ""
+    return found
+
+
+def _sets_ticks(tree: ast.Module) -> bool:
+    return any(
+        isinstance(node, ast.Constant) and isinstance(node.value, str) and _TICKS in node.value
+        for node in ast.walk(tree)
+    )
 
 
 def _topology(file: str, topology: ast.ClassDef) -> Iterator[Finding]:
     problems = 0
     for statement in topology.body:
-        if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Call):
+        if not isinstance(statement, (ast.Assign, ast.AnnAssign)) or not isinstance(statement.value, ast.Call):
             continue
-        name, call = _last(statement.targets[0]), statement.value
+        target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
+        name, call = _last(target), statement.value
         what = f"{topology.name}.{name}"
         if isinstance(call.func, ast.Attribute) and call.func.attr == "spec":
             refused = _REFUSED.get(_last(call.func.value))

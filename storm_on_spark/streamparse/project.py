@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from storm_on_spark.api.errors import ConfigError, InvalidTopologyError
+
+log = logging.getLogger(__name__)
 
 CONFIG: Final = "config.json"
 _MAX_BYTES: Final = 1 << 20
@@ -53,13 +56,18 @@ class Project:
         """Returns the configuration that an environment has: its `options`, and the level of its `log`.
 
         Args:
-            environment: its name; None takes the only one.
+            environment: its name; None takes the only one, and none of several, with a warning.
 
         Raises:
             ConfigError: there is none of that name, or `config.json` is wrong.
         """
         known = self.environments
         if environment is None and len(known) != 1:
+            if known:
+                there = ", ".join(known)
+                log.warning(
+                    "%s has the environments %s; none of them counts: name one by -e", self.folder / CONFIG, there
+                )
             return {}
         found = next(iter(known.values())) if environment is None else known.get(environment)
         if found is None:
@@ -67,10 +75,10 @@ class Project:
                 f"{self.folder / CONFIG} has no environment {environment!r}; there are: {', '.join(known)}"
             )
         conf = found.get("options") or {}
-        log = found.get("log") or {}
-        if not isinstance(conf, dict) or not isinstance(log, dict):
+        logs = found.get("log") or {}
+        if not isinstance(conf, dict) or not isinstance(logs, dict):
             raise ConfigError(f'{self.folder / CONFIG}: "options" and "log" of an environment must be objects')
-        level = log.get("level")
+        level = logs.get("level")
         return {**conf, "pystorm.log.level": level.lower()} if isinstance(level, str) else dict(conf)
 
 
@@ -92,7 +100,9 @@ def find_project(folder: Path) -> Project | None:
         raise ConfigError(f"{path} can't be read: {error}") from error
     if not isinstance(config, dict):
         raise ConfigError(f"{path} must be a JSON object, not {type(config).__name__}")
-    return Project(folder, config) if {"topology_specs", "virtualenv_specs"} & config.keys() else None
+    # Any program may have a `config.json`, and in it `envs`; streamparse has defaults for the two keys of its own.
+    is_project = {"topology_specs", "virtualenv_specs"} & config.keys()
+    return Project(folder, config) if is_project or ("envs" in config and (folder / "topologies").is_dir()) else None
 
 
 def project_of(file: Path) -> Project | None:

@@ -237,3 +237,26 @@ def test_a_config_json_of_another_program_does_not_stop_a_topology_from_loading(
     (tmp_path / "topologies").mkdir()
     with pytest.raises(ConfigError, match=r"config\.json"):
         project_of(file)
+
+
+def test_a_config_json_with_nothing_but_environments_is_a_project_beside_topologies(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"envs": {"prod": {"options": {"a.key": 1}}}}')
+    file = tmp_path / "topologies" / "words.py"
+    assert project_of(file) is None
+    file.parent.mkdir()
+    project = project_of(file)
+    assert project is not None
+    assert project.environment_conf(None) == {"a.key": 1}
+
+
+def test_of_several_environments_none_counts_and_a_warning_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    content = {"topology_specs": "topologies", "envs": {"prod": {"options": {"a.key": 1}}, "beta": {}}}
+    (tmp_path / "config.json").write_text(json.dumps(content))
+    project = project_of(tmp_path / "topologies" / "words.py")
+    assert project is not None
+    assert project.environment_conf("prod") == {"a.key": 1}
+    assert caplog.text == ""
+    assert project.environment_conf(None) == {}
+    assert "has the environments prod, beta; none of them counts: name one by -e" in caplog.text

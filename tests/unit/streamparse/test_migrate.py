@@ -104,3 +104,58 @@ def test_what_can_not_be_read(tmp_path: Path, name: str, content: str | None, me
     done = CliRunner().invoke(main, ["migrate", str(tmp_path / name)])
     assert done.exit_code == 2
     assert message in done.output
+
+
+def verdicts(folder: Path) -> dict[str, str]:
+    done = CliRunner().invoke(main, ["migrate", str(folder), "--json"])
+    assert done.exit_code == 0, done.output
+    rows = json.loads(done.stdout)["findings"]
+    return {f"{row['file']}:{row['what']}": row["verdict"] for row in rows}
+
+
+@pytest.mark.parametrize(
+    ("source", "verdict"),
+    [
+        ("from streamparse import Bolt\nclass A(Bolt): pass", "runs"),
+        ("from streamparse import *\nclass A(Bolt): pass", "runs"),
+        ("import streamparse\nclass A(streamparse.Bolt): pass", "runs"),
+        ("import streamparse.bolt as b\nclass A(b.BatchingBolt): pass", "differs"),
+        ("from pystorm.bolt import Bolt as Base\nclass Mine(Base): pass\nclass A(Mine): pass", "runs"),
+        ("from .base import Mine\nclass A(Mine): pass", "differs"),
+        ("from . import base\nclass A(base.Mine): pass", "differs"),
+        ("from src.base import *\nclass A(Mine): pass", "differs"),
+        ("class Bolt: pass\nclass A(Bolt): pass", None),
+        ("from other import Bolt\nclass A(Bolt): pass", None),
+        ("class A(A): pass", None),
+        ("def make(): pass\nclass A(make()): pass", None),
+    ],
+)
+def test_a_class_is_what_its_bases_are_where_it_stands(tmp_path: Path, source: str, verdict: str | None) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "base.py").write_text("from streamparse import BatchingBolt\nclass Mine(BatchingBolt): pass\n")
+    (tmp_path / "src" / "a.py").write_text(source)
+    assert verdicts(tmp_path).get("src/a.py:A") == verdict
+
+
+def test_classes_of_one_name_in_two_files_are_two_classes(tmp_path: Path) -> None:
+    for name, base in {"one": "Bolt", "two": "BatchingBolt"}.items():
+        (tmp_path / f"{name}.py").write_text(f"from streamparse import {base}\nclass Same({base}): pass\n")
+    assert verdicts(tmp_path) == {"one.py:Same": "runs", "two.py:Same": "differs"}
+
+
+def test_components_of_a_topology_may_be_annotated(tmp_path: Path) -> None:
+    (tmp_path / "t.py").write_text(
+        "from streamparse import JavaSpout, Topology\n"
+        "class T(Topology):\n    lines: object = JavaSpout.spec(full_class_name='a.B')\n    later: int\n"
+    )
+    assert verdicts(tmp_path) == {"t.py:T": "no", "t.py:T.lines": "no"}
+
+
+def test_deep_code_is_read(tmp_path: Path) -> None:
+    deep = "x = " + "+".join(["1"] * 20_000)
+    chain = "\n".join(f"class C{number + 1}(C{number}): pass" for number in range(3_000))
+    (tmp_path / "deep.py").write_text(f"from streamparse import Bolt\nclass C0(Bolt): pass\n{chain}\n")
+    (tmp_path / "sum.py").write_text(deep)
+    found = verdicts(tmp_path)
+    assert found["deep.py:C1"] == "runs"
+    assert set(found) >= {f"deep.py:C{number}" for number in range(50)}
