@@ -20,7 +20,7 @@ from pathlib import Path
 from storm_on_spark.cluster.errors import WireError
 from storm_on_spark.cluster.pacemaker.messages import MessageType, Pulse, decode, frame
 from storm_on_spark.cluster.pacemaker.server import PacemakerServer
-from storm_on_spark.testing.pacemaker import RawClient
+from storm_on_spark.testing.servers.pacemaker_client import RawClient
 
 RECORDED = Path(__file__).parents[1] / "tests/unit/cluster/pacemaker/recorded.json"
 MOST_GROWTH_MB = 200

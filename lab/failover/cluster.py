@@ -29,7 +29,7 @@ from storm_on_spark.cluster.heartbeats.pulses import PulseReader
 from storm_on_spark.cluster.heartbeats.settings import PacemakerSettings
 from storm_on_spark.cluster.heartbeats.values import unpack
 from storm_on_spark.cluster.zookeeper.server import ZooKeeperEnsemble, free_ports
-from storm_on_spark.testing.zookeeper import TcpProxy
+from storm_on_spark.testing.faults.connections import TcpProxy
 
 DRIVER: Final = "lab.failover.driver"
 _MARK: Final = "FAILOVER_RUN"

@@ -20,7 +20,7 @@ from storm_on_spark.cluster.driver.main import Driver
 from storm_on_spark.cluster.driver.reports import Reports
 from storm_on_spark.spark.checkpoint.directory import VERSION
 from storm_on_spark.spark.checkpoint.owner import OwnerFence
-from storm_on_spark.testing.simulated_driver import SimulatedDriver, SimulatedQuery
+from storm_on_spark.testing.simulated.driver import SimulatedDriver, SimulatedQuery
 
 REAL = "failover.ledger"
 """A topology with this in its configuration is one for Spark."""

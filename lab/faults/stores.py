@@ -10,8 +10,8 @@ from pathlib import Path
 from storm_on_spark.runtime.storage import StoragePlace
 from storm_on_spark.runtime.storage.hdfs import hdfs_place
 from storm_on_spark.runtime.storage.s3 import s3_place
-from storm_on_spark.testing.hdfs import HdfsServer
-from storm_on_spark.testing.s3 import S3Server
+from storm_on_spark.testing.servers.hdfs import HdfsServer
+from storm_on_spark.testing.servers.s3 import S3Server
 
 KINDS = ("local", "s3", "hdfs")
 _HDFS = {"dfs.replication": "2"}

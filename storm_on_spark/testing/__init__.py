@@ -24,17 +24,18 @@ A crash of the spout's process is an item like any other: `{"sentences": ["to be
 from __future__ import annotations
 
 from storm_on_spark.runtime.batches.clock import ManualClock
-from storm_on_spark.testing.bench import make_context
-from storm_on_spark.testing.bolt_tester import BoltTester, run_bolt
-from storm_on_spark.testing.capture import Capture, CaptureBolt, CaptureHook, read_capture, with_capture
-from storm_on_spark.testing.collectors import (
+from storm_on_spark.testing.components.bench import make_context
+from storm_on_spark.testing.components.bolt_tester import BoltTester, run_bolt
+from storm_on_spark.testing.components.collectors import (
     RecordingBasicCollector,
     RecordingBatchCollector,
     RecordingBatchSpoutCollector,
     RecordingCollector,
     RecordingSpoutCollector,
 )
-from storm_on_spark.testing.faults import (
+from storm_on_spark.testing.components.spout_tester import SpoutTester, run_spout
+from storm_on_spark.testing.faults.leaks import no_leaks
+from storm_on_spark.testing.faults.processes import (
     descendants,
     executors,
     kill_executor,
@@ -45,11 +46,10 @@ from storm_on_spark.testing.faults import (
     spout_hosts,
     wait_gone,
 )
-from storm_on_spark.testing.leaks import no_leaks
 from storm_on_spark.testing.records import BatchEmission, BatchSpoutEmission, CapturedOutcome, CapturedTuple, Emission
-from storm_on_spark.testing.sources import CRASH, EOF, GATE, PAUSE, ListSpout, On, crash, crashes, open_gate
-from storm_on_spark.testing.spout_tester import SpoutTester, run_spout
-from storm_on_spark.testing.topologies import Captured, RunningTopology, run_topology, running_topology
+from storm_on_spark.testing.running.capture import Capture, CaptureBolt, CaptureHook, read_capture, with_capture
+from storm_on_spark.testing.running.sources import CRASH, EOF, GATE, PAUSE, ListSpout, On, crash, crashes, open_gate
+from storm_on_spark.testing.running.topologies import Captured, RunningTopology, run_topology, running_topology
 from storm_on_spark.testing.tuples import make_tick_tuple, make_tuple
 
 __all__ = [

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storm_on_spark.testing.leaks import no_leaks, own_temporary_folder
+from storm_on_spark.testing.faults.leaks import no_leaks, own_temporary_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -34,7 +34,7 @@ from topologies.puppets import Orders
 from storm_on_spark.runtime.tracking.acker import INIT, AckerState
 from storm_on_spark.spark.state import read_bolt_state, state_values
 from storm_on_spark.testing import ManualClock, RunningTopology, kill_python_worker, running_topology
-from storm_on_spark.testing.leaks import no_leaks
+from storm_on_spark.testing.faults.leaks import no_leaks
 
 T = 10
 """The message timeout in seconds."""

@@ -12,7 +12,7 @@ from lab.failover.figures import SESSION_SECS
 from lab.failover.process import Skipped, wait_for
 from lab.failover.scenarios.submissions import broken, expect_refusal, kill_leader_at
 from storm_on_spark.cluster.code.distributor import make_distributor
-from storm_on_spark.testing.hdfs import HdfsMissingError, HdfsServer
+from storm_on_spark.testing.servers.hdfs import HdfsMissingError, HdfsServer
 
 _LEFT = "left-behind-99-1700000000"
 _LEAST_AGE_SECS = 2

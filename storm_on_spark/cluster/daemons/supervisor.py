@@ -71,7 +71,7 @@ class Supervisor:
 
     Args:
         conf: the cluster's configuration; `storm.local.dir` must be this supervisor's own.
-        driver: module that runs as the driver; see `storm_on_spark.testing.simulated_driver` for another.
+        driver: module that runs as the driver; see `storm_on_spark.testing.simulated.driver` for another.
 
     Raises:
         ConfigError: a value makes no sense.

@@ -33,7 +33,7 @@ from storm_on_spark.cluster.records import (
     WorkerBeat,
 )
 from storm_on_spark.cluster.state import Check, ClusterState, Create, Delete, KeptNodes, Put
-from storm_on_spark.testing.zookeeper import TcpProxy, expire_session
+from storm_on_spark.testing.faults.connections import TcpProxy, expire_session
 
 TOPOLOGY = "words-1-1700000000"
 

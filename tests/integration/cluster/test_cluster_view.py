@@ -31,7 +31,7 @@ from storm_on_spark.cluster.records import (
     WorkerBeat,
 )
 from storm_on_spark.cluster.state import ClusterState, ClusterView, Create, Delete, Put
-from storm_on_spark.testing.zookeeper import TcpProxy, expire_session
+from storm_on_spark.testing.faults.connections import TcpProxy, expire_session
 
 
 def storm(topology_id: str, status: str = "ACTIVE") -> StormBase:

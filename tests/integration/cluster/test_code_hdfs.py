@@ -20,7 +20,7 @@ from storm_on_spark.cluster.code.checksums import artifacts_of
 from storm_on_spark.cluster.code.distributor import Metafile, Peers, make_distributor
 from storm_on_spark.cluster.code.hdfs import HadoopCodeDistributor
 from storm_on_spark.cluster.errors import ChecksumError, CodeError
-from storm_on_spark.testing.hdfs import HdfsMissingError, HdfsServer
+from storm_on_spark.testing.servers.hdfs import HdfsMissingError, HdfsServer
 
 
 @pytest.fixture(scope="module")

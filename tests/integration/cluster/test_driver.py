@@ -21,7 +21,7 @@ from storm_on_spark.cluster.supervisor.slots import Phase
 from storm_on_spark.cluster.zookeeper import ZooKeeperServer
 from storm_on_spark.runtime.processes.sessions import session_members
 from storm_on_spark.spark.checkpoint.directory import read_manifest
-from storm_on_spark.testing.s3 import S3MissingError, S3Server
+from storm_on_spark.testing.servers.s3 import S3MissingError, S3Server
 
 pytestmark = pytest.mark.spark
 

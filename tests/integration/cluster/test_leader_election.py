@@ -21,7 +21,7 @@ from storm_on_spark.cluster.paths import COUNTER, LEADER_LOCK
 from storm_on_spark.cluster.records import NimbusSummary
 from storm_on_spark.cluster.state import ClusterState, Fence, Put
 from storm_on_spark.cluster.zookeeper import ZooKeeperEnsemble, ZooKeeperServer, ZooKeeperSession
-from storm_on_spark.testing.zookeeper import TcpProxy, expire_session
+from storm_on_spark.testing.faults.connections import TcpProxy, expire_session
 
 SESSION_SECS = 3.0
 

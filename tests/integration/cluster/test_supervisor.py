@@ -20,7 +20,7 @@ from storm_on_spark.cluster.supervisor.slots import Phase
 from storm_on_spark.cluster.zookeeper import ZooKeeperServer
 from storm_on_spark.runtime.processes.sessions import session_members
 
-SIMULATED = "storm_on_spark.testing.simulated_driver"
+SIMULATED = "storm_on_spark.testing.simulated.driver"
 ID = "counting-1-1700000000"
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from waiting import eventually
 
-from storm_on_spark.testing.zookeeper import TcpProxy, expire_session
+from storm_on_spark.testing.faults.connections import TcpProxy, expire_session
 
 
 @pytest.fixture

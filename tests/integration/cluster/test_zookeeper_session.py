@@ -13,7 +13,7 @@ from storm_on_spark.cluster.errors import UnavailableError
 from storm_on_spark.cluster.paths import FOLDERS
 from storm_on_spark.cluster.zookeeper import ZooKeeperEnsemble, ZooKeeperServer, ZooKeeperSession, ZooKeeperSettings
 from storm_on_spark.cluster.zookeeper.server import free_port
-from storm_on_spark.testing.zookeeper import TcpProxy, expire_session
+from storm_on_spark.testing.faults.connections import TcpProxy, expire_session
 
 
 @pytest.mark.representative

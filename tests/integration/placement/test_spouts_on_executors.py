@@ -17,7 +17,7 @@ import pytest
 from processes import environment
 
 from storm_on_spark.runtime.processes.sessions import kill_session, started_at
-from storm_on_spark.testing.standalone import StandaloneCluster
+from storm_on_spark.testing.servers.standalone import StandaloneCluster
 
 DRIVER = Path(__file__).parent / "placed.py"
 COUNT = 2000

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from storm_on_spark.testing.hdfs import HdfsMissingError, HdfsServer
-from storm_on_spark.testing.s3 import S3MissingError, S3Server
+from storm_on_spark.testing.servers.hdfs import HdfsMissingError, HdfsServer
+from storm_on_spark.testing.servers.s3 import S3MissingError, S3Server
 
 
 @pytest.fixture(scope="session")

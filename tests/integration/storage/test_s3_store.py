@@ -11,8 +11,8 @@ import pytest
 
 from storm_on_spark.runtime.storage import Storage
 from storm_on_spark.runtime.storage.s3 import s3_place
-from storm_on_spark.testing.s3 import S3Server
-from storm_on_spark.testing.storage_contract import StorageContract
+from storm_on_spark.testing.servers.s3 import S3Server
+from storm_on_spark.testing.storage.contract import StorageContract
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from storm_on_spark.testing.hdfs import HdfsServer
-from storm_on_spark.testing.s3 import S3Server
+from storm_on_spark.testing.servers.hdfs import HdfsServer
+from storm_on_spark.testing.servers.s3 import S3Server
 
 DRIVER = Path(__file__).parent / "killing.py"
 COUNT = 1000

@@ -14,7 +14,7 @@ from storm_on_spark.cluster.nimbus.heartbeats import Drivers
 from storm_on_spark.cluster.pacemaker.messages import MessageType, Pulse
 from storm_on_spark.cluster.pacemaker.server import PacemakerServer
 from storm_on_spark.cluster.records import Assignment, Ownership, WorkerBeat
-from storm_on_spark.testing.pacemaker import RawClient
+from storm_on_spark.testing.servers.pacemaker_client import RawClient
 
 
 def beat(topology_id, at):

@@ -20,7 +20,7 @@ from storm_on_spark.multilang import ShellBolt
 from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.processes.sessions import started_at
 from storm_on_spark.testing import ListSpout
-from storm_on_spark.testing.leaks import no_leaks, own_temporary_folder
+from storm_on_spark.testing.faults.leaks import no_leaks, own_temporary_folder
 from storm_on_spark.testing.simulated import SimulatedSpark
 
 COMPONENTS = Path(__file__).parent / "components"

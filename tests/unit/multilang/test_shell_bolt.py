@@ -14,7 +14,7 @@ import pytest
 from storm_on_spark.multilang import ShellBolt, ShellError, child
 from storm_on_spark.runtime.processes.sessions import started_at
 from storm_on_spark.testing import BoltTester, make_tuple
-from storm_on_spark.testing.leaks import no_leaks, own_temporary_folder
+from storm_on_spark.testing.faults.leaks import no_leaks, own_temporary_folder
 
 COMPONENTS = Path(__file__).parent / "components"
 NODE = shutil.which("node")

@@ -16,7 +16,7 @@ from storm_on_spark.plan.compile import compile_graph
 from storm_on_spark.runtime.in_process import InProcessTopology
 from storm_on_spark.runtime.processes.sessions import started_at
 from storm_on_spark.testing import SpoutTester
-from storm_on_spark.testing.leaks import no_leaks, own_temporary_folder
+from storm_on_spark.testing.faults.leaks import no_leaks, own_temporary_folder
 
 COMPONENTS = Path(__file__).parent / "components"
 WORDS = ["the", "cow", "jumped", "over", "the", "moon"]

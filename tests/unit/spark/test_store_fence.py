@@ -13,7 +13,7 @@ from storm_on_spark.runtime.storage import LocalStorage
 from storm_on_spark.runtime.storage.claims import claims_in
 from storm_on_spark.spark.checkpoint.owner import Owner
 from storm_on_spark.spark.checkpoint.store_fence import StoreFence
-from storm_on_spark.testing.storage import Fault, FaultyStorage
+from storm_on_spark.testing.storage.faulty import Fault, FaultyStorage
 
 WHERE = "s3a://bucket/count"
 

@@ -33,8 +33,8 @@ from storm_on_spark.testing import (
     run_bolt,
     with_capture,
 )
-from storm_on_spark.testing.capture import CAPTURE_COMPONENT, CAPTURE_DIR
-from storm_on_spark.testing.recording import Recorder, read_records
+from storm_on_spark.testing.running.capture import CAPTURE_COMPONENT, CAPTURE_DIR
+from storm_on_spark.testing.running.recording import Recorder, read_records
 
 
 class Directs(BaseBasicBolt):

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from storm_on_spark.testing import descendants, kill_one, no_leaks, python_workers, spout_hosts, wait_gone
-from storm_on_spark.testing.leaks import own_temporary_folder
+from storm_on_spark.testing.faults.leaks import own_temporary_folder
 
 SLEEP = "import time; time.sleep(60)"
 

@@ -127,7 +127,7 @@ def test_tasks_share_the_items_and_meet_every_sentinel() -> None:
 
 def test_a_pause_emits_nothing_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr("storm_on_spark.testing.sources.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("storm_on_spark.testing.running.sources.time.monotonic", lambda: now[0])
     tester = SpoutTester(ListSpout(["a", PAUSE(5), "b"]))
     tester.next_tuple(10)
     assert tester.collector.values() == [("a",)]
@@ -172,7 +172,7 @@ def test_a_crash_kills_the_process_as_often_as_it_says(tmp_path: Path, monkeypat
         killed.append((pid, number))
         raise Killed
 
-    monkeypatch.setattr("storm_on_spark.testing.sources.os.kill", kill)
+    monkeypatch.setattr("storm_on_spark.testing.running.sources.os.kill", kill)
     tester = SpoutTester(ListSpout(["a", CRASH(times=2), "b"], markers=tmp_path))
     tester.next_tuple()
     for _ in range(2):

@@ -39,7 +39,7 @@ from storm_on_spark.cluster.pacemaker.messages import (
 )
 from storm_on_spark.cluster.pacemaker.server import PacemakerServer
 from storm_on_spark.cluster.records import WorkerBeat
-from storm_on_spark.testing.pacemaker import RawClient
+from storm_on_spark.testing.servers.pacemaker_client import RawClient
 
 pytestmark = pytest.mark.integration
 

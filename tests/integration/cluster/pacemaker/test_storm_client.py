@@ -24,7 +24,7 @@ from storm_on_spark.cluster.pacemaker.login.identities import LoginSettings, dae
 from storm_on_spark.cluster.pacemaker.messages import Message, MessageType, Nodes, Pulse, Records
 from storm_on_spark.cluster.pacemaker.server import PacemakerServer
 from storm_on_spark.cluster.records import WorkerBeat
-from storm_on_spark.testing.pacemaker import RawClient
+from storm_on_spark.testing.servers.pacemaker_client import RawClient
 
 pytestmark = pytest.mark.integration
 

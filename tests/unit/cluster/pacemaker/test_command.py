@@ -10,7 +10,7 @@ from pathlib import Path
 
 from storm_on_spark.cluster.pacemaker.messages import MessageType, Pulse
 from storm_on_spark.cluster.zookeeper.server import free_port
-from storm_on_spark.testing.pacemaker import RawClient
+from storm_on_spark.testing.servers.pacemaker_client import RawClient
 
 
 def command(*pairs: str) -> list[str]:

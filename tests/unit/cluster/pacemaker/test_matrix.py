@@ -24,7 +24,7 @@ from storm_on_spark.cluster.pacemaker.messages import (
 from storm_on_spark.cluster.pacemaker.server import PacemakerServer
 from storm_on_spark.cluster.security.settings import SecuritySettings
 from storm_on_spark.cluster.security.tls import Tls
-from storm_on_spark.testing.pacemaker import RawClient
+from storm_on_spark.testing.servers.pacemaker_client import RawClient
 
 T = MessageType
 NOW, BEFORE, GONE = "0123456789abcdef", "fedcba9876543210", "aaaaaaaaaaaaaaaa"

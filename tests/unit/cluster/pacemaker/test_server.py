@@ -28,7 +28,7 @@ from storm_on_spark.cluster.pacemaker.messages import (
 )
 from storm_on_spark.cluster.pacemaker.server import PacemakerServer
 from storm_on_spark.cluster.pacemaker.settings import Limits
-from storm_on_spark.testing.pacemaker import RawClient
+from storm_on_spark.testing.servers.pacemaker_client import RawClient
 
 T = MessageType
 TOKEN = "0123456789abcdef"

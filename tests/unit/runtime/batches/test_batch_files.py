@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.runtime.batches.files import BatchFiles
 from storm_on_spark.runtime.storage import LocalStorage
-from storm_on_spark.testing.storage import Fault, FaultyStorage
+from storm_on_spark.testing.storage.faulty import Fault, FaultyStorage
 
 
 @settings(deadline=None)

@@ -29,7 +29,7 @@ from storm_on_spark.runtime.spouts.remote.host import RemoteHost
 from storm_on_spark.runtime.spouts.remote.keeper import Place, keep_host
 from storm_on_spark.runtime.spouts.remote.line import Line
 from storm_on_spark.runtime.spouts.remote.listener import Hello, HostListener
-from storm_on_spark.testing.zookeeper import TcpProxy
+from storm_on_spark.testing.faults.connections import TcpProxy
 
 
 class Counting(BaseRichSpout):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from storm_on_spark.runtime.storage import LocalStorage, Storage, StoredObject
 from storm_on_spark.runtime.storage.claims import Claim, claims_in, make_claim, read_claim, successor
-from storm_on_spark.testing.storage import Fault, FaultyStorage
+from storm_on_spark.testing.storage.faulty import Fault, FaultyStorage
 
 
 class _Memory(Storage):

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from storm_on_spark.runtime.storage import LocalPlace, LocalStorage, Storage
-from storm_on_spark.testing.storage import Call, Fault, FaultyStorage
-from storm_on_spark.testing.storage_contract import StorageContract
+from storm_on_spark.testing.storage.contract import StorageContract
+from storm_on_spark.testing.storage.faulty import Call, Fault, FaultyStorage
 
 
 class TestLocal(StorageContract):

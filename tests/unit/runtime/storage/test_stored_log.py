@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.runtime.spouts.log import Mark, StoredSpoutLog, WriterEpoch, list_segments, open_log, read_entries
 from storm_on_spark.runtime.storage import LocalStorage, Storage
-from storm_on_spark.testing.storage import Fault, FaultyStorage
+from storm_on_spark.testing.storage.faulty import Fault, FaultyStorage
 
 TARGET = 7
 

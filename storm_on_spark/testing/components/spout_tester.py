@@ -14,10 +14,10 @@ from storm_on_spark.api.errors import StormError
 from storm_on_spark.api.text.wording import kind_of
 from storm_on_spark.api.topology import ComponentKind
 from storm_on_spark.runtime.spouts import message_ids
-from storm_on_spark.testing.bench import Bench
-from storm_on_spark.testing.collectors import RecordingBatchSpoutCollector, RecordingSpoutCollector
+from storm_on_spark.testing.components.bench import Bench
+from storm_on_spark.testing.components.collectors import RecordingBatchSpoutCollector, RecordingSpoutCollector
+from storm_on_spark.testing.components.tester import Tester
 from storm_on_spark.testing.records import BatchSpoutEmission, Emission
-from storm_on_spark.testing.tester import Tester
 
 Spout = BaseRichSpout | BatchSpout
 SpoutCollector = RecordingSpoutCollector | RecordingBatchSpoutCollector

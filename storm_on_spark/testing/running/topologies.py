@@ -19,15 +19,15 @@ from storm_on_spark.api.errors import InvalidTopologyError, TopologyFailedError
 from storm_on_spark.api.info import ErrorInfo, TopologyInfo
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM
 from storm_on_spark.api.topology import ComponentKind, Topology
-from storm_on_spark.testing.capture import (
+from storm_on_spark.testing.records import CapturedOutcome, CapturedTuple
+from storm_on_spark.testing.running.capture import (
     CAPTURE_COMPONENT,
     CAPTURE_DIR,
     CaptureHook,
     read_capture,
     with_capture,
 )
-from storm_on_spark.testing.records import CapturedOutcome, CapturedTuple
-from storm_on_spark.testing.sources import ListSpout, open_gate
+from storm_on_spark.testing.running.sources import ListSpout, open_gate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from storm_on_spark.testing.faults import descendants
+from storm_on_spark.testing.faults.processes import descendants
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

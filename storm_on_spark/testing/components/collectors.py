@@ -23,7 +23,7 @@ from storm_on_spark.runtime.emit.output import Emit, TaskOutput
 from storm_on_spark.runtime.spouts import message_ids as ids_of_rows
 from storm_on_spark.runtime.tracking.lineage import UNANCHORED
 from storm_on_spark.runtime.values.frozen import freeze, owned, thaw
-from storm_on_spark.testing.bench import Bench
+from storm_on_spark.testing.components.bench import Bench
 from storm_on_spark.testing.records import BatchEmission, BatchSpoutEmission, Emission
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""A driver without Spark: `python -m storm_on_spark.testing.simulated_driver`, as a supervisor starts it.
+"""A driver without Spark: `python -m storm_on_spark.testing.simulated.driver`, as a supervisor starts it.
 
 It takes part in the cluster as a real one does, owns its topology, beats and can be fenced; it only does no work. So
 hundreds of topologies can be tried on one machine. Give its module to `Supervisor(conf, driver=...)`.

@@ -10,7 +10,7 @@ from storm_on_spark.api.component import BaseComponent
 from storm_on_spark.api.errors import ComponentError
 from storm_on_spark.runtime.run.spec import RunSpec
 from storm_on_spark.runtime.state.snapshot import Snapshots
-from storm_on_spark.testing.bench import Bench
+from storm_on_spark.testing.components.bench import Bench
 
 B = TypeVar("B", bound=BaseComponent)
 T = TypeVar("T", bound="Tester[Any]")

@@ -17,9 +17,13 @@ from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.runtime.bolts.bolt_task import to_batch
 from storm_on_spark.runtime.state.keyvalue.state import StoredState
 from storm_on_spark.runtime.state.keyvalue.store import MemoryStore
-from storm_on_spark.testing.bench import Bench, sources_of
-from storm_on_spark.testing.collectors import RecordingBasicCollector, RecordingBatchCollector, RecordingCollector
-from storm_on_spark.testing.tester import Tester
+from storm_on_spark.testing.components.bench import Bench, sources_of
+from storm_on_spark.testing.components.collectors import (
+    RecordingBasicCollector,
+    RecordingBatchCollector,
+    RecordingCollector,
+)
+from storm_on_spark.testing.components.tester import Tester
 from storm_on_spark.testing.tuples import make_tick_tuple
 
 Bolt = BaseRichBolt | BaseBasicBolt | BatchBolt

@@ -19,8 +19,8 @@ from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.streams.grouping import DirectGrouping, GlobalGrouping
 from storm_on_spark.api.streams.stream import GlobalStreamId
 from storm_on_spark.api.topology import ComponentKind, ComponentSpec, Topology
-from storm_on_spark.testing.recording import MAX_BYTES, Recorder, read_records
 from storm_on_spark.testing.records import CapturedOutcome, CapturedTuple
+from storm_on_spark.testing.running.recording import MAX_BYTES, Recorder, read_records
 
 if TYPE_CHECKING:
     from storm_on_spark.api.collector import BasicOutputCollector
