@@ -38,6 +38,8 @@ class ComponentCounts(Document):
     acked: int
     failed: int
     execute_latency_ms: float | None
+    metrics: dict[str, dict[str, Any]] = {}
+    """What it registered, by name: the `type`, values of all tasks together, and `tasks`. Not there without any."""
 
 
 class Run(Document):

@@ -47,7 +47,19 @@ from storm_on_spark.api.errors import (
     UnknownFieldError,
 )
 from storm_on_spark.api.hooks import BoltAckInfo, BoltExecuteInfo, BoltFailInfo, EmitInfo, SpoutAckInfo, SpoutFailInfo
-from storm_on_spark.api.info import ComponentInfo, ErrorInfo, TopologyInfo
+from storm_on_spark.api.info import ComponentInfo, ErrorInfo, MetricInfo, TopologyInfo
+from storm_on_spark.api.metrics import (
+    AssignableMetric,
+    CombinedMetric,
+    CountMetric,
+    ICombiner,
+    IMetric,
+    IReducer,
+    MeanReducer,
+    MultiCountMetric,
+    MultiReducedMetric,
+    ReducedMetric,
+)
 from storm_on_spark.api.state import BaseStatefulBolt, IStatefulBolt, KeyValueState
 from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
 from storm_on_spark.api.streams.fields import Fields
@@ -71,6 +83,7 @@ __all__ = [
     "DEFAULT_STREAM",
     "AllGrouping",
     "AlreadyAliveError",
+    "AssignableMetric",
     "BaseBasicBolt",
     "BaseComponent",
     "BaseRichBolt",
@@ -88,6 +101,7 @@ __all__ = [
     "BoltExecuteInfo",
     "BoltFailInfo",
     "CheckpointError",
+    "CombinedMetric",
     "ComponentConfigurationDeclarer",
     "ComponentError",
     "ComponentInfo",
@@ -95,6 +109,7 @@ __all__ = [
     "ComponentSpec",
     "Config",
     "ConfigError",
+    "CountMetric",
     "CustomGrouping",
     "CustomStreamGrouping",
     "DirectGrouping",
@@ -107,17 +122,25 @@ __all__ = [
     "GlobalStreamId",
     "Grouping",
     "IBasicBolt",
+    "ICombiner",
+    "IMetric",
+    "IReducer",
     "IRichBolt",
     "IRichSpout",
     "IStatefulBolt",
     "InvalidTopologyError",
     "KeyValueState",
     "LocalOrShuffleGrouping",
+    "MeanReducer",
+    "MetricInfo",
+    "MultiCountMetric",
+    "MultiReducedMetric",
     "NoneGrouping",
     "NotAliveError",
     "OutputCollector",
     "OutputFieldsDeclarer",
     "PartialKeyGrouping",
+    "ReducedMetric",
     "ReportedFailedException",
     "SetupError",
     "ShuffleGrouping",

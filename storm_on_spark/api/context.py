@@ -10,6 +10,7 @@ from storm_on_spark.api.config import Config
 from storm_on_spark.api.config.settings import Settings
 from storm_on_spark.api.errors import InvalidTopologyError
 from storm_on_spark.api.hooks import ITaskHook
+from storm_on_spark.api.metrics.registry import MetricRegistry, MetricsContext
 from storm_on_spark.api.streams.constants import SYSTEM_COMPONENT, TICK_STREAM
 from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM, GlobalStreamId, StreamSpec
@@ -29,7 +30,7 @@ class _TimeoutSettings(Settings):
     timeout_secs: Annotated[int, Config.TOPOLOGY_MESSAGE_TIMEOUT_SECS]
 
 
-class TopologyContext:
+class TopologyContext(MetricsContext):
     """A task's identity, configuration and topology.
 
     Made by the runtime, one for every task; `open` and `prepare` receive it. It belongs to its process and
@@ -78,6 +79,8 @@ class TopologyContext:
         self._storm_id = storm_id
         self._task_data: dict[str, Any] = {}
         self._hooks: list[ITaskHook] = []
+        component = self._task_to_component[task_id]
+        self.metrics = MetricRegistry(f'component "{component}" (task {task_id})', component)
 
     # --- this task ------------------------------------------------------------------------------------------
 

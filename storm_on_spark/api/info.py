@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from storm_on_spark.api.text import html
@@ -39,6 +39,39 @@ class ErrorInfo:
 
 
 @dataclass(frozen=True)
+class MetricInfo:
+    """A metric that a component registered in its `TopologyContext`, since the topology started.
+
+    What a task counted in several processes is added up.
+
+    Example:
+        >>> info = MetricInfo("hits", "counter", {"count": 5}, {3: {"count": 2}, 4: {"count": 3}})
+        >>> info.value
+        5
+    """
+
+    name: str
+    type: str
+    """`counter`, `gauge`, `meter`, `histogram`, `timer`, or `metric` for what `register_metric` was given."""
+    values: Mapping[str, Any]
+    """Of all tasks together: `count`; of a meter and timer also rates per second; of a histogram and timer `min`,
+    `max`, `mean`, `stddev` and percentiles of the last values (a timer's in ms); of others `value`: the sum of counts,
+    else the last one."""
+    tasks: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+    """The same by task, with the metric's long `name`, as Storm's reporters give it."""
+
+    @property
+    def value(self) -> Any:
+        """The count, or the value of a metric without one."""
+        return self.values["count"] if "count" in self.values else self.values.get("value")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the same in terms of JSON."""
+        tasks = {str(task): dict(values) for task, values in self.tasks.items()}
+        return {"type": self.type, **self.values, "tasks": tasks}
+
+
+@dataclass(frozen=True)
 class ComponentInfo:
     """What one component has done since the topology started; the tasks together."""
 
@@ -61,10 +94,16 @@ class ComponentInfo:
     """Mean time in `execute` per tuple; `None` for spouts and before the first tuple."""
     errors: tuple[ErrorInfo, ...] = ()
     """The last few errors, oldest first."""
+    metrics: Mapping[str, MetricInfo] = field(default_factory=dict)
+    """What it registered, by name."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the same in terms of JSON."""
-        return asdict(self) | {"errors": [error.to_dict() for error in self.errors]}
+        """Returns the same in terms of JSON; without `metrics` where none is registered."""
+        found = {part.name: getattr(self, part.name) for part in fields(self) if part.name != "metrics"}
+        found["errors"] = [error.to_dict() for error in self.errors]
+        if self.metrics:
+            found["metrics"] = {name: metric.to_dict() for name, metric in self.metrics.items()}
+        return found
 
 
 @dataclass(frozen=True)

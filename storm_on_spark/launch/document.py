@@ -25,7 +25,7 @@ def document(name: str | None, info: TopologyInfo | None, error: str | None, res
         "seconds": round(data["uptime_secs"], 3),
         "complete_latency_ms": data["complete_latency_ms"],
         "components": {
-            component: {key: numbers[key] for key in _COMPONENT_KEYS}
+            component: {key: numbers[key] for key in (*_COMPONENT_KEYS, "metrics") if key in numbers}
             for component, numbers in data["components"].items()
         },
         "error": error,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from storm_on_spark.api.context import TopologyContext
+from storm_on_spark.api.errors import StormError
 from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
 from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM
@@ -70,8 +71,11 @@ class ShellComponent:
         return None if self._child is None else self._child.pid
 
     def on_metric(self, name: str, params: Any) -> None:
-        """Called with a metric that the child sends; logs it unless overridden."""
-        log.info("%s: metric %s: %s", self._label, name, params)
+        """Called with a metric that the child sends; reports it unless overridden, as `TopologyInfo` shows it."""
+        try:
+            self._context.metrics.report(name, params)
+        except (StormError, TypeError, ValueError) as error:  # of a metric, which must not fail a tuple
+            log.warning("%s: metric %s: %s is not reported: %s", self._label, name, params, error)
 
     # --- the child ----------------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from storm_on_spark.api.collector import OutputCollector, SpoutOutputCollector
 from storm_on_spark.api.context import TopologyContext
-from storm_on_spark.api.errors import TupleError
+from storm_on_spark.api.errors import StormError, TupleError
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.streamparse.context import storm_context
@@ -84,6 +84,7 @@ class Bridge(ABC):
     def __init__(self, component: Any, conf: Mapping[str, Any], context: TopologyContext) -> None:
         self.component = component
         self.name = context.this_component_id
+        self._context = context
         self._task_ids: deque[list[int]] = deque()
         self._do: dict[str, Callable[[dict[str, Any]], None]] = {
             "emit": self._emit,
@@ -141,7 +142,12 @@ class Bridge(ABC):
     def _error(self, message: dict[str, Any]) -> None: ...
 
     def _metrics(self, message: dict[str, Any]) -> None:
-        self.component.logger.info("metric %s = %r", message["name"], message["params"])
+        name, value = str(message["name"]), message["params"]
+        self.component.logger.debug("metric %s = %r", name, value)
+        try:
+            self._context.metrics.report(name, value)
+        except (StormError, TypeError, ValueError) as error:  # of a metric, which must not fail a tuple
+            self.component.logger.warning("metric %s = %r is not reported: %s", name, value, error)
 
 
 class BoltBridge(Bridge):

@@ -30,7 +30,7 @@ def command(name: str, watch: bool, **given: Any) -> None:
 
 def show(screen: Console, page: dict[str, Any]) -> None:
     """Prints a topology."""
-    from storm_on_spark.cli.shared.report import print_result
+    from storm_on_spark.cli.shared.report import metric_lines, print_result
 
     def say(text: str) -> None:
         screen.print(text, markup=False, soft_wrap=not screen.is_terminal)
@@ -56,6 +56,8 @@ def show(screen: Console, page: dict[str, Any]) -> None:
     if rows:
         say("")
         print_result(screen, rows)
+    for text in metric_lines(page.get("metrics", {})):
+        say(text)
     for kind in ("spout", "bolt"):
         for line in page[f"{kind}s"]:
             # Below the table, which then fits 80 columns.

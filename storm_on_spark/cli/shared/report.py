@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from rich import box
@@ -51,6 +51,34 @@ def print_summary(console: Console, info: TopologyInfo) -> None:
         return
     headings = ["component", "tasks", "executed", "emitted", "transferred", "acked", "failed", "execute ms"]
     _print_table(console, headings, [_cells(component) for component in info.components.values()], set(headings[1:]))
+    metrics = {name: part.to_dict().get("metrics", {}) for name, part in info.components.items() if part.metrics}
+    for line in metric_lines(metrics):
+        console.print(line, markup=False, soft_wrap=not console.is_terminal)
+
+
+def metric_lines(metrics: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Iterator[str]:
+    """Yields a line for each component with registered metrics.
+
+    Args:
+        metrics: by component and name, as `MetricInfo.to_dict` gives them.
+
+    Example:
+        >>> list(metric_lines({"count": {"hits": {"type": "counter", "count": 1200}, "lag": {"type": "gauge"}}}))
+        ['metrics of count: hits 1,200, lag None']
+    """
+    for component, known in metrics.items():
+        if known:
+            shown = (f"{name} {_metric(values)}" for name, values in known.items())
+            yield f"metrics of {component}: {', '.join(shown)}"
+
+
+def _metric(values: Mapping[str, Any]) -> str:
+    if "count" not in values:
+        return _text(values.get("value"))
+    unit = " ms" if values["type"] == "timer" else ""
+    spread = f" (mean {values['mean']:,.3g}{unit}, p99 {values['p99']:,.3g}{unit})" if "p99" in values else ""
+    rate = f" ({values['m1_rate']:,.3g} a second)" if values["type"] == "meter" else ""
+    return f"{_text(values['count'])}{spread}{rate}"
 
 
 def _print_table(console: Console, headings: Sequence[str], rows: Sequence[Sequence[str]], numbers: set[str]) -> None:

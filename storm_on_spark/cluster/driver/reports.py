@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from storm_on_spark.api.config.secrets import scrubbed, shown
@@ -19,6 +19,8 @@ SYSTEM = "__system"
 """The component that errors belong to which no other caused, as in Storm."""
 _MAX_MESSAGE = 8000
 _MAX_BEAT_MESSAGE = 500
+_MAX_METRICS = 300
+"""Metrics in a beat, and values of single tasks in it: a timer takes half a kilobyte."""
 
 
 class Reports:
@@ -90,4 +92,17 @@ def _without_traces(info: dict[str, Any]) -> dict[str, Any]:
     for error in [*errors, *info["system_errors"]]:
         error["message"] = bounded(error["message"], _MAX_BEAT_MESSAGE)
         del error["trace"]
+    _bound_metrics(info["components"].values())
     return info
+
+
+def _bound_metrics(components: Iterable[dict[str, Any]]) -> None:
+    """Drops the values by task where there are too many for a beat, and then what is too much altogether."""
+    names = tasks = 0
+    for component in components:
+        for name, metric in list(component.get("metrics", {}).items()):
+            names, tasks = names + 1, tasks + len(metric["tasks"])
+            if names > _MAX_METRICS:
+                del component["metrics"][name]
+            elif tasks > _MAX_METRICS:
+                metric["tasks"] = {}

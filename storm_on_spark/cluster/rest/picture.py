@@ -40,6 +40,7 @@ class ComponentCounts(msgspec.Struct, frozen=True):
     failed: int = 0
     execute_latency_ms: float | None = None
     errors: tuple[ErrorCounts, ...] = ()
+    metrics: dict[str, dict[str, Any]] = {}
 
 
 class DriverInfo(msgspec.Struct, frozen=True):

@@ -342,6 +342,8 @@ class TopologyPage(TopologyStatus, frozen=True, kw_only=True):
     """Ours: where the log of its driver can be read; of the last one if none runs."""
     system_errors: dict[str, tuple[ComponentError, ...]] = {}
     """Ours: the last errors of what is no component of the topology's: `__acker`, and `__system` for its driver."""
+    metrics: dict[str, dict[str, Any]] = {}
+    """Ours: what components registered, by component and name; each as `MetricInfo.to_dict` gives it."""
     plan: RunningPlan | None = None
     """Ours: the operators that its driver runs; null while none runs."""
 
@@ -439,6 +441,8 @@ class ComponentPage(Page, frozen=True, kw_only=True):
     input_stats: tuple[InputStats, ...] = ()
     output_stats: tuple[OutputStats, ...] = ()
     executor_stats: tuple[ExecutorStats, ...] = ()
+    metrics: dict[str, dict[str, Any]] = {}
+    """What the component registered, by name; each as `MetricInfo.to_dict` gives it."""
     requested_mem_on_heap: float = 0.0
     requested_mem_off_heap: float = 0.0
     requested_cpu: float = 0.0

@@ -90,6 +90,7 @@ def topology_page(picture: Picture, base: StormBase, errors: Errors) -> Topology
             if records and is_system_id(name)
         },
         log_link=_log_link(picture, base),
+        metrics={} if info is None else {name: part.metrics for name, part in info.components.items() if part.metrics},
         plan=picture.running_plan(base.topology_id),
         **picture.freshness,
     )
@@ -128,6 +129,7 @@ def component_page(picture: Picture, base: StormBase, name: str, errors: Errors)
         input_stats=() if is_spout else _inputs(picture, base, name, counts),
         output_stats=_outputs(picture, base, name, counts, info if is_spout else None),
         executor_stats=_executors(picture, base, name, counts, info),
+        metrics=counts.metrics,
         **picture.freshness,
     )
 

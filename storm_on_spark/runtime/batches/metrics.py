@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import socket
 import threading
 import time
 from collections import deque
@@ -14,6 +15,7 @@ from storm_on_spark.api.streams.constants import SYSTEM_TASK
 from storm_on_spark.api.text.traces import bounded, with_sources
 from storm_on_spark.plan.model import PlacedPlan
 from storm_on_spark.runtime.reports.latency import LatencyHistogram
+from storm_on_spark.runtime.reports.registered import Registered, long_name_prefix
 from storm_on_spark.runtime.reports.report import Failure, TaskMetrics, log_error
 from storm_on_spark.runtime.run.settings import ReportSettings
 from storm_on_spark.runtime.spouts.messages import Progress
@@ -32,9 +34,10 @@ class Metrics:
     Args:
         plan: the plan; its configuration says how many errors are reported.
         now: monotonic seconds.
+        storm_id: the id of the run, for the long names of registered metrics.
     """
 
-    def __init__(self, plan: PlacedPlan, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, plan: PlacedPlan, now: Callable[[], float] = time.monotonic, storm_id: str = "") -> None:
         self._plan = plan
         self._now = now
         self._settings = ReportSettings.of(plan.conf)
@@ -47,13 +50,15 @@ class Metrics:
         self._bolts: dict[str, TaskMetrics] = {}
         self.latencies = LatencyHistogram()
         self._errors: dict[str, deque[ErrorInfo]] = {}
+        self._registered = Registered(long_name_prefix(storm_id, socket.gethostname()), now=now)
 
     def add_spout(self, progress: Progress) -> None:
         """Takes over the counters, latencies and errors that a spout task reports."""
         with self._lock:
             self._spouts[progress.task] = progress.stats
             self.latencies.merge(progress.latencies)
-        component = self._plan.component_of(progress.task)
+            component = self._plan.component_of(progress.task)
+            self._registered.add(component, progress.task, progress.registered)
         for text, trace in progress.errors:
             failure = Failure(component, progress.task, text, "", False, trace)
             if self.add_failure(failure):
@@ -71,6 +76,8 @@ class Metrics:
         """Adds the counters of one execution of a bolt task."""
         with self._lock:
             known = self._bolts.get(metrics.component)
+            self._registered.add(metrics.component, metrics.task, metrics.registered)
+            metrics = metrics._replace(registered=())
             self._bolts[metrics.component] = metrics if known is None else _sum(known, metrics)
 
     def add_failure(self, failure: Failure) -> bool:
@@ -142,6 +149,7 @@ class Metrics:
     def _component(self, component_id: str) -> ComponentInfo:
         component = self._plan.components[component_id]
         errors = tuple(self._errors.get(component_id, ()))
+        registered = self._registered.of(component_id)
         if self._plan.topology[component_id].is_spout:
             parts = (
                 found[task] for found in (self._spouts, self._earlier) for task in component.tasks if task in found
@@ -158,6 +166,7 @@ class Metrics:
                 failed=stats.failed,
                 execute_latency_ms=None,
                 errors=errors,
+                metrics=registered,
             )
         metrics = self._bolts.get(component_id) or TaskMetrics(component_id, SYSTEM_TASK, 0, 0, 0, 0, 0, 0.0)
         return ComponentInfo(
@@ -171,6 +180,7 @@ class Metrics:
             failed=metrics.failed,
             execute_latency_ms=1e3 * metrics.seconds / metrics.executed if metrics.executed else None,
             errors=errors,
+            metrics=registered,
         )
 
 

@@ -20,11 +20,11 @@ from types import CodeType
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.errors import ComponentError, FailedException, ReportedFailedException
 from storm_on_spark.api.hooks import BoltExecuteInfo
+from storm_on_spark.api.metrics.registry import Reading
 from storm_on_spark.api.state import BaseStatefulBolt
 from storm_on_spark.api.topology import ComponentKind
 from storm_on_spark.api.tuple import Delivery, Tuple
@@ -42,9 +42,7 @@ from storm_on_spark.runtime.tracking.acker import FAIL, RESET
 from storm_on_spark.runtime.tracking.fold import Fold
 from storm_on_spark.runtime.tracking.ids import EdgeIds
 from storm_on_spark.runtime.tracking.lineage import InputLineage, contributions, marked
-from storm_on_spark.runtime.values.frozen import NestedRows, is_nested
 from storm_on_spark.runtime.values.hashing import mix64
-from storm_on_spark.runtime.values.rows import Columns
 
 _ALONE = 2 if sys.version_info < (3, 14) and not sysconfig.get_config_var("Py_GIL_DISABLED") else 0
 """References to a tuple that only the loop holds; 0, for never, where Python counts references differently.
@@ -95,6 +93,8 @@ class Execution:
     """By stream."""
     seconds: float = 0.0
     errors: list[ComponentError] = field(default_factory=list)
+    registered: tuple[Reading, ...] = ()
+    """What the metrics that the bolt registered have to say."""
 
 
 class _PoisonError(Exception):
@@ -116,6 +116,8 @@ class _Good:
     output: OutputMark
     ledger: tuple[int, ...]
     journal: int
+    metrics: Any
+    """What registered metrics had counted; None without any."""
 
 
 class BoltTask:
@@ -165,6 +167,8 @@ class BoltTask:
         except USER_ERRORS as error:
             raise self._wrap("prepare", error) from error
         self._collector.hooks = context.hooks  # with those that `prepare` added
+        self._metrics = context.metrics
+        self._metrics.prepared = True
         settings = wiring.settings(BoltSettings, self.component)
         #: The key-value state of a `BaseStatefulBolt`.
         self.state: StoredState | None = None
@@ -280,6 +284,10 @@ class BoltTask:
             if len(self.snapshot) > self._warn_bytes:
                 self._warn_of_size(self._snapshots, len(self.snapshot))
         self._collector.close_ledger()
+        if self._metrics:
+            result.registered = self._metrics.readings(
+                lambda name, error: result.errors.append(self._wrap(f"metric {name!r}", error))
+            )
         result.seconds = time.perf_counter() - started
         return result
 
@@ -325,7 +333,8 @@ class BoltTask:
 
     def _good(self, index: int, snapshot: bytes | None) -> _Good:
         journal = 0 if self.state is None else self.state.mark()
-        return _Good(index, snapshot, self._output.mark(), self._collector.ledger.mark(), journal)
+        metrics = self._metrics.saved() if self._metrics else None
+        return _Good(index, snapshot, self._output.mark(), self._collector.ledger.mark(), journal, metrics)
 
     def _back_to(self, good: _Good) -> None:
         if good.snapshot is not None:
@@ -333,6 +342,8 @@ class BoltTask:
             self._snapshots.restore(good.snapshot)
         if self.state is not None:
             self.state.undo(good.journal)
+        if self._metrics:
+            self._metrics.back_to(good.metrics or ({}, {}))
         self._output.truncate(good.output)
         self._collector.ledger.truncate(good.ledger)
 
@@ -473,20 +484,3 @@ def _from(inputs: Sequence[Input], start: int, stop: int | None) -> Any:
             yield delivery, 0, rows
         elif first < last:
             yield delivery, first, rows[first:last]
-
-
-def to_rows(batch: pa.RecordBatch) -> Columns | NestedRows:
-    """Returns the rows of a record batch as Python values, for a bolt that executes tuples."""
-    if any(map(is_nested, batch.schema.types)):
-        return NestedRows(batch)
-    return Columns([column.to_pylist() for column in batch.columns], batch.num_rows)
-
-
-def to_batch(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
-    """Returns rows of values as a record batch, for a `BatchBolt`; types are inferred by Arrow.
-
-    Raises:
-        pyarrow.ArrowInvalid: the values of a column have no common Arrow type.
-    """
-    columns = Columns.of(rows).columns if rows else [[]] * len(names)
-    return pa.RecordBatch.from_arrays([pa.array(column) for column in columns], names=list(names))

@@ -20,7 +20,7 @@ from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.topology import ComponentKind
 from storm_on_spark.api.tuple import Delivery
 from storm_on_spark.plan.model import EdgeKind, Stage
-from storm_on_spark.runtime.bolts.bolt_task import Execution, Input, Kept, to_batch, to_rows
+from storm_on_spark.runtime.bolts.bolt_task import Execution, Input, Kept
 from storm_on_spark.runtime.bolts.worker import CachedTask, Worker
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.codec.chunk import Chunk, Header, Kind
@@ -35,6 +35,7 @@ from storm_on_spark.runtime.state.version import StateVersion, StateVersions
 from storm_on_spark.runtime.tracking import acker
 from storm_on_spark.runtime.tracking.fold import Fold, fold, split_by_acker
 from storm_on_spark.runtime.tracking.ids import EdgeIds
+from storm_on_spark.runtime.values.batches import to_batch, to_rows
 
 Row = tuple[int, bytes]
 """Key and chunk, as rows travel through Spark."""
@@ -327,6 +328,7 @@ def _metrics(component: str, task: int, execution: Execution) -> TaskMetrics:
         sum(sent.emitted for sent in execution.sent.values()),
         sum(sent.transferred for sent in execution.sent.values()),
         execution.seconds,
+        execution.registered,
     )
 
 

@@ -6,6 +6,7 @@ import logging
 from typing import NamedTuple
 
 from storm_on_spark.api.errors import ComponentError, StormError
+from storm_on_spark.api.metrics.registry import Reading
 from storm_on_spark.api.text.traces import own_trace, reported, summary, whole_trace, with_sources
 
 USER_ERRORS = (Exception, SystemExit)
@@ -29,6 +30,8 @@ class TaskMetrics(NamedTuple):
     transferred: int
     """The same, each counted once for every task that received it."""
     seconds: float
+    registered: tuple[Reading, ...] = ()
+    """What the metrics that it registered have to say."""
 
 
 class Failure(NamedTuple):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
+from storm_on_spark.api.metrics.registry import Reading
 from storm_on_spark.runtime.codec.packing import pack_ids, pack_marks, unpack_ids, unpack_marks
 from storm_on_spark.runtime.reports.latency import LatencyHistogram
 from storm_on_spark.runtime.reports.report import Failure, Reported
@@ -127,6 +128,8 @@ class Progress(NamedTuple):
     latencies: LatencyHistogram
     """Latencies since the last message."""
     errors: tuple[Reported, ...]
+    registered: tuple[Reading, ...] = ()
+    """What the metrics that it registered have to say."""
 
 
 class Idle(NamedTuple):

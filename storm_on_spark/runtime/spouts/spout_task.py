@@ -23,6 +23,7 @@ from storm_on_spark.api.collector import SpoutOutputCollector
 from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.errors import CheckpointError, ComponentError, TupleError
 from storm_on_spark.api.hooks import EmitInfo, SpoutAckInfo, SpoutFailInfo
+from storm_on_spark.api.metrics.registry import Reading
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.emit.encode import encode_sealed
@@ -171,6 +172,8 @@ class SpoutTask:
         conf, collector = wiring.conf(self.component), self._make_collector()
         self._guard("open", self.spout.open, conf, context, collector)
         self._hooks = context.hooks  # with those that `open` added
+        self.metrics = context.metrics
+        self.metrics.prepared = True
         name, given = f'spout "{self.component}" (task {self.task})', (collector, context, conf)
         self._snapshots: Snapshots = self._guard("snapshot", Snapshots, self.spout, name, given)
         if state is not None:
@@ -455,6 +458,14 @@ class SpoutTask:
     def exhausted(self) -> bool:
         """Returns whether the spout says that it will emit nothing new."""
         return bool(self._guard("exhausted", self.spout.exhausted))
+
+    def readings(self) -> tuple[Reading, ...]:
+        """Returns what the metrics that the spout registered have to say; their errors go to `errors`."""
+        if not self.metrics:
+            return ()
+        return self.metrics.readings(
+            lambda name, error: add_reported(self.errors, self._wrap(f"metric {name!r}", error))
+        )
 
     def activate(self) -> None:
         """Tells the spout that the topology is active."""

@@ -32,6 +32,9 @@ from storm_on_spark.runtime.spouts.pacing import (
 )
 from storm_on_spark.runtime.spouts.spout_task import SpoutTask
 
+_METRICS_SECS: Final = 1.0
+"""Metrics of a spout that emits nothing are reported so often."""
+
 _TURNS: Final = (Turn(active=False), Turn(active=True))
 
 
@@ -93,6 +96,8 @@ class TaskLoop:
         self._going_on = False
         self._reported = copy.copy(task.stats)
         self._saved_batch = task.settled_batch
+        #: When registered metrics were reported last.
+        self._told_metrics_at = task.now()
 
     def blocked(self) -> bool:
         """Returns whether back pressure or `topology.max.spout.pending` forbids to call `next_tuple`."""
@@ -152,7 +157,7 @@ class TaskLoop:
             else:
                 task.stats.pending = len(task.pending)
                 task.stats.exhausted = task.exhausted()
-                if task.stats != self._reported or task.errors:
+                if task.stats != self._reported or task.errors or self._metrics_due(now):
                     self._progress(cut=False, tuples=0)
 
     def _cut(self, began: float) -> None:
@@ -172,6 +177,8 @@ class TaskLoop:
         task.stats.exhausted = task.exhausted()
         self._reported = copy.copy(task.stats)
         latencies, task.latencies = task.latencies, LatencyHistogram()
+        self._told_metrics_at = task.now()
+        registered = task.readings()
         errors, task.errors[:] = tuple(task.errors), []
         self._send(
             Progress(
@@ -183,5 +190,10 @@ class TaskLoop:
                 self._reported,
                 latencies,
                 errors,
+                registered,
             )
         )
+
+    def _metrics_due(self, now: float) -> bool:
+        """Whether registered metrics may have news although there is nothing else to report."""
+        return bool(self.task.metrics) and now - self._told_metrics_at >= _METRICS_SECS

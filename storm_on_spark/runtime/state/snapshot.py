@@ -5,8 +5,8 @@ pickled (connections, locks, the collector: `prepare` makes them again) and puts
 `__getstate__` and `__setstate__` are honoured where the class defines them.
 
 An attribute may lead back to the instance itself (a bound method, a helper that knows its bolt) or to what `prepare`
-was given. Such references are pickled by name, so that after a restore they lead to the living instance and collector
-and not to copies of them.
+was given, or to a metric that is registered. Such references are pickled by name, so that after a restore they lead to
+the living instance, collector and metric and not to copies of them.
 
 A component that a front end made may be a shell around an object of the user's. It names that object in `state_holder`,
 and in `state_services` the values that it gave to it; the attributes of the holder are the state then.
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from storm_on_spark.api.collector import (
@@ -27,6 +27,7 @@ from storm_on_spark.api.collector import (
 )
 from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.errors import CheckpointError
+from storm_on_spark.api.metrics.instruments import INSTRUMENTS, Instrument
 from storm_on_spark.api.state import KeyValueState
 from storm_on_spark.runtime.values import pickling
 
@@ -41,6 +42,7 @@ _SERVICES = (
     BatchOutputCollector,
     TopologyContext,
     KeyValueState,
+    Instrument,
 )
 """Types that the runtime passes to `prepare`, `open` and `init_state`: never part of a snapshot."""
 
@@ -62,8 +64,19 @@ class Snapshots:
         self._instance = instance
         self._name = name
         self._given = tuple(given)
+        #: Of metrics that the component has registered: their objects, and what names them.
+        self._metrics = {
+            id(known): (known, name)
+            for context in given
+            if isinstance(context, TopologyContext)
+            for name, known in context.metrics.given.items()
+        }
         # Values of built-in types never ask a reducer.
-        self._reducers = dict.fromkeys((type(instance), *map(type, given)), self._reduce)
+        metrics = (type(known) for known, _ in self._metrics.values())
+        self._reducers: dict[type, Callable[[Any], Any]] = dict.fromkeys(
+            (type(instance), *map(type, given), *metrics), self._reduce
+        )
+        self._reducers.update(dict.fromkeys(INSTRUMENTS.values(), _reduce_instrument))
         self._slots = _slots(type(instance))
         self._own_state = _defines(instance, "__getstate__")
         self._own_restore = _defines(instance, "__setstate__")
@@ -170,7 +183,9 @@ class Snapshots:
         return {**slots, **instance.__dict__}
 
     def _is_given(self, value: object) -> bool:
-        return isinstance(value, _SERVICES) or any(value is given for given in self._given)
+        if isinstance(value, _SERVICES) or id(value) in self._metrics:
+            return True
+        return any(value is given for given in self._given)
 
     def _notice_transient(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
@@ -190,6 +205,8 @@ class Snapshots:
         for index, known in enumerate((self._instance, *self._given)):
             if obj is known:
                 return _alive, (index,)
+        if id(obj) in self._metrics:
+            return _registered, ("", self._metrics[id(obj)][1])
         return obj.__reduce_ex__(pickling.PROTOCOL)
 
 
@@ -222,6 +239,18 @@ _live = threading.local()
 def _alive(index: int) -> object:
     objects: tuple[object, ...] = getattr(_live, "objects", ())
     return objects[index] if index < len(objects) else _NotHere()
+
+
+def _reduce_instrument(instrument: Any) -> Any:
+    return _registered, (instrument.kind, instrument.name)
+
+
+def _registered(kind: str, name: str) -> object:
+    """Returns the metric of that name of the task that is restored."""
+    for known in getattr(_live, "objects", ()):
+        if isinstance(known, TopologyContext) and (metric := known.metrics.living(kind, name)) is not None:
+            return metric
+    return _NotHere()
 
 
 class _NotHere:

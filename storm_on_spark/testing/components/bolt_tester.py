@@ -14,9 +14,9 @@ from storm_on_spark.api.errors import FailedException, ReportedFailedException, 
 from storm_on_spark.api.state import BaseStatefulBolt, KeyValueState
 from storm_on_spark.api.topology import ComponentKind
 from storm_on_spark.api.tuple import Tuple
-from storm_on_spark.runtime.bolts.bolt_task import to_batch
 from storm_on_spark.runtime.state.keyvalue.state import StoredState
 from storm_on_spark.runtime.state.keyvalue.store import MemoryStore
+from storm_on_spark.runtime.values.batches import to_batch
 from storm_on_spark.testing.components.bench import Bench, sources_of
 from storm_on_spark.testing.components.collectors import (
     RecordingBasicCollector,

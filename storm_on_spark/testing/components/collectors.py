@@ -17,11 +17,11 @@ from storm_on_spark.api.collector import Anchors, BatchSpoutOutputCollector, Spo
 from storm_on_spark.api.component import BaseComponent
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM
 from storm_on_spark.api.tuple import Tuple
-from storm_on_spark.runtime.bolts.bolt_task import to_rows
 from storm_on_spark.runtime.bolts.collectors import BasicCollector, BatchCollector, RichCollector
 from storm_on_spark.runtime.emit.output import Emit, TaskOutput
 from storm_on_spark.runtime.spouts import message_ids as ids_of_rows
 from storm_on_spark.runtime.tracking.lineage import UNANCHORED
+from storm_on_spark.runtime.values.batches import to_rows
 from storm_on_spark.runtime.values.frozen import freeze, owned, thaw
 from storm_on_spark.testing.components.bench import Bench
 from storm_on_spark.testing.records import BatchEmission, BatchSpoutEmission, Emission

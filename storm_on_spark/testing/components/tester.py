@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 from storm_on_spark.api.component import BaseComponent
+from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.errors import ComponentError
 from storm_on_spark.runtime.run.spec import RunSpec
 from storm_on_spark.runtime.state.snapshot import Snapshots
@@ -29,6 +30,8 @@ class Tester(ABC, Generic[B]):
         except ComponentError as error:
             self._shipped = error
         self._closed = False
+        #: What `open` or `prepare` was given last.
+        self._context = bench.context()
 
     def __enter__(self: T) -> T:
         return self
@@ -37,6 +40,11 @@ class Tester(ABC, Generic[B]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    @property
+    def context(self) -> TopologyContext:
+        """What `open` or `prepare` was given; another one after `restart`."""
+        return self._context
 
     @abstractmethod
     def close(self) -> None:
@@ -63,4 +71,5 @@ class Tester(ABC, Generic[B]):
             self._snapshots().restore(state)
 
     def _snapshots(self) -> Snapshots:
-        return Snapshots(self._instance, f"component {self._bench.name!r} (task {self._bench.task})")
+        name = f"component {self._bench.name!r} (task {self._bench.task})"
+        return Snapshots(self._instance, name, (self._context,))

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from storm_on_spark.api.info import ComponentInfo, ErrorInfo, TopologyInfo
+from storm_on_spark.api.info import ComponentInfo, ErrorInfo, MetricInfo, TopologyInfo
 from storm_on_spark.cluster.driver.files import DriverSpec
 from storm_on_spark.cluster.driver.reports import Reports
 from storm_on_spark.cluster.errors import RecordError
@@ -387,6 +387,29 @@ def test_errors_of_the_acker_reach_status_and_errors(tmp_path: Path) -> None:
         assert [error["error"] for error in page["systemErrors"]["__acker"]] == [lost.message]
         listed = as_json(topology_page.topology_errors(last, base(), errors))
         assert listed["errors"]["__acker"][0]["task"] == 7
+
+
+def test_registered_metrics_reach_both_pages(tmp_path: Path) -> None:
+    tasks = {task: {"name": f"storm.topology.{ID}.localhost.count.{task}.-1-hits", "count": 2} for task in (2, 3)}
+    hits = MetricInfo("hits", "counter", {"count": 4}, tasks)
+    counted = dataclasses.replace(INFO.components["count"], metrics={"hits": hits})
+    info = dataclasses.replace(INFO, components={**INFO.components, "count": counted})
+    beaten = decode(WorkerBeat, encode(Reports(spec(tmp_path)).beat(info)), "here")
+    told = picture(workerbeats={ID: msgspec.structs.replace(beat({}), info=beaten.info)})
+    expected = {"hits": {"type": "counter", "count": 4, "tasks": {str(task): tasks[task] for task in tasks}}}
+    assert as_json(topology_page.topology_page(told, base(), {}))["metrics"] == {"count": expected}
+    page = topology_page.component_page(told, base(), "count", {})
+    assert page is not None
+    assert as_json(page)["metrics"] == expected
+
+
+def test_a_beat_has_room_for_few_metrics_only(tmp_path: Path) -> None:
+    many = {f"m{number}": MetricInfo(f"m{number}", "counter", {"count": 1}, {1: {}, 2: {}}) for number in range(900)}
+    counted = dataclasses.replace(INFO.components["count"], metrics=many)
+    said = Reports(spec(tmp_path)).beat(dataclasses.replace(INFO, components={"count": counted})).info
+    kept = said["components"]["count"]["metrics"]
+    assert list(kept) == [f"m{number}" for number in range(300)]
+    assert [len(metric["tasks"]) for metric in kept.values()] == [2] * 150 + [0] * 150
 
 
 def test_a_topology_that_cant_be_read_is_named_where_topologies_are_listed() -> None:

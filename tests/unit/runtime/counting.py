@@ -16,7 +16,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from stormtest import Spouts
 
 from storm_on_spark.api import BaseRichSpout, Fields
-from storm_on_spark.runtime.bolts.bolt_task import to_rows
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.codec.chunk import Kind
 from storm_on_spark.runtime.spouts import spout_task
@@ -24,6 +23,7 @@ from storm_on_spark.runtime.spouts.log import MESSAGE_IDS, SNAPSHOT, read_entrie
 from storm_on_spark.runtime.spouts.spout_task import SpoutTask
 from storm_on_spark.runtime.tracking.acker import ACKED, FAILED, TIMED_OUT
 from storm_on_spark.runtime.tracking.ids import root_base
+from storm_on_spark.runtime.values.batches import to_rows
 
 
 class Counting(BaseRichSpout):

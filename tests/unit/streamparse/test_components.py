@@ -161,6 +161,8 @@ def test_streams_task_ids_and_reports() -> None:
     assert isinstance(error, ReportedError)
     assert "KeyError: 'no such word'" in str(error)
     assert "word='a'" in str(error)
+    (reading,) = tester.context.metrics.readings(lambda name, error: None)
+    assert reading == ("seen", "metric", 1)
 
 
 def test_what_can_not_be_adapted() -> None:

@@ -1,0 +1,37 @@
+"""Metrics of users: what `TopologyContext.register_*` returns and takes, under Storm's and Dropwizard's names."""
+
+from __future__ import annotations
+
+from storm_on_spark.api.metrics.classic import (
+    AssignableMetric,
+    CombinedMetric,
+    CountMetric,
+    ICombiner,
+    IMetric,
+    IReducer,
+    MeanReducer,
+    MultiCountMetric,
+    MultiReducedMetric,
+    ReducedMetric,
+)
+from storm_on_spark.api.metrics.instruments import Counter, Gauge, Histogram, Meter, Timer
+from storm_on_spark.api.metrics.rates import Snapshot
+
+__all__ = [
+    "AssignableMetric",
+    "CombinedMetric",
+    "CountMetric",
+    "Counter",
+    "Gauge",
+    "Histogram",
+    "ICombiner",
+    "IMetric",
+    "IReducer",
+    "MeanReducer",
+    "Meter",
+    "MultiCountMetric",
+    "MultiReducedMetric",
+    "ReducedMetric",
+    "Snapshot",
+    "Timer",
+]
