@@ -13,13 +13,13 @@ from storm_on_spark.cli.shared.pipes import output_may_be_cut
 
 SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "Here": {
-        "run": "run",
-        "flux": "flux",
-        "explain": "explain",
-        "validate": "validate",
-        "config": "config",
-        "new": "new",
-        "migrate": "migrate",
+        "run": "local.run",
+        "flux": "local.flux",
+        "explain": "local.explain",
+        "validate": "local.validate",
+        "config": "reference.config",
+        "new": "projects.new",
+        "migrate": "projects.migrate",
     },
     "On a cluster": {
         "submit": "cluster.submit",
@@ -43,9 +43,9 @@ SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
         "dev-zookeeper": "daemons.dev_zookeeper",
     },
     "About these commands": {
-        "schema": "schema",
-        "completion": "completion",
-        "man": "man",
+        "schema": "reference.schema",
+        "completion": "reference.completion",
+        "man": "reference.man",
     },
 }
 """Command -> its module below `storm_on_spark.cli`, by what it is for."""

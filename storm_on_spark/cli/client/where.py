@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from storm_on_spark.api.config import Config
 from storm_on_spark.api.errors import ConfigError
-from storm_on_spark.cli.dev.record import find
+from storm_on_spark.cli.client.dev_record import find
 
 if TYPE_CHECKING:
     from storm_on_spark.cluster.client.nimbus_client import NimbusClient

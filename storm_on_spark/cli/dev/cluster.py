@@ -23,9 +23,9 @@ from typing import IO, Any, Final
 
 from storm_on_spark.api.config import validate_conf
 from storm_on_spark.api.errors import SetupError
-from storm_on_spark.cli.dev.document import DevRecord
+from storm_on_spark.cli.client.dev_document import DevRecord
+from storm_on_spark.cli.client.dev_record import DevFile
 from storm_on_spark.cli.dev.guard import MARK
-from storm_on_spark.cli.dev.record import DevFile
 from storm_on_spark.cluster.client.nimbus_client import NimbusClient
 from storm_on_spark.cluster.errors import ClusterError
 from storm_on_spark.cluster.zookeeper.java import die_with_parent

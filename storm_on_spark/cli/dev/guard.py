@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from storm_on_spark.cli.dev.record import DevFile
+from storm_on_spark.cli.client.dev_record import DevFile
 from storm_on_spark.cluster.driver.files import RunFolder
 from storm_on_spark.cluster.errors import ClusterError
 from storm_on_spark.cluster.supervisor.process import find

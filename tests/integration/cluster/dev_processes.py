@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 from waiting import eventually
 
 from storm_on_spark.cli.main import main
-from storm_on_spark.cli.schema import schema_of
+from storm_on_spark.cli.reference.schema import schema_of
 
 ROOT = Path(__file__).parents[3]
 COMMAND = [sys.executable, "-m", "storm_on_spark.cli"]

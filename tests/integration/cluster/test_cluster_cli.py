@@ -16,7 +16,7 @@ import pytest
 from dev_processes import COMMAND, ROOT, Dev, wait_until
 
 from storm_on_spark.cli.dev.guard import MARK, clear_up
-from storm_on_spark.cli.schema import schema_of
+from storm_on_spark.cli.reference.schema import schema_of
 from storm_on_spark.cluster.zookeeper.server import free_port
 
 TOPOLOGY = """

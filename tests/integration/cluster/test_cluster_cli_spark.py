@@ -14,7 +14,7 @@ import psutil
 import pytest
 from dev_processes import COMMAND, ROOT, Dev, wait_until
 
-from storm_on_spark.cli.schema import schema_of
+from storm_on_spark.cli.reference.schema import schema_of
 
 pytestmark = pytest.mark.spark
 

@@ -15,10 +15,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from storm_on_spark.api.errors import SetupError
+from storm_on_spark.cli.client.dev_document import DevRecord
+from storm_on_spark.cli.client.dev_record import DevFile, find, path_of
 from storm_on_spark.cli.client.where import connect, find_cluster
 from storm_on_spark.cli.cluster.stages import stage_of
-from storm_on_spark.cli.dev.document import DevRecord
-from storm_on_spark.cli.dev.record import DevFile, find, path_of
 from storm_on_spark.cli.main import main
 from storm_on_spark.cluster.errors import UnavailableError
 
@@ -243,7 +243,7 @@ def test_commands_are_imported_when_they_are_called() -> None:
         "from click.testing import CliRunner\n"
         "from storm_on_spark.cli.main import main\n"
         "CliRunner().invoke(main, ['list', '--help'])\n"
-        "names = ('storm_on_spark.cli.run', 'storm_on_spark.cli.cluster.kill', 'kazoo', 'httpx', 'pyspark')\n"
+        "names = ('storm_on_spark.cli.local.run', 'storm_on_spark.cli.cluster.kill', 'kazoo', 'httpx', 'pyspark')\n"
         "print([name for name in names if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from storm_on_spark.cli.examples import examples, find_example
 from storm_on_spark.cli.main import main
+from storm_on_spark.cli.projects.examples import examples, find_example
 
 ROOT = Path(__file__).parents[3]
 

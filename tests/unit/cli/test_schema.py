@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 from storm_on_spark.api.info import ComponentInfo, TopologyInfo
 from storm_on_spark.cli.main import main
-from storm_on_spark.cli.schema import schema_of
+from storm_on_spark.cli.reference.schema import schema_of
 from storm_on_spark.launch.document import document, to_json
 
 ROOT = Path(__file__).parents[3]

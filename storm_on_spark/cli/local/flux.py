@@ -67,12 +67,12 @@ def command(
     shared = {key: given[key] for key in ("pairs", "files", "json", "debug")}
     with substituting(values):
         if explain:
-            from storm_on_spark.cli.explain import command as explaining
+            from storm_on_spark.cli.local.explain import command as explaining
 
             shared["form"] = "json" if shared.pop("json") else None
             context.invoke(explaining, target=file, master=master, **shared)
         elif dry_run and given["json"]:
-            from storm_on_spark.cli.validate import command as validating
+            from storm_on_spark.cli.local.validate import command as validating
 
             context.invoke(validating, target=file, **shared)
         elif dry_run:
@@ -82,7 +82,7 @@ def command(
 
             context.invoke(submitting, target=file, name=name, inactive=inactive, quiet=no_detail, **given)
         else:
-            from storm_on_spark.cli.run import command as running
+            from storm_on_spark.cli.local.run import command as running
 
             seconds = None if sleep is None else sleep / 1000
             context.invoke(

@@ -20,7 +20,7 @@ from rich.console import Console
 from storm_on_spark.api.config import Config, effective_conf
 from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.api.info import TopologyInfo
-from storm_on_spark.cli.request import Request
+from storm_on_spark.cli.local.request import Request
 from storm_on_spark.cli.shared import options
 from storm_on_spark.cli.shared.errors import DONE, STOPPED, exit_code, record, sentence, tell, told
 from storm_on_spark.cli.shared.pipes import reader_may_leave
@@ -130,7 +130,7 @@ def command(**given: Any) -> None:
         given["target"] = options.target_of(given["target"], given["name"])
     request = Request(**given)
     if request.debugger or request.debugger_port is not None:
-        from storm_on_spark.cli.debugger import run_under_debugger
+        from storm_on_spark.cli.local.debugger import run_under_debugger
 
         # Before standard output is changed: pdb's prompt edits lines only on the terminal itself.
         sys.exit(run_under_debugger(request))

@@ -14,7 +14,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from storm_on_spark.api.errors import SetupError
-from storm_on_spark.cli.examples import examples, find_example, first_sentence
+from storm_on_spark.cli.projects.examples import examples, find_example, first_sentence
 from storm_on_spark.cli.shared import options
 from storm_on_spark.cli.shared.errors import told
 from storm_on_spark.cli.shared.terminal import width

@@ -20,7 +20,7 @@ from storm_on_spark.api.errors import SetupError
 from storm_on_spark.spark.session.dirs import state_dir, writable_dir
 
 if TYPE_CHECKING:
-    from storm_on_spark.cli.dev.document import DevRecord
+    from storm_on_spark.cli.client.dev_document import DevRecord
 
 _NAME: Final = "dev.json"
 _ATTEMPTS: Final = 20
@@ -115,7 +115,7 @@ def find() -> tuple[DevRecord | None, str]:
 
 def _read(descriptor: int, path: Path) -> DevRecord | None:
     """Returns what it says; None while it starts."""
-    from storm_on_spark.cli.dev.document import DevRecord
+    from storm_on_spark.cli.client.dev_document import DevRecord
     from storm_on_spark.cluster.errors import RecordError
     from storm_on_spark.cluster.records import MAX_BYTES, decode
 

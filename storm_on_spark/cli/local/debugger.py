@@ -23,7 +23,7 @@ from storm_on_spark.launch.loader import load
 from storm_on_spark.launch.settings import PlaceSettings
 
 if TYPE_CHECKING:
-    from storm_on_spark.cli.request import Request
+    from storm_on_spark.cli.local.request import Request
 
 _HOST = "127.0.0.1"
 
