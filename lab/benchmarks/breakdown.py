@@ -43,7 +43,7 @@ def parts(reports: Sequence[Mapping[str, Any]], stages: Sequence[Sequence[float]
     batches = [report["durationMs"] for report in reports]
 
     def median(names: Sequence[str]) -> float:
-        return statistics.median(sum(batch.get(name, 0.0) for name in names) for batch in batches)
+        return float(statistics.median(sum(batch.get(name, 0.0) for name in names) for batch in batches))
 
     found = {title: median([name for name, its in _PARTS.items() if its == title]) for title in {*_PARTS.values()}}
     if stages and max(map(len, stages)) == 1:

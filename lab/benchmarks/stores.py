@@ -147,7 +147,6 @@ def _measure(spark: Any, checkpoint: str, seconds: float) -> Measured:
         query.stop()
     latency = (info.complete_latency_ms or {}).get("p50", 0.0)
     times = {name: statistics.median(one["durationMs"].get(key, 0) for one in batches) for name, key in _STEPS.items()}
-    latency = next(one.complete_latency_ms for one in info.components if one.id == "sentences")
     return Measured(len(batches), {**times, "complete latency": latency})
 
 

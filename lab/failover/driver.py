@@ -19,7 +19,7 @@ from storm_on_spark.cluster.driver.files import DriverSpec, ProcessFile, RunFold
 from storm_on_spark.cluster.driver.main import Driver
 from storm_on_spark.cluster.driver.reports import Reports
 from storm_on_spark.spark.checkpoint.directory import VERSION
-from storm_on_spark.spark.checkpoint.owner import OwnerFence
+from storm_on_spark.spark.checkpoint.stored import CheckpointFence
 from storm_on_spark.testing.simulated.driver import SimulatedDriver, SimulatedQuery
 
 REAL = "failover.ledger"
@@ -37,7 +37,7 @@ class WritingQuery(SimulatedQuery):
         fence: says whose the checkpoint is.
     """
 
-    def __init__(self, name: str, conf: dict[str, Any], active: bool, checkpoint: Path, fence: OwnerFence) -> None:
+    def __init__(self, name: str, conf: dict[str, Any], active: bool, checkpoint: Path, fence: CheckpointFence) -> None:
         super().__init__(name, conf, active)
         self._fence = fence
         self._writer = Writer(checkpoint)
@@ -68,7 +68,7 @@ class WritingDriver(SimulatedDriver):
         super().__init__(folder, spec, process)
         self._reports = Reports(spec, clock_of(spec.cluster))
 
-    def _start_query(self, compiled: Any, session: Any, fence: OwnerFence) -> Any:
+    def _start_query(self, compiled: Any, session: Any, fence: CheckpointFence) -> Any:
         checkpoint = Path(self._spec.checkpoint)
         _commit(checkpoint, self._spec.name)
         return WritingQuery(self._spec.name, self._spec.conf, self._active(), checkpoint, fence)

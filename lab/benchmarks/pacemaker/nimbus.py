@@ -14,6 +14,7 @@ import select
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 from kazoo.client import KazooClient
 
@@ -89,8 +90,8 @@ def _zookeeper(servers: list[str]) -> Callable[[], list[int]]:
     return read
 
 
-def _gather(ask: Callable[[str], object], names: list[str]) -> list[object]:
-    found = []
+def _gather(ask: Callable[[str], Any], names: list[str]) -> list[Any]:
+    found: list[Any] = []
     for start in range(0, len(names), _AT_ONCE):
         found += [result.get(60) for result in [ask(name) for name in names[start : start + _AT_ONCE]]]
     return found

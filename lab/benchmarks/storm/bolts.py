@@ -9,13 +9,13 @@ from typing import Any
 from pystorm import Bolt
 
 
-class Split(Bolt):
+class Split(Bolt):  # type: ignore[misc] # pystorm has no types
     def process(self, tup: Any) -> None:
         for word in tup.values[0].split():
             self.emit([word], need_task_ids=False)
 
 
-class Count(Bolt):
+class Count(Bolt):  # type: ignore[misc]
     def initialize(self, conf: Any, context: Any) -> None:
         self.counts: collections.Counter[str] = collections.Counter()
 
@@ -23,5 +23,7 @@ class Count(Bolt):
         self.counts[tup.values[0]] += 1
 
 
+BOLTS: dict[str, Any] = {"split": Split, "count": Count}
+
 if __name__ == "__main__":
-    {"split": Split, "count": Count}[sys.argv[1]]().run()
+    BOLTS[sys.argv[1]]().run()

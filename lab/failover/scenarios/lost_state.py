@@ -65,14 +65,13 @@ def checkpoint(cluster: Cluster, times: int) -> None:
     refusal(f"there is nothing at {here}")
     client.rebalance(_NAME, 0, from_scratch=True)
     fresh = cluster.wait_until_writing(_NAME)
-    known = wait_for(
-        lambda: (
-            (found := cluster.node("checkpoints", topology_id) or {}).get("identity") not in ("", state["identity"])
-            and found
-        ),
-        "ZooKeeper knows of its new state",
-    )
-    cluster.injected("loss of the checkpoint, given up by --from-scratch", f"driver {fresh} began {known['identity']}")
+
+    def of_new_state() -> str | None:
+        identity = (cluster.node("checkpoints", topology_id) or {}).get("identity")
+        return None if identity == state["identity"] else identity
+
+    known = wait_for(of_new_state, "ZooKeeper knows of its new state")
+    cluster.injected("loss of the checkpoint, given up by --from-scratch", f"driver {fresh} began {known}")
     cluster.kill_topology(client, topology_id)
     cluster.expect(not cluster.names("checkpoints"), "what it had is still noted")
     shutil.rmtree(away)

@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -45,7 +46,7 @@ def _begin(cluster: Cluster, pacemakers: int = 3) -> list[str]:
     ids = [cluster.submit(client, name) for name in ("t1", "t2")]
     for topology_id in ids:
         cluster.watch(topology_id)
-        wait_for(lambda topology_id=topology_id: cluster.beat(topology_id), f"{topology_id} beats")
+        wait_for(partial(cluster.beat, topology_id), f"{topology_id} beats")
     cluster.expect_progress()
     cluster.expect(host_of(cluster, ids[0]) is not host_of(cluster, ids[1]), "both topologies are on one host")
     _wait_known(cluster)
@@ -300,7 +301,7 @@ def clock(cluster: Cluster, times: int) -> None:
         (host.folder / "clock").write_text(str(3600 * hours), "utf-8")
 
         def jumped(before: float = before) -> bool:
-            return abs((cluster.beat(ids[0]) or {"time": before})["time"] - before) > 3000
+            return abs(float((cluster.beat(ids[0]) or {"time": before})["time"]) - before) > 3000
 
         if hours > 0:
             wait_for(jumped, "a heartbeat with the wrong time", pause=0.5)

@@ -107,6 +107,7 @@ class _Zombie:
 
     def __init__(self, folder: Path, planned: Offset) -> None:
         self.stop = threading.Event()
+        self._task = folder.name
         self.owner = max(segment.epoch.owner for segment in list_segments(folder))
         mark = planned.mark(int(folder.name))
         self.log = SpoutLog(folder, _SEGMENT_BYTES, epoch=WriterEpoch(self.owner, 1000), planned=mark)
@@ -140,7 +141,7 @@ class _Zombie:
         others = [segment.base for segment in list_segments(self.log.folder) if segment.epoch.owner > self.owner]
         if not any(self._begin <= base < self.log.end for base in others) and not self.records:
             raise RunError(f"the writer of {self.log.folder} that was replaced wrote nothing")
-        return f"task {self.log.folder.name}: {self.records} records from {self._begin} to {self.log.end}"
+        return f"task {self._task}: {self.records} records from {self._begin} to {self.log.end}"
 
 
 def _zombies(run: Run) -> Sequence[_Zombie]:
