@@ -8,6 +8,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from storm_on_spark.api.adapted import component_class
 from storm_on_spark.api.errors import InvalidTopologyError
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM, GlobalStreamId, StreamSpec
 from storm_on_spark.api.text import html
@@ -75,7 +76,7 @@ class ComponentSpec:
     @property
     def class_name(self) -> str:
         """Module and name of the component's class, for people."""
-        cls = type(self.component)
+        cls = component_class(self.component)
         return f"{cls.__module__}.{cls.__qualname__}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -115,7 +116,7 @@ class ComponentSpec:
 
     def __str__(self) -> str:
         size = f"x{self.parallelism}" if self.num_tasks is None else f"x{self.parallelism}, {self.num_tasks} tasks"
-        parts = [f"{self.kind.value} {self.id} ({type(self.component).__qualname__}, {size})"]
+        parts = [f"{self.kind.value} {self.id} ({component_class(self.component).__qualname__}, {size})"]
         if self.inputs:
             parts.append("<- " + ", ".join(f"{source} {grouping.describe()}" for source, grouping in self.inputs))
         if self.streams:
@@ -151,7 +152,7 @@ class Topology:
             html.Node(
                 spec.id,
                 spec.id,
-                f"{type(spec.component).__qualname__} x{spec.parallelism}",
+                f"{component_class(spec.component).__qualname__} x{spec.parallelism}",
                 "spout" if spec.is_spout else "bolt",
             )
             for spec in self.components.values()

@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
+from storm_on_spark.api.adapted import Adapted
 from storm_on_spark.api.collector import OutputCollector, SpoutOutputCollector
 from storm_on_spark.api.component import BaseRichBolt, BaseRichSpout
 from storm_on_spark.api.config import Config
@@ -21,7 +22,16 @@ from storm_on_spark.api.streams.stream import StreamSpec
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.streamparse import finder
 from storm_on_spark.streamparse.bridge import BoltBridge, SpoutBridge, make_component
-from storm_on_spark.streamparse.kinds import pystorm_class
+from storm_on_spark.streamparse.kinds import pystorm_bases, pystorm_class
+
+_LOGGING: Final = frozenset(
+    ("debug", "info", "warning", "warn", "error", "exception", "critical", "log", "isEnabledFor")
+)
+_ATTRIBUTES: Final = {
+    "logger": _LOGGING,
+    **dict.fromkeys(("task_id", "component_name", "topology_name", "debug", "pid", "auto_ack", "auto_fail")),
+}
+"""What instances have from pystorm and methods may use without keeping anything."""
 
 
 class _Adapter:
@@ -37,6 +47,16 @@ class _Adapter:
     def __init__(self, component_class: type, streams: Mapping[str, StreamSpec]) -> None:
         self.component_class = component_class
         self._streams = dict(streams)
+
+    @property
+    def adapted(self) -> Adapted:
+        """The user's class, as the compiler reads it."""
+        return Adapted(self.component_class, pystorm_bases(self.component_class), _ATTRIBUTES, self._kept)
+
+    @property
+    def _kept(self) -> str:
+        """What pystorm keeps for the class between two tuples."""
+        return ""
 
     @property
     def component(self) -> Any:
@@ -73,8 +93,15 @@ class PystormBolt(_Adapter, BaseRichBolt):
 
     def __init__(self, component_class: type, streams: Mapping[str, StreamSpec]) -> None:
         super().__init__(component_class, streams)
-        # Its methods are on another object, which the compiler's proof does not look at.
-        self.stateless = getattr(component_class, "stateless", None) is True  # type: ignore[misc]
+        declared = getattr(component_class, "stateless", None)
+        self.stateless = declared if isinstance(declared, bool) else None  # type: ignore[misc]
+
+    @property
+    def _kept(self) -> str:
+        if pystorm_class(self.component_class, "BatchingBolt") is not None:
+            return "collects tuples in batches"
+        # A property, or what an instance says, may change.
+        return "" if getattr(self.component_class, "auto_ack", None) is True else "keeps tuples that wait for an ack"
 
     def __reduce__(self) -> tuple[Any, ...]:
         made, args, state = super().__reduce__()
@@ -110,6 +137,8 @@ class PystormBolt(_Adapter, BaseRichBolt):
                 component._current_tups = []
         except Exception as error:
             if not self._handles(component):
+                # The runtime fails the tuple.
+                bridge.forget(tup)
                 raise
             component._handle_run_exception(error)
             if self._batching and component.exit_on_exception:

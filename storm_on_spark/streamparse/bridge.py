@@ -196,6 +196,11 @@ class BoltBridge(Bridge):
             kind = self._types[source, stream] = named_tuple(type_name(source, stream), tuple(tup.fields))
         return self._tuple(name, source, stream, tup.source_task, kind._make(tup))
 
+    def forget(self, tup: Tuple) -> None:
+        """Takes back a tuple that the runtime settles."""
+        for name in [name for name, other in self.pending.items() if other is tup]:
+            del self.pending[name]
+
     def _emit(self, message: dict[str, Any]) -> None:
         anchors = [self._anchor(name) for name in message.get("anchors") or ()]
         stream, task = message.get("stream", DEFAULT_STREAM), message.get("task")

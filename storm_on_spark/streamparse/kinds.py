@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 _MODULES: Final = ("pystorm.", "storm_on_spark.streamparse.stand_in.pystorm.")
+_STREAMPARSE: Final = ("streamparse.", "storm_on_spark.streamparse.stand_in.streamparse.")
 
 
 def pystorm_class(component_class: type, name: str) -> Any:
@@ -19,3 +20,18 @@ def pystorm_class(component_class: type, name: str) -> Any:
         if base.__name__ == name and base.__module__.startswith(_MODULES):
             return base
     return None
+
+
+def pystorm_bases(component_class: type) -> frozenset[type]:
+    """Returns the classes of pystorm and streamparse that a class is derived from.
+
+    Example:
+        >>> from storm_on_spark.streamparse.stand_in.streamparse import Bolt
+        >>> class Mine(Bolt):
+        ...     pass
+        >>> Mine in pystorm_bases(Mine), Bolt in pystorm_bases(Mine)
+        (False, True)
+    """
+    return frozenset(
+        base for base in component_class.__mro__ if f"{base.__module__}.".startswith(_MODULES + _STREAMPARSE)
+    )

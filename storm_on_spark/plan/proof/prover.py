@@ -27,6 +27,7 @@ from collections.abc import Iterator, Sequence
 from types import CodeType, FunctionType, MemberDescriptorType, ModuleType
 from typing import Generic, NoReturn, Protocol
 
+from storm_on_spark.api.adapted import Adapted, component_class
 from storm_on_spark.api.component import (
     BaseBasicBolt,
     BaseRichBolt,
@@ -48,12 +49,6 @@ from storm_on_spark.plan.proof.values import (
 
 _API_BASES = (BaseRichBolt, BaseBasicBolt, BatchBolt, BaseTickTupleAwareRichBolt)
 _API_CLASSES = frozenset(cls for base in _API_BASES for cls in base.__mro__)
-_HARMLESS_BASES = _API_CLASSES | {object, ABC, Generic, Protocol}
-"""Classes that are known not to store anything; every other base is read."""
-
-_CALLED = frozenset(name for cls in _API_CLASSES - {object} for name, member in vars(cls).items() if callable(member))
-"""The methods that the runtime calls."""
-
 _CALLED_BEFORE_SUBMISSION = frozenset(("declare_output_fields", "get_component_configuration"))
 """What these store is there when the bolt is looked at."""
 
@@ -125,10 +120,7 @@ class _Function:
     receiver: str | None
     """The name of the parameter that is the bolt or its class; `None` for a function that gets neither."""
     on_class: bool = False
-
-    @property
-    def is_prepare(self) -> bool:
-        return self.where == "prepare" and self.receiver is not None and not self.on_class
+    is_prepare: bool = False
 
 
 class Proof:
@@ -139,13 +131,21 @@ class Proof:
     """
 
     def __init__(self, bolt: object) -> None:
-        self._bolt = bolt
-        self._class = type(bolt)
+        adapted = getattr(bolt, "adapted", None)
+        self._adapted = adapted if isinstance(adapted, Adapted) else None
+        self._class = component_class(bolt)
+        #: Classes that are known not to store anything; every other base is read.
+        self._harmless = _API_CLASSES if self._adapted is None else self._adapted.bases
+        self._harmless |= {object, ABC, Generic, Protocol}
         #: Attributes that `prepare` fills with its parameters -> which of them.
         self.kept: dict[str, str] = {}
-        self._attributes = dict(_instance_attributes(bolt))
+        self._attributes = {} if self._adapted else dict(_instance_attributes(bolt))
         #: The module of the user's code: what belongs to its package is read, and not taken for a library.
         self._home = getattr(bolt, "function", bolt).__module__ if self._class is LambdaBolt else self._class.__module__
+        #: The methods that the runtime calls, or the other API.
+        self._called = {
+            name for cls in self._harmless - {object} for name, member in vars(cls).items() if callable(member)
+        }
         self._unread: list[_Function] = []
         self._seen: set[tuple[FunctionType, str]] = set()
 
@@ -155,6 +155,8 @@ class Proof:
         Raises:
             NotProved: it stores something, or may do so.
         """
+        if self._adapted and self._adapted.state:
+            raise NotProved(self._adapted.state)
         for name, value in self._attributes.items():
             if self._class is LambdaBolt and name == "function" and isinstance(value, FunctionType):
                 self._add(_Function(value, value.__name__, None))
@@ -163,7 +165,7 @@ class Proof:
         if not has_plain_metaclass(self._class):
             raise NotProved(f"{self._class.__qualname__} has the metaclass {type(self._class).__qualname__}")
         for cls in self._class.__mro__:
-            if cls not in _HARMLESS_BASES:
+            if cls not in self._harmless:
                 self._open_class(cls)
         # What prepare keeps has to be known before it is met elsewhere.
         self._unread.sort(key=lambda function: not function.is_prepare)
@@ -177,9 +179,12 @@ class Proof:
             frozen = name in ("__setattr__", "__delattr__") and _is_frozen_dataclass(cls)
             if name in _OWN_ATTRIBUTE_ACCESS and not frozen:
                 raise NotProved(f"{cls.__qualname__} defines {name}")
+            if self._adapted and name in ("__init__", "__new__"):
+                # Called in the worker: what it stores isn't there yet.
+                raise NotProved(f"{cls.__qualname__} defines {name}")
             if _is_special(name) or name in _CALLED_BEFORE_SUBMISSION:
                 continue
-            if not self._add_member(name, member) and name in _CALLED:
+            if not self._add_member(name, member) and name in self._called:
                 raise NotProved(f"{name} is {a_kind_of(member)}, not a plain method")
 
     def _add_member(self, name: str, member: object) -> bool:
@@ -204,7 +209,8 @@ class Proof:
         code = function.__code__
         if not code.co_argcount:
             raise NotProved(f"{name} doesn't name the parameter that is the bolt")
-        self._add(_Function(function, name, code.co_varnames[0], on_class))
+        is_prepare = name == "prepare" and not on_class and not self._adapted
+        self._add(_Function(function, name, code.co_varnames[0], on_class, is_prepare))
 
     def _add(self, function: _Function) -> None:
         # By name as well: a function may be prepare under one name and something else under another.
@@ -225,7 +231,7 @@ class Proof:
     def use_attribute(self, name: str, reading: Sequence[Step], function: _Function) -> None:
         """Checks the use of an attribute of the bolt (or its class); `reading` is what follows."""
         where = function.where
-        classes = [cls for cls in self._class.__mro__ if cls not in _HARMLESS_BASES]
+        classes = [cls for cls in self._class.__mro__ if cls not in self._harmless]
         members = [vars(cls)[name] for cls in classes if name in vars(cls)]
         # A descriptor in the class would decide what the attribute of the instance is.
         on_instance = not function.on_class and all(map(_is_no_descriptor, members))
@@ -237,8 +243,16 @@ class Proof:
             raise NotProved(f"{where} uses self.{name}, the {kind}, in a way that may store something")
         if on_instance and name in self._attributes:
             return
-        if not members and not any(name in vars(cls) for cls in _HARMLESS_BASES):
+        if self._adapted and not members and name in self._adapted.attributes:
+            methods = self._adapted.attributes[name]
+            if methods is None or (reading[0].action is Action.ATTRIBUTE and reading[0].name in methods):
+                return
+            raise NotProved(f"{where} uses self.{name} in a way that may store something")
+        inherited = [vars(cls)[name] for cls in self._class.__mro__ if cls in self._harmless and name in vars(cls)]
+        if not members and not inherited:
             raise NotProved(f"{where} reads self.{name}, which is not there at submission")
+        if self._adapted and not members and not (callable(inherited[0]) or is_immutable(inherited[0])):
+            raise NotProved(f"{where} uses self.{name}, {a_kind_of(inherited[0])}")
         for member in members:
             if not self._add_member(name, member):
                 self.use_value(member, f"the class attribute {name}", reading, where)
