@@ -33,12 +33,15 @@ from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.custom_grouping import CustomGrouping, CustomStreamGrouping
 from storm_on_spark.api.errors import (
     AlreadyAliveError,
+    AlreadyAliveException,
     CheckpointError,
     ComponentError,
     ConfigError,
     FailedException,
     InvalidTopologyError,
+    InvalidTopologyException,
     NotAliveError,
+    NotAliveException,
     ReportedFailedException,
     SetupError,
     StormError,
@@ -76,6 +79,7 @@ from storm_on_spark.api.streams.grouping import (
 )
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM, GlobalStreamId, StreamSpec
 from storm_on_spark.api.streams.values import Values
+from storm_on_spark.api.submitter import ConfigurableTopology, StormSubmitter, SubmitOptions
 from storm_on_spark.api.topology import ComponentKind, ComponentSpec, Topology
 from storm_on_spark.api.tuple import Tuple
 
@@ -83,6 +87,7 @@ __all__ = [
     "DEFAULT_STREAM",
     "AllGrouping",
     "AlreadyAliveError",
+    "AlreadyAliveException",
     "AssignableMetric",
     "BaseBasicBolt",
     "BaseComponent",
@@ -109,6 +114,7 @@ __all__ = [
     "ComponentSpec",
     "Config",
     "ConfigError",
+    "ConfigurableTopology",
     "CountMetric",
     "CustomGrouping",
     "CustomStreamGrouping",
@@ -129,6 +135,7 @@ __all__ = [
     "IRichSpout",
     "IStatefulBolt",
     "InvalidTopologyError",
+    "InvalidTopologyException",
     "KeyValueState",
     "LocalOrShuffleGrouping",
     "MeanReducer",
@@ -137,6 +144,7 @@ __all__ = [
     "MultiReducedMetric",
     "NoneGrouping",
     "NotAliveError",
+    "NotAliveException",
     "OutputCollector",
     "OutputFieldsDeclarer",
     "PartialKeyGrouping",
@@ -149,7 +157,9 @@ __all__ = [
     "SpoutFailInfo",
     "SpoutOutputCollector",
     "StormError",
+    "StormSubmitter",
     "StreamSpec",
+    "SubmitOptions",
     "Topology",
     "TopologyBuilder",
     "TopologyContext",

@@ -143,6 +143,14 @@ class AlreadyAliveError(StormError, RuntimeError):
     """A topology of that name is already running."""
 
 
+NotAliveException = NotAliveError
+"""Storm's name."""
+AlreadyAliveException = AlreadyAliveError
+"""Storm's name."""
+InvalidTopologyException = InvalidTopologyError
+"""Storm's name."""
+
+
 class TopologyFailedError(StormError, RuntimeError):
     """A running topology ended with an error.
 

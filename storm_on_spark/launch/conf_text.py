@@ -59,8 +59,12 @@ def parse_pair(text: str) -> tuple[str, Any]:
     return key, found
 
 
-def read_file(path: Path) -> dict[str, Any]:
+def read_file(path: Path, under: str | None = None) -> dict[str, Any]:
     """Returns the configuration in a YAML file.
+
+    Args:
+        path: the file.
+        under: a key that may hold all of it, if it is the only one, as in Flux files.
 
     Raises:
         ConfigError: it can't be read, is no mapping from keys to values, or is larger than 1 MiB.
@@ -82,6 +86,9 @@ def read_file(path: Path) -> dict[str, Any]:
         return {}
     if not isinstance(found, dict):
         raise ConfigError(f"{path} must hold keys with values, one per line, not a {type(found).__name__}")
+    if under is not None and list(found) == [under] and isinstance(found[under], dict):
+        inside: dict[str, Any] = found[under]
+        found, lines = inside, dict.fromkeys(inside, lines[under])
     for key, value in found.items():
         if isinstance(value, dict) and f"{key}." in KNOWN_PREFIXES and value:
             first = next(iter(value))
@@ -91,7 +98,8 @@ def read_file(path: Path) -> dict[str, Any]:
         raise ConfigError(
             "\n".join(f"{path}:{lines[key]}: {problem}" for key, problem in problems), key=str(problems[0][0])
         )
-    return found
+    checked: dict[str, Any] = found
+    return checked
 
 
 def merged(files: Iterable[Path], pairs: Iterable[str]) -> dict[str, Any]:

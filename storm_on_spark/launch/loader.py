@@ -24,6 +24,7 @@ from storm_on_spark.api.builder import TopologyBuilder
 from storm_on_spark.api.errors import StormError
 from storm_on_spark.api.text.wording import short_repr
 from storm_on_spark.api.topology import Topology
+from storm_on_spark.launch.submitted import SubmittingFrontEnd
 from storm_on_spark.streamparse.front_end import StreamparseFrontEnd
 
 ATTRIBUTES = ("topology", "build")
@@ -55,7 +56,7 @@ class ModuleFrontEnd(Protocol):
         """Returns the topology."""
 
 
-MODULE_FRONT_ENDS: Final[tuple[ModuleFrontEnd, ...]] = (StreamparseFrontEnd(),)
+MODULE_FRONT_ENDS: Final[tuple[ModuleFrontEnd, ...]] = (StreamparseFrontEnd(), SubmittingFrontEnd())
 
 _OURS = Path(__file__).parents[1]
 
@@ -154,7 +155,7 @@ class ModuleTarget(Target):
             raise LoadError(f"{self.where}: conf must be a mapping from keys to values, not {_a(conf)}")
         value = getattr(self.module, self.attribute)
         front_end = _front_end_of(value)
-        return dict(conf) if front_end is None else {**front_end.conf(value), **conf}
+        return dict(conf) if front_end is None else {**self.call(front_end.conf, value), **conf}
 
     @property
     def report(self) -> Callable[..., Any] | None:
@@ -178,7 +179,8 @@ class ModuleTarget(Target):
         value = getattr(self.module, self.attribute)
         front_end = _front_end_of(value)
         if front_end is not None:
-            return front_end.build(value, conf)
+            found: Topology = self.call(front_end.build, value, conf)
+            return found
         verb = "is"
         if callable(value) and not isinstance(value, Topology):
             needed = _arity(value)

@@ -24,6 +24,7 @@ from typing import Any
 import msgspec
 
 from storm_on_spark import __version__
+from storm_on_spark.api.topology import Topology
 from storm_on_spark.cluster.code import archive
 from storm_on_spark.cluster.code.checksums import (
     CODE,
@@ -37,7 +38,7 @@ from storm_on_spark.cluster.code.checksums import (
     open_regular,
     read_verified,
 )
-from storm_on_spark.cluster.code.collect import Collected, collect, has_entry
+from storm_on_spark.cluster.code.collect import Collected, collect, collect_modules, has_entry
 from storm_on_spark.cluster.code.folders import make_private
 from storm_on_spark.cluster.errors import CodeError, RecordError
 from storm_on_spark.cluster.records import CodeManifest, Record, decode, encode
@@ -121,6 +122,49 @@ def pack(
     found = collect(target)
     if not found.files:
         raise CodeError(f"{target} has no code")
+    return _written(found, target, out_dir, conf=conf, plan=plan, requirements=requirements)
+
+
+def pack_object(
+    topology: Topology, pickled: bytes, out_dir: Path, *, conf: Mapping[str, Any], plan: Mapping[str, Any] | None = None
+) -> Packed:
+    """Packs a topology that is there as an object, with the modules of its components and of the program's script.
+
+    Args:
+        topology: names the modules.
+        pickled: the same, pickled.
+        out_dir: where the files go; made, or empty.
+        conf: the topology's configuration.
+        plan: what it compiles to.
+
+    Raises:
+        CodeError: a module is too large, or something can't be written as JSON.
+    """
+    found = collect_modules(topology)
+    found.files |= {f"{_OBJECT}.py": _LOADING.encode(), f"{_OBJECT}.pickle": pickled}
+    found.entry = f"{_OBJECT}.py"
+    return _written(found, "the topology", out_dir, conf=conf, plan=plan)
+
+
+_OBJECT = "storm_submitted_topology"
+_LOADING = f'''"""The topology that a program submitted."""
+
+import pickle
+from pathlib import Path
+
+topology = pickle.loads(Path(__file__).with_name("{_OBJECT}.pickle").read_bytes())
+'''
+
+
+def _written(
+    found: Collected,
+    target: str,
+    out_dir: Path,
+    *,
+    conf: Mapping[str, Any],
+    plan: Mapping[str, Any] | None,
+    requirements: Path | None = None,
+) -> Packed:
     lines = None if requirements is None else _checked_requirements(requirements)
     documents: dict[str, bytes] = {
         TOPOLOGY: _topology_file(found, target),

@@ -6,11 +6,13 @@ import os
 import re
 import stat
 import sys
+import sysconfig
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from importlib.machinery import PathFinder
 from pathlib import Path
 
+from storm_on_spark.api.topology import Topology
 from storm_on_spark.cluster.code import archive
 from storm_on_spark.cluster.code.archive import MAX_ENTRIES, MAX_FILE_BYTES, MAX_TOTAL_BYTES
 from storm_on_spark.cluster.code.imports import EVERYWHERE, beside, imported_names
@@ -21,6 +23,7 @@ from storm_on_spark.streamparse.project import source_folders
 
 _CACHES = frozenset({"__pycache__", "node_modules", "spark-warehouse", "metastore_db"})
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
+_PACKAGE = Path(__file__).resolve().parents[2]
 _MOST_SENTENCES = 50
 
 
@@ -122,6 +125,34 @@ def collect(target: str) -> Collected:
     if attribute:
         found.entry += f":{attribute}"
     return found
+
+
+def collect_modules(topology: Topology) -> Collected:
+    """Finds the code of a topology's components: their modules, the program's script, and what these import.
+
+    What is installed is left to the cluster.
+
+    Raises:
+        CodeError: it is too large.
+    """
+    found = Collected("")
+    names = [cls.__module__ for spec in topology.components.values() for cls in type(spec.component).__mro__]
+    for name in dict.fromkeys([*names, "__main__"]):
+        file = getattr(sys.modules.get(name), "__file__", None)
+        path = None if file is None else Path(file).resolve()
+        if path is None or path.suffix != ".py" or not path.is_file() or _is_installed(path):
+            continue
+        part = _file(path, str(path))
+        found.files |= part.files
+        found.packed += [piece for piece in part.packed if piece not in found.packed]
+        found.left_out += part.left_out
+    return found
+
+
+def _is_installed(path: Path) -> bool:
+    if _INSTALLED.intersection(path.parts) or path.is_relative_to(_PACKAGE):
+        return True
+    return path.is_relative_to(Path(sysconfig.get_path("stdlib")).resolve())
 
 
 def _split(target: str) -> tuple[str, str]:

@@ -143,6 +143,16 @@ def pickled(topology: Topology) -> dict[str, bytes]:
     return code
 
 
+def pickled_whole(topology: Topology) -> bytes:
+    """Returns a topology with its components as bytes.
+
+    Raises:
+        ComponentError: a component can't be pickled; the message names the attribute at fault where it can.
+    """
+    pickled(topology)  # names what is at fault
+    return _dumps(topology)
+
+
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc] # cloudpickle has no types
     """Cloudpickle, which includes the definitions of a script, and also cached functions of a script."""
 

@@ -103,6 +103,46 @@ def test_others_find_it_and_show_it(dev: Dev) -> None:
     assert dev.storm_spark("list") == "No topologies.\n"
 
 
+PROGRAM = """
+import sys
+from storm_on_spark import ConfigurableTopology, TopologyBuilder
+from storm_on_spark.testing import ListSpout
+import beside
+
+class Words(ConfigurableTopology):
+    def run(self, args):
+        builder = TopologyBuilder()
+        builder.set_spout("words", ListSpout(["a"], fields=["word"]))
+        return self.submit("by-program", self.conf, builder)
+
+if __name__ == "__main__":
+    sys.exit(-ConfigurableTopology.start(Words(), sys.argv[1:]))
+"""
+
+
+def test_a_program_submits_its_topology(dev: Dev, tmp_path: Path) -> None:
+    (tmp_path / "beside.py").write_text("")
+    (tmp_path / "program.py").write_text(PROGRAM)
+    (tmp_path / "conf.yaml").write_text("topology.message.timeout.secs: 12\n")
+    command = [sys.executable, str(tmp_path / "program.py"), "-conf", str(tmp_path / "conf.yaml")]
+
+    def run() -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command, env=dev.environment, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+        )
+
+    done = run()
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    try:
+        assert dev.document("status", "by-program")["configuration"]["topology.message.timeout.secs"] == 12
+        again = run()
+        assert again.returncode == 1
+        assert "AlreadyAliveError" in again.stderr
+    finally:
+        dev.run("kill", "by-program", "-w", "0")
+    wait_until(lambda: "by-program" not in dev.storm_spark("list"), lambda: dev.storm_spark("list"))
+
+
 def test_nobody_without_the_token_is_answered(dev: Dev, tmp_path: Path) -> None:
     wrong = tmp_path / "token"
     wrong.touch(0o600)
