@@ -127,16 +127,16 @@ class TopologyDef:
         return replace(
             self,
             name=other.name if self.name is None or (override and other.name is not None) else self.name,
-            config=_joined(self.config, other.config, override),
-            components=_joined(self.components, other.components, override),
-            spouts=_joined(self.spouts, other.spouts, override),
-            bolts=_joined(self.bolts, other.bolts, override),
+            config=_merged(self.config, other.config, override),
+            components=_merged(self.components, other.components, override),
+            spouts=_merged(self.spouts, other.spouts, override),
+            bolts=_merged(self.bolts, other.bolts, override),
             streams=self.streams + other.streams,
             source=other.source or self.source,
         )
 
 
-def _joined(own: Mapping[str, Any], included: Mapping[str, Any], override: bool) -> dict[str, Any]:
+def _merged(own: Mapping[str, Any], included: Mapping[str, Any], override: bool) -> dict[str, Any]:
     return {**own, **included} if override else {**own, **{k: v for k, v in included.items() if k not in own}}
 
 

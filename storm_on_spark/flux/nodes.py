@@ -72,7 +72,7 @@ def parse(text: Text, values: Substitution) -> Node:
         raise FluxError(f"it is nested more than {MAX_DEPTH} levels deep", Place(text.source, 0, 0)) from None
     except yaml.YAMLError as error:
         # PyYAML's own text shows the line with the values put in.
-        raise _told(error, text, values) from None
+        raise _syntax_error(error, text, values) from None
     finally:
         if composer is not None:
             composer.dispose()
@@ -155,7 +155,7 @@ class _Walk:
         return self._text.place(node.start_mark.line, node.start_mark.column)
 
 
-def _told(error: yaml.YAMLError, text: Text, values: Substitution) -> FluxError:
+def _syntax_error(error: yaml.YAMLError, text: Text, values: Substitution) -> FluxError:
     if isinstance(error, yaml.reader.ReaderError):
         before = BREAK.split(text.text[: error.position])[::2]
         place = text.place(len(before) - 1, len(before[-1]))
@@ -164,8 +164,10 @@ def _told(error: yaml.YAMLError, text: Text, values: Substitution) -> FluxError:
     place = Place(text.source, 0, 0) if mark is None else text.place(mark.line, mark.column)
     problem = getattr(error, "problem", None) or "it is no YAML"
     line = text.source.lines[place.line] if place.line < len(text.source.lines) else ""
-    left = next((found for found in PLACEHOLDER.finditer(line) if values.value(found[1].strip(), place) is None), None)
-    hint = "" if left is None else f"; {values.missing(left[1].strip())}"
+    unresolved = next(
+        (found for found in PLACEHOLDER.finditer(line) if values.value(found[1].strip(), place) is None), None
+    )
+    hint = "" if unresolved is None else f"; {values.missing(unresolved[1].strip())}"
     return FluxError(f"{problem}{hint}", place)
 
 

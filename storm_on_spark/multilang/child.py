@@ -118,8 +118,8 @@ class Child:
             ShellError: it ended, was silent, or sent something else than its process id.
         """
         make_private(launch.folder)
-        for left in launch.folder.glob(f"{launch.name}-*"):
-            shutil.rmtree(left, ignore_errors=True)
+        for abandoned in launch.folder.glob(f"{launch.name}-*"):
+            shutil.rmtree(abandoned, ignore_errors=True)
         folder = launch.folder / f"{launch.name}-{secrets.token_hex(4)}"
         (folder / "pids").mkdir(mode=0o700, parents=True)
         folder.chmod(0o700)

@@ -218,7 +218,7 @@ class CompiledTopology:
         from storm_on_spark.spark.query.positions import SourceSettings
         from storm_on_spark.spark.query.sink import Sink, open_callbacks
         from storm_on_spark.spark.running.executor_spouts import ExecutorSpouts
-        from storm_on_spark.spark.running.failures import told_at_once, topology_failed
+        from storm_on_spark.spark.running.failures import reporting_failure, topology_failed
         from storm_on_spark.spark.running.state_stores import close_state_stores
         from storm_on_spark.spark.running.topology import TopologyQuery
         from storm_on_spark.spark.session import local_session, settings_applied
@@ -298,7 +298,7 @@ class CompiledTopology:
             coordinator.wait_until_open()
             if early:
                 raise topology_failed(name, early[0])
-            with settings_applied(spark, wanted), told_at_once(name):
+            with settings_applied(spark, wanted), reporting_failure(name):
                 query = (
                     frame.writeStream.foreachBatch(Sink(coordinator, on_failure, store.own))
                     .option("checkpointLocation", store.location.url)

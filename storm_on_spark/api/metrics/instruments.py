@@ -66,7 +66,7 @@ class Counter(Instrument):
         super().__init__(name)
         self._count = 0
         #: What the last report said; None before the first, which says 0 too.
-        self._told: int | None = None
+        self._reported: int | None = None
 
     def inc(self, n: int = 1) -> None:
         """Adds `n`."""
@@ -82,8 +82,8 @@ class Counter(Instrument):
 
     def changes(self) -> int | None:
         """Returns the change since the last call."""
-        first, count = self._told is None, self._count
-        new, self._told = count - (self._told or 0), count
+        first, count = self._reported is None, self._count
+        new, self._reported = count - (self._reported or 0), count
         return new if new or first else None
 
     def saved(self) -> int:
@@ -151,7 +151,7 @@ class Meter(Instrument):
     def __init__(self, name: str = "", now: Callable[[], float] = monotonic) -> None:
         super().__init__(name)
         self._rates = Rates(now)
-        self._told: int | None = None
+        self._reported: int | None = None
 
     def mark(self, n: int = 1) -> None:
         """Counts `n` events that happen now."""
@@ -179,8 +179,8 @@ class Meter(Instrument):
 
     def changes(self) -> int | None:
         """Returns the events since the last call."""
-        first, count = self._told is None, self._rates.count
-        new, self._told = count - (self._told or 0), count
+        first, count = self._reported is None, self._rates.count
+        new, self._reported = count - (self._reported or 0), count
         return new if new or first else None
 
     def saved(self) -> int:
@@ -209,7 +209,7 @@ class Histogram(Instrument):
         super().__init__(name)
         self._values: deque[float] = deque(maxlen=SAMPLES)
         self._count = 0
-        self._told: int | None = None
+        self._reported: int | None = None
 
     def update(self, value: float) -> None:
         """Adds a value."""
@@ -226,8 +226,8 @@ class Histogram(Instrument):
 
     def changes(self) -> tuple[int, list[float]] | None:
         """Returns how many values there are since the last call, and the last ones of them."""
-        first, count = self._told is None, self._count
-        new, self._told = count - (self._told or 0), count
+        first, count = self._reported is None, self._count
+        new, self._reported = count - (self._reported or 0), count
         if not new:
             return (0, []) if first else None
         return new, list(self._values)[-new:]

@@ -16,7 +16,7 @@ import click
 from storm_on_spark.api.config import validate_conf
 from storm_on_spark.cli.client.needs import need_libraries
 from storm_on_spark.cli.shared import options
-from storm_on_spark.cli.shared.errors import told
+from storm_on_spark.cli.shared.errors import reporting_errors
 from storm_on_spark.launch.conf_text import merged
 
 if TYPE_CHECKING:
@@ -100,14 +100,14 @@ def asked(
 
     With `--json` standard output has a document then, too.
     """
-    with told(debug, json):
+    with reporting_errors(debug, json):
         need_libraries()
         conf = merged(files, pairs)
         validate_conf(conf)
         yield Given(conf, nimbuses, token_file, json, debug, files, pairs)
 
 
-def told_if_stale(page: dict[str, Any]) -> None:
+def warn_if_stale(page: dict[str, Any]) -> None:
     """Says on standard error that what follows may be out of date, or lacks heartbeats, if that is so."""
     if page.get("stale"):
         when = since(page.get("staleSince"))

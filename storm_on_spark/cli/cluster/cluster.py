@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from storm_on_spark.cli.client.asking import asked, cluster_options, since, told_if_stale
+from storm_on_spark.cli.client.asking import asked, cluster_options, since, warn_if_stale
 from storm_on_spark.plan.explain.words import counted
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def command(**given: Any) -> None:
         with request.client() as client:
             summary = client.page("/cluster/summary")
             supervisors = client.supervisors()
-        told_if_stale(summary)
+        warn_if_stale(summary)
         request.answer({**summary, "supervisorList": supervisors}, lambda screen: show(screen, summary, supervisors))
 
 

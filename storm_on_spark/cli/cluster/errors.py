@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from storm_on_spark.cli.client.asking import asked, cluster_options, name, told_if_stale
+from storm_on_spark.cli.client.asking import asked, cluster_options, name, warn_if_stale
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,7 +21,7 @@ def command(name: str, **given: Any) -> None:
     with asked(**given) as request:
         with request.client() as client:
             page = client.page(f"/topology/{client.topology_id(name)}/errors")
-        told_if_stale(page)
+        warn_if_stale(page)
         request.answer(page, lambda screen: show(screen, page["errors"]))
 
 

@@ -11,7 +11,7 @@ import click
 from storm_on_spark.cli.client.asking import json
 from storm_on_spark.cli.client.needs import need_libraries
 from storm_on_spark.cli.shared import options
-from storm_on_spark.cli.shared.errors import told
+from storm_on_spark.cli.shared.errors import reporting_errors
 from storm_on_spark.launch.conf_text import merged
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def command() -> None:
 @options.debug
 def listed(path: str, pairs: tuple[str, ...], files: tuple[Path, ...], json: bool, debug: bool) -> None:
     """List what is below PATH, such as /workerbeats."""
-    with told(debug, json), _browser(pairs, files) as browser:
+    with reporting_errors(debug, json), _browser(pairs, files) as browser:
         names = browser.names(path)
         if json:
             click.echo(jsonlib.dumps({"path": path, "names": names}))
@@ -53,7 +53,7 @@ def listed(path: str, pairs: tuple[str, ...], files: tuple[Path, ...], json: boo
 @options.debug
 def got(path: str, pairs: tuple[str, ...], files: tuple[Path, ...], json: bool, debug: bool) -> None:
     """Show the heartbeat at PATH as JSON; the newest, where several Pacemakers have one."""
-    with told(debug, json), _browser(pairs, files) as browser:
+    with reporting_errors(debug, json), _browser(pairs, files) as browser:
         document: dict[str, Any] = {"path": path, "heartbeat": browser.get(path)}
         if json:
             click.echo(jsonlib.dumps(document))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from storm_on_spark.cli.client.asking import asked, cluster_options, told_if_stale
+from storm_on_spark.cli.client.asking import asked, cluster_options, warn_if_stale
 from storm_on_spark.cli.client.watching import watch_option, watched
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def command(watch: bool, **given: Any) -> None:
             )
             return
         page = client.page("/topology/summary")
-        told_if_stale(page)
+        warn_if_stale(page)
         for topology_id, reason in page.get("unreadable", {}).items():
             click.echo(f"Warning: {topology_id} exists, but its record can't be read: {reason}.", err=True)
         request.answer(page, lambda screen: show(screen, page["topologies"]))

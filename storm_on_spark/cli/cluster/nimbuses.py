@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from storm_on_spark.cli.client.asking import asked, cluster_options, told_if_stale
+from storm_on_spark.cli.client.asking import asked, cluster_options, warn_if_stale
 
 
 @click.command("nimbuses")
@@ -21,7 +21,7 @@ def command(**given: Any) -> None:
 
         with request.client() as client:
             page = client.page("/nimbus/summary")
-        told_if_stale(page)
+        warn_if_stale(page)
         rows = [
             {
                 "nimbus": f"{row['host']}:{row['port']}",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from storm_on_spark.cli.client.asking import asked, cluster_options, name, told_if_stale
+from storm_on_spark.cli.client.asking import asked, cluster_options, name, warn_if_stale
 from storm_on_spark.cli.client.watching import watch_option, watched
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def command(name: str, watch: bool, **given: Any) -> None:
             watched(request, lambda: client.topology(name), lambda screen, page: show(screen, page))
             return
         page = client.topology(name)
-        told_if_stale(page)
+        warn_if_stale(page)
         request.answer(page, lambda screen: show(screen, page))
 
 

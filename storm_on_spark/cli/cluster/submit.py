@@ -144,7 +144,7 @@ class _Submission:
             TopologyFailedError: the topology failed.
         """
         with self._request.client() as client:
-            told: set[str] = set()
+            printed: set[str] = set()
             active_since: float | None = None
             unseen_until = time.monotonic() + _UNSEEN_SECS
             while True:
@@ -164,17 +164,17 @@ class _Submission:
                     raise TopologyFailedError(self.topology_id, self._stage.failure)
                 if self._stage.is_done:
                     return
-                self._tell_errors(client, told)
+                self._tell_errors(client, printed)
                 self._say(f"{self.topology_id}: {self._stage.text} ...")
                 time.sleep(_LOOK_SECS)
 
-    def _tell_errors(self, client: NimbusClient, told: set[str]) -> None:
+    def _tell_errors(self, client: NimbusClient, printed: set[str]) -> None:
         for component, errors in client.errors(self.topology_id).items():
             for error in errors:
                 line = error["error"].strip().splitlines()[-1:] or [""]
                 text = f"{component}: {line[0]}"
-                if text not in told:
-                    told.add(text)
+                if text not in printed:
+                    printed.add(text)
                     click.echo(text, err=True)
 
     def _note(self, what: str) -> None:

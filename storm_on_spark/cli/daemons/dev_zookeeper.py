@@ -13,7 +13,7 @@ from storm_on_spark.cli.client.asking import json
 from storm_on_spark.cli.client.needs import need_libraries
 from storm_on_spark.cli.daemons.daemon import ended_by_signal
 from storm_on_spark.cli.shared import options
-from storm_on_spark.cli.shared.errors import told
+from storm_on_spark.cli.shared.errors import reporting_errors
 
 _LOOK_SECS = 0.2
 
@@ -40,7 +40,7 @@ def command(port: int, folder: Path | None, json: bool, debug: bool) -> None:
 
     For development: it is a single server, and everybody on this host may read and write it.
     """
-    with told(debug, json):
+    with reporting_errors(debug, json):
         need_libraries()
         from storm_on_spark.api.errors import SetupError
         from storm_on_spark.cluster.zookeeper.server import ZooKeeperServer

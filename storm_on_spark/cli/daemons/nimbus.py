@@ -12,7 +12,7 @@ from storm_on_spark.cli.client.asking import json
 from storm_on_spark.cli.client.needs import need_libraries
 from storm_on_spark.cli.daemons.daemon import ended_by_signal, log_to_stderr
 from storm_on_spark.cli.shared import options
-from storm_on_spark.cli.shared.errors import told
+from storm_on_spark.cli.shared.errors import reporting_errors
 from storm_on_spark.launch.conf_text import merged
 
 
@@ -26,7 +26,7 @@ def command(pairs: tuple[str, ...], files: tuple[Path, ...], json: bool, debug: 
     One of several Nimbuses leads, elected through ZooKeeper (storm.zookeeper.servers). The others stand by.
     It ends on Ctrl-C or SIGTERM. Topologies run on.
     """
-    with told(debug, json):
+    with reporting_errors(debug, json):
         need_libraries()
         from storm_on_spark.cluster.daemons.nimbus import Nimbus
 

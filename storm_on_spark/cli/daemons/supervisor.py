@@ -12,7 +12,7 @@ from storm_on_spark.cli.client.asking import json
 from storm_on_spark.cli.client.needs import need_libraries
 from storm_on_spark.cli.daemons.daemon import ended_by_signal, log_to_stderr
 from storm_on_spark.cli.shared import options
-from storm_on_spark.cli.shared.errors import told
+from storm_on_spark.cli.shared.errors import reporting_errors
 from storm_on_spark.launch.conf_text import merged
 
 
@@ -27,7 +27,7 @@ def command(pairs: tuple[str, ...], files: tuple[Path, ...], stop_drivers: bool,
     It ends on Ctrl-C or SIGTERM. As in Storm, its drivers go on, and a supervisor that is started again with the
     same storm.local.dir finds them.
     """
-    with told(debug, json):
+    with reporting_errors(debug, json):
         need_libraries()
         from storm_on_spark.api.config import validate_conf
         from storm_on_spark.cluster.daemons.supervisor import Supervisor

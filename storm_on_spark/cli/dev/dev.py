@@ -16,7 +16,7 @@ import click
 from storm_on_spark.cli.client.asking import json
 from storm_on_spark.cli.client.needs import need_libraries
 from storm_on_spark.cli.shared import options
-from storm_on_spark.cli.shared.errors import STOPPED, told
+from storm_on_spark.cli.shared.errors import STOPPED, reporting_errors
 from storm_on_spark.launch.conf_text import merged
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def command(pairs: tuple[str, ...], files: tuple[Path, ...], json: bool, debug: 
     The other commands find it by themselves. Ctrl-C ends it with all that runs on it, and removes its files. -c and
     --conf set the configuration of all its daemons.
     """
-    with told(debug, json):
+    with reporting_errors(debug, json):
         need_libraries()
         from storm_on_spark.cli.dev.cluster import DevCluster
 

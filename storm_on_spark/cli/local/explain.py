@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from storm_on_spark.cli.shared import options
-from storm_on_spark.cli.shared.errors import told
+from storm_on_spark.cli.shared.errors import reporting_errors
 from storm_on_spark.cli.shared.terminal import width
 from storm_on_spark.launch.conf_text import spark_conf
 from storm_on_spark.launch.loader import load
@@ -42,7 +42,7 @@ def command(
     from storm_on_spark.spark.compiled import ExplainFormat, compile_topology
     from storm_on_spark.spark.session import cores, expected_parallelism, local_session, stop_session
 
-    with told(debug, form == "json"):
+    with reporting_errors(debug, form == "json"):
         loaded = load(options.target_of(target, name))
         conf = options.conf_of(loaded, files, pairs)
         compiled = compile_topology(loaded.topology(conf), conf)

@@ -9,7 +9,7 @@ import click
 
 from storm_on_spark.cli.client.asking import cluster_options
 from storm_on_spark.cli.shared import options
-from storm_on_spark.cli.shared.errors import told
+from storm_on_spark.cli.shared.errors import reporting_errors
 
 
 @click.command("flux", short_help="Run, submit or show a topology in a Flux file.")
@@ -61,7 +61,7 @@ def command(
 
     remote = where == "remote"
     _check_place(remote, inactive, sleep, master, given)
-    with told(given["debug"], given["json"]):
+    with reporting_errors(given["debug"], given["json"]):
         properties = {} if filter_file is None else read_properties(filter_file)
         values = Substitution.of(properties, environment=env_filter)
     shared = {key: given[key] for key in ("pairs", "files", "json", "debug")}
@@ -101,7 +101,7 @@ def _show(file: str, name: str | None, given: dict[str, Any], *, details: bool) 
     from storm_on_spark.launch.loader import load
     from storm_on_spark.spark.compiled import compile_topology
 
-    with told(given["debug"]):
+    with reporting_errors(given["debug"]):
         target = load(file)
         conf = options.conf_of(target, given["files"], given["pairs"])
         topology = target.topology(conf)

@@ -22,7 +22,7 @@ from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.api.info import TopologyInfo
 from storm_on_spark.cli.local.request import Request
 from storm_on_spark.cli.shared import options
-from storm_on_spark.cli.shared.errors import DONE, STOPPED, exit_code, record, sentence, tell, told
+from storm_on_spark.cli.shared.errors import DONE, STOPPED, exit_code, record, reporting_errors, sentence, tell
 from storm_on_spark.cli.shared.pipes import reader_may_leave
 from storm_on_spark.cli.shared.progress import Progress
 from storm_on_spark.cli.shared.report import print_result, print_summary
@@ -126,7 +126,7 @@ def command(**given: Any) -> None:
     stops at once and exits with 130. Unless the configuration says otherwise, the first exception in a bolt
     ends the run (topology.fail.fast=true).
     """
-    with told(given["debug"], given["json"]):
+    with reporting_errors(given["debug"], given["json"]):
         given["target"] = options.target_of(given["target"], given["name"])
     request = Request(**given)
     if request.debugger or request.debugger_port is not None:

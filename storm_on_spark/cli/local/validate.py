@@ -10,7 +10,7 @@ import click
 
 from storm_on_spark.api.errors import StormError
 from storm_on_spark.cli.shared import options
-from storm_on_spark.cli.shared.errors import exit_code, told
+from storm_on_spark.cli.shared.errors import exit_code, reporting_errors
 from storm_on_spark.launch.loader import load
 
 
@@ -31,7 +31,7 @@ def command(
     """Check a topology and its configuration. Exit code 2 and one sentence each if something is wrong."""
     from storm_on_spark.spark.compiled import compile_topology
 
-    with told(debug):
+    with reporting_errors(debug):
         try:
             loaded = load(options.target_of(target, name))
             conf = options.conf_of(loaded, files, pairs)

@@ -12,7 +12,7 @@ import click
 from rich.table import Table
 
 from storm_on_spark.cli.shared import options
-from storm_on_spark.cli.shared.errors import told
+from storm_on_spark.cli.shared.errors import reporting_errors
 from storm_on_spark.cli.shared.terminal import console
 from storm_on_spark.streamparse.migrate import read_project
 
@@ -26,7 +26,7 @@ def command(folder: Path, json: bool, debug: bool) -> None:
 
     Its code is read and not run, and nothing is written.
     """
-    with told(debug, json):
+    with reporting_errors(debug, json):
         found = read_project(folder)
         count = Counter(finding.verdict for finding in found)
         totals = {"runs": count["runs"], "differs": count["differs"], "no": count["no"]}

@@ -16,7 +16,7 @@ from click.shell_completion import CompletionItem
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cli.projects.examples import examples, find_example, first_sentence
 from storm_on_spark.cli.shared import options
-from storm_on_spark.cli.shared.errors import told
+from storm_on_spark.cli.shared.errors import reporting_errors
 from storm_on_spark.cli.shared.terminal import width
 from storm_on_spark.launch.loader import LoadError
 
@@ -41,7 +41,7 @@ def command(folder: Path | None, example: str | None, list_them: bool, json: boo
 
     DIR may exist if it is empty. The topology gets its name.
     """
-    with told(debug, json):
+    with reporting_errors(debug, json):
         if list_them:
             _list(json)
             return

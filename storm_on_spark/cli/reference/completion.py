@@ -11,7 +11,7 @@ from click.shell_completion import get_completion_class
 
 from storm_on_spark.api.errors import ConfigError, SetupError
 from storm_on_spark.cli.shared import options
-from storm_on_spark.cli.shared.errors import told
+from storm_on_spark.cli.shared.errors import reporting_errors
 
 _SHELLS: Final = ("bash", "zsh", "fish")
 _PROGRAM: Final = "storm-spark"
@@ -27,7 +27,7 @@ def command(shell: str | None, install: bool, debug: bool) -> None:
 
     By default it is the shell that the environment variable SHELL names.
     """
-    with told(debug):
+    with reporting_errors(debug):
         shell = shell or _current()
         if not install:
             click.echo(script(shell))

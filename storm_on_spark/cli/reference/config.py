@@ -18,7 +18,7 @@ from click.shell_completion import CompletionItem
 from storm_on_spark.api.config import KEYS, ConfigKey, Level
 from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.cli.shared import options
-from storm_on_spark.cli.shared.errors import told
+from storm_on_spark.cli.shared.errors import reporting_errors
 from storm_on_spark.cli.shared.terminal import width
 from storm_on_spark.launch.conf_text import merged
 
@@ -52,7 +52,7 @@ def command(
     The level says how far a key is supported: honoured, planned (checked, no effect yet), or accepted (checked,
     and there is nothing here that it could act on).
     """
-    with told(debug, json):
+    with reporting_errors(debug, json):
         here = Path(options.CONF_FILE)
         if only_set and not files and here.is_file():
             files = (here,)

@@ -13,7 +13,7 @@ import click
 from storm_on_spark import __version__
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cli.shared import options
-from storm_on_spark.cli.shared.errors import told
+from storm_on_spark.cli.shared.errors import reporting_errors
 
 _PROGRAM: Final = "storm-spark"
 
@@ -23,7 +23,7 @@ _PROGRAM: Final = "storm-spark"
 @options.debug
 def command(install: bool, debug: bool) -> None:
     """Print the manual page of all commands, for man -l or a package of your own."""
-    with told(debug):
+    with reporting_errors(debug):
         if not install:
             click.echo(page())
             return

@@ -46,7 +46,7 @@ def sentence(error: BaseException) -> str:
 
 
 @contextlib.contextmanager
-def told(debug: bool, json: bool = False) -> Iterator[None]:
+def reporting_errors(debug: bool, json: bool = False) -> Iterator[None]:
     """Turns an error within into a sentence and an exit code.
 
     Args:

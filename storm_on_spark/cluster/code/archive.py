@@ -200,14 +200,14 @@ def _parents(name: str) -> Iterator[str]:
 
 def _blocks(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Iterator[bytes]:
     """Yields an entry's content; never more than its declared size, whose bounds were checked."""
-    left = info.file_size
+    remaining = info.file_size
     with archive.open(info) as content:
         while block := content.read(_BLOCK):
-            left -= len(block)
-            if left < 0:
+            remaining -= len(block)
+            if remaining < 0:
                 raise zipfile.BadZipFile(f"{info.filename!r} has more bytes than it says")
             yield block
-    if left:
+    if remaining:
         raise zipfile.BadZipFile(f"{info.filename!r} has fewer bytes than it says")
 
 

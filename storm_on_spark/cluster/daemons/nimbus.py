@@ -329,12 +329,12 @@ class Nimbus:
 
 def _ensure_folders(session: ZooKeeperSession) -> None:
     """Makes the nodes that are always there; a connection that breaks just then is no reason not to start."""
-    for left in reversed(range(session.settings.retry_times + 1)):
+    for attempts_left in reversed(range(session.settings.retry_times + 1)):
         try:
             session.ensure_folders()
             return
         except UnavailableError as error:
-            if not left:
+            if not attempts_left:
                 raise
             logger.warning("%s", error)
         session.wait_connected(session.settings.retry_interval_secs)

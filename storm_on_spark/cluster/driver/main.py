@@ -318,8 +318,8 @@ class Driver:
     # Ending.
 
     def _end(self, query: TopologyQuery, fence: CheckpointFence) -> NoReturn:
-        told = self._stop.is_set() or self._link.released is not None
-        if told:
+        asked_to_end = self._stop.is_set() or self._link.released is not None
+        if asked_to_end:
             log.info("ending: %s", self._link.released or "the supervisor says so")
         query.stop()
         reason = fence.lost() or self._link.lost

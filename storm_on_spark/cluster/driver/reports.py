@@ -36,7 +36,7 @@ class Reports:
         self._now = now
         self._started_at = now()
         #: (component, task, message, time) of the errors that were reported.
-        self._told: set[tuple[str, int, str, float]] = set()
+        self._reported: set[tuple[str, int, str, float]] = set()
 
     def beat(self, info: TopologyInfo, plan: PlacedPlan | None = None) -> WorkerBeat:
         """Returns the heartbeat for the cluster, with the operators of the plan that runs."""
@@ -60,13 +60,13 @@ class Reports:
 
     def new_errors(self, info: TopologyInfo) -> Iterator[ErrorRecord]:
         """Yields the errors of components that were not there the last time."""
-        told: set[tuple[str, int, str, float]] = set()
+        reported: set[tuple[str, int, str, float]] = set()
         for error in info.errors:
             key = (error.component, error.task, error.message, error.time)
-            told.add(key)
-            if key not in self._told:
+            reported.add(key)
+            if key not in self._reported:
                 yield self.error(error.message, error.component, error.task, error.time, error.trace)
-        self._told = told
+        self._reported = reported
 
     def error(
         self, message: str, component: str = SYSTEM, task: int = -1, at: float | None = None, trace: str = ""

@@ -153,7 +153,7 @@ class PacemakerReader(HeartbeatReader):
         #: Server -> topologies whose heartbeats it has not been asked to delete yet.
         self._to_delete: dict[str, set[str]] = {name: set() for name in settings.servers}
         self._knowledge = Knowledge("pacemaker", pacemakers=tuple(each.state for each in self._servers.values()))
-        self._told: tuple[str, ...] = ()
+        self._logged: tuple[str, ...] = ()
         self._warned: set[str] = set()
 
     def start(self) -> None:
@@ -343,8 +343,8 @@ class PacemakerReader(HeartbeatReader):
                 f"Heartbeats are unknown: {known.reason}. Topologies run on; none is moved because of its silence"
             )
         for problem in problems:
-            if problem not in self._told:
+            if problem not in self._logged:
                 log.warning("%s", problem)
-        if self._told and not problems:
+        if self._logged and not problems:
             log.info("Heartbeats are known, and all Pacemakers answer")
-        self._told = tuple(problems)
+        self._logged = tuple(problems)

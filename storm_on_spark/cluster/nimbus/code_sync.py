@@ -133,11 +133,11 @@ class CodeSync:
                 # It is being removed.
                 continue
             here = self._distributor.holds(topology, code.manifest.metafile)
-            told = self._address in code.replicas
-            if here and not told:
+            listed = self._address in code.replicas
+            if here and not listed:
                 self._tell(topology)
             elif not here:
-                if told:
+                if listed:
                     self._state.delete_ephemeral(CODE, topology, self._address)
                 pause = min(pause, self._try(topology, code, now))
         for topology in set(self._failed) - snapshot.code.keys():
@@ -199,10 +199,10 @@ class CodeSync:
         self._unknown_since = {name: self._unknown_since.get(name, now) for name in unknown - coming}
         pause = self._period
         for topology, since in self._unknown_since.items():
-            left = since + self._period - now
-            if left <= 0:
+            remaining = since + self._period - now
+            if remaining <= 0:
                 logger.info("Removing the code of %s: the topology no longer exists", topology)
                 self._distributor.cleanup(topology)
             else:
-                pause = min(pause, left)
+                pause = min(pause, remaining)
         return pause

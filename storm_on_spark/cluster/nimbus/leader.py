@@ -85,7 +85,7 @@ class Leader:
         self._reader = ZooKeeperReader() if reader is None else reader
         self._waiting: dict[str, str] = {}
         #: Silent topologies that were logged already.
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
 
     def forget(self) -> None:
         """Forgets everything, for a new leadership, or after a time without contact to the cluster."""
@@ -192,12 +192,12 @@ class Leader:
     def _tell(self, silent: Mapping[str, float], decision: Decision) -> None:
         """Logs each silence once."""
         moving = {assignment.topology_id for assignment in decision.assign}
-        for topology_id in silent.keys() - self._told:
+        for topology_id in silent.keys() - self._logged:
             what = "it is moved to another supervisor" if topology_id in moving else "no other supervisor has a slot"
             logger.warning(
                 "Topology %s: no heartbeat of its driver for %.0f s; %s", topology_id, silent[topology_id], what
             )
-        self._told = silent.keys() - moving
+        self._logged = silent.keys() - moving
 
     def _clean(self, fence: Fence, snapshot: ClusterSnapshot) -> None:
         """Removes what topologies that are gone have left."""

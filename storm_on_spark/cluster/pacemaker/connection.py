@@ -43,7 +43,7 @@ class Connection(asyncio.Protocol):
         self._paused, self._paused_at = False, 0.0
         #: When the login began, and the message that has not come whole.
         self._login_at = self._part_at = self._heard = clients.now()
-        self._told = False
+        self._refusal_logged = False
         self.address = ""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -170,9 +170,9 @@ class Connection(asyncio.Protocol):
             return frame(self._clients.operations.answer(message, self._gate.who, now))
         except Refused as error:
             self._clients.metrics.count("pacemaker_requests_refused_total")
-            if not self._told:
+            if not self._refusal_logged:
                 # Once a connection: a client that isn't allowed asks again and again.
-                self._told = True
+                self._refusal_logged = True
                 logger.warning("refused address=%s reason=%r", self.address, str(error))
             return frame(Message(MessageType.NOT_AUTHORIZED, None, message.id))
 

@@ -260,7 +260,7 @@ class _Reader:
         self._bytes = payload
         self._at = 0
         self._most = most_values
-        self._left = most_values
+        self._remaining = most_values
 
     def message(self) -> Message:
         type_: MessageType | None = None
@@ -366,8 +366,8 @@ class _Reader:
         return size
 
     def _spend(self, values: int) -> None:
-        self._left -= values
-        if self._left < 0:
+        self._remaining -= values
+        if self._remaining < 0:
             raise WireError(f"a message has more than {self._most:,} fields and values")
 
     def _int(self) -> int:

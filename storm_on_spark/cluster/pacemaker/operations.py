@@ -108,11 +108,11 @@ class Operations:
     def _all(self, path: str) -> Records | None:
         """Returns all pulses; None, which is what Storm's server always says, if they don't fit into one message."""
         pulses: list[Pulse] = []
-        left = self._answer_bytes - 64
+        remaining = self._answer_bytes - 64
         for pulse in self._beats.pulses(path):
             # A character of a path has at most four bytes.
-            left -= _PULSE_BYTES + 4 * len(pulse.id) + len(pulse.details or b"")
-            if left < 0:
+            remaining -= _PULSE_BYTES + 4 * len(pulse.id) + len(pulse.details or b"")
+            if remaining < 0:
                 return None
             pulses.append(pulse)
         for pulse in pulses:

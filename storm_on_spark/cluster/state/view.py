@@ -173,8 +173,8 @@ class ClusterView(Service):
                 snapshot = self._snapshot
                 if predicate(snapshot):
                     return snapshot
-                left = deadline - time.monotonic()
-                if left <= 0 or not self._condition.wait(left):
+                remaining = deadline - time.monotonic()
+                if remaining <= 0 or not self._condition.wait(remaining):
                     return self._snapshot if predicate(self._snapshot) else None
 
     # Called by others' threads: only leave a note.

@@ -177,10 +177,10 @@ def _arrow(lines: Iterable[str], width: int | None) -> list[str]:
 def _edge_lines(edges: Sequence[Edge], plan: PlacedPlan) -> list[str]:
     if not edges:
         return []
-    left = [f"{stream_of(edge)} → {edge.target}" for edge in edges]
-    width = max(map(len, left))
+    labels = [f"{stream_of(edge)} → {edge.target}" for edge in edges]
+    width = max(map(len, labels))
     lines = []
-    for start, edge in zip(left, edges, strict=True):
+    for start, edge in zip(labels, edges, strict=True):
         text = f"{start:<{width}}  {edge.grouping.describe()}: {became(edge, plan)}"
         between = _stages_between(edge, plan)
         lines.append(f"{text} (through {between})" if between else text)

@@ -76,13 +76,13 @@ class SpoutOutcomes:
             # They ascend, and so do their tasks.
             owners, starts = np.unique(spout_task_of(roots), return_index=True)
             parts = zip(owners.tolist(), starts, [*starts[1:], len(roots)], strict=True)
-            told = {
+            settles = {
                 task: Settle(task, batch, roots[start:end], codes[start:end])
                 for task, start, end in parts
                 if task in self._tasks
             }
-            if told:
-                yield batch, told
+            if settles:
+                yield batch, settles
             else:
                 # Their spout is no longer part of the topology.
                 self._files.delete(batch)

@@ -275,7 +275,7 @@ class TaskOutput:
                     values, anchors = box.take()
                     yield sealed(box, FrozenRows(values) if frozen else values, len(anchors), anchors)
                 batches, box.batches = box.batches, []
-                for batch, positions in _joined(batches):
+                for batch, positions in _concatenated(batches):
                     yield sealed(box, batch, batch.num_rows, positions)
 
 
@@ -375,7 +375,7 @@ def _make_emit(output: TaskOutput, out: _StreamOutput) -> Emit:
     return emit
 
 
-def _joined(
+def _concatenated(
     batches: Sequence[tuple[pa.RecordBatch, NDArray[np.int64]]],
 ) -> Iterator[tuple[pa.RecordBatch, NDArray[np.int64]]]:
     """Yields neighbours as one batch each, as far as their types agree and Arrow can hold them in one."""

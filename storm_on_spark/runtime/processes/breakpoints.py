@@ -17,13 +17,13 @@ def pass_over() -> None:
 
 class _Passer:
     def __init__(self) -> None:
-        self._told: set[tuple[str, int]] = set()
+        self._reported: set[tuple[str, int]] = set()
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         frame = sys._getframe(1)  # as breakpoint() itself does
         place = frame.f_code.co_filename, frame.f_lineno
-        if place not in self._told:
-            self._told.add(place)
+        if place not in self._reported:
+            self._reported.add(place)
             print(  # noqa: T201 # to where the component prints
                 f"breakpoint() in {place[0]}, line {place[1]}, is passed over: this process has no terminal. {ADVICE}.",
                 file=sys.stderr,

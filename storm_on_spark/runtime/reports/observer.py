@@ -85,8 +85,8 @@ class Observer:
             if self._timeout is None:
                 return f"{messages} for an ack or a fail"
             # A message fails between one and two timeouts after it was emitted, and none was since.
-            left = max(0.0, 2 * self._timeout - quiet)
-            return f"{messages} for {'its' if info.pending == 1 else 'their'} timeout (at most {left:.0f} s)"
+            remaining = max(0.0, 2 * self._timeout - quiet)
+            return f"{messages} for {'its' if info.pending == 1 else 'their'} timeout (at most {remaining:.0f} s)"
         return "spouts have nothing to emit" if info.status == "ACTIVE" else None
 
     def rates(self) -> Rates:

@@ -93,7 +93,7 @@ class BatchSpoutTask(SpoutTask):
         self._tell("ack_batch", ids)
 
     def _close_block(self) -> bytes:
-        ids = next(message_ids.joined(self._uncut_ids))
+        ids = next(message_ids.concatenated(self._uncut_ids))
         self.pending.merge_blocks(self._uncut, ids)
         self._uncut_ids = []
         return pickling.dumps(message_ids.encode(ids))
@@ -129,7 +129,7 @@ class BatchSpoutTask(SpoutTask):
         self.stats.timed_out += int((codes == acker.TIMED_OUT).sum())
 
     def _tell(self, method: str, arrays: list[pa.Array]) -> None:
-        for ids in message_ids.joined(array for array in arrays if len(array)):
+        for ids in message_ids.concatenated(array for array in arrays if len(array)):
             if method == "ack_batch":
                 self.stats.acked += len(ids)
             self._guard(method, getattr(self.spout, method), ids)

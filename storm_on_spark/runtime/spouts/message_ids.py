@@ -64,7 +64,7 @@ def of_emit(batch: Any, ids: Any, kind: pa.DataType | None, who: str) -> pa.Arra
     return given
 
 
-def joined(arrays: Iterable[pa.Array]) -> Iterator[pa.Array]:
+def concatenated(arrays: Iterable[pa.Array]) -> Iterator[pa.Array]:
     """Yields one array for each run of arrays of the same type."""
     for _, group in groupby(arrays, key=lambda array: array.type):
         parts = list(group)
@@ -73,7 +73,7 @@ def joined(arrays: Iterable[pa.Array]) -> Iterator[pa.Array]:
 
 def of_values(values: Iterable[Any]) -> Iterator[pa.Array]:
     """Yields single ids as arrays; those that are Arrow scalars have a type already."""
-    return joined(
+    return concatenated(
         pa.array([value.as_py()], value.type) if isinstance(value, pa.Scalar) else pa.array([value]) for value in values
     )
 

@@ -401,8 +401,8 @@ class SpoutTask:
         now = self._called = self.now()  # `fail` may emit the message again
         numbers = (roots - np.uint64(root_base(self.task))).astype(np.int64)
         if (np.diff(numbers) <= 0).any():
-            numbers, told = np.unique(numbers, return_index=True)
-            codes = codes[told]
+            numbers, first = np.unique(numbers, return_index=True)
+            codes = codes[first]
         for ended in self.pending.end(numbers):
             part, seconds = codes[ended.where], now - np.asarray(ended.times)
             self._answer(ended, part, seconds)

@@ -124,14 +124,14 @@ class LocalStorage(Storage):
 
 def _all_of(file: int, length: int | None) -> bytes:
     blocks: list[bytes] = []
-    left = length
-    while left is None or left > 0:
-        block = os.read(file, 1 << 24 if left is None else min(left, 1 << 24))
+    remaining = length
+    while remaining is None or remaining > 0:
+        block = os.read(file, 1 << 24 if remaining is None else min(remaining, 1 << 24))
         if not block:
             break
         blocks.append(block)
-        if left is not None:
-            left -= len(block)
+        if remaining is not None:
+            remaining -= len(block)
     return b"".join(blocks)
 
 

@@ -134,9 +134,9 @@ class AckerState:
         void = (all_xors == 0) & ((all_marks & (INIT | FAIL)) == 0)
         keep = ~(done | failed | expired | void)
         self.roots, self.xors, self.marks = all_roots[keep], all_xors[keep], all_marks[keep]
-        told = done | failed | (expired & known)
+        ended = done | failed | (expired & known)
         codes = np.where(done, ACKED, np.where(failed, FAILED, TIMED_OUT)).astype(np.uint8)
-        return Outcome(all_roots[told], codes[told])
+        return Outcome(all_roots[ended], codes[ended])
 
     def _aged(self, passed: int) -> U8Array:
         if passed == 0 or len(self.marks) == 0:

@@ -40,16 +40,16 @@ class _Block:
         first: the number of the first.
         ids: a list or an Arrow array.
         times: as many.
-        left: how many of them are pending.
+        pending: how many of them are neither acked nor failed.
     """
 
-    __slots__ = ("_numbers", "first", "ids", "left", "times")
+    __slots__ = ("_numbers", "first", "ids", "pending", "times")
 
-    def __init__(self, first: int, ids: Any, times: Sequence[float] | NDArray[np.float64], left: int) -> None:
+    def __init__(self, first: int, ids: Any, times: Sequence[float] | NDArray[np.float64], pending: int) -> None:
         self.first = first
         self.ids = ids
         self.times = times
-        self.left = left
+        self.pending = pending
         #: The numbers, ascending, once there are gaps between them.
         self._numbers: Numbers | None = None
 
@@ -115,7 +115,7 @@ class PendingMessages:
         self._blocks: list[_Block] = []
         self._firsts: list[int] = []
         #: Of all blocks but the open one.
-        self._left = 0
+        self._pending_in_blocks = 0
         #: The open block: messages since the last `close_block`. An emit appends to both.
         self.first = following
         self.ids: list[Any] = []
@@ -128,7 +128,7 @@ class PendingMessages:
         return self.first + len(self.ids)
 
     def __len__(self) -> int:
-        return len(self._old) + self._left + len(self.ids) - self._ended
+        return len(self._old) + self._pending_in_blocks + len(self.ids) - self._ended
 
     def close_block(self) -> None:
         """Begins a new block. The lists of the previous one must not be changed afterwards."""
@@ -158,19 +158,19 @@ class PendingMessages:
         index = bisect_right(self._firsts, first) - 1
         times = np.concatenate([block.times for block in self._blocks[index:]])
         del self._blocks[index:], self._firsts[index:]
-        self._left -= len(ids)
+        self._pending_in_blocks -= len(ids)
         self._add(_Block(first, ids, times, len(ids)))
 
     def add_logged(self, first: int, ids: Any, now: float) -> None:
         """Adds those of a cut that are pending, from the log."""
-        left = int(self._done.pending(np.arange(first, first + len(ids))).sum())
-        self._add(_Block(first, ids, np.full(len(ids), now), left))
+        pending = int(self._done.pending(np.arange(first, first + len(ids))).sum())
+        self._add(_Block(first, ids, np.full(len(ids), now), pending))
 
     def _add(self, block: _Block) -> None:
-        if block.left:
+        if block.pending:
             self._blocks.append(block)
             self._firsts.append(block.first)
-            self._left += block.left
+            self._pending_in_blocks += block.pending
 
     def end(self, numbers: Numbers) -> Iterator[Ended]:
         """Yields those that are pending among `numbers`, which ascend; they count as ended once they are out."""
@@ -199,12 +199,12 @@ class PendingMessages:
             position = stop
 
     def _take(self, block: _Block, count: int) -> None:
-        block.left -= count
-        self._left -= count
-        if block.left == 0:
+        block.pending -= count
+        self._pending_in_blocks -= count
+        if block.pending == 0:
             index = bisect_right(self._firsts, block.first) - 1
             del self._blocks[index], self._firsts[index]
-        elif len(block.ids) > max(_LEAST, _FEW * block.left):
+        elif len(block.ids) > max(_LEAST, _FEW * block.pending):
             numbers = block.numbers()
             block.keep(numbers[self._done.pending(numbers)])
 
@@ -229,7 +229,7 @@ class PendingMessages:
         """
         count = bisect_right(self._firsts, floor - 1)
         blocks = self._blocks[:count]
-        if floor <= self._floor or len(self._old) + sum(block.left for block in blocks) > most:
+        if floor <= self._floor or len(self._old) + sum(block.pending for block in blocks) > most:
             return False
         self._floor = floor
         for block in blocks:
@@ -237,7 +237,7 @@ class PendingMessages:
             numbers = numbers[self._done.pending(numbers)]
             for number, message_id, when in zip(numbers.tolist(), *block.select(numbers), strict=True):
                 self._old[number] = message_id, when
-            self._left -= block.left
+            self._pending_in_blocks -= block.pending
         del self._blocks[:count], self._firsts[:count]
         self._done.skip(floor)
         return True

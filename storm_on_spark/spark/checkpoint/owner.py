@@ -119,8 +119,8 @@ class OwnerFence:
         former = self.former
         here = former is not None and former.kernel != "" and former.kernel == this_kernel()
         if self._unknown_former or (former is not None and not here):
-            while (left := self._claimed_at + grace_secs - self._now()) > 0:
-                self._sleep(min(left, _POLL_SECS))
+            while (remaining := self._claimed_at + grace_secs - self._now()) > 0:
+                self._sleep(min(remaining, _POLL_SECS))
         deadline = self._now() + patience_secs
         while not self._lock_is_free() or (
             former is not None and here and former.session and session_members(former.session, former.started)

@@ -54,7 +54,7 @@ def reason_of(trace: str) -> str:
 
 
 @contextlib.contextmanager
-def told_at_once(topology: str) -> Iterator[None]:
+def reporting_failure(topology: str) -> Iterator[None]:
     """Turns an error of Java within into ours: its text is fetched from the JVM, which may be gone when it is printed.
 
     Raises:

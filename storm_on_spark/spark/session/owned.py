@@ -79,10 +79,10 @@ def temporary_checkpoint() -> Iterator[Path]:
 def remove_abandoned(roots: Iterable[Path]) -> None:
     """Removes the folders in `roots` that `make_owned` made and whose owner is gone."""
     for root in roots:
-        for left in root.glob(f"{PREFIX}-*"):
-            if re.fullmatch(rf"{PREFIX}-\d+-\w+", left.name):
+        for folder in root.glob(f"{PREFIX}-*"):
+            if re.fullmatch(rf"{PREFIX}-\d+-\w+", folder.name):
                 with contextlib.suppress(OSError):
-                    _remove_if_abandoned(left)
+                    _remove_if_abandoned(folder)
 
 
 def _remove_if_abandoned(folder: Path) -> None:

@@ -207,17 +207,17 @@ class SpoutTester(Tester[Spout]):
         collector = self.collector
         assert isinstance(collector, RecordingBatchSpoutCollector)
         asked = self._listed(method, given)
-        left = Counter(map(_key, asked))
+        remaining = Counter(map(_key, asked))
         settled, pending = [], []
         for message_id in collector.pending:
             key = _key(message_id)
-            if left[key]:
-                left[key] -= 1
+            if remaining[key]:
+                remaining[key] -= 1
                 settled.append(message_id)
             else:
                 pending.append(message_id)
         for message_id in asked:
-            if left[_key(message_id)]:
+            if remaining[_key(message_id)]:
                 raise self._not_pending(message_id)
         collector.pending = pending
         return pa.array(settled, collector.id_type)

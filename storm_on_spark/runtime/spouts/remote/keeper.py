@@ -61,10 +61,10 @@ def keep_host(place: Place, attempt: int) -> None:
             env={**os.environ, "PYTHONPATH": path},
         )
         assert process.stdin is not None
-        told = {**asdict(place), "attempt": attempt, "previous": previous, "machine": this_machine()}
+        arguments = {**asdict(place), "attempt": attempt, "previous": previous, "machine": this_machine()}
         try:
             with process.stdin:
-                process.stdin.write(json.dumps(told).encode())
+                process.stdin.write(json.dumps(arguments).encode())
         except BrokenPipeError:
             pass  # it has ended; its exit code says how
         code = end_group(process)

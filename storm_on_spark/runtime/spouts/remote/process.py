@@ -24,16 +24,16 @@ _CALL_SECONDS = 10.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
 
 
-def call(told: dict[str, Any]) -> tuple[Line, bytes]:
+def call(arguments: dict[str, Any]) -> tuple[Line, bytes]:
     """Calls the driver until it wants this host; returns the line, and the driver's first message.
 
     The driver hangs up on a host that it doesn't want: a later attempt of the same Spark task has taken its place.
     """
     pause = _FIRST_PAUSE
-    hello = Hello(told["number"], told["attempt"], os.getpid(), told["machine"], told["previous"])
+    hello = Hello(arguments["number"], arguments["attempt"], os.getpid(), arguments["machine"], arguments["previous"])
     while True:
         with contextlib.suppress(OSError, EOFError):
-            line = _called(told["driver"], told["port"], bytes.fromhex(told["secret"]))
+            line = _called(arguments["driver"], arguments["port"], bytes.fromhex(arguments["secret"]))
             try:
                 line.send_bytes(hello.to_bytes())
                 line.settimeout(None)
@@ -59,16 +59,18 @@ def main() -> None:
     """Runs the host for the process that the first argument names."""
     die_with(int(sys.argv[1]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    told = json.loads(sys.stdin.buffer.read())
+    arguments = json.loads(sys.stdin.buffer.read())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    sys.stdout, sys.stderr = (prints.labelled(stream, told["mark"].encode()) for stream in (sys.stdout, sys.stderr))
+    sys.stdout, sys.stderr = (
+        prints.labelled(stream, arguments["mark"].encode()) for stream in (sys.stdout, sys.stderr)
+    )
     breakpoints.pass_over()
     with contextlib.suppress(PermissionError):  # it leads a session, and so a group
         os.setpgid(0, 0)
-    line, first = call(told)
+    line, first = call(arguments)
     from storm_on_spark.runtime.spouts.remote.serving import serve
 
-    serve(line, first, told["machine"])
+    serve(line, first, arguments["machine"])
 
 
 if __name__ == "__main__":

@@ -127,7 +127,7 @@ class Page:
         places[places == self.size] = 0
         equal = mine[places] == hashes
         hits = np.flatnonzero(equal)
-        left: list[int] = np.flatnonzero(~equal).tolist()
+        missing: list[int] = np.flatnonzero(~equal).tolist()
         places = places[hits]
         wanted = [keys[index] for index in hits.tolist()]
         values = self._values.take(places)
@@ -138,16 +138,16 @@ class Page:
         known = self._keys.take(places)
         if known == wanted:
             found.update(zip(wanted, values, strict=True))
-            return left
+            return missing
         for index, key, candidate, value in zip(hits.tolist(), wanted, known, values, strict=True):
             if not (candidate is key or candidate == key):  # two keys of one hash
                 value = self.find(key, int(hashes[index]))
             if value is MISSING:
-                left.append(index)
+                missing.append(index)
             else:
                 found[key] = value
-        left.sort()
-        return left
+        missing.sort()
+        return missing
 
     def rows(self) -> Rows:
         """Returns the entries."""

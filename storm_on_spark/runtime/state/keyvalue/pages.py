@@ -185,8 +185,8 @@ class Pages:
                     continue
                 wanted, mine = keys[first:last], hashes[first:last]
                 for ref in refs:
-                    left = self._page(ref, store).find_all(wanted, mine, found)
-                    wanted, mine = [wanted[index] for index in left], mine[left]
+                    missing = self._page(ref, store).find_all(wanted, mine, found)
+                    wanted, mine = [wanted[index] for index in missing], mine[missing]
                     if not wanted:
                         break
                 found.update(dict.fromkeys(wanted, GONE))

@@ -152,13 +152,13 @@ def _concatenated(parts: Sequence[Rows]) -> Rows:
     order = np.argsort(hashes, kind="stable")
     return Rows(
         hashes[order],
-        _joined([part.keys for part in parts]).take(order),
-        _joined([part.values for part in parts]).take(order),
+        _concatenated_columns([part.keys for part in parts]).take(order),
+        _concatenated_columns([part.values for part in parts]).take(order),
         np.concatenate([part.gone for part in parts])[order],
     )
 
 
-def _joined(columns: Sequence[Column]) -> Column:
+def _concatenated_columns(columns: Sequence[Column]) -> Column:
     if len({column.kind for column in columns}) > 1:
         columns = [column.pickled() for column in columns]
     return Column(columns[0].kind, pa.concat_arrays([column.data for column in columns]))
