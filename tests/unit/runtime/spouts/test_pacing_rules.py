@@ -79,6 +79,13 @@ class PacedTask(RuleBasedStateMachine):
     def waiting(self) -> int:
         return self.fresh + sum(tuples for _, tuples in self.cuts)
 
+    def has_no_room(self) -> bool:
+        """The three limits, in the words of the configuration."""
+        if self.max_pending is not None and self.pending >= self.max_pending:
+            return True
+        used = self.end - self.consumed + self.fresh * self.tuple_bytes
+        return self.waiting() >= 2 * self.share or (self.waiting() > 0 and used >= self.log_bytes)
+
     @rule(
         there=st.integers(0, 100),
         width=st.integers(1, 300),
@@ -93,7 +100,8 @@ class PacedTask(RuleBasedStateMachine):
         assert len(bursts) == (1 if self.active else 0), "an inactive spout is never called"
         began = self.now
         for burst in bursts:
-            assert isinstance(burst, Burst)
+            full = min(self.share, CUT_TUPLES, max(1, int(PACE.cut_bytes / self.tuple_bytes)))
+            assert burst == Burst(PACE.burst_calls, full, PACE.burst_secs), "by what is wanted and by the last cut"
             reach: float = self.fresh
             while True:
                 if emitted == burst.calls or (emitted and (self.fresh >= burst.fresh or self.now > began + burst.secs)):
@@ -199,6 +207,7 @@ class PacedTask(RuleBasedStateMachine):
         if not hasattr(self, "rules"):
             return
         load = self.load()
+        assert self.rules.blocked(load) == self.has_no_room()
         if self.rules.blocked(load):
             full = self.max_pending is not None and self.pending >= self.max_pending
             assert full or self.waiting(), "an ack or a commit will make room"
@@ -263,6 +272,48 @@ def test_the_tuples_of_two_micro_batches_may_wait(share: int) -> None:
     assert rules.blocked(Load(2 * share, True, 0, 0))
 
 
+@given(st.integers(1, 1000), st.integers(1, 1000))
+def test_a_burst_ends_at_the_tuples_that_the_coordinator_wants(share: int, wanted: int) -> None:
+    rules = PacingRules(None, 1 << 40, share, 1 << 20, (), consumed=0, now=0.0, pace=Pace(guessed_tuple_bytes=1))
+    assert fresh_of(rules) == share
+    rules.step(Wanted(wanted), 1.0)
+    assert fresh_of(rules) == wanted
+    rules.step(Wanted(None), 2.0)
+    assert fresh_of(rules) == wanted
+
+
+@given(st.integers(1, 1000), st.integers(1, 1 << 20))
+def test_a_burst_ends_at_the_bytes_of_a_cut_by_the_size_of_the_tuples_in_the_last_one(tuples: int, size: int) -> None:
+    pace = Pace(cut_bytes=1 << 16, guessed_tuple_bytes=1 << 10)
+    rules = PacingRules(None, 1 << 40, 1 << 30, 1 << 20, (), consumed=0, now=0.0, pace=pace)
+    assert fresh_of(rules) == 64
+    rules.step(WasCut(size, tuples, tuples * size, 0.0), 1.0)
+    assert fresh_of(rules) == max(1, (1 << 16) // size)
+
+
+def fresh_of(rules: PacingRules) -> int:
+    (burst,) = rules.step(Turn(active=True), 1.0)
+    assert isinstance(burst, Burst)
+    return burst.fresh
+
+
+@given(st.integers(1, 10_000), st.integers(1, 10_000))
+def test_what_spark_has_committed_makes_room_in_the_log(log_bytes: int, committed: int) -> None:
+    end = log_bytes + committed
+    # The second cut waits for a micro-batch, so that the limit of bytes holds.
+    rules = PacingRules(None, log_bytes, 100, 1000, [(committed, 1), (end, 1)], consumed=0, now=0.0)
+    assert rules.blocked(Load(0, False, 0, end))
+    rules.step(Committed(committed), 1.0)
+    assert rules.blocked(Load(0, False, 0, end)), "the log is as full as it may be"
+    assert not rules.blocked(Load(0, False, 0, end - 1))
+
+
+def test_instructions_of_different_types_are_different() -> None:
+    assert MakeCut() == MakeCut()
+    assert len({MakeCut(), SayIdle(), Report()}) == 3
+    assert MakeCut() not in (Report(), SayIdle(), ())
+
+
 @given(st.floats(0.01, 10.0))
 def test_after_a_slow_cut_the_next_one_that_nobody_asked_for_waits(secs: float) -> None:
     rules = PacingRules(None, 1 << 40, 100, 1 << 20, (), consumed=0, now=0.0)
@@ -270,8 +321,7 @@ def test_after_a_slow_cut_the_next_one_that_nobody_asked_for_waits(secs: float) 
     ended = TurnEnded(Load(1, True, 0, 8), active=True)
 
     def cuts(now: float) -> bool:
-        # Instructions without fields are equal, whatever their types.
-        return any(isinstance(what, MakeCut) for what in rules.step(ended, now))
+        return MakeCut() in rules.step(ended, now)
 
     assert not cuts(1.0)
     assert not cuts(1.0 + 9.9 * secs)
