@@ -2,12 +2,15 @@
 
 Messages are pickled: no one else can write them. A host beside the driver inherits one end of a socket pair; one on
 another machine has an authenticated connection (`remote.line`).
+
+They are dataclasses, not named tuples: two messages of different types are never equal.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 
 from storm_on_spark.api.metrics.registry import Reading
 from storm_on_spark.runtime.codec.packing import pack_ids, pack_marks, unpack_ids, unpack_marks
@@ -38,7 +41,8 @@ class Channel(Protocol):
         ...
 
 
-class Setup(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Setup:
     """First message to a host: what to run."""
 
     spec: bytes
@@ -61,27 +65,31 @@ class Setup(NamedTuple):
     """Name of a file beside the logs, by which a host on another machine sees whether it has the same directory."""
 
 
-class SetClock(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class SetClock:
     """The topology's clock, when it is driven by hand."""
 
     clock_ms: int
 
 
-class Want(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Want:
     """A micro-batch could start now: cut at the next chance."""
 
     share: int | None = None
     """Tuples that it may take of each task; None for as many as before."""
 
 
-class Consumed(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Consumed:
     """Spark has committed everything up to `position` of a task's log."""
 
     task: int
     position: int
 
 
-class Settle(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Settle:
     """What ended in a micro-batch for one spout task."""
 
     task: int
@@ -95,24 +103,28 @@ class Settle(NamedTuple):
         return _unpacked, (self.task, self.batch, len(self.roots), *packed)
 
 
-class SetActive(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class SetActive:
     """Activate or deactivate."""
 
     active: bool
 
 
-class Stop(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Stop:
     """Close the spouts and exit."""
 
 
-class Ready(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Ready:
     """A task is open; its log ends at `written`."""
 
     task: int
     written: Mark
 
 
-class Progress(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Progress:
     """News of a task: a cut, settled messages, or both."""
 
     task: int
@@ -132,7 +144,8 @@ class Progress(NamedTuple):
     """What the metrics that it registered have to say."""
 
 
-class Idle(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Idle:
     """Answer to `Want` when there is nothing to cut."""
 
     task: int
@@ -140,7 +153,8 @@ class Idle(NamedTuple):
     """Whether the spout may emit something yet."""
 
 
-class Failed(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Failed:
     """A task failed for good."""
 
     task: int

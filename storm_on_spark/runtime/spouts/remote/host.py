@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import logging
 import pickle
 import threading
@@ -175,7 +176,8 @@ class RemoteHost(HostProcess):
             if setup.clock_at is not None:
                 # The topology's time as of now, for a machine with another monotonic clock.
                 now = time.monotonic()
-                setup = setup._replace(clock_ms=setup.clock_ms + int(1000 * (now - setup.clock_at)), clock_at=now)
+                passed_ms = int(1000 * (now - setup.clock_at))
+                setup = dataclasses.replace(setup, clock_ms=setup.clock_ms + passed_ms, clock_at=now)
             with contextlib.suppress(OSError):  # the host is gone already
                 line.send_bytes(pickle.dumps(setup, 5))
             self._connection = line

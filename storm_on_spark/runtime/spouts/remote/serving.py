@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pickle
 import time
 from pathlib import Path
@@ -53,7 +54,7 @@ def here(setup: Setup, machine: str) -> Setup:
                 )
             time.sleep(0.1)
     # Machines don't share a monotonic clock: the message says what the topology's time was when it was sent.
-    return setup if setup.clock_at is None else setup._replace(clock_at=time.monotonic())
+    return setup if setup.clock_at is None else dataclasses.replace(setup, clock_at=time.monotonic())
 
 
 def serve(line: Line, first: bytes, machine: str) -> None:

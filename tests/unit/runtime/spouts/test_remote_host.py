@@ -249,11 +249,11 @@ def test_another_directory_of_the_same_name_is_refused(tmp_path: Path, monkeypat
         assert serving.here(setup, "there").claim == setup.claim
         other = tmp_path / "other" / "spouts"
         with pytest.raises(serving.CheckpointError, match="on there is not the directory that the driver has"):
-            serving.here(setup._replace(folder=str(other)), "there")
+            serving.here(dataclasses.replace(setup, folder=str(other)), "there")
         (tmp_path / "other" / "writers").mkdir(parents=True)
         monkeypatch.setattr(serving, "_SEEN_SECONDS", 0.1)
         with pytest.raises(serving.CheckpointError):
-            serving.here(setup._replace(folder=str(other)), "there")
+            serving.here(dataclasses.replace(setup, folder=str(other)), "there")
         running.coordinator.wait_until_open()
     finally:
         running.close()
