@@ -33,7 +33,7 @@ from storm_on_spark.cluster.records import (
 from storm_on_spark.cluster.state import ClusterSnapshot, ClusterState
 from storm_on_spark.cluster.zookeeper import ZooKeeperSession, ZooKeeperSettings
 
-SIMULATED = "storm_on_spark.testing.simulated_driver"
+SIMULATED = "storm_on_spark.testing.simulated.driver"
 PLAN = json.loads((Path(__file__).parents[2] / "plan" / "golden" / "word_count.json").read_text("utf-8"))
 
 
