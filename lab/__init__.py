@@ -1,1 +1,1 @@
-"""The laboratory: faults, failover and benchmarks, each with its own load, its oracles and its report."""
+"""The laboratory: faults, failover and benchmarks, each with its own scenarios; `suite` is what they share."""

@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from lab.faults.pages import put_between
+from lab.suite.pages import put_between
 from storm_on_spark.api import BaseBasicBolt, BaseRichSpout, Config, Fields, TopologyBuilder
 from storm_on_spark.api.config import effective_conf
 from storm_on_spark.plan.compile import compile_graph, place

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -11,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
 from lab.benchmarks import cases
 from lab.benchmarks.breakdown import ORDER
@@ -19,7 +17,8 @@ from lab.benchmarks.cases import CASES, FULL, IDLE
 from lab.benchmarks.harness import Outcome, Pace
 from lab.benchmarks.plots import Bar, bars, stacked
 from lab.benchmarks.targets import Verdict, shown
-from lab.faults.pages import put_between
+from lab.suite.pages import put_between
+from lab.suite.tables import Table, cores
 
 BEGIN, END = "<!-- benchmarks: begin -->", "<!-- benchmarks: end -->"
 
@@ -41,7 +40,7 @@ _NOTES = (
 def as_json(outcomes: Mapping[str, Outcome], verdicts: Sequence[Verdict], pace: Pace, seconds: float) -> str:
     """Returns all there is to know."""
     document = {
-        "cores": _cores(),
+        "cores": cores(),
         "pace": asdict(pace),
         "took_seconds": round(seconds),
         "targets": [
@@ -69,14 +68,9 @@ def from_json(text: str) -> tuple[dict[str, Outcome], Pace, float]:
 
 def show(outcomes: Mapping[str, Outcome], verdicts: Sequence[Verdict], pace: Pace, console: Console) -> None:
     """Prints the tables, and below them what is wrong."""
-    for title, columns, rows in _tables(outcomes, verdicts):
-        table = Table(title=title)
-        for number, column in enumerate(columns):
-            table.add_column(column, justify="right" if 0 < number < len(columns) - (columns is _TARGETS) else "left")
-        for row in rows:
-            table.add_row(*row, style="red" if row[-1] == "not met" else None)
-        console.print(table)
-    console.print(f"{_cores()} cores, {pace.rounds} round(s), {pace.seconds:g} s a phase.", highlight=False)
+    for table in _tables(outcomes, verdicts):
+        table.show(console)
+    console.print(f"{cores()} cores, {pace.rounds} round(s), {pace.seconds:g} s a phase.", highlight=False)
     for note in _NOTES:
         console.print(note, markup=False, highlight=False)
     for sentence in _wrong(outcomes):
@@ -104,12 +98,12 @@ def markdown(
     lines = [
         "<!-- Written by `make bench BENCH_ARGS=--docs`. Don't edit. -->",
         "",
-        f"{_cores()} cores, {pace.rounds} rounds, {pace.seconds:g} s a phase.",
+        f"{cores()} cores, {pace.rounds} rounds, {pace.seconds:g} s a phase.",
         "",
     ]
-    for title, columns, rows in _tables(outcomes, verdicts):
-        lines += [f"### {title}", "", *_markdown(columns, rows), ""]
-        if columns is _TARGETS:
+    for table in _tables(outcomes, verdicts):
+        lines += [f"### {table.title}", "", *table.markdown(), ""]
+        if table.columns is _TARGETS:
             lines += [line for image in images for line in (image, "")]
     lines += [line for note in _NOTES for line in (note, "")]
     wrong = _wrong(outcomes)
@@ -118,25 +112,17 @@ def markdown(
     return "\n".join(lines) + "\n"
 
 
-def _markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    return [
-        "| " + " | ".join(column or "result" for column in columns) + " |",
-        "|" + "|".join("---" if number == 0 else "--:" for number in range(len(columns))) + "|",
-        *("| " + " | ".join(row) + " |" for row in rows),
-    ]
-
-
-def _tables(
-    outcomes: Mapping[str, Outcome], verdicts: Sequence[Verdict]
-) -> list[tuple[str, tuple[str, ...], list[list[str]]]]:
+def _tables(outcomes: Mapping[str, Outcome], verdicts: Sequence[Verdict]) -> list[Table]:
     tables = [
-        ("Targets", _TARGETS, [_verdict(verdict) for verdict in verdicts]),
-        ("Throughput", _SPEED, _speeds(outcomes)),
-        ("Latency at fixed rates", _LATENCY, _latencies(outcomes)),
-        ("Start and memory", _USE, _uses(outcomes)),
-        ("Parts of a micro-batch at 1,000/s", _BATCH, [[name, f"{ms:.1f}"] for name, ms in _parts(outcomes).items()]),
+        Table("Targets", _TARGETS, [_verdict(verdict) for verdict in verdicts]),
+        Table("Throughput", _SPEED, _speeds(outcomes)),
+        Table("Latency at fixed rates", _LATENCY, _latencies(outcomes)),
+        Table("Start and memory", _USE, _uses(outcomes)),
+        Table(
+            "Parts of a micro-batch at 1,000/s", _BATCH, [[name, f"{ms:.1f}"] for name, ms in _parts(outcomes).items()]
+        ),
     ]
-    return [table for table in tables if table[2]]
+    return [table for table in tables if table.rows]
 
 
 def _verdict(verdict: Verdict) -> list[str]:
@@ -274,7 +260,3 @@ def _parts(outcomes: Mapping[str, Outcome]) -> dict[str, float]:
         for title in ORDER
         if all_parts and any(title in parts for parts in all_parts)
     }
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0))

@@ -19,9 +19,11 @@ from kazoo.protocol.states import ZnodeStat
 from kazoo.retry import KazooRetry
 
 from lab.failover.figures import SESSION_SECS
-from lab.failover.process import END_SECS, NEWER, POLL_SECS, ROOT, WAIT_SECS, Daemon, wait_for
+from lab.failover.process import END_SECS, NEWER, Daemon
 from lab.failover.routes import CLOCK, ROUTES
 from lab.failover.writes import writes
+from lab.suite import ROOT
+from lab.suite.processes import POLL_SECS, WAIT_SECS, Marked, wait_for
 from storm_on_spark.cluster.client.nimbus_client import NimbusClient
 from storm_on_spark.cluster.code.bundle import pack
 from storm_on_spark.cluster.heartbeats.connection import Connection
@@ -32,7 +34,6 @@ from storm_on_spark.cluster.zookeeper.server import ZooKeeperEnsemble, free_port
 from storm_on_spark.testing.faults.connections import TcpProxy
 
 DRIVER: Final = "lab.failover.driver"
-_MARK: Final = "FAILOVER_RUN"
 _HARNESS_SECS: Final = 10.0
 """Session timeout of the harness itself."""
 
@@ -80,7 +81,8 @@ class Cluster:
         self.watched: dict[str, Callable[[], object]] = {}
         """Id of a topology that is to run through all faults -> waits until it has got on."""
         self.cleanup = contextlib.ExitStack()
-        self._mark = f"{os.getpid()}-{time.monotonic_ns()}"
+        self.processes = Marked("FAILOVER_RUN")
+        """Of one daemon's name, or of all."""
         self._clients: list[NimbusClient] = []
         self._packed = 0
         self.zk = KazooClient(self.ensemble.connect_string, timeout=_HARNESS_SECS)
@@ -208,31 +210,15 @@ class Cluster:
         """Starts a daemon with the configuration that is in its folder."""
         folder = self.folder / name
         kind, *more = json.loads((folder / "command.json").read_text("utf-8"))
-        environment = {**os.environ, _MARK: f"{self._mark}.{name}", "PYTHONPATH": str(ROOT)}
+        environment = {**os.environ, **self.processes.environment(name), "PYTHONPATH": str(ROOT)}
         return Daemon([kind, str(folder / "conf.json"), *more], folder, environment)
 
     def kill_host(self, supervisor: Daemon) -> float:
         """Kills a supervisor and everything that it started, as when its machine dies; returns when."""
         name, at = supervisor.folder.name, supervisor.kill()
-        while pids := [pid for pid, _ in self.processes(name)]:
-            for pid in pids:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+        while self.processes.signal(signal.SIGKILL, name):
             time.sleep(POLL_SECS)
         return at
-
-    def processes(self, name: str | None = None) -> list[tuple[int, str]]:
-        """Returns the processes of one daemon's name, or of all: they inherit a mark in the environment."""
-        mark = f"{_MARK}={self._mark}."
-        found = []
-        for path in Path("/proc").iterdir():
-            if path.name.isdigit():
-                with contextlib.suppress(OSError):
-                    entries = (path / "environ").read_bytes().decode(errors="replace").split("\0")
-                    command = (path / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
-                    if any(entry.startswith(mark) if name is None else entry == mark + name for entry in entries):
-                        found.append((int(path.name), command[:120]))
-        return found
 
     # --- asking and changing -------------------------------------------------------
 
@@ -414,7 +400,7 @@ class Cluster:
         while time.monotonic() < deadline:
             nodes = [f"{folder}/{name}" for folder in folders for name in self.names(folder)]
             nodes += [f"code/{name}/{who}" for name in self.names("code") for who in self.names("code", name)]
-            left = self.processes()
+            left = self.processes.find()
             if not nodes and not left:
                 break
             time.sleep(0.1)
@@ -434,8 +420,6 @@ class Cluster:
 
     def end(self) -> None:
         """Kills whatever is still there, and hangs up."""
-        for pid, _ in self.processes():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        self.processes.signal(signal.SIGKILL)
         self.zk.stop()
         self.zk.close()

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import copy
-import shutil
-import time
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +15,18 @@ from lab.failover import history
 from lab.failover.cluster import Cluster
 from lab.failover.figures import FIGURES
 from lab.failover.oracles import check_writers, examine
-from lab.failover.process import ScenarioError, Skipped
 from lab.failover.scenarios import Scenario
 from lab.failover.writes import writes
+from lab.suite.scenario import Result as AnyResult
+from lab.suite.scenario import ScenarioError, Skipped, judging
 from storm_on_spark.api.errors import StormError
 from storm_on_spark.cluster.zookeeper.server import ZooKeeperEnsemble
 
 
 @dataclass
-class Result:
+class Result(AnyResult):
     """What came of a scenario."""
 
-    scenario: str
-    title: str
     injections: list[tuple[str, str]] = field(default_factory=list)
     times: dict[str, list[float]] = field(default_factory=dict)
     rows: list[dict[str, Any]] = field(default_factory=list)
@@ -38,15 +35,11 @@ class Result:
     refused_writes: int = 0
     topologies: int = 0
     """Acknowledged to a client."""
-    problems: list[str] = field(default_factory=list)
-    """What must not be; empty when the scenario passed."""
-    skipped: str = ""
-    """Why it was not played; empty if it was."""
-    seconds: float = 0.0
 
-    def to_dict(self) -> dict[str, Any]:
-        """Returns the result in terms of JSON."""
-        return {**asdict(self), "passed": not self.problems}
+    @property
+    def faults(self) -> list[str]:
+        """Those that were injected."""
+        return [f"{what} ({proof:.300})" for what, proof in self.injections]
 
 
 def together(results: Iterable[Result]) -> list[Result]:
@@ -86,35 +79,32 @@ def play(
         pacemakers: how many keep the heartbeats; ZooKeeper does if there are none.
     """
     result = Result(scenario.name, scenario.title)
-    started = time.monotonic()
-    ensemble.start()
-    cluster = Cluster(ensemble, folder, f"/{folder.name}/storm", pacemakers=pacemakers)
-    result.injections, result.times, result.rows = cluster.injections, cluster.times, cluster.rows
-    result.problems = cluster.problems
-    try:
-        try:
-            scenario.play(cluster, times)
-            cluster.settle()
-        except Skipped as reason:
-            result.skipped = str(reason)
-        except (ScenarioError, StormError, KazooException, httpx.HTTPError, OSError) as error:
-            result.problems.append(f"{type(error).__name__}: {error}")
-        cluster.close()
+    with judging(result, folder):
         ensemble.start()
-        cluster.check_nothing_left()
-    finally:
-        cluster.end()
-    _examine(cluster, result)
-    for name, secs in result.times.items():
-        limit = FIGURES[name].limit
-        result.problems += [
-            f"{FIGURES[name].title}: {each:.1f} s" for each in secs if limit and each > limit * patience
-        ]
-    if not result.injections and scenario.faulty and not result.skipped:
-        result.problems.append("no fault was injected")
-    result.seconds = time.monotonic() - started
-    if not result.problems:
-        shutil.rmtree(folder)
+        cluster = Cluster(ensemble, folder, f"/{folder.name}/storm", pacemakers=pacemakers)
+        result.injections, result.times, result.rows = cluster.injections, cluster.times, cluster.rows
+        result.problems = cluster.problems
+        try:
+            try:
+                scenario.play(cluster, times)
+                cluster.settle()
+            except Skipped as reason:
+                result.skipped = str(reason)
+            except (ScenarioError, StormError, KazooException, httpx.HTTPError, OSError) as error:
+                result.problems.append(f"{type(error).__name__}: {error}")
+            cluster.close()
+            ensemble.start()
+            cluster.check_nothing_left()
+        finally:
+            cluster.end()
+        _examine(cluster, result)
+        for name, secs in result.times.items():
+            limit = FIGURES[name].limit
+            result.problems += [
+                f"{FIGURES[name].title}: {each:.1f} s" for each in secs if limit and each > limit * patience
+            ]
+        if not result.injections and scenario.faulty and not result.skipped:
+            result.problems.append("no fault was injected")
     return result
 
 
@@ -128,8 +118,3 @@ def _examine(cluster: Cluster, result: Result) -> None:
     checkpoints = cluster.folder / "checkpoints"
     for checkpoint in sorted(checkpoints.iterdir()) if checkpoints.exists() else ():
         result.problems += check_writers(checkpoint.name, writes(checkpoint))
-
-
-def passed(results: Sequence[Result]) -> bool:
-    """Whether no oracle found anything."""
-    return not any(result.problems for result in results)

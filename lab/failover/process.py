@@ -9,49 +9,18 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
 from lab.failover.daemon import ARMED
+from lab.suite import ROOT
+from lab.suite.processes import WAIT_SECS
+from lab.suite.scenario import ScenarioError
 
-ROOT: Final = Path(__file__).parents[2]
-WAIT_SECS: Final = 60.0
-"""More than anything takes, on a machine that does other work, too."""
-POLL_SECS: Final = 0.01
 END_SECS: Final = 15.0
 NEWER: Final = "newer-nimbus"
 """A Nimbus of a later release."""
-
-T = TypeVar("T")
-
-
-class Skipped(Exception):  # noqa: N818 # it is no error
-    """A scenario can't be played here."""
-
-
-class ScenarioError(Exception):
-    """A scenario went another way than the fault explains."""
-
-
-def wait_for(condition: Callable[[], T], what: str, timeout: float = WAIT_SECS, pause: float = POLL_SECS) -> T:
-    """Returns the first true value of a condition.
-
-    Args:
-        condition: asked again and again.
-        what: for the error.
-        timeout: seconds to wait at most.
-        pause: seconds between two looks.
-
-    Raises:
-        ScenarioError: there is none in time.
-    """
-    deadline = time.monotonic() + timeout
-    while not (found := condition()):
-        if time.monotonic() > deadline:
-            raise ScenarioError(f"not within {timeout:g} s: {what}")
-        time.sleep(pause)
-    return found
 
 
 def _module(command: Sequence[str]) -> list[str]:

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
 from rich.console import Console
-from rich.table import Table
 
 from lab.failover.figures import FIGURES, SESSION_SECS, median
-from lab.failover.harness import Result, passed
+from lab.failover.harness import Result
 from lab.failover.scenarios import SCENARIOS
-from lab.faults.pages import put_between
+from lab.suite import tables
+from lab.suite.pages import put_between
+from lab.suite.scenario import passed, verdict
+from lab.suite.tables import Table, cores, show_problems
 
 BEGIN, END = "<!-- failover: begin -->", "<!-- failover: end -->"
 
 _COLUMNS = ("fault", "injected", "leaders", "writes under a fence", "refused", "topologies", "")
+_SCALE = ("topologies", "supervisors", "times", "median", "worst")
 _FIGURES = ("figure", "times", "median", "worst", "limit")
 
 
@@ -27,7 +29,7 @@ def as_json(results: Sequence[Result]) -> str:
     """Returns all there is to know."""
     document = {
         "session_timeout_secs": SESSION_SECS,
-        "cores": _cores(),
+        "cores": cores(),
         "passed": passed(results),
         "scenarios": [result.to_dict() for result in results],
     }
@@ -47,18 +49,11 @@ def from_json(text: str) -> list[Result]:
 
 def show(results: Sequence[Result], console: Console) -> None:
     """Prints the tables, and below them what is wrong."""
-    for title, columns, rows in (("Faults", _COLUMNS, _faults(results)), ("Figures", _FIGURES, _figures(results))):
-        table = Table(title=title)
-        for number, column in enumerate(columns):
-            table.add_column(column, justify="left" if number in (0, len(columns) - 1) else "right")
-        for row in rows:
-            table.add_row(*row, style="red" if "FAILED" in row else None)
-        console.print(table)
+    for table in (Table("Faults", _COLUMNS, _faults(results)), Table("Figures", _FIGURES, _figures(results))):
+        table.show(console)
     for line in _scale(results):
         console.print(line, markup=False)
-    for result in results:
-        for problem in result.problems:
-            console.print(f"{result.scenario}: {problem}", style="red", markup=False)
+    show_problems(results, console)
 
 
 def write_docs(results: Sequence[Result], page: Path, titles: Sequence[str]) -> list[str]:
@@ -105,29 +100,21 @@ def markdown(
         titles: of all scenarios, in their order; those of the results for none.
     """
     note = (
-        f"{_cores()} cores, three ZooKeeper servers, three Nimbuses, all on one machine; "
+        f"{cores()} cores, three ZooKeeper servers, three Nimbuses, all on one machine; "
         f"`storm.zookeeper.session.timeout` {SESSION_SECS:.0f} s. Seconds."
     )
     lines = ["<!-- Written by `make failover FAILOVER_ARGS=--docs`. Don't edit. -->", "", note, ""]
-    lines += [*_markdown(_FIGURES, _figures(results, before)), ""]
+    lines += [*Table("Figures", _FIGURES, _figures(results, before)).markdown(), ""]
     scale = _scale_rows(results) or [row for first, row in before.items() if first.replace(",", "").isdecimal()]
     if scale:
-        lines += [*_markdown(("topologies", "supervisors", "times", "median", "worst"), scale), ""]
+        lines += [*Table("Scale", _SCALE, scale).markdown(), ""]
     played = {row[0]: row for row in _faults(results)}
     faults = [row for title in titles or played if (row := played.get(title) or before.get(title)) is not None]
-    lines += [*_markdown(_COLUMNS, faults), ""]
+    lines += [*Table("Faults", _COLUMNS, faults).markdown(), ""]
     wrong = [f"- {result.title}: {problem}" for result in results for problem in result.problems]
     if wrong:
         lines += ["What was not as it must be:", "", *wrong, ""]
     return "\n".join(lines) + "\n"
-
-
-def _markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    return [
-        "| " + " | ".join(column or "result" for column in columns) + " |",
-        "|" + "|".join("---" if number == 0 else "--:" for number in range(len(columns))) + "|",
-        *("| " + " | ".join(row) + " |" for row in rows),
-    ]
 
 
 def _faults(results: Sequence[Result]) -> list[list[str]]:
@@ -139,7 +126,7 @@ def _faults(results: Sequence[Result]) -> list[list[str]]:
             f"{result.fenced_writes:,}",
             str(result.refused_writes),
             str(result.topologies),
-            "FAILED" if result.problems else f"skipped: {result.skipped}" if result.skipped else "passed",
+            verdict([result]),
         ]
         for result in results
     ]
@@ -184,15 +171,10 @@ def _scale(results: Sequence[Result]) -> list[str]:
 
 def summary(result: Result) -> str:
     """Returns one line about a scenario that is over."""
-    [[_, *cells, verdict]] = _faults([result])
-    details = ", ".join(f"{name} {cell}" for name, cell in zip(_COLUMNS[1:-1], cells, strict=True))
     times = "; ".join(
         f"{FIGURES[name].title}: median {median(secs):.2f}, worst {max(secs):.2f} of {len(secs)}"
         for name, secs in result.times.items()
         if secs
     )
-    return f"{result.scenario}: {verdict} in {result.seconds:.0f} s; {details}{'; ' + times if times else ''}"
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0))
+    [row] = _faults([result])
+    return tables.summary(result, _COLUMNS, row, times)

@@ -3,37 +3,39 @@
 from __future__ import annotations
 
 import random
-import shutil
-import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from lab.faults.oracles import Evidence, Figures, check
-from lab.faults.run import Injection, Run, RunError
+from lab.faults.run import Injection, Run
 from lab.faults.scenarios import Scenario
 from lab.faults.stores import Server
 from lab.faults.topology import Load
+from lab.suite.scenario import Result as AnyResult
+from lab.suite.scenario import ScenarioError, judging
 
 
 @dataclass
-class Result:
+class Result(AnyResult):
     """What came of a scenario."""
 
-    scenario: str
-    title: str
-    seed: str
+    seed: str = ""
     injections: list[Injection] = field(default_factory=list)
     figures: Figures | None = None
-    problems: list[str] = field(default_factory=list)
-    """What must not be; empty when the scenario passed."""
-    skipped: str | None = None
-    """Why it was not run."""
-    seconds: float = 0.0
 
-    def to_dict(self) -> dict[str, Any]:
-        """Returns the result in terms of JSON."""
-        return {**asdict(self), "passed": not self.problems and self.skipped is None}
+    @property
+    def label(self) -> str:
+        """With its seed."""
+        return f"{self.scenario} (seed {self.seed})"
+
+    @property
+    def faults(self) -> list[str]:
+        """Those that were injected."""
+        return [
+            f"{each.what}: {'not recovered' if each.recovery_secs is None else f'{each.recovery_secs:.1f} s'} "
+            f"({each.proof:.300})"
+            for each in self.injections
+        ]
 
 
 def play(
@@ -57,33 +59,30 @@ def play(
         server: of the store on which the checkpoint is; a directory for None.
         patience: factor on the time within which progress must resume, for machines that do other work too.
     """
-    result = Result(scenario.name, scenario.title, seed, skipped=scenario.missing())
+    result = Result(scenario.name, scenario.title, skipped=scenario.missing(), seed=seed)
     if result.skipped is not None:
         return result
-    started = time.monotonic()
-    run = Run(folder, load, random.Random(f"{seed}/{scenario.name}"), scenario.conf, scenario.master)
-    run.store = None if server is None else server.folder(folder.name)
-    result.injections, result.problems = run.injections, run.problems
-    try:
-        scenario.play(run, times)
-        run.completed()
-        run.check_nothing_left()
-    except (RunError, TimeoutError) as error:
-        result.problems.append(str(error))
-    finally:
-        run.end()
-    evidence = Evidence.read(folder)
-    flags = {"host_dies": scenario.host_dies, "strict_fails": scenario.nothing_but_poison_fails}
-    result.figures, wrong = check(load, evidence, **flags)
-    if evidence.state is not None or not result.problems:
-        # Of a run that broke off, all that is missing is no news.
-        result.problems += wrong
-    _check_recovery(scenario, result, patience)
-    if scenario.limit_secs is not None and len(result.injections) < times:
-        result.problems.append(f"the fault was injected {len(result.injections)} times, not {times}")
-    result.seconds = time.monotonic() - started
-    if not result.problems:
-        shutil.rmtree(folder)
+    with judging(result, folder):
+        run = Run(folder, load, random.Random(f"{seed}/{scenario.name}"), scenario.conf, scenario.master)
+        run.store = None if server is None else server.folder(folder.name)
+        result.injections, result.problems = run.injections, run.problems
+        try:
+            scenario.play(run, times)
+            run.completed()
+            run.check_nothing_left()
+        except (ScenarioError, TimeoutError) as error:
+            result.problems.append(str(error))
+        finally:
+            run.end()
+        evidence = Evidence.read(folder)
+        flags = {"host_dies": scenario.host_dies, "strict_fails": scenario.nothing_but_poison_fails}
+        result.figures, wrong = check(load, evidence, **flags)
+        if evidence.state is not None or not result.problems:
+            # Of a run that broke off, all that is missing is no news.
+            result.problems += wrong
+        _check_recovery(scenario, result, patience)
+        if scenario.limit_secs is not None and len(result.injections) < times:
+            result.problems.append(f"the fault was injected {len(result.injections)} times, not {times}")
     return result
 
 

@@ -20,11 +20,12 @@ from lab.faults import ledger
 from lab.faults.driver import REFUSED, Settings
 from lab.faults.stores import Store
 from lab.faults.topology import Load
+from lab.suite import ROOT
+from lab.suite.processes import Marked
+from lab.suite.scenario import ScenarioError
 from storm_on_spark.runtime.storage import LocalStorage
 from storm_on_spark.spark.checkpoint.directory import last_batch
 
-ROOT = Path(__file__).parents[2]
-_MARK = "FAULTS_RUN"
 _ELSEWHERE = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--")
 _POLL_SECS = 0.05
 _STUCK_SECS = 120.0
@@ -36,10 +37,6 @@ _FIRST_SHARE, _LAST_SHARE = 0.1, 0.8
 """Faults happen when at least and at most so much is acked."""
 
 T = TypeVar("T")
-
-
-class RunError(Exception):
-    """The run went another way than the fault explains."""
 
 
 @dataclass
@@ -94,7 +91,7 @@ class Run:
         #: The start, and the driver, that is stopped while another one runs.
         self._frozen: tuple[int, subprocess.Popen[bytes] | None] | None = None
         self._pids: list[int] = []
-        self._mark = f"{_MARK}={os.getpid()}-{time.monotonic_ns()}"
+        self._processes = Marked("FAULTS_RUN")
 
     # --- the driver ---------------------------------------------------------------
 
@@ -125,11 +122,10 @@ class Run:
             conf=conf,
         )
         settings.write(self._file("settings"))
-        name, _, value = self._mark.partition("=")
         environment = {
             **os.environ,
             **self.environment,
-            name: f"{value}.{self.starts}",
+            **self._processes.environment(self.starts),
             "TMPDIR": str(self.temporary),
             "PYTHONPATH": str(ROOT),
             # Spark's logs belong to the run, and go with it.
@@ -173,50 +169,45 @@ class Run:
         """Waits until the driver has died of SIGKILL.
 
         Raises:
-            RunError: it did not, or ended otherwise.
+            ScenarioError: it did not, or ended otherwise.
         """
         status = self._wait(timeout)
         if status != -signal.SIGKILL:
-            raise RunError(f"the driver was to die of SIGKILL, but ended with status {status}: {self.reason()}")
+            raise ScenarioError(f"the driver was to die of SIGKILL, but ended with status {status}: {self.reason()}")
 
     def refused(self, timeout: float = _STUCK_SECS) -> str:
         """Waits until the driver has given up with a reason, and returns that.
 
         Raises:
-            RunError: it did not, or ended otherwise.
+            ScenarioError: it did not, or ended otherwise.
         """
         status = self._wait(timeout)
         if status != REFUSED:
-            raise RunError(f"the driver was to give up with a reason, but ended with status {status}: {self.reason()}")
+            raise ScenarioError(
+                f"the driver was to give up with a reason, but ended with status {status}: {self.reason()}"
+            )
         return self.reason()
 
     def freeze(self) -> int:
         """Stops the driver with all its processes, so that another one can be started; returns how many."""
         assert self._frozen is None
         self._frozen, self._driver = (self.starts, self._driver), None
-        return self._signal(self.starts, signal.SIGSTOP)
+        return self._processes.signal(signal.SIGSTOP, self.starts)
 
     def thaw(self, timeout: float = _STUCK_SECS) -> str:
         """Lets the frozen driver go on, waits until it has given up with a reason, and returns that.
 
         Raises:
-            RunError: it did not, or ended otherwise.
+            ScenarioError: it did not, or ended otherwise.
         """
         assert self._frozen is not None
         (start, driver), present = self._frozen, (self.starts, self._driver)
-        self._signal(start, signal.SIGCONT)
+        self._processes.signal(signal.SIGCONT, start)
         self.starts, self._driver, self._frozen = start, driver, None
         try:
             return self.refused(timeout)
         finally:
             self.starts, self._driver = present
-
-    def _signal(self, start: int, number: signal.Signals) -> int:
-        found = [int(line.split()[0]) for line in self._processes(start)]
-        for pid in found:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, number)
-        return len(found)
 
     def has_committed(self, batch: int) -> bool:
         """Whether Spark has committed a micro-batch."""
@@ -227,19 +218,19 @@ class Run:
         """Waits until the topology has processed everything and the driver has ended.
 
         Raises:
-            RunError: it gets stuck or fails.
+            ScenarioError: it gets stuck or fails.
         """
         self._until(self.ended, "completes", ended=True)
         status = self._wait(_STUCK_SECS)
         if status != 0:
-            raise RunError(f"the driver ended with status {status}: {self.reason()}")
+            raise ScenarioError(f"the driver ended with status {status}: {self.reason()}")
 
     def restart(self) -> None:
         """Starts a driver again and waits until the topology is submitted; by then all of the last must be gone."""
         before = self.starts
         self.start()
         self.wait_for("submitted")
-        left = self._processes(before)
+        left = self._processes.find(before)
         if left:
             self.problems.append(f"when driver {self.starts} had started, of driver {before} still ran: {left}")
 
@@ -247,7 +238,7 @@ class Run:
         """Waits until the driver has told an event.
 
         Raises:
-            RunError: it ends or gets stuck before.
+            ScenarioError: it ends or gets stuck before.
         """
         self._until(lambda: self.event(event) is not None, f'tells "{event}"')
 
@@ -259,12 +250,12 @@ class Run:
         """Waits until all processes of drivers that ended have ended too.
 
         Raises:
-            RunError: they don't.
+            ScenarioError: they don't.
         """
         deadline = time.monotonic() + _END_SECS
-        while left := self._processes(None):
+        while left := self._processes.find():
             if time.monotonic() > deadline:
-                raise RunError(f"{_END_SECS:.0f} s after the end of the driver still run: {left}")
+                raise ScenarioError(f"{_END_SECS:.0f} s after the end of the driver still run: {left}")
             time.sleep(_POLL_SECS)
 
     def event(self, name: str) -> dict[str, Any] | None:
@@ -290,7 +281,7 @@ class Run:
         """Waits for a number of random moments, spread over the run, and yields their numbers.
 
         Raises:
-            RunError: the driver ends or gets stuck before.
+            ScenarioError: the driver ends or gets stuck before.
         """
         for number in range(times):
             share = _FIRST_SHARE + (_LAST_SHARE - _FIRST_SHARE) * (number + self.rng.random()) / times
@@ -313,7 +304,7 @@ class Run:
         """Notes a fault that has happened, and waits until the topology has recovered from it.
 
         Raises:
-            RunError: it does not recover.
+            ScenarioError: it does not recover.
         """
         injection = Injection(what, proof, over)
         self.injections.append(injection)
@@ -338,7 +329,7 @@ class Run:
     def check_nothing_left(self) -> None:
         """Notes processes, temporary files and locks that the run left behind."""
         deadline = time.monotonic() + _END_SECS
-        while (left := self._processes(None)) and time.monotonic() < deadline:
+        while (left := self._processes.find()) and time.monotonic() < deadline:
             time.sleep(_POLL_SECS)
         if left:
             self.problems.append(f"processes left behind: {left}")
@@ -360,42 +351,22 @@ class Run:
 
     def end(self) -> None:
         """Kills whatever of the run is still there."""
-        for pid in [int(line.split()[0]) for line in self._processes(None)]:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
+        self._processes.signal(signal.SIGKILL)
         if self._driver is not None:
             self._driver.wait()
         self.cleanup.close()
-
-    def _processes(self, start: int | None) -> list[str]:
-        """Returns the processes of one start, or of all: they inherit a mark in the environment."""
-        mark = f"{self._mark}." if start is None else f"{self._mark}.{start}"
-        found = []
-        for path in Path("/proc").iterdir():
-            if not path.name.isdigit():
-                continue
-            try:
-                entries = (path / "environ").read_bytes().decode(errors="replace").split("\0")
-                command = (path / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
-            except OSError:
-                continue
-            if any(entry == mark or (start is None and entry.startswith(mark)) for entry in entries):
-                found.append(f"{path.name} {command[:120]}")
-        return found
 
     def _until(self, condition: Callable[[], bool], what: str, *, ended: bool = False) -> None:
         """Waits for a condition as long as anything moves."""
         moved, seen = time.monotonic(), -1
         while not condition():
             if not ended and self.ended():
-                raise RunError(f"the driver ended with status {self._wait(0)} before it {what}: {self.reason()}")
+                raise ScenarioError(f"the driver ended with status {self._wait(0)} before it {what}: {self.reason()}")
             now = sum(ledger.count(self.ledger, kind) for kind in (ledger.EMITS, ledger.ACKS, ledger.SINK))
             if now != seen:
                 moved, seen = time.monotonic(), now
             elif time.monotonic() - moved > _STUCK_SECS:
-                raise RunError(f"nothing has moved for {_STUCK_SECS:.0f} s, before the driver {what}")
+                raise ScenarioError(f"nothing has moved for {_STUCK_SECS:.0f} s, before the driver {what}")
             time.sleep(_POLL_SECS)
 
     def _wait(self, timeout: float) -> int:
@@ -403,7 +374,7 @@ class Run:
         try:
             return self._driver.wait(timeout)
         except subprocess.TimeoutExpired:
-            raise RunError(f"the driver did not end within {timeout:.0f} s") from None
+            raise ScenarioError(f"the driver did not end within {timeout:.0f} s") from None
 
     def _file(self, kind: str) -> Path:
         suffix = {"events": "jsonl", "settings": "json", "log": "log"}[kind]

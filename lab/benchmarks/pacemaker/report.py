@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from lab.benchmarks.pacemaker.measure import Measured
-from lab.faults.pages import put_between
+from lab.suite.pages import put_between
 
 BEGIN: Final = "<!-- pacemaker-bench: begin -->"
 END: Final = "<!-- pacemaker-bench: end -->"

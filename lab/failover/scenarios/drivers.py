@@ -8,8 +8,9 @@ import signal
 import time
 
 from lab.failover.cluster import Cluster
-from lab.failover.process import Daemon, wait_for
+from lab.failover.process import Daemon
 from lab.failover.writes import writes
+from lab.suite.processes import wait_for
 
 
 def _begin(cluster: Cluster, supervisors: int, topologies: int) -> list[str]:

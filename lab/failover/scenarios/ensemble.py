@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 from lab.failover.cluster import Cluster
 from lab.failover.figures import SESSION_SECS
-from lab.failover.process import wait_for
 from lab.failover.reads import Reads
 from lab.failover.scenarios.leaders import running
 from lab.failover.writes import writes
+from lab.suite.processes import wait_for
 from storm_on_spark.cluster.errors import UnavailableError
 
 

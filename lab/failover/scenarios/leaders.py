@@ -12,8 +12,9 @@ from lab.failover import history
 from lab.failover.cluster import Cluster
 from lab.failover.figures import SESSION_SECS
 from lab.failover.oracles import examine
-from lab.failover.process import Daemon, wait_for
+from lab.failover.process import Daemon
 from lab.failover.reads import Reads
+from lab.suite.processes import wait_for
 from storm_on_spark.api.errors import StormError
 
 PATIENT = {"storm.zookeeper.retry.interval": 3000}

@@ -6,8 +6,8 @@ import json
 import shutil
 
 from lab.failover.cluster import Cluster
-from lab.failover.process import wait_for
 from lab.failover.scenarios.drivers import host_of, owner_of
+from lab.suite.processes import wait_for
 
 _NAME = "kept"
 

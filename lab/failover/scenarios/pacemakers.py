@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from lab.failover.cluster import Cluster
-from lab.failover.process import Daemon, ScenarioError, wait_for
+from lab.failover.process import Daemon
 from lab.failover.scenarios.drivers import host_of, owner_of, return_host
+from lab.suite.processes import wait_for
+from lab.suite.scenario import ScenarioError
 from storm_on_spark.cluster.heartbeats.connection import Connection
 from storm_on_spark.cluster.heartbeats.settings import PacemakerSettings
 from storm_on_spark.cluster.pacemaker.messages import Message, MessageType, Pulse, frame

@@ -16,11 +16,12 @@ from typing import Final
 
 from lab.failover.cluster import NOTHING, Cluster
 from lab.failover.job import HURRY
-from lab.failover.process import ROOT, wait_for
 from lab.failover.scenarios import drivers, ensemble, leaders, submissions
 from lab.faults import ledger
 from lab.faults.oracles import Evidence, check
 from lab.faults.topology import Load
+from lab.suite import ROOT
+from lab.suite.processes import wait_for
 from storm_on_spark.cluster.code.bundle import pack
 
 LOAD: Final = Load(messages=60_000, seconds=1500.0)

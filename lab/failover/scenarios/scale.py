@@ -8,7 +8,7 @@ from typing import Any, Final
 from lab.failover import history
 from lab.failover.cluster import Cluster
 from lab.failover.oracles import examine
-from lab.failover.process import wait_for
+from lab.suite.processes import wait_for
 from storm_on_spark.cluster.code.checksums import artifacts_of
 from storm_on_spark.cluster.code.distributor import Peers, make_distributor
 from storm_on_spark.cluster.paths import ASSIGNMENTS, CODE, NAMES, OWNERS, STORMS, SUPERVISORS

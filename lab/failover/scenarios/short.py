@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from lab.failover.cluster import Cluster
-from lab.failover.process import wait_for
 from lab.failover.scenarios.leaders import kill_leader, running, stop_leader
+from lab.suite.processes import wait_for
 
 
 def story(cluster: Cluster, times: int) -> None:

@@ -9,8 +9,9 @@ from typing import Any
 
 from lab.failover.cluster import Cluster
 from lab.failover.figures import SESSION_SECS
-from lab.failover.process import Skipped, wait_for
 from lab.failover.scenarios.submissions import broken, expect_refusal, kill_leader_at
+from lab.suite.processes import wait_for
+from lab.suite.scenario import Skipped
 from storm_on_spark.cluster.code.distributor import make_distributor
 from storm_on_spark.testing.servers.hdfs import HdfsMissingError, HdfsServer
 

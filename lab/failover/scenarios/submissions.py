@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, Final, get_args
 
 from lab.failover.cluster import NOTHING, Cluster
-from lab.failover.process import Daemon, wait_for
+from lab.failover.process import Daemon
 from lab.failover.scenarios.leaders import running
+from lab.suite.processes import wait_for
 from storm_on_spark.api.errors import StormError
 from storm_on_spark.cluster.nimbus.submission import Step
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import httpx
 
 from lab.failover.cluster import Cluster
-from lab.failover.process import Daemon, wait_for
+from lab.failover.process import Daemon
 from lab.failover.scenarios.leaders import running
+from lab.suite.processes import wait_for
 from storm_on_spark.api.errors import StormError
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 
 from lab.faults.preload import Preload
-from lab.faults.run import Run, RunError
+from lab.faults.run import Run
+from lab.suite.scenario import ScenarioError
 
 _HOUR = 3600
 _OFFSETS = (_HOUR, 0, -_HOUR, 0)
@@ -26,5 +27,5 @@ def jumps(run: Run, times: int) -> None:
         read = preload.shifted - shifted
         # The other way round the proof is that nobody gets a shifted time any more.
         if bool(offset) != (read > 0):
-            raise RunError(f"the clock is {offset} s off, and {read} readings of it were shifted since")
+            raise ScenarioError(f"the clock is {offset} s off, and {read} readings of it were shifted since")
         injection.proof = f"{read} readings of the clock were shifted since" if offset else "readings are right again"

@@ -13,8 +13,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from lab.faults.run import Run, RunError
+from lab.faults.run import Run
 from lab.faults.scenarios.pauses import stop
+from lab.suite.scenario import ScenarioError
 from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.spouts.log import SNAPSHOT, Mark, Segment, iter_cuts, list_segments, read_entries
 from storm_on_spark.runtime.spouts.log.lineage import line_of, newest
@@ -62,7 +63,7 @@ def damaged_checkpoint(run: Run, times: int) -> None:
         run.start()
         reason = run.refused()
         if re.search(expected, reason) is None:
-            raise RunError(f"{what}, and the topology gave this reason, not {expected!r}: {reason}")
+            raise ScenarioError(f"{what}, and the topology gave this reason, not {expected!r}: {reason}")
         run.wait_until_gone()
         shutil.rmtree(run.checkpoint)
         copy.rename(run.checkpoint)
@@ -90,7 +91,7 @@ def _wait_for_growth(run: Run, before: dict[Path, int]) -> Path:
         if grown:
             return run.rng.choice(grown)
         time.sleep(0.01)
-    raise RunError(f"no spout log has grown for {_GROWTH_SECS:.0f} s")
+    raise ScenarioError(f"no spout log has grown for {_GROWTH_SECS:.0f} s")
 
 
 def _cut_planned(run: Run) -> str:

@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from lab.faults.run import Run, RunError
+from lab.faults.run import Run
+from lab.suite.scenario import ScenarioError
 from storm_on_spark.testing import descendants, executors, kill_one, python_workers, spout_hosts
 
 
@@ -103,7 +104,7 @@ def _kill_spout_host(run: Run) -> None:
     pid = _kill(run, spout_hosts, "spout host")
     after = spout_hosts(run.pid)
     if len(after) != len(before) or pid in after:
-        raise RunError(f"spout hosts before the kill of {pid}: {before}, after recovery: {after}")
+        raise ScenarioError(f"spout hosts before the kill of {pid}: {before}, after recovery: {after}")
 
 
 def _kill_driver(run: Run) -> None:
@@ -119,10 +120,10 @@ def _kill_before_commit(run: Run) -> None:
     run.died()
     event = run.event("delivered")
     if event is None:
-        raise RunError("the driver died, but not behind the sink")
+        raise ScenarioError("the driver died, but not behind the sink")
     batch = event["batch"]
     if run.has_committed(batch):
-        raise RunError(f"micro-batch {batch} was committed before the driver died")
+        raise ScenarioError(f"micro-batch {batch} was committed before the driver died")
     run.restart()
     run.injected(
         f"SIGKILL of driver {pid} behind the sink", f"ended by signal 9; batch {batch} had no commit", event["time"]

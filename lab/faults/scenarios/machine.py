@@ -11,7 +11,8 @@ from pathlib import Path
 
 from lab.faults.power import Synced, knows_births
 from lab.faults.preload import Preload, compiler
-from lab.faults.run import Run, RunError
+from lab.faults.run import Run
+from lab.suite.scenario import ScenarioError
 from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.spouts.log import SNAPSHOT, SpoutLog, WriterEpoch, list_segments
 from storm_on_spark.spark.checkpoint.directory import Checkpoint
@@ -41,7 +42,7 @@ def power(run: Run, times: int) -> None:
         run.restart()
         run.injected("power loss", f"{loss}: {', '.join([*loss.gone, *loss.torn])}", at)
     if not lost:
-        raise RunError("nothing was lost by any power loss: the fault did not happen")
+        raise ScenarioError("nothing was lost by any power loss: the fault did not happen")
 
 
 def two_writers(run: Run, times: int) -> None:
@@ -83,7 +84,7 @@ def rolled_back(run: Run, times: int) -> None:
         run.start()
         reason = run.refused()
         if part == "storm/spouts" and "part of the checkpoint is missing" not in reason:
-            raise RunError(f"an older copy of {part}, and the topology gave this reason: {reason}")
+            raise ScenarioError(f"an older copy of {part}, and the topology gave this reason: {reason}")
         run.wait_until_gone()
         shutil.rmtree(run.checkpoint / part)
         newer.rename(run.checkpoint / part)
@@ -136,11 +137,11 @@ class _Zombie:
         """Returns where both wrote.
 
         Raises:
-            RunError: they did not write the same positions.
+            ScenarioError: they did not write the same positions.
         """
         others = [segment.base for segment in list_segments(self.log.folder) if segment.epoch.owner > self.owner]
         if not any(self._begin <= base < self.log.end for base in others) and not self.records:
-            raise RunError(f"the writer of {self.log.folder} that was replaced wrote nothing")
+            raise ScenarioError(f"the writer of {self.log.folder} that was replaced wrote nothing")
         return f"task {self._task}: {self.records} records from {self._begin} to {self.log.end}"
 
 

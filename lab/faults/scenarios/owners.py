@@ -6,7 +6,8 @@ import os
 import shutil
 import time
 
-from lab.faults.run import Run, RunError
+from lab.faults.run import Run
+from lab.suite.scenario import ScenarioError
 
 _REPLACED = "was taken over"
 _RACES = ("CONCURRENT_STREAM_LOG_UPDATE", "another one runs on this checkpoint")
@@ -30,12 +31,12 @@ def two_owners(run: Run, times: int) -> None:
         time.sleep(run.rng.uniform(0, 2))
         reason = run.thaw()
         if not any(word in reason for word in (_REPLACED, *_RACES)):
-            raise RunError(f"the driver that was replaced ended with: {reason}")
+            raise ScenarioError(f"the driver that was replaced ended with: {reason}")
         proof = f"{frozen} processes were frozen and woke up; the driver ended with: {reason}"
         if not run.recovers(at):
             reason = run.refused()
             if not any(word in reason for word in _RACES):
-                raise RunError(f"the driver that replaced the other one ended with: {reason}")
+                raise ScenarioError(f"the driver that replaced the other one ended with: {reason}")
             proof += f"; the new driver ended with: {reason}"
             run.wait_until_gone()
             run.start(elsewhere=True)

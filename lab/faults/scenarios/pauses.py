@@ -7,7 +7,8 @@ import signal
 import time
 from pathlib import Path
 
-from lab.faults.run import Run, RunError
+from lab.faults.run import Run
+from lab.suite.scenario import ScenarioError
 from storm_on_spark.testing import descendants, python_workers, spout_hosts
 
 TIMEOUT_SECS = 5
@@ -32,7 +33,7 @@ def everybody(run: Run, times: int) -> None:
 
 def _pause(run: Run, who: str, pids: list[int]) -> None:
     if not pids:
-        raise RunError(f"{who}: there is none to stop")
+        raise ScenarioError(f"{who}: there is none to stop")
     for pid in pids:
         stop(pid)
     time.sleep(PAUSE_SECS)
@@ -41,7 +42,7 @@ def _pause(run: Run, who: str, pids: list[int]) -> None:
         os.kill(pid, signal.SIGCONT)
     over = time.monotonic_ns()
     if states != {"T"}:
-        raise RunError(f"{who} did not stand still: states {states}")
+        raise ScenarioError(f"{who} did not stand still: states {states}")
     run.injected(f"SIGSTOP of {who} for {PAUSE_SECS:.0f} s", f"state T of {len(pids)} processes until SIGCONT", over)
 
 
@@ -49,13 +50,13 @@ def stop(pid: int) -> None:
     """Stops a process and waits until it stands still.
 
     Raises:
-        RunError: it does not.
+        ScenarioError: it does not.
     """
     os.kill(pid, signal.SIGSTOP)
     deadline = time.monotonic() + 5
     while state(pid) != "T":
         if time.monotonic() > deadline:
-            raise RunError(f"process {pid} does not stop: its state is {state(pid)}")
+            raise ScenarioError(f"process {pid} does not stop: its state is {state(pid)}")
         time.sleep(0.001)
 
 

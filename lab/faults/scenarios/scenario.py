@@ -8,6 +8,7 @@ from typing import Any
 
 from lab.faults.run import Run
 from lab.faults.stores import KINDS
+from lab.suite.scenario import Scenario as AnyScenario
 
 
 def _nothing_missing() -> str | None:
@@ -15,13 +16,10 @@ def _nothing_missing() -> str | None:
 
 
 @dataclass(frozen=True)
-class Scenario:
-    """One kind of fault.
+class Scenario(AnyScenario[Run]):
+    """One kind of fault. Once it is played the run only has to complete.
 
     Args:
-        name: for the command line.
-        title: for the table.
-        play: starts the run and injects the fault the given number of times; afterwards the run only has to complete.
         master: Spark's.
         conf: configuration of the topology.
         limit_secs: within which progress must resume; None where no fault is injected.
@@ -31,9 +29,6 @@ class Scenario:
         missing: returns what it lacks on this machine, or None.
     """
 
-    name: str
-    title: str
-    play: Callable[[Run, int], None]
     master: str = "local[2]"
     conf: Mapping[str, Any] = field(default_factory=dict)
     limit_secs: float | None = None

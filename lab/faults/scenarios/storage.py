@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lab.faults.preload import Preload, compiler
-from lab.faults.run import Run, RunError
+from lab.faults.run import Run
+from lab.suite.scenario import ScenarioError
 
 _DISK_MB = 256
 _FILL_SECS = 60.0
@@ -61,13 +62,13 @@ def _fill_up(run: Run, times: int, place: Path) -> None:
             while not run.ended():
                 _fill(file.fileno())
                 if time.monotonic() > deadline:
-                    raise RunError(f"the topology runs on for {_FILL_SECS:.0f} s though its disk is full")
+                    raise ScenarioError(f"the topology runs on for {_FILL_SECS:.0f} s though its disk is full")
                 time.sleep(0.01)
         reason = run.refused()
         free = os.statvfs(place).f_bavail
         ballast.unlink()
         if os.strerror(errno.ENOSPC) not in reason:
-            raise RunError(f"the disk was full, but the topology failed with: {reason}")
+            raise ScenarioError(f"the disk was full, but the topology failed with: {reason}")
         over = time.monotonic_ns()
         run.restart()
         run.injected(f"full disk at {place.name}", f"{free} blocks left; the topology ended with: {reason}", over)
@@ -84,7 +85,7 @@ def _refuse(run: Run, times: int, places: list[Path]) -> None:
         preload.allow_writes()
         refused = preload.refused - before
         if not refused or os.strerror(errno.EIO) not in reason:
-            raise RunError(f"{refused} writes to {place} were refused, but the topology failed with: {reason}")
+            raise ScenarioError(f"{refused} writes to {place} were refused, but the topology failed with: {reason}")
         over = time.monotonic_ns()
         run.restart()
         proof = f"{refused} writes refused; the topology ended with: {reason}"

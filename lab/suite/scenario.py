@@ -1,0 +1,85 @@
+"""A scenario, what comes of it, and how one ends."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+R = TypeVar("R")
+
+
+class Skipped(Exception):  # noqa: N818 # it is no error
+    """A scenario can't be played here."""
+
+
+class ScenarioError(Exception):
+    """A scenario went another way than the fault explains."""
+
+
+@dataclass(frozen=True)
+class Scenario(Generic[R]):
+    """One kind of fault.
+
+    Args:
+        name: for the command line.
+        title: for the table.
+        play: starts what is tested, injects the fault the given number of times, and says what it expects.
+    """
+
+    name: str
+    title: str
+    play: Callable[[R, int], None]
+
+
+@dataclass
+class Result:
+    """What came of a scenario."""
+
+    scenario: str
+    title: str
+    problems: list[str] = field(default_factory=list)
+    """What must not be; empty when the scenario passed."""
+    skipped: str | None = None
+    """Why it was not played."""
+    seconds: float = 0.0
+
+    @property
+    def label(self) -> str:
+        """What a problem is told of."""
+        return self.scenario
+
+    @property
+    def faults(self) -> list[str]:
+        """A line for each fault that was injected: what it was, and how that is known."""
+        return []
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the result in terms of JSON."""
+        return {**asdict(self), "passed": not self.problems and not self.skipped}
+
+
+def passed(results: Sequence[Result]) -> bool:
+    """Whether no oracle found anything; scenarios that can't be played here don't count."""
+    return not any(result.problems for result in results)
+
+
+def verdict(results: Sequence[Result]) -> str:
+    """Returns the last cell of the row of a scenario, over all its rounds."""
+    if not passed(results):
+        return "FAILED"
+    return f"not run: {results[0].skipped}" if results[0].skipped else "passed"
+
+
+@contextmanager
+def judging(result: Result, folder: Path) -> Iterator[None]:
+    """Takes the time of a scenario, and removes its folder if it passed."""
+    started = time.monotonic()
+    yield
+    result.seconds = time.monotonic() - started
+    if not result.problems:
+        shutil.rmtree(folder)
