@@ -21,6 +21,7 @@ from storm_on_spark.api import (
     BaseStatefulBolt,
     BaseTaskHook,
     BaseTickTupleAwareRichBolt,
+    BaseWorkerHook,
     BasicOutputCollector,
     BatchBolt,
     BatchOutputCollector,
@@ -61,6 +62,7 @@ from storm_on_spark.api import (
     IRichBolt,
     IRichSpout,
     IStatefulBolt,
+    IWorkerHook,
     KeyValueState,
     LocalOrShuffleGrouping,
     MeanReducer,
@@ -94,6 +96,8 @@ from storm_on_spark.api import (
     TupleError,
     UnknownFieldError,
     Values,
+    WorkerTopologyContext,
+    WorkerUserContext,
 )
 
 if TYPE_CHECKING:
@@ -114,6 +118,7 @@ __all__ = [
     "BaseStatefulBolt",
     "BaseTaskHook",
     "BaseTickTupleAwareRichBolt",
+    "BaseWorkerHook",
     "BasicOutputCollector",
     "BatchBolt",
     "BatchOutputCollector",
@@ -152,6 +157,7 @@ __all__ = [
     "IRichBolt",
     "IRichSpout",
     "IStatefulBolt",
+    "IWorkerHook",
     "InvalidTopologyError",
     "InvalidTopologyException",
     "KeyValueState",
@@ -188,6 +194,8 @@ __all__ = [
     "TupleError",
     "UnknownFieldError",
     "Values",
+    "WorkerTopologyContext",
+    "WorkerUserContext",
     "__version__",
     "compile_topology",
 ]

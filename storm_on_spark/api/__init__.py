@@ -82,6 +82,7 @@ from storm_on_spark.api.streams.values import Values
 from storm_on_spark.api.submitter import ConfigurableTopology, StormSubmitter, SubmitOptions
 from storm_on_spark.api.topology import ComponentKind, ComponentSpec, Topology
 from storm_on_spark.api.tuple import Tuple
+from storm_on_spark.api.worker import BaseWorkerHook, IWorkerHook, WorkerTopologyContext, WorkerUserContext
 
 __all__ = [
     "DEFAULT_STREAM",
@@ -96,6 +97,7 @@ __all__ = [
     "BaseStatefulBolt",
     "BaseTaskHook",
     "BaseTickTupleAwareRichBolt",
+    "BaseWorkerHook",
     "BasicOutputCollector",
     "BatchBolt",
     "BatchOutputCollector",
@@ -134,6 +136,7 @@ __all__ = [
     "IRichBolt",
     "IRichSpout",
     "IStatefulBolt",
+    "IWorkerHook",
     "InvalidTopologyError",
     "InvalidTopologyException",
     "KeyValueState",
@@ -169,4 +172,6 @@ __all__ = [
     "TupleError",
     "UnknownFieldError",
     "Values",
+    "WorkerTopologyContext",
+    "WorkerUserContext",
 ]

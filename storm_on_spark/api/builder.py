@@ -29,6 +29,7 @@ from storm_on_spark.api.streams.grouping import (
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM, GlobalStreamId, StreamSpec
 from storm_on_spark.api.text.wording import is_name, kind_of
 from storm_on_spark.api.topology import ComponentKind, ComponentSpec, Topology
+from storm_on_spark.api.worker import BaseWorkerHook
 
 if TYPE_CHECKING:
     from storm_on_spark.api.component import (
@@ -243,6 +244,7 @@ class TopologyBuilder:
 
     def __init__(self) -> None:
         self._drafts: dict[str, _Draft] = {}
+        self._worker_hooks: list[BaseWorkerHook] = []
 
     def set_spout(
         self,
@@ -307,7 +309,31 @@ class TopologyBuilder:
                 raised or is wrong.
             ConfigError: a component's configuration is wrong.
         """
-        return Topology({draft.id: _specify(draft) for draft in self._drafts.values()})
+        return Topology({draft.id: _specify(draft) for draft in self._drafts.values()}, tuple(self._worker_hooks))
+
+    def add_worker_hook(self, hook: BaseWorkerHook) -> None:
+        """Adds code that runs once in each Python process that runs tasks of this topology.
+
+        Args:
+            hook: it is copied to every process.
+
+        Raises:
+            InvalidTopologyError: `hook` is no instance of a subclass of `BaseWorkerHook`.
+
+        Example:
+            >>> from storm_on_spark.api import BaseWorkerHook
+            >>> class Pool(BaseWorkerHook):
+            ...     def start(self, conf, context):
+            ...         context.set_resource("pool", ["connection"])
+            >>> builder = TopologyBuilder()
+            >>> builder.add_worker_hook(Pool())
+        """
+        given: object = hook
+        if not isinstance(given, BaseWorkerHook):
+            raise InvalidTopologyError(
+                f"add_worker_hook takes an instance of a subclass of BaseWorkerHook, not {kind_of(given)}"
+            )
+        self._worker_hooks.append(hook)
 
     def __repr__(self) -> str:
         return f"TopologyBuilder({list(self._drafts)})"

@@ -15,6 +15,7 @@ from storm_on_spark.api.streams.constants import SYSTEM_COMPONENT, TICK_STREAM
 from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM, GlobalStreamId, StreamSpec
 from storm_on_spark.api.text.wording import did_you_mean, kind_of, quoted
+from storm_on_spark.api.worker import WorkerProcess, WorkerTopologyContext
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from storm_on_spark.api.streams.grouping import Grouping
     from storm_on_spark.api.topology import ComponentSpec, Topology
 
+_PLAIN: Final = (type(None), bool, int, float, complex, str, bytes, tuple, frozenset, type)
+"""Types of values of which equal ones may be one object."""
 _SYSTEM_STREAMS: Final[Mapping[str, StreamSpec]] = {TICK_STREAM: StreamSpec(Fields("rate_secs"))}
 
 
@@ -30,7 +33,7 @@ class _TimeoutSettings(Settings):
     timeout_secs: Annotated[int, Config.TOPOLOGY_MESSAGE_TIMEOUT_SECS]
 
 
-class TopologyContext(MetricsContext):
+class TopologyContext(WorkerTopologyContext, MetricsContext):
     """A task's identity, configuration and topology.
 
     Made by the runtime, one for every task; `open` and `prepare` receive it. It belongs to its process and
@@ -44,6 +47,7 @@ class TopologyContext(MetricsContext):
         topology_name: the name under which the topology runs.
         storm_id: the id of this run.
         pid_dir: this machine's folder for child processes of this start; empty where there is no run.
+        worker: what the tasks of this process share; for None nothing, and `pid_dir`.
 
     Raises:
         InvalidTopologyError: no component has the task `task_id`.
@@ -66,14 +70,16 @@ class TopologyContext(MetricsContext):
         topology_name: str,
         storm_id: str,
         pid_dir: str = "",
+        worker: WorkerProcess | None = None,
     ) -> None:
+        super().__init__(worker or WorkerProcess(pid_dir=pid_dir))
         self._topology = topology
-        self._pid_dir = pid_dir
         self._conf = MappingProxyType(dict(conf))
         self._tasks = {component: sorted(ids) for component, ids in tasks.items()}
         self._task_to_component = {task: component for component, ids in self._tasks.items() for task in ids}
         if task_id not in self._task_to_component:
             raise InvalidTopologyError(f"no component has task {task_id}; there are: {self._tasks}")
+        self._worker.tasks.add(task_id)
         self._task_id = task_id
         self._topology_name = topology_name
         self._storm_id = storm_id
@@ -135,11 +141,6 @@ class TopologyContext(MetricsContext):
     def storm_id(self) -> str:
         """The id of this run of the topology."""
         return self._storm_id
-
-    @property
-    def pid_dir(self) -> str:
-        """This machine's folder for the child processes of this start, made when first used; empty in a test."""
-        return self._pid_dir
 
     @property
     def component_ids(self) -> list[str]:
@@ -233,6 +234,23 @@ class TopologyContext(MetricsContext):
         """Returns a value stored by `set_task_data`."""
         return self._task_data.get(name, default)
 
+    def set_executor_data(self, name: str, value: Any) -> None:
+        """Stores a value for the tasks of this component in this process."""
+        self._worker.executor_data.setdefault(self.this_component_id, {})[name] = value
+
+    def get_executor_data(self, name: str, default: Any = None) -> Any:
+        """Returns a value stored by `set_executor_data`."""
+        return self._worker.executor_data.get(self.this_component_id, {}).get(name, default)
+
+    def shared_objects(self) -> dict[tuple[str, str], object]:
+        """Returns the objects that are no state of a component that keeps them: its metrics, and resources.
+
+        They are named by kind, `metric` or `resource`, and name. Plain values are left out.
+        """
+        resources = {("resource", name): value for name, value in self._worker.resources.items()}
+        found = {**{("metric", name): known for name, known in self.metrics.given.items()}, **resources}
+        return {key: value for key, value in found.items() if not isinstance(value, _PLAIN)}
+
     def add_task_hook(self, hook: ITaskHook) -> None:
         """Adds a hook to this task, after calling its `prepare`. For use in `open` or `prepare`.
 
@@ -253,6 +271,10 @@ class TopologyContext(MetricsContext):
         """The hooks of this task, in the order in which they were added."""
         return tuple(self._hooks)
 
+    def this_output_fields_for_streams(self) -> dict[str, list[str]]:
+        """Returns the fields of every stream of this component."""
+        return {stream: list(self.this_output_fields(stream)) for stream in self.this_streams()}
+
     # --- Storm's accessors, for ported code -----------------------------------------------------------------
 
     def get_this_task_id(self) -> int:
@@ -271,13 +293,21 @@ class TopologyContext(MetricsContext):
         """Returns the id of this run of the topology."""
         return self.storm_id
 
-    def get_pid_dir(self) -> str:
-        """Returns this machine's folder for child processes."""
-        return self.pid_dir
-
     def get_conf(self) -> Mapping[str, Any]:
         """Returns the configuration."""
         return self.conf
+
+    def get_topology_name(self) -> str:
+        """Returns the name under which the topology runs."""
+        return self.topology_name
+
+    def get_raw_topology(self) -> Topology:
+        """Returns the topology; what it knows of its components is their places, not their code."""
+        return self._topology
+
+    def get_this_output_fields_for_streams(self) -> dict[str, list[str]]:
+        """Returns the fields of every stream of this component."""
+        return self.this_output_fields_for_streams()
 
     def get_component_ids(self) -> list[str]:
         """Returns all components that have tasks."""

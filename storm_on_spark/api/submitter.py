@@ -9,10 +9,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol
+from typing import Annotated, Any, Final, Literal, Protocol
 
 from storm_on_spark.api.builder import TopologyBuilder
 from storm_on_spark.api.config import Config
+from storm_on_spark.api.config.settings import Settings
 from storm_on_spark.api.errors import ConfigError, InvalidTopologyError
 from storm_on_spark.api.text.wording import kind_of
 from storm_on_spark.api.topology import Topology
@@ -21,6 +22,11 @@ _CLIENT: Final = "storm_on_spark.cli.client.submitter"
 """The module that submits; imported when a topology is submitted, as it needs Spark and the cluster's libraries."""
 _CONF_FILES: Final = "storm_on_spark.launch.conf_text"
 """The module that reads YAML; imported when a file is named."""
+
+
+@dataclass(frozen=True)
+class _NameSettings(Settings):
+    name: Annotated[str | None, Config.TOPOLOGY_NAME]
 
 
 class ProgressListener(Protocol):
@@ -247,7 +253,7 @@ class ConfigurableTopology(ABC):
         if len(what) not in (2, 3) or not isinstance(what[-1], TopologyBuilder) or not isinstance(what[-2], Mapping):
             raise TypeError("submit takes a name, a configuration and a TopologyBuilder; the first may be left out")
         conf, builder = what[-2:]
-        name = what[0] if len(what) == 3 else conf.get(Config.TOPOLOGY_NAME)
+        name = what[0] if len(what) == 3 else _NameSettings.of(conf).name
         if not isinstance(name, str) or not name.strip():
             raise ConfigError(f"a topology needs a name: give one, or set {Config.TOPOLOGY_NAME}")
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ from storm_on_spark.api.errors import InvalidTopologyError
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM, GlobalStreamId, StreamSpec
 from storm_on_spark.api.text import html
 from storm_on_spark.api.text.wording import did_you_mean, quoted, short_repr
+from storm_on_spark.api.worker import BaseWorkerHook
 
 if TYPE_CHECKING:
     from storm_on_spark.api.streams.grouping import Grouping
@@ -144,6 +145,9 @@ class Topology:
     components: Mapping[str, ComponentSpec]
     """All components by id, in the order in which they were added."""
 
+    worker_hooks: tuple[BaseWorkerHook, ...] = field(default=(), compare=False)
+    """What runs once in each process; see `TopologyBuilder.add_worker_hook`."""
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "components", MappingProxyType(dict(self.components)))
 
@@ -199,7 +203,7 @@ class Topology:
         return len(self.components)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (Topology, (dict(self.components),))
+        return (Topology, (dict(self.components), self.worker_hooks))
 
     def __repr__(self) -> str:
         return f"Topology(spouts={list(self.spouts)}, bolts={list(self.bolts)})"

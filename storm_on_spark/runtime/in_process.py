@@ -33,6 +33,7 @@ from storm_on_spark.runtime.processes.run_folder import remove_run_folder
 from storm_on_spark.runtime.reports import report
 from storm_on_spark.runtime.reports.report import USER_ERRORS, Failure
 from storm_on_spark.runtime.run.spec import load_spec, make_spec
+from storm_on_spark.runtime.run.worker_process import release
 from storm_on_spark.runtime.spouts.host_process import HostProcess
 from storm_on_spark.runtime.spouts.messages import (
     Consumed,
@@ -95,6 +96,7 @@ class InProcessTopology:
             finally:
                 self._status = self._status or "KILLED"
                 coordinator.stop()
+                release(spec.start_id)
                 remove_run_folder(spec.start_id)
                 if self.failure is not None:
                     self._status = "FAILED"

@@ -23,6 +23,7 @@ from storm_on_spark.api.config import (
 )
 from storm_on_spark.api.errors import ComponentError, InvalidTopologyError
 from storm_on_spark.api.topology import Topology
+from storm_on_spark.api.worker import NO_PORT
 from storm_on_spark.launch.settings import PlaceSettings
 from storm_on_spark.plan.compile import compile_graph, place
 from storm_on_spark.plan.explain.document import explain_dict
@@ -192,6 +193,7 @@ class CompiledTopology:
         clock: Clock | None = None,
         active: bool = True,
         fence: Fence | None = None,
+        port: int = NO_PORT,
     ) -> TopologyQuery:
         """Starts the topology as one streaming query.
 
@@ -203,6 +205,7 @@ class CompiledTopology:
             active: whether spouts emit from the start.
             fence: of a checkpoint that drivers on several hosts may take over: once it is lost, no further batch is
                 planned and the topology ends.
+            port: of the supervisor's slot that this process runs in, if it does.
 
         Raises:
             CheckpointError: the checkpoint can't be used for this topology.
@@ -271,7 +274,7 @@ class CompiledTopology:
             }
             plan = dataclasses.replace(plan, conf=named)
             folder = ("", store.place) if isinstance(store.own, Storage) else (str(store.own), None)
-            spec = make_spec(plan, name, manifest.storm_id, start_id, _user_path(), *folder)
+            spec = make_spec(plan, name, manifest.storm_id, start_id, _user_path(), folder[0], folder[1], port)
             clear_notes(store.own)
             durable = None
             if store.location.path is not None:

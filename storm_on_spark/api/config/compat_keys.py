@@ -263,13 +263,6 @@ COMPAT_KEYS: Final[tuple[ConfigKey, ...]] = (
     ),
     accepted(N.TOPOLOGY_CLASSPATH, TEXT_OR_TEXTS, None, "Class path of the workers.", _JVM),
     accepted(N.TOPOLOGY_CLASSPATH_BEGINNING, TEXT_OR_TEXTS, None, "What goes before their class path.", _JVM),
-    accepted(
-        N.TOPOLOGY_WORKER_SHARED_THREAD_POOL_SIZE,
-        integer(1),
-        4,
-        "Threads that the tasks of a worker share.",
-        _JVM,
-    ),
     accepted(N.TOPOLOGY_WORKER_RECEIVER_THREAD_COUNT, integer(1), 1, "Threads that receive tuples.", _QUEUES),
     accepted(N.TOPOLOGY_WORKER_METRICS, mapping(TEXT), None, "Metrics of every worker process, by name.", _JVM),
     accepted(

@@ -37,6 +37,12 @@ HONOURED_KEYS: Final[tuple[ConfigKey, ...]] = (
         "Seconds after which a tuple tree that isn't complete fails; it does so between this and twice this.",
     ),
     honoured(
+        N.TOPOLOGY_WORKER_SHARED_THREAD_POOL_SIZE,
+        integer(1),
+        4,
+        "Threads of `TopologyContext.get_shared_executor` in each Python process.",
+    ),
+    honoured(
         N.TOPOLOGY_ENABLE_MESSAGE_TIMEOUTS,
         BOOL,
         True,

@@ -262,7 +262,12 @@ class Driver:
 
     def _start_query(self, compiled: CompiledTopology, session: SparkSession, fence: CheckpointFence) -> TopologyQuery:
         return compiled.start(
-            session, name=self._spec.name, checkpoint=self._spec.checkpoint, active=self._active(), fence=fence
+            session,
+            name=self._spec.name,
+            checkpoint=self._spec.checkpoint,
+            active=self._active(),
+            fence=fence,
+            port=self._spec.assignment.port,
         )
 
     def _active(self) -> bool:

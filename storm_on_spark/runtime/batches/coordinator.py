@@ -133,7 +133,7 @@ class Coordinator:
         #: Held while spouts are told of outcomes: a task hears of batches in their order, also after a restart.
         self._telling = threading.Lock()
         self._completed = threading.Event()
-        self.metrics = Metrics(spec.plan, storm_id=spec.storm_id)
+        self.metrics = Metrics(spec.plan, storm_id=spec.storm_id, port=spec.port)
         #: Its number among all that ever ran on the checkpoint, and the numbers of the hosts that it starts.
         self._owner = 0
         self._starts = itertools.count(1)

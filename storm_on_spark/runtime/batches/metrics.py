@@ -13,6 +13,7 @@ from storm_on_spark.api.errors import TopologyFailedError
 from storm_on_spark.api.info import ComponentInfo, ErrorInfo, TopologyInfo, TopologyStatus
 from storm_on_spark.api.streams.constants import SYSTEM_TASK
 from storm_on_spark.api.text.traces import bounded, with_sources
+from storm_on_spark.api.worker import NO_PORT
 from storm_on_spark.plan.model import PlacedPlan
 from storm_on_spark.runtime.reports.latency import LatencyHistogram
 from storm_on_spark.runtime.reports.registered import Registered, long_name_prefix
@@ -35,9 +36,12 @@ class Metrics:
         plan: the plan; its configuration says how many errors are reported.
         now: monotonic seconds.
         storm_id: the id of the run, for the long names of registered metrics.
+        port: of the slot, for the same.
     """
 
-    def __init__(self, plan: PlacedPlan, now: Callable[[], float] = time.monotonic, storm_id: str = "") -> None:
+    def __init__(
+        self, plan: PlacedPlan, now: Callable[[], float] = time.monotonic, storm_id: str = "", port: int = NO_PORT
+    ) -> None:
         self._plan = plan
         self._now = now
         self._settings = ReportSettings.of(plan.conf)
@@ -50,7 +54,7 @@ class Metrics:
         self._bolts: dict[str, TaskMetrics] = {}
         self.latencies = LatencyHistogram()
         self._errors: dict[str, deque[ErrorInfo]] = {}
-        self._registered = Registered(long_name_prefix(storm_id, socket.gethostname()), now=now)
+        self._registered = Registered(long_name_prefix(storm_id, socket.gethostname()), str(port), now)
 
     def add_spout(self, progress: Progress) -> None:
         """Takes over the counters, latencies and errors that a spout task reports."""

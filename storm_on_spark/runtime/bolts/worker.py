@@ -16,6 +16,7 @@ from storm_on_spark.runtime.bolts.stall import watch_main_thread
 from storm_on_spark.runtime.run.run import Run
 from storm_on_spark.runtime.run.settings import BoltSettings, ReportSettings
 from storm_on_spark.runtime.run.spec import RunSpec, load_spec
+from storm_on_spark.runtime.run.worker_process import release
 from storm_on_spark.runtime.values import pickling
 
 _RUNS_KEPT = 8
@@ -79,7 +80,9 @@ def worker_for(start_id: str, spec: bytes) -> Worker:
             limit = worker.wiring.settings(ReportSettings).stall_secs
             worker.forgotten = watch_main_thread(limit, worker.wiring, worker.folder)
         while len(_workers) > _RUNS_KEPT:
-            _workers.popitem(last=False)[1].forgotten()
+            oldest, forgotten = _workers.popitem(last=False)
+            forgotten.forgotten()
+            release(oldest)
     else:
         _workers.move_to_end(start_id)
         pickling.enter(worker.namespace)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from storm_on_spark.api.context import TopologyContext
-from storm_on_spark.runtime.processes.run_folder import run_folder
 from storm_on_spark.runtime.run.hooks import hooks_for
 from storm_on_spark.runtime.run.settings import HookSettings
 from storm_on_spark.runtime.run.spec import RunSpec
 from storm_on_spark.runtime.run.wiring import Wiring
+from storm_on_spark.runtime.run.worker_process import HookedProcess, worker_process
 from storm_on_spark.runtime.values import pickling
 
 
@@ -20,17 +18,23 @@ class Run:
         self.spec = spec
         self.wiring = Wiring(spec.plan)
         pickling.register_source(spec.load_all)
+        #: What the tasks of this process share, from the first of them on.
+        self._process: HookedProcess | None = None
 
     def context(self, task: int) -> TopologyContext:
-        """Returns a new context for `task`, with the hooks of the configuration."""
+        """Returns a new context for `task`, with the hooks of the configuration.
+
+        Raises:
+            ComponentError: a worker hook's `start` raised; this is the first task here.
+        """
         plan = self.spec.plan
         own = self.wiring.component_of[task]
         conf = self.wiring.conf(own)
         tasks = {component.id: component.tasks for component in plan.components.values()}
-        folder = self.spec.local_folder
-        if not Path(folder).parent.is_dir():  # another machine, with its temporary files in another place
-            folder = str(run_folder(self.spec.start_id))
-        context = TopologyContext(plan.topology, conf, tasks, task, self.spec.name, self.spec.storm_id, folder)
+        if self._process is None:
+            self._process = worker_process(self.spec)
+        spec = self.spec
+        context = TopologyContext(plan.topology, conf, tasks, task, spec.name, spec.storm_id, worker=self._process)
         for hook in hooks_for(self.wiring.settings(HookSettings, own)):
             context.add_task_hook(hook)
         return context

@@ -38,6 +38,13 @@ class HookSettings(Settings):
 
 
 @dataclass(frozen=True)
+class WorkerSettings(Settings):
+    """Of a process that runs tasks."""
+
+    threads: Annotated[int, Config.TOPOLOGY_WORKER_SHARED_THREAD_POOL_SIZE]
+
+
+@dataclass(frozen=True)
 class BatchSettings(Settings):
     """Of micro-batches and the hosts of spouts."""
 

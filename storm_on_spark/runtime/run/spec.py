@@ -17,6 +17,7 @@ import cloudpickle
 
 from storm_on_spark.api.errors import ComponentError, StormError
 from storm_on_spark.api.topology import Topology
+from storm_on_spark.api.worker import NO_PORT
 from storm_on_spark.plan.model import PlacedPlan
 from storm_on_spark.runtime.processes.run_folder import run_folder
 from storm_on_spark.runtime.storage import Folder, StoragePlace
@@ -45,6 +46,10 @@ class RunSpec:
     """How that is reached, where it is in a store."""
     local_folder: str = ""
     """This machine's folder for child processes; removed by the driver. Elsewhere it may be another."""
+    worker_hooks: tuple[bytes, ...] = ()
+    """The topology's worker hooks, cloudpickled one by one."""
+    port: int = NO_PORT
+    """Of the slot that runs the topology."""
 
     def dumps(self) -> bytes:
         """Returns the specification as bytes for other processes of this run."""
@@ -115,6 +120,7 @@ def make_spec(
     sys_path: tuple[str, ...],
     folder: str = "",
     place: StoragePlace | None = None,
+    port: int = NO_PORT,
 ) -> RunSpec:
     """Returns the specification of a run.
 
@@ -125,7 +131,23 @@ def make_spec(
     stripped = {component_id: dataclasses.replace(spec, component=None) for component_id, spec in components.items()}
     bare = dataclasses.replace(plan, topology=type(plan.topology)(stripped))
     local = str(run_folder(start_id))
-    return RunSpec(name, storm_id, start_id, bare, pickled(plan.topology), sys_path, folder, place, local)
+    code, hooks = pickled(plan.topology), pickled_hooks(plan.topology)
+    return RunSpec(name, storm_id, start_id, bare, code, sys_path, folder, place, local, hooks, port)
+
+
+def pickled_hooks(topology: Topology) -> tuple[bytes, ...]:
+    """Returns the worker hooks of a topology as bytes.
+
+    Raises:
+        ComponentError: one can't be pickled.
+    """
+    found = []
+    for hook in topology.worker_hooks:
+        try:
+            found.append(_dumps(hook))
+        except Exception as error:
+            raise _cannot_pickle(f"worker hook {type(hook).__qualname__}", hook, error) from error
+    return tuple(found)
 
 
 def pickled(topology: Topology) -> dict[str, bytes]:

@@ -23,6 +23,7 @@ from storm_on_spark.runtime.processes import breakpoints, prints
 from storm_on_spark.runtime.processes.parent import die_with
 from storm_on_spark.runtime.run.run import Run
 from storm_on_spark.runtime.run.spec import load_spec
+from storm_on_spark.runtime.run.worker_process import release
 from storm_on_spark.runtime.spouts.messages import (
     Channel,
     Consumed,
@@ -166,6 +167,7 @@ class SpoutHost:
         deadline = time.monotonic() + 5
         for executor in self._executors:
             executor.join(max(0.0, deadline - time.monotonic()))
+        release(self._run.spec.start_id)
 
     def open(self, task: int) -> TaskLoop:
         """Opens a task's spout and log."""

@@ -64,17 +64,17 @@ class Snapshots:
         self._instance = instance
         self._name = name
         self._given = tuple(given)
-        #: Of metrics that the component has registered: their objects, and what names them.
-        self._metrics = {
+        #: What is no state: metrics that the component has registered, and resources of the process; with their names.
+        self._shared = {
             id(known): (known, name)
             for context in given
             if isinstance(context, TopologyContext)
-            for name, known in context.metrics.given.items()
+            for name, known in context.shared_objects().items()
         }
         # Values of built-in types never ask a reducer.
-        metrics = (type(known) for known, _ in self._metrics.values())
+        shared = (type(known) for known, _ in self._shared.values())
         self._reducers: dict[type, Callable[[Any], Any]] = dict.fromkeys(
-            (type(instance), *map(type, given), *metrics), self._reduce
+            (type(instance), *map(type, given), *shared), self._reduce
         )
         self._reducers.update(dict.fromkeys(INSTRUMENTS.values(), _reduce_instrument))
         self._slots = _slots(type(instance))
@@ -183,7 +183,7 @@ class Snapshots:
         return {**slots, **instance.__dict__}
 
     def _is_given(self, value: object) -> bool:
-        if isinstance(value, _SERVICES) or id(value) in self._metrics:
+        if isinstance(value, _SERVICES) or id(value) in self._shared:
             return True
         return any(value is given for given in self._given)
 
@@ -205,8 +205,8 @@ class Snapshots:
         for index, known in enumerate((self._instance, *self._given)):
             if obj is known:
                 return _alive, (index,)
-        if id(obj) in self._metrics:
-            return _registered, ("", self._metrics[id(obj)][1])
+        if id(obj) in self._shared:
+            return _shared, self._shared[id(obj)][1]
         return obj.__reduce_ex__(pickling.PROTOCOL)
 
 
@@ -242,14 +242,16 @@ def _alive(index: int) -> object:
 
 
 def _reduce_instrument(instrument: Any) -> Any:
-    return _registered, (instrument.kind, instrument.name)
+    return _shared, (instrument.kind, instrument.name)
 
 
-def _registered(kind: str, name: str) -> object:
-    """Returns the metric of that name of the task that is restored."""
+def _shared(kind: str, name: str) -> object:
+    """Returns the metric or resource of that name of the task that is restored."""
     for known in getattr(_live, "objects", ()):
-        if isinstance(known, TopologyContext) and (metric := known.metrics.living(kind, name)) is not None:
-            return metric
+        if isinstance(known, TopologyContext):
+            found = known.get_resource(name) if kind == "resource" else known.metrics.living(kind, name)
+            if found is not None:
+                return found
     return _NotHere()
 
 
