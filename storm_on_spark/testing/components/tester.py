@@ -51,12 +51,18 @@ class Tester(ABC, Generic[B]):
         """Ends the component's life, once."""
 
     def saved_bytes(self) -> int:
-        """Returns how many bytes of the component's attributes a micro-batch would save now.
+        """Returns how many bytes of the component's attributes a micro-batch would save now; 0 for a stateless bolt.
 
         Raises:
             ComponentError: the attributes can't be pickled.
+
+        Example:
+            >>> from storm_on_spark.testing import ListSpout, SpoutTester
+            >>> with SpoutTester(ListSpout(["to be", "or not"])) as tester:
+            ...     tester.saved_bytes() < 1000
+            True
         """
-        return len(self._snapshots().take())
+        return 0 if self._bench.stateless else len(self._snapshots().take())
 
     def _reborn(self) -> tuple[B, bytes | None]:
         """Returns a fresh copy of the component and the state that it will be given."""

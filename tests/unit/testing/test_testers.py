@@ -434,3 +434,17 @@ def test_a_connection_that_is_opened_late_is_there_again_after_a_restart() -> No
     tester.execute(make_tuple([1]))
     tester.restart()
     assert (tester.bolt.connection, tester.bolt.seen) == (None, 1)
+
+
+def test_what_would_be_saved_grows_with_the_attributes_and_is_nothing_for_a_stateless_bolt() -> None:
+    class Stateless(Count):
+        stateless = True
+
+    sizes = {}
+    for kind in (Count, Stateless):
+        with BoltTester(kind()) as tester:
+            before = tester.saved_bytes()
+            tester.execute(*(make_tuple([f"word {number}"], ["word"]) for number in range(1000)))
+            sizes[kind] = before, tester.saved_bytes()
+    assert 0 < sizes[Count][0] < 1000 < sizes[Count][1]
+    assert sizes[Stateless] == (0, 0)
