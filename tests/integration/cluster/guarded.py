@@ -2,38 +2,31 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 from hand_written import wait_until
 
-from storm_on_spark.cluster.client.nimbus_client import NimbusClient
-from storm_on_spark.cluster.code.bundle import pack
 from storm_on_spark.cluster.code.checksums import artifacts_of
 from storm_on_spark.cluster.code.distributor import Metafile
-from storm_on_spark.cluster.daemons.nimbus import Nimbus
-from storm_on_spark.cluster.daemons.supervisor import Supervisor
-from storm_on_spark.cluster.paths import ASSIGNMENTS, OWNERS, STORMS
+from storm_on_spark.cluster.paths import ASSIGNMENTS, STORMS
 from storm_on_spark.cluster.records import (
     Assignment,
     CodeManifest,
     NimbusSummary,
-    Ownership,
     Record,
     StormBase,
     SupervisorInfo,
     encode,
 )
-from storm_on_spark.cluster.state import ClusterSnapshot, ClusterState
-from storm_on_spark.cluster.zookeeper import ZooKeeperSession, ZooKeeperSettings
+from storm_on_spark.cluster.state import ClusterSnapshot
+from storm_on_spark.testing.simulated.cluster import SimulatedCluster
 
-SIMULATED = "storm_on_spark.testing.simulated.driver"
 PLAN = json.loads((Path(__file__).parents[2] / "plan" / "golden" / "word_count.json").read_text("utf-8"))
 
 
@@ -46,114 +39,11 @@ def write_secret(path: Path, *lines: str) -> Path:
     return path
 
 
-class Guarded:
-    """Nimbuses and supervisors in this process, with simulated drivers.
+class Guarded(SimulatedCluster):
+    """A cluster whose clients see a plan, and whose daemons can be asked what they know."""
 
-    Args:
-        connect: `host:port` of ZooKeeper.
-        root: of the nodes.
-        folder: for everything on disk.
-        conf: of all daemons and clients.
-    """
-
-    def __init__(self, connect: str, root: str, folder: Path, **conf: Any) -> None:
-        self.folder = folder
-        host, _, port = connect.rpartition(":")
-        self.conf = {
-            "storm.zookeeper.servers": [host],
-            "storm.zookeeper.port": int(port),
-            "storm.zookeeper.root": root,
-            # Nothing here is about sessions that expire: a disk that hangs for a second breaks no line.
-            "storm.zookeeper.session.timeout": 12_000,
-            "storm.zookeeper.connection.timeout": 5000,
-            "storm.zookeeper.retry.times": 1,
-            "storm.zookeeper.retry.interval": 200,
-            "storm.local.hostname": "127.0.0.1",
-            "nimbus.monitor.freq.secs": 1,
-            "supervisor.heartbeat.frequency.secs": 1,
-            "supervisor.worker.shutdown.sleep.secs": 8,
-            "storm.nimbus.retry.times": 40,
-            "storm.nimbus.retry.interval.millis": 50,
-            "storm.nimbus.retry.intervalceiling.millis": 300,
-            **conf,
-        }
-        self.nimbuses: dict[str, Nimbus] = {}
-        self.supervisors: dict[str, Supervisor] = {}
-        self._former: list[Supervisor] = []
-        zookeeper = {key: value for key, value in self.conf.items() if key.startswith("storm.zookeeper.")}
-        self.session = ZooKeeperSession(ZooKeeperSettings.from_conf(zookeeper))
-        self.session.start()
-        #: Without the secret: it reads what drivers tell, and whether things are there.
-        self.state = ClusterState(self.session)
-
-    def close(self) -> None:
-        for supervisor in self.supervisors.values():
-            supervisor.stop(drivers=True)
-        for supervisor in self._former:
-            # They have nothing left to end, and are the ones to bury it: it is their child.
-            supervisor.end_drivers()
-        for nimbus in self.nimbuses.values():
-            nimbus.stop()
-        self.session.close()
-
-    def nimbus(self, name: str, **conf: Any) -> Nimbus:
-        """Starts a Nimbus, or that one again."""
-        if name in self.nimbuses:
-            self.nimbuses.pop(name).stop()
-        found = Nimbus({**self.conf, **conf, "storm.local.dir": str(self.folder / name)}, port=0)
-        found.start()
-        self.nimbuses[name] = found
-        return found
-
-    def supervisor(self, name: str, ports: tuple[int, ...] = (6700, 6701), **conf: Any) -> Supervisor:
-        """Starts a supervisor, or that one again; drivers go on meanwhile."""
-        if name in self.supervisors:
-            former = self.supervisors.pop(name)
-            former.stop()
-            self._former.append(former)
-        own = {"storm.local.dir": str(self.folder / name), "supervisor.slots.ports": list(ports)}
-        found = Supervisor({**self.conf, **own, **conf}, driver=SIMULATED)
-        found.start()
-        self.supervisors[name] = found
-        return found
-
-    @contextlib.contextmanager
-    def client(self, **conf: Any) -> Iterator[NimbusClient]:
-        seeds = [nimbus.address for nimbus in self.nimbuses.values()]
-        with NimbusClient({**self.conf, **conf}, seeds=seeds) as client:
-            yield client
-
-    def packed(self, name: str) -> Path:
-        out = self.folder / "packed" / name
-        if not out.exists():
-            source = self.folder / f"{name}.py"
-            source.write_text(f'"""{name}"""\n\ntopology = None\n', "utf-8")
-            pack(str(source), out, conf={"topology.name": name}, plan=PLAN)
-        return out
-
-    def submit(self, name: str, **conf: Any) -> str:
-        """Submits a topology and returns its id when it runs."""
-        own = {"topology.checkpoint.dir": str(self.folder / "checkpoints" / name), **conf}
-        with self.client() as client:
-            topology_id = client.submit(self.packed(name), name, own)
-        self.runs(topology_id)
-        return topology_id
-
-    def owner(self, topology_id: str) -> Ownership | None:
-        found = self.state.get(Ownership, OWNERS, topology_id)
-        return None if found is None else found[0]
-
-    def runs(self, topology_id: str, but: int = 0) -> int:
-        """Returns the process id of the driver, once it is there and another than `but`."""
-
-        def is_there() -> bool:
-            owner = self.owner(topology_id)
-            return owner is not None and owner.pid != but
-
-        wait_until(is_there, f"{topology_id} runs", 30)
-        owner = self.owner(topology_id)
-        assert owner is not None
-        return owner.pid
+    def packed(self, name: str, plan: Mapping[str, Any] | None = PLAN) -> Path:
+        return super().packed(name, plan)
 
     def read(self) -> list[ClusterSnapshot]:
         """Returns what each daemon knows, once it has read all that was written before."""

@@ -39,7 +39,7 @@ def conf(tmp_path: Path) -> dict[str, Any]:
 
 @pytest.fixture
 def cluster(zookeeper: ZooKeeperServer, root: str, tmp_path: Path, conf: dict[str, Any]) -> Iterator[Guarded]:
-    cluster = Guarded(zookeeper.connect_string, root, tmp_path, **conf, **{"topology.min.replication.count": 2})
+    cluster = Guarded(zookeeper.connect_string, tmp_path, root, **conf, **{"topology.min.replication.count": 2})
     yield cluster
     cluster.close()
 

@@ -28,7 +28,7 @@ def make(zookeeper: ZooKeeperServer, root: str, tmp_path: Path) -> Iterator[Make
     made: list[Guarded] = []
 
     def begin(**conf: Any) -> Guarded:
-        made.append(Guarded(zookeeper.connect_string, root, tmp_path, **conf))
+        made.append(Guarded(zookeeper.connect_string, tmp_path, root, **conf))
         return made[0]
 
     yield begin

@@ -1,0 +1,181 @@
+"""A cluster without Spark: real Nimbuses, supervisors and ZooKeeper, and drivers that do no work."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from storm_on_spark.cluster.client.nimbus_client import NimbusClient
+from storm_on_spark.cluster.code.bundle import pack
+from storm_on_spark.cluster.daemons.nimbus import Nimbus
+from storm_on_spark.cluster.daemons.supervisor import Supervisor
+from storm_on_spark.cluster.paths import OWNERS
+from storm_on_spark.cluster.records import Ownership
+from storm_on_spark.cluster.service import Closing
+from storm_on_spark.cluster.state import ClusterState
+from storm_on_spark.cluster.zookeeper import ZooKeeperSession, ZooKeeperSettings
+
+_DRIVER: Final = "storm_on_spark.testing.simulated.driver"
+_POLL_SECS: Final = 0.01
+
+
+class SimulatedCluster(Closing):
+    """Nimbuses and supervisors in this process, with simulated drivers.
+
+    For tests of what happens around topologies: who leads, where a topology runs, what a client is told, who may do
+    what. Each driver is a process of its own, which owns its topology and can be killed; `simulated.driver` lists what
+    a topology's configuration can ask of it. What is still there is ended at the end of a `with` statement.
+
+    Args:
+        connect: `host:port` of ZooKeeper.
+        folder: for everything on disk.
+        root: of the nodes in ZooKeeper; two clusters on one ZooKeeper need two.
+        conf: of all daemons and clients, in addition.
+
+    Raises:
+        ClusterError: ZooKeeper can't be reached.
+
+    Example:
+        >>> with ZooKeeperServer() as zookeeper:                                         # doctest: +SKIP
+        ...     with SimulatedCluster(zookeeper.connect_string, Path("/tmp/cluster")) as cluster:
+        ...         nimbus, supervisor = cluster.nimbus("n1"), cluster.supervisor("s1")
+        ...         topology_id = cluster.submit("words")
+        ...         first = cluster.runs(topology_id)
+        ...         os.kill(first, signal.SIGKILL)
+        ...         cluster.runs(topology_id, but=first) != first
+        True
+    """
+
+    def __init__(self, connect: str, folder: Path, root: str = "/storm", **conf: Any) -> None:
+        self.folder = folder
+        host, _, port = connect.rpartition(":")
+        self.conf: dict[str, Any] = {
+            "storm.zookeeper.servers": [host],
+            "storm.zookeeper.port": int(port),
+            "storm.zookeeper.root": root,
+            # Not about sessions that expire: a disk that hangs for a second breaks no line.
+            "storm.zookeeper.session.timeout": 12_000,
+            "storm.zookeeper.connection.timeout": 5000,
+            "storm.zookeeper.retry.times": 1,
+            "storm.zookeeper.retry.interval": 200,
+            "storm.local.hostname": "127.0.0.1",
+            "nimbus.monitor.freq.secs": 1,
+            "supervisor.heartbeat.frequency.secs": 1,
+            "supervisor.worker.shutdown.sleep.secs": 8,
+            "storm.nimbus.retry.times": 40,
+            "storm.nimbus.retry.interval.millis": 50,
+            "storm.nimbus.retry.intervalceiling.millis": 300,
+            **conf,
+        }
+        self.nimbuses: dict[str, Nimbus] = {}
+        self.supervisors: dict[str, Supervisor] = {}
+        self._former: list[Supervisor] = []
+        zookeeper = {key: value for key, value in self.conf.items() if key.startswith("storm.zookeeper.")}
+        self.session = ZooKeeperSession(ZooKeeperSettings.from_conf(zookeeper))
+        self.session.start()
+        #: Has no secret: it reads what drivers say, and which nodes there are.
+        self.state = ClusterState(self.session)
+
+    def close(self) -> None:
+        """Ends the drivers, the supervisors and the Nimbuses."""
+        for supervisor in self.supervisors.values():
+            supervisor.stop(drivers=True)
+        for supervisor in self._former:
+            # Their drivers have ended, but are children of theirs.
+            supervisor.end_drivers()
+        for nimbus in self.nimbuses.values():
+            nimbus.stop()
+        for done in (self.supervisors, self._former, self.nimbuses):
+            done.clear()
+        self.session.close()
+
+    def nimbus(self, name: str, **conf: Any) -> Nimbus:
+        """Starts a Nimbus; one of the same name is stopped first, and its files stay.
+
+        Args:
+            name: of its folder.
+            conf: in addition.
+        """
+        if name in self.nimbuses:
+            self.nimbuses.pop(name).stop()
+        found = Nimbus({**self.conf, **conf, "storm.local.dir": str(self.folder / name)}, port=0)
+        found.start()
+        self.nimbuses[name] = found
+        return found
+
+    def supervisor(self, name: str, ports: tuple[int, ...] = (6700, 6701), **conf: Any) -> Supervisor:
+        """Starts a supervisor; one of the same name is stopped first, and its files stay and its drivers run on.
+
+        Args:
+            name: of its folder.
+            ports: names of its slots; nothing listens there.
+            conf: in addition.
+        """
+        if name in self.supervisors:
+            former = self.supervisors.pop(name)
+            former.stop()
+            self._former.append(former)
+        own = {"storm.local.dir": str(self.folder / name), "supervisor.slots.ports": list(ports)}
+        found = Supervisor({**self.conf, **own, **conf}, driver=_DRIVER)
+        found.start()
+        self.supervisors[name] = found
+        return found
+
+    @contextlib.contextmanager
+    def client(self, **conf: Any) -> Iterator[NimbusClient]:
+        """Opens a client of all Nimbuses, with `conf` in addition."""
+        seeds = [nimbus.address for nimbus in self.nimbuses.values()]
+        with NimbusClient({**self.conf, **conf}, seeds=seeds) as client:
+            yield client
+
+    def packed(self, name: str, plan: Mapping[str, Any] | None = None) -> Path:
+        """Packs a topology for simulated drivers, which don't load it, and returns the folder.
+
+        Args:
+            name: of the topology.
+            plan: what it is said to compile to.
+        """
+        out = self.folder / "packed" / name
+        if not out.exists():
+            source = self.folder / f"{name}.py"
+            source.write_text(f'"""{name}"""\n\ntopology = None\n', "utf-8")
+            pack(str(source), out, conf={"topology.name": name}, plan=plan)
+        return out
+
+    def submit(self, name: str, **conf: Any) -> str:
+        """Submits a topology and returns its id when it runs.
+
+        Raises:
+            TimeoutError: it does not run within 60 s.
+        """
+        own = {"topology.checkpoint.dir": str(self.folder / "checkpoints" / name), **conf}
+        with self.client() as client:
+            topology_id = client.submit(self.packed(name), name, own)
+        self.runs(topology_id)
+        return topology_id
+
+    def owner(self, topology_id: str) -> Ownership | None:
+        """Returns which process runs a topology; None if none does."""
+        found = self.state.get(Ownership, OWNERS, topology_id)
+        return None if found is None else found[0]
+
+    def runs(self, topology_id: str, but: int = 0, timeout: float = 60) -> int:
+        """Returns the process id of a topology's driver, once it is there.
+
+        Args:
+            topology_id: of the topology.
+            but: the process id of a driver that does not count, as it was there before.
+            timeout: seconds to wait at most.
+
+        Raises:
+            TimeoutError: there is none in time.
+        """
+        deadline = time.monotonic() + timeout
+        while (owner := self.owner(topology_id)) is None or owner.pid == but:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{topology_id} does not run within {timeout:g} s")
+            time.sleep(_POLL_SECS)
+        return owner.pid
