@@ -106,6 +106,15 @@ class CompiledTopology:
         except ComponentError as error:
             raise InvalidTopologyError(str(error)) from error
 
+    def with_executors(self, executors: Mapping[str, int]) -> CompiledTopology:
+        """Returns the topology with other numbers of executors: as a rebalance asks for them, at most one a task."""
+        graph = self.graph
+        wanted = {
+            name: max(1, min(executors.get(name, count), len(graph.tasks[name])))
+            for name, count in graph.executors.items()
+        }
+        return CompiledTopology(dataclasses.replace(graph, executors=wanted), self.warning)
+
     def _repr_html_(self) -> str:
         return plan_html(self.expected())
 

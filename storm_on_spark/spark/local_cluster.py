@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from storm_on_spark.api.errors import AlreadyAliveError, NotAliveError
+from storm_on_spark.api.config import Config
+from storm_on_spark.api.errors import AlreadyAliveError, ConfigError, NotAliveError
 from storm_on_spark.api.info import TopologyInfo
 from storm_on_spark.api.topology import Topology
 from storm_on_spark.launch.settings import CheckpointSettings
 from storm_on_spark.runtime.batches.clock import Clock
-from storm_on_spark.spark.compiled import compile_topology
+from storm_on_spark.spark.compiled import CompiledTopology, compile_topology
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,6 +51,8 @@ class LocalCluster:
         self._clock = clock
         self._lock = threading.Lock()
         self._topologies: dict[str, TopologyQuery] = {}
+        #: What each was submitted with, and the numbers of executors that a rebalance set.
+        self._submitted: dict[str, tuple[Topology, dict[str, Any], dict[str, int]]] = {}
 
     def __enter__(self) -> LocalCluster:
         return self
@@ -95,10 +98,21 @@ class LocalCluster:
         if running is not None and running.isActive:
             raise AlreadyAliveError(f"topology {name!r} is running already; kill it first or choose another name")
         merged = {**self._conf, **(conf or {})}
-        compiled = compile_topology(topology, merged)
-        checkpoint = CheckpointSettings.of(merged).folder
-        query = compiled.start(self._session(checkpoint, merged), name=name, checkpoint=checkpoint, clock=self._clock)
-        self._topologies[name] = query
+        return self._start(name, compile_topology(topology, merged), (topology, merged, {}))
+
+    def _start(
+        self,
+        name: str,
+        compiled: CompiledTopology,
+        submitted: tuple[Topology, dict[str, Any], dict[str, int]],
+        *,
+        active: bool = True,
+    ) -> TopologyQuery:
+        conf = submitted[1]
+        checkpoint = CheckpointSettings.of(conf).folder
+        session = self._session(checkpoint, conf)
+        query = compiled.start(session, name=name, checkpoint=checkpoint, clock=self._clock, active=active)
+        self._topologies[name], self._submitted[name] = query, submitted
         return query
 
     def await_completion(self, name: str, timeout: float | None = None) -> bool:
@@ -134,6 +148,57 @@ class LocalCluster:
         query.drain(wait_secs)
         query.stop()
 
+    def rebalance(
+        self,
+        name: str,
+        wait_secs: float | None = None,
+        num_workers: int | None = None,
+        num_executors: Mapping[str, int] | None = None,
+        conf: Mapping[str, Any] | None = None,
+    ) -> TopologyQuery:
+        """Restarts a topology with other settings; it goes on where it was.
+
+        As in Storm, its spouts stop emitting first, and what they emitted has `wait_secs` to be done. The numbers of
+        tasks stay.
+
+        Args:
+            name: the topology. It needs `Config.TOPOLOGY_CHECKPOINT_DIR`, from which it goes on.
+            wait_secs: the longest wait; the message timeout for None, as in Storm.
+            num_workers: `topology.workers` from now on; as before for None.
+            num_executors: numbers of executors by component, at most one for each task; others stay.
+            conf: further configuration that changes.
+
+        Returns:
+            The query that goes on.
+
+        Raises:
+            NotAliveError: no topology of that name runs.
+            InvalidTopologyError: there is no such component.
+            ConfigError: the topology has no checkpoint, or a key or value makes no sense. It goes on as it was.
+
+        Example:
+            >>> cluster.rebalance("words", num_executors={"split": 2})                  # doctest: +SKIP
+        """
+        query = self._get(name)
+        if not query.isActive:
+            raise NotAliveError(f"topology {name!r} does not run, so it can't be rebalanced")
+        topology, known, executors = self._submitted[name]
+        changed = {**known, **(conf or {})}
+        if num_workers is not None:
+            changed[Config.TOPOLOGY_WORKERS] = num_workers
+        key, folder = Config.TOPOLOGY_CHECKPOINT_DIR, CheckpointSettings.of(known).folder
+        if folder is None:
+            raise ConfigError(f"topology {name!r} has no {key}, from which it would go on after a rebalance", key=key)
+        if CheckpointSettings.of(changed).folder != folder:
+            raise ConfigError(f"a rebalance can't change {key}", key=key)
+        wanted = {**executors, **(num_executors or {})}
+        for component, count in wanted.items():
+            _check_executors(topology[component].id, count)
+        compiled = compile_topology(topology, changed).with_executors(wanted)
+        active = query.status_info().status == "ACTIVE"
+        self.kill_topology(name, wait_secs)
+        return self._start(name, compiled, (topology, changed, wanted), active=active)
+
     def activate(self, name: str) -> None:
         """Lets the spouts of a topology emit again."""
         self._get(name).activate()
@@ -167,3 +232,8 @@ class LocalCluster:
             known = ", ".join(sorted(self._topologies)) or "none"
             raise NotAliveError(f"no topology {name!r} was submitted; submitted: {known}")
         return query
+
+
+def _check_executors(component: str, count: object) -> None:
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise ConfigError(f'component "{component}" needs at least 1 executor, not {count!r:.40}')

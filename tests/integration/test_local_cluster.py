@@ -10,7 +10,7 @@ from topologies.lasting import lasting
 from topologies.notes import read_notes
 
 from storm_on_spark import LocalCluster
-from storm_on_spark.api.errors import AlreadyAliveError, NotAliveError
+from storm_on_spark.api.errors import AlreadyAliveError, ConfigError, InvalidTopologyError, NotAliveError
 from storm_on_spark.spark.state import read_bolt_state, read_pending_roots
 
 
@@ -83,3 +83,30 @@ def test_a_cluster_without_a_session_takes_the_one_there_is_and_leaves_it(spark_
         # In a thread that has not used the session before.
         assert thread.submit(lambda: cluster.spark).result().sparkContext is spark_session.sparkContext
     assert spark_session.range(3).count() == 3
+
+
+def test_a_rebalanced_topology_goes_on_where_it_was(local_cluster: LocalCluster, tmp_path):
+    conf = {"test.notes": str(tmp_path), "topology.checkpoint.dir": str(tmp_path / "checkpoint")}
+    query = local_cluster.submit_topology("again", conf, lasting())
+
+    def acked() -> int:
+        return local_cluster.get_topology_info("again").acked
+
+    wait_for(lambda: acked() > 100, "acks before")
+    with pytest.raises(InvalidTopologyError, match='no component "talyl"'):
+        local_cluster.rebalance("again", num_executors={"talyl": 1})
+    with pytest.raises(ConfigError, match="at least 1 executor, not 0"):
+        local_cluster.rebalance("again", num_executors={"tally": 0})
+    with pytest.raises(ConfigError, match=r"can't change topology\.checkpoint\.dir"):
+        local_cluster.rebalance("again", conf={"topology.checkpoint.dir": str(tmp_path / "other")})
+    assert query.isActive
+    other = local_cluster.rebalance("again", wait_secs=60, num_executors={"tally": 1})
+    assert not query.isActive
+    assert other.isActive
+    before = query.status_info().acked
+    wait_for(lambda: acked() > 100, "acks after")
+    local_cluster.kill_topology("again", wait_secs=60)
+    states = read_bolt_state(local_cluster.spark, tmp_path / "checkpoint", "tally").values()
+    assert sum(state["count"] for state in states) == before + acked()
+    with pytest.raises(NotAliveError, match="does not run"):
+        local_cluster.rebalance("again")

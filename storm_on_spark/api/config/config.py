@@ -31,10 +31,21 @@ _RENAMED: Final[Mapping[str, str]] = MappingProxyType(
         "nimbus.host": ConfigNames.NIMBUS_SEEDS,
         "nimbus.max.replication.wait.time.sec": ConfigNames.TOPOLOGY_MAX_REPLICATION_WAIT_TIME_SEC,
         "nimbus.min.replication.count": ConfigNames.TOPOLOGY_MIN_REPLICATION_COUNT,
+        "pacemaker.host": ConfigNames.PACEMAKER_SERVERS,
         "topology.ackers": ConfigNames.TOPOLOGY_ACKER_EXECUTORS,
     }
 )
 """Names that keys had in earlier versions of Storm -> their names since."""
+
+_DROPPED: Final = frozenset(
+    (
+        "topology.disruptor.wait.strategy",
+        "topology.executor.send.buffer.size",
+        "topology.optimize",
+        "topology.receiver.buffer.size",
+    )
+)
+"""Keys of earlier versions of Storm that have no successor, whatever other key looks like one."""
 
 _SAME_WORD: Final = 0.66
 """How alike two words of a name are, at least, when one is taken for a slip of the other."""
@@ -279,6 +290,8 @@ def _unknown(name: str) -> str:
     if name in _RENAMED:
         new = _RENAMED[name]
         return f'unknown key "{name}". Its name is "{new}" now, and its value {KEYS[new].type}.'
+    if name in _DROPPED:
+        return f'unknown key "{name}". Storm has dropped it, and no other key took its place: remove it.'
     prefix, dot, rest = name.partition(".")
     # Only what follows the first word is compared: it would make all keys look alike.
     family = {key.partition(".")[2]: key for key in KEYS if key.startswith(f"{prefix}{dot}")}

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sys
-from collections.abc import Mapping
 
 from storm_on_spark.cluster.driver.files import DriverSpec
 from storm_on_spark.launch.loader import load
@@ -26,13 +24,4 @@ def load_topology(spec: DriverSpec) -> CompiledTopology:
     """
     target = load(spec.target)
     conf = {**target.conf, **spec.conf}
-    return with_executors(compile_topology(target.topology(conf), conf), spec.executors)
-
-
-def with_executors(compiled: CompiledTopology, executors: Mapping[str, int]) -> CompiledTopology:
-    """Returns the topology with other numbers of executors: as a rebalance asks for them, at most one for each task."""
-    graph = compiled.graph
-    wanted = {
-        name: max(1, min(executors.get(name, count), len(graph.tasks[name]))) for name, count in graph.executors.items()
-    }
-    return CompiledTopology(dataclasses.replace(graph, executors=wanted))
+    return compile_topology(target.topology(conf), conf).with_executors(spec.executors)

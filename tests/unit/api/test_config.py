@@ -305,6 +305,9 @@ def test_what_was_meant(name: str, meant: str) -> None:
             "nimbus.min.replication.count",
             'Its name is "topology.min.replication.count" now, and its value an int of at least 1.',
         ),
+        ("pacemaker.host", 'Its name is "pacemaker.servers" now, and its value a list of strings.'),
+        ("topology.receiver.buffer.size", "Storm has dropped it, and no other key took its place: remove it."),
+        ("topology.disruptor.wait.strategy", "Storm has dropped it, and no other key took its place: remove it."),
         ("topology.ackers", 'Its name is "topology.acker.executors" now, and its value an int of at least 0.'),
     ],
 )
