@@ -17,8 +17,8 @@ _TOPOLOGY_KEYS: Final = (
     "name", "config", "includes", "components", "spouts", "bolts", "streams", "workerHooks", "topologySource"
 )  # fmt: skip
 _HOOKS: Final = (
-    "worker hooks are not supported: a worker here is a process of Spark's. Do what the hook does in prepare and "
-    "cleanup of a bolt, or in open and close of a spout"
+    "worker hooks are not supported in a Flux file: add them with TopologyBuilder.add_worker_hook in Python, or do "
+    "what the hook does in prepare of a bolt and open of a spout"
 )
 _PARTIAL: Final = (
     "; Flux has no PARTIAL_KEY: use CUSTOM with the customClass org.apache.storm.grouping.PartialKeyGrouping and the "
