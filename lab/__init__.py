@@ -1,1 +1,1 @@
-"""The laboratory: faults, failover and benchmarks, each with its own scenarios; `suite` is what they share."""
+"""The laboratory: faults, failover and benchmarks, each with its own scenarios; `suite` and `load` are shared."""

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.faults.stores import KINDS, Server, server
-from lab.faults.topology import Pacer
+from lab.load.topology import Pacer
 from lab.suite.pages import put_between
 from storm_on_spark import BaseBasicBolt, BaseRichSpout, Config, Fields, TopologyBuilder, compile_topology
 from storm_on_spark.spark.session import local_session, stop_session

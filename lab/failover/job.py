@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from lab.failover.writes import Writer
-from lab.faults.topology import Load, Messages, Pacer, Sink
-from lab.faults.topology import build as build_load
+from lab.load.topology import Load, Messages, Pacer, Sink
+from lab.load.topology import build as build_load
 from storm_on_spark import Config, Topology, Tuple
 
 HURRY = "hurry"

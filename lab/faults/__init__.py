@@ -1,15 +1,13 @@
 """Fault injection: what becomes of a topology when things die, stop, fill up or lie.
 
 `make faults` runs it; `docs/reliability.md` has the table that it writes. Every scenario is one load, one kind of
-fault, injected at random moments, and the same oracles.
+fault, injected at random moments, and the same oracles; `lab/load` has both.
 
-    topology.py   the load: a topology that leaves records outside Spark
     driver.py     the process that runs it, and that may die
     run.py        one run of it, as the harness sees it: start, watch, restart
     scenarios/    the faults, and the table of them
     power.py      what a disk has kept when the machine loses its power
     preload.c     faults that only the C library can make: I/O errors, a wall clock that jumps
-    oracles.py    what must be true at the end, from the records alone
     report.py     the table
 """
 

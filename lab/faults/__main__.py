@@ -17,7 +17,7 @@ from lab.faults import report
 from lab.faults.harness import Result, play
 from lab.faults.scenarios import SCENARIOS
 from lab.faults.stores import KINDS, server
-from lab.faults.topology import Load
+from lab.load.topology import Load
 from lab.suite import ROOT, command
 from lab.suite.scenario import passed
 

@@ -18,14 +18,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from lab.faults.topology import Load, build
+from lab.load.state import read_state
+from lab.load.topology import Load, build
 from storm_on_spark import LocalCluster
 from storm_on_spark.api.errors import StormError
 from storm_on_spark.runtime.batches.files import BatchFiles
 from storm_on_spark.runtime.storage import inside
 from storm_on_spark.spark.query.sink import Sink
 from storm_on_spark.spark.session import local_session, stop_session
-from storm_on_spark.spark.state import read_bolt_state, read_pending_roots
 
 NAME = "faults"
 REFUSED = 3
@@ -79,20 +79,6 @@ def main(path: str) -> int:
     finally:
         stop_session(spark)
     return 0
-
-
-def read_state(spark: Any, checkpoint: str) -> dict[str, Any]:
-    """Returns what the oracles look at, read from a checkpoint by Spark."""
-    counts = read_bolt_state(spark, checkpoint, "count").values()
-    joins = read_bolt_state(spark, checkpoint, "join").values()
-    return {
-        "counts": [{str(key): value for key, value in state["counts"].items()} for state in counts],
-        "sums": [{str(key): value for key, value in state["sums"].items()} for state in counts],
-        "joined": sum(state["joined"] for state in joins),
-        "alone": sum(state["alone"] for state in joins),
-        "held": sum(len(state["held"]) for state in joins),
-        "pending": len(read_pending_roots(spark, checkpoint)),
-    }
 
 
 def tell(events: Path, event: str, **more: object) -> None:

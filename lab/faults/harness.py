@@ -6,11 +6,11 @@ import random
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lab.faults.oracles import Evidence, Figures, check
 from lab.faults.run import Injection, Run
 from lab.faults.scenarios import Scenario
 from lab.faults.stores import Server
-from lab.faults.topology import Load
+from lab.load.oracles import Evidence, Figures, check
+from lab.load.topology import Load
 from lab.suite.scenario import Result as AnyResult
 from lab.suite.scenario import ScenarioError, judging
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from lab.faults.harness import Result
-from lab.faults.topology import Load
+from lab.load.topology import Load
 from lab.suite import tables
 from lab.suite.pages import put_between
 from lab.suite.scenario import passed, verdict

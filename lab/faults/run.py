@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from lab.faults import ledger
 from lab.faults.driver import REFUSED, Settings
 from lab.faults.stores import Store
-from lab.faults.topology import Load
+from lab.load import ledger
+from lab.load.topology import Load
 from lab.suite import ROOT
 from lab.suite.processes import Marked
 from lab.suite.scenario import ScenarioError

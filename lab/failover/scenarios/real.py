@@ -17,9 +17,9 @@ from typing import Final
 from lab.failover.cluster import NOTHING, Cluster
 from lab.failover.job import HURRY
 from lab.failover.scenarios import drivers, ensemble, leaders, submissions
-from lab.faults import ledger
-from lab.faults.oracles import Evidence, check
-from lab.faults.topology import Load
+from lab.load import ledger
+from lab.load.oracles import Evidence, check
+from lab.load.topology import Load
 from lab.suite import ROOT
 from lab.suite.processes import wait_for
 from storm_on_spark.cluster.code.bundle import pack
@@ -87,7 +87,7 @@ class Running:
         wait_for(self._is_completed, "the topology is complete", 2 * _START_SECS, _POLL_SECS)
         wait_for(lambda: not cluster.names("owners"), "its driver is gone")
         state = cluster.folder / "state.json"
-        command = [sys.executable, "-m", "lab.failover.state", str(cluster.checkpoint(_NAME)), str(state)]
+        command = [sys.executable, "-m", "lab.load.state", str(cluster.checkpoint(_NAME)), str(state)]
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_STATE_HOME": str(cluster.folder / "logs")}
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
         cluster.expect(done.returncode == 0, f"the state can't be read: {done.stderr[-500:]}")

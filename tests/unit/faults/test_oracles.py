@@ -9,9 +9,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lab.faults import ledger
-from lab.faults.oracles import Evidence, check
-from lab.faults.topology import KEYS, Load, keys_of
+from lab.load import ledger
+from lab.load.oracles import Evidence, check
+from lab.load.topology import KEYS, Load, keys_of
 
 LOAD = Load(messages=200, seconds=1)
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from lab.faults import ledger
-from lab.faults.ledger import Records
-from lab.faults.topology import KEYS, Load, keys_of
+from lab.load import ledger
+from lab.load.ledger import Records
+from lab.load.topology import KEYS, Load, keys_of
 
 _SHOWN = 5
 

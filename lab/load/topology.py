@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lab.faults import ledger
+from lab.load import ledger
 from storm_on_spark import BaseBasicBolt, BaseRichBolt, BaseRichSpout, Fields, Topology, TopologyBuilder, Tuple
 
 KEYS = 100
