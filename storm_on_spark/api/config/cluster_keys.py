@@ -32,7 +32,7 @@ _ZOOKEEPER = "the cluster does not read it yet"
 _NIMBUS = "Nimbus does not read it yet"
 _SUPERVISOR = "supervisors do not read it yet"
 _UI = "there is no web interface yet"
-_THRIFT = "there is no Thrift service"
+_THRIFT = "the Thrift service has no such setting"
 _JVM = "daemons are Python processes"
 _BLOBS = "code distributors replace the blob store"
 _RPC = "there is no such service"
@@ -124,7 +124,9 @@ CLUSTER_KEYS: Final[tuple[ConfigKey, ...]] = (
     honoured(N.STORM_LOCAL_HOSTNAME, TEXT, None, "Name by which this host is known to the others."),
     # Nimbus.
     honoured(N.NIMBUS_SEEDS, TEXTS, ["localhost"], "Hosts where a client looks for Nimbus."),
-    honoured(N.NIMBUS_THRIFT_PORT, PORT, 6627, "Port on which Nimbus listens."),
+    honoured(N.NIMBUS_THRIFT_PORT, PORT, 6627, "Port on which Nimbus listens, for REST and Thrift."),
+    honoured(N.NIMBUS_THRIFT_THREADS, integer(1), 64, "Most Thrift calls at the same time; 64 at most."),
+    honoured(N.NIMBUS_THRIFT_MAX_BUFFER_SIZE, integer(1), 1048576, "Most bytes of a Thrift call; 16 MiB at most."),
     honoured(
         N.NIMBUS_BIND_ADDRESS,
         TEXT,
@@ -254,8 +256,6 @@ CLUSTER_KEYS: Final[tuple[ConfigKey, ...]] = (
     planned(N.NIMBUS_SUPERVISOR_USERS, TEXTS, None, "Users that supervisors run as.", _NIMBUS),
     planned(N.NIMBUS_DAEMON_USER, TEXT, None, "User that Nimbus runs as.", _NIMBUS),
     planned(N.NIMBUS_DAEMON_USERS, TEXTS, None, "Users that Nimbus may run as.", _NIMBUS),
-    accepted(N.NIMBUS_THRIFT_THREADS, integer(1), 64, "Threads of the Thrift service.", _THRIFT),
-    accepted(N.NIMBUS_THRIFT_MAX_BUFFER_SIZE, integer(1), 1048576, "Most bytes of a Thrift message.", _THRIFT),
     accepted(N.NIMBUS_THRIFT_TRANSPORT_PLUGIN, TEXT, None, "Thrift transport of Nimbus.", _THRIFT),
     accepted(N.NIMBUS_QUEUE_SIZE, integer(1), 100000, "Requests that may wait for a thread.", _THRIFT),
     accepted(

@@ -11,6 +11,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Final
@@ -46,6 +47,7 @@ from storm_on_spark.cluster.security.tls import Tls
 from storm_on_spark.cluster.security.tokens import Tokens
 from storm_on_spark.cluster.security.warnings import warn_if_open
 from storm_on_spark.cluster.state import ClusterState, ClusterView, Fence
+from storm_on_spark.cluster.thrift.service import frame_service
 from storm_on_spark.cluster.zookeeper.session import ZooKeeperSession
 from storm_on_spark.cluster.zookeeper.settings import ZooKeeperSettings
 
@@ -232,7 +234,13 @@ class Nimbus:
             tls.scheme,
             reader,
         )
-        stack.enter_context(RestServer(make_app(control, authentication), listener, tls=tls.server))
+        # Without a login Thrift is only for a Nimbus of which REST asks for none either.
+        frames = None
+        if not authentication.required and tls.server is None and find_spec("thriftpy2") is not None:
+            frames = frame_service(control, conf)
+        else:
+            logger.info("Nimbus %s answers no Thrift: %s", self.address, _why_no_thrift(authentication, tls))
+        stack.enter_context(RestServer(make_app(control, authentication), listener, tls=tls.server, frames=frames))
         self._sync.start()
         actor = threading.Thread(target=self._act, name="nimbus", daemon=True)
         actor.start()
@@ -338,6 +346,12 @@ def _ensure_folders(session: ZooKeeperSession) -> None:
                 raise
             logger.warning("%s", error)
         session.wait_connected(session.settings.retry_interval_secs)
+
+
+def _why_no_thrift(authentication: Authentication, tls: Tls) -> str:
+    if authentication.required:
+        return "it has no login, and this cluster has a secret"
+    return "it has no TLS" if tls.server is not None else "thriftpy2 isn't installed"
 
 
 def _locked(folder: Path) -> int:

@@ -1,15 +1,23 @@
-"""A connection of the HTTP server, with what `Doors` says about it carried out."""
+"""A connection of the HTTP server, with what `Doors` says about it carried out.
+
+A connection whose first byte is `FIRST_BYTE` has frames instead of HTTP, where the server has something to answer them.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 import ssl
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from storm_on_spark.cluster.http.doors import DEFAULT, Doors, Limits
+from storm_on_spark.cluster.http.frames import FIRST_BYTE, FrameError, FrameReader, FrameService, framed
+
+logger = logging.getLogger(__name__)
 
 _FULL: Final = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 _CLOSING_TURNS: Final = 100
@@ -21,11 +29,16 @@ class Hall:
     Args:
         limits: what it bears.
         tls: what each connection begins with; None for none.
+        frames: what answers connections that have frames; None if all have HTTP.
     """
 
-    def __init__(self, limits: Limits = DEFAULT, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self, limits: Limits = DEFAULT, tls: ssl.SSLContext | None = None, frames: FrameService | None = None
+    ) -> None:
         self.limits = limits
         self.tls = tls
+        self.frames = frames
+        self.pool = None if frames is None else ThreadPoolExecutor(frames.threads, "frames")
         self.doors = Doors(limits)
         self.connections: dict[int, asyncio.BaseTransport] = {}
         self._numbers = itertools.count()
@@ -123,6 +136,10 @@ class LimitedProtocol(H11Protocol):
         self._made = False
         #: What came with the end of a handshake, before there was a connection to take it; None from then on.
         self._early: list[bytes] | None = []
+        #: Whether nothing has come yet.
+        self._fresh = True
+        self._frames: FrameReader | None = None
+        self._answering: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Takes it in, or says that there is no place."""
@@ -160,6 +177,15 @@ class LimitedProtocol(H11Protocol):
         if self._early is not None:
             self._early.append(data)
             return
+        service = self._hall.frames
+        if self._fresh and service is not None and data.startswith(FIRST_BYTE):
+            self._frames = FrameReader(service.limit)
+        self._fresh = False
+        if self._frames is not None:
+            self._frames.feed(data)
+            if self._answering is None:
+                self._next_frame(self._frames, service)
+            return
         super().data_received(data)
         self._note(heard=True)
 
@@ -185,6 +211,44 @@ class LimitedProtocol(H11Protocol):
     def abort(self) -> None:
         """Ends it at once, whatever is still to be sent."""
         _abort(self.transport)
+
+    def _next_frame(self, frames: FrameReader, service: FrameService | None) -> None:
+        doors, now = self._hall.doors, self.loop.time()
+        try:
+            frame = frames.next()
+        except FrameError as error:
+            self._hang_up(error)
+            return
+        if frame is None or service is None:
+            if frames.begun:
+                doors.heard(self.number, now)
+            self._watch()
+            return
+        doors.busy(self.number, now)
+        self._watch()
+        # One call at a time: others wait in the socket.
+        self.transport.pause_reading()
+        self._answering = self.loop.create_task(self._answer_frame(frame, frames, service))
+
+    async def _answer_frame(self, frame: bytes, frames: FrameReader, service: FrameService) -> None:
+        try:
+            answer = await self.loop.run_in_executor(self._hall.pool, service.answer, frame)
+        except FrameError as error:
+            self._hang_up(error)
+            return
+        if self.transport.is_closing():
+            return
+        self.transport.write(framed(answer))
+        await self.flow.drain()
+        self._answering = None
+        if not self.transport.is_closing():
+            self._hall.doors.idle(self.number, self.loop.time())
+            self.transport.resume_reading()
+            self._next_frame(frames, service)
+
+    def _hang_up(self, error: FrameError) -> None:
+        logger.warning("A Thrift connection from %s is closed: %s", self.client, error)
+        self.abort()
 
     def _note(self, *, heard: bool) -> None:
         doors, now = self._hall.doors, self.loop.time()

@@ -16,6 +16,7 @@ from starlette.types import ASGIApp
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cluster.http.connection import Hall
 from storm_on_spark.cluster.http.doors import DEFAULT, Limits
+from storm_on_spark.cluster.http.frames import FrameService
 from storm_on_spark.cluster.service import Service
 
 _START_SECS: Final = 10.0
@@ -53,6 +54,7 @@ class RestServer(Service):
         listener: of `listen`; closed with the server.
         limits: how many connections it bears, and for how long.
         tls: serves HTTPS with it; None for HTTP.
+        frames: what answers connections that have frames instead of HTTP; None for nothing.
     """
 
     def __init__(
@@ -61,9 +63,10 @@ class RestServer(Service):
         listener: socket.socket,
         limits: Limits = DEFAULT,
         tls: ssl.SSLContext | None = None,
+        frames: FrameService | None = None,
     ) -> None:
         self._listener = listener
-        self._hall = Hall(limits, tls)
+        self._hall = Hall(limits, tls, frames)
         config = uvicorn.Config(
             app,
             loop="asyncio",
@@ -96,6 +99,8 @@ class RestServer(Service):
         self._server.should_exit = True
         if self._thread.is_alive():
             self._thread.join()
+        if self._hall.pool is not None:
+            self._hall.pool.shutdown(cancel_futures=True)
         self._listener.close()
 
     def _run(self) -> None:

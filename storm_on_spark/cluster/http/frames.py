@@ -1,0 +1,87 @@
+"""Frames as Thrift's framed transport has them: four bytes of length, then as many bytes. No I/O."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+_LENGTH: Final = struct.Struct("!i")
+FIRST_BYTE: Final = b"\0"
+"""Of a frame with fewer than 2**24 bytes. No HTTP request begins with it."""
+MOST_BYTES: Final = (1 << 24) - 1
+
+
+class FrameError(Exception):
+    """What came is no frame, or no message; the connection ends."""
+
+
+@dataclass(frozen=True)
+class FrameService:
+    """What answers frames.
+
+    Args:
+        answer: takes a frame and returns one; runs on a thread of its own. It raises `FrameError` to hang up.
+        limit: most bytes of a frame.
+        threads: most frames that are answered at the same time.
+    """
+
+    answer: Callable[[bytes], bytes]
+    limit: int
+    threads: int
+
+
+class FrameReader:
+    """The bytes of a connection as frames.
+
+    Args:
+        limit: most bytes of a frame.
+
+    Example:
+        >>> reader = FrameReader(limit=10)
+        >>> reader.feed(framed(b"one") + bytes([0, 0]))
+        >>> reader.next(), reader.next(), reader.begun
+        (b'one', None, True)
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._bytes = bytearray()
+
+    @property
+    def begun(self) -> bool:
+        """Whether a part of a frame has come."""
+        return bool(self._bytes)
+
+    def feed(self, data: bytes) -> None:
+        """Takes bytes in."""
+        self._bytes += data
+
+    def next(self) -> bytes | None:
+        """Returns the next frame; None until it is whole.
+
+        Raises:
+            FrameError: its length is negative, zero or above the limit.
+        """
+        if len(self._bytes) < _LENGTH.size:
+            return None
+        (length,) = _LENGTH.unpack_from(self._bytes)
+        if not 0 < length <= self._limit:
+            raise FrameError(f"a frame has 1 to {self._limit:,} bytes, and this one {length:,}")
+        end = _LENGTH.size + length
+        if len(self._bytes) < end:
+            return None
+        frame = bytes(self._bytes[_LENGTH.size : end])
+        del self._bytes[:end]
+        return frame
+
+
+def framed(message: bytes) -> bytes:
+    r"""Returns a message as a frame.
+
+    Example:
+        >>> framed(b"one")
+        b'\x00\x00\x00\x03one'
+    """
+    return _LENGTH.pack(len(message)) + message

@@ -1,0 +1,234 @@
+"""The methods of Storm's Nimbus that are answered, and the messages around them.
+
+Every Nimbus answers reads. What changes a topology is the leader's: another Nimbus answers with a sentence, as Storm's
+does, and `getLeader` says where the leader is.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from typing import Any, Final
+
+from storm_on_spark.api.config.secrets import hidden, scrubbed
+from storm_on_spark.api.errors import ConfigError, InvalidTopologyError, NotAliveError, StormError
+from storm_on_spark.cluster.errors import RecordError, UnavailableError
+from storm_on_spark.cluster.http.frames import MOST_BYTES, FrameError, FrameService
+from storm_on_spark.cluster.nimbus.control import Control
+from storm_on_spark.cluster.nimbus.submission import check_name
+from storm_on_spark.cluster.records import StormBase
+from storm_on_spark.cluster.rest import topology_page
+from storm_on_spark.cluster.rest.picture import Picture
+from storm_on_spark.cluster.thrift import structs
+from storm_on_spark.cluster.thrift.checks import check_call
+from storm_on_spark.cluster.thrift.interface import interface
+from storm_on_spark.cluster.thrift.settings import ThriftSettings
+
+logger = logging.getLogger(__name__)
+
+_ELSEWHERE: Final = "use storm-spark, or the REST interface of the same address"
+
+
+class Handler:
+    """The methods, under Storm's names. Any thread may call it.
+
+    Args:
+        control: the Nimbus.
+    """
+
+    def __init__(self, control: Control) -> None:
+        self._control = control
+
+    def getClusterInfo(self) -> Any:
+        """Returns supervisors, topologies and Nimbuses."""
+        return structs.cluster_summary(self._picture())
+
+    def getLeader(self) -> Any:
+        """Returns the Nimbus that leads.
+
+        Raises:
+            UnavailableError: none is known at the moment.
+        """
+        picture = self._picture()
+        leader = picture.snapshot.leader
+        nimbus = None if leader is None else picture.snapshot.nimbuses.get(leader.address)
+        if nimbus is None:
+            raise UnavailableError(f"Nimbus {self._control.address} knows of no leader; try again")
+        return structs.nimbus_summary(picture, nimbus)
+
+    def getTopologySummaries(self) -> list[Any]:
+        """Returns all topologies."""
+        return structs.topology_summaries(self._picture())
+
+    def getTopologySummaryByName(self, name: str) -> Any:
+        """Returns a topology in short."""
+        return structs.topology_summary(self._picture(), self._named(name))
+
+    def getTopologySummary(self, id: str) -> Any:  # noqa: A002
+        """Returns a topology in short."""
+        return structs.topology_summary(self._picture(), self._control.topology(_text(id, "id")))
+
+    def getTopologyInfo(self, id: str) -> Any:  # noqa: A002
+        """Returns a topology with its executors and errors."""
+        return self._info(self._control.topology(_text(id, "id")))
+
+    def getTopologyInfoByName(self, name: str) -> Any:
+        """Returns a topology with its executors and errors."""
+        return self._info(self._named(name))
+
+    def getTopologyConf(self, id: str) -> str:  # noqa: A002
+        """Returns a topology's configuration as JSON, without secrets."""
+        return json.dumps(hidden(self._control.topology(_text(id, "id")).conf))
+
+    def getNimbusConf(self) -> str:
+        """Returns this Nimbus' configuration as JSON, without secrets."""
+        return json.dumps(hidden(self._control.conf))
+
+    def isTopologyNameAllowed(self, name: str) -> bool:
+        """Returns whether a topology of that name could be submitted."""
+        try:
+            check_name(_text(name, "name"))
+        except InvalidTopologyError:
+            return False
+        return all(base.name != name for base in self._control.snapshot().storms.values())
+
+    def killTopology(self, name: str) -> None:
+        """Ends a topology, after its message timeout."""
+        self._control.kill(self._named(name).topology_id, None)
+
+    def killTopologyWithOpts(self, name: str, options: Any) -> None:
+        """Ends a topology."""
+        self._control.kill(self._named(name).topology_id, None if options is None else options.wait_secs)
+
+    def activate(self, name: str) -> None:
+        """Lets a topology's spouts emit."""
+        self._control.activate(self._named(name).topology_id)
+
+    def deactivate(self, name: str) -> None:
+        """Stops a topology's spouts from emitting."""
+        self._control.deactivate(self._named(name).topology_id)
+
+    def rebalance(self, name: str, options: Any) -> None:
+        """Restarts a topology, with other workers, executors or configuration.
+
+        Raises:
+            InvalidTopologyError: it can't have those.
+        """
+        options = interface().RebalanceOptions() if options is None else options
+        if options.topology_resources_overrides:
+            raise InvalidTopologyError("resources of components can't be set: Spark places the tasks")
+        conf = _conf(options.topology_conf_overrides)
+        if options.num_workers is not None:
+            conf["topology.workers"] = options.num_workers
+        executors = {_text(key, "num_executors"): count for key, count in (options.num_executors or {}).items()}
+        self._control.rebalance(self._named(name).topology_id, options.wait_secs, conf, executors)
+
+    def _named(self, name: str) -> StormBase:
+        name = _text(name, "name")
+        for base in self._control.snapshot().storms.values():
+            if base.name == name:
+                return base
+        raise NotAliveError(f"there is no topology with the name {name[:220]!r}")
+
+    def _info(self, base: StormBase) -> Any:
+        picture, errors = self._picture(), self._control.errors(base.topology_id)
+        if errors is None:
+            errors = topology_page.beat_errors(picture, base.topology_id)
+        return structs.topology_info(picture, base, errors)
+
+    def _picture(self) -> Picture:
+        control = self._control
+        return Picture(
+            control.snapshot(),
+            control.now(),
+            control.user,
+            control.version,
+            control.stale_since,
+            control.scheme,
+            control.heartbeats(),
+        )
+
+
+def frame_service(control: Control, conf: Mapping[str, Any]) -> FrameService:
+    """Returns what answers Thrift's frames.
+
+    Raises:
+        SetupError: thriftpy2 isn't installed.
+    """
+    interface()
+    settings = ThriftSettings.of(conf)
+    handler = Handler(control)
+    return FrameService(
+        lambda frame: answer(handler, frame), min(settings.most_bytes, MOST_BYTES), min(settings.threads, 64)
+    )
+
+
+def answer(handler: Handler, frame: bytes) -> bytes:
+    """Returns the answer to a call; both are messages of the binary protocol.
+
+    Raises:
+        FrameError: it is no call.
+    """
+    from thriftpy2.protocol.binary import TBinaryProtocol
+    from thriftpy2.thrift import TApplicationException, TProcessor
+    from thriftpy2.transport import TMemoryBuffer
+
+    check_call(frame)
+    processor = TProcessor(interface().Nimbus, handler)
+    out = TMemoryBuffer()
+    writing = TBinaryProtocol(out)
+    try:
+        name, number, result, call = processor.process_in(TBinaryProtocol(TMemoryBuffer(frame), strict_read=False))
+    except Exception as error:
+        # The structure is right, so it is of other types than the interface's.
+        raise FrameError(f"a call that can't be read: {type(error).__name__}") from error
+    if call is None:
+        message = f"{name} is not answered by Thrift here; {_ELSEWHERE}"
+        refused = TApplicationException(TApplicationException.UNKNOWN_METHOD, message)
+        processor.send_exception(writing, name, refused, number)
+        return bytes(out.getvalue())
+    try:
+        result.success = call()
+    except Exception as error:
+        told = _declared(error)
+        if told is None or not processor.handle_exception(told, result):
+            refused = TApplicationException(TApplicationException.INTERNAL_ERROR, _sentence(error))
+            processor.send_exception(writing, name, refused, number)
+            return bytes(out.getvalue())
+    processor.send_result(writing, name, result, number)
+    return bytes(out.getvalue())
+
+
+def _declared(error: Exception) -> Any:
+    """Returns the exception of the interface that an error comes to; None if there is none."""
+    if isinstance(error, NotAliveError):
+        return interface().NotAliveException(msg=scrubbed(str(error)))
+    if isinstance(error, InvalidTopologyError | ConfigError):
+        return interface().InvalidTopologyException(msg=scrubbed(str(error)))
+    return None
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, StormError):
+        return scrubbed(str(error))
+    logger.error("A Thrift call failed", exc_info=error)
+    return f"{type(error).__name__}; see the log of this Nimbus"
+
+
+def _text(value: object, what: str) -> str:
+    if not isinstance(value, str):
+        raise RecordError(f"{what} of a call: expected text, given {type(value).__name__}")
+    return value
+
+
+def _conf(text: str | None) -> dict[str, Any]:
+    if not text:
+        return {}
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidTopologyError(f"topology_conf_overrides is not JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise InvalidTopologyError(f"topology_conf_overrides: expected a JSON object, given {type(found).__name__}")
+    return found

@@ -1,0 +1,18 @@
+"""What the configuration says of the Thrift service."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from storm_on_spark.api.config import Config
+from storm_on_spark.api.config.settings import Settings
+
+
+@dataclass(frozen=True)
+class ThriftSettings(Settings):
+    """Limits of the service."""
+
+    most_bytes: Annotated[int, Config.NIMBUS_THRIFT_MAX_BUFFER_SIZE]
+    """Of a frame."""
+    threads: Annotated[int, Config.NIMBUS_THRIFT_THREADS]

@@ -1,0 +1,127 @@
+"""The Thrift service of a Nimbus in this process, asked by thriftpy2's own client as streamparse asks."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from thriftpy2.protocol import TBinaryProtocolFactory
+from thriftpy2.rpc import make_client
+from thriftpy2.thrift import TApplicationException
+from thriftpy2.transport import TFramedTransportFactory
+from world import World, wait_for
+
+from storm_on_spark.cluster.daemons.nimbus import Nimbus
+from storm_on_spark.cluster.records import StormBase
+from storm_on_spark.cluster.thrift.interface import interface
+
+pytestmark = pytest.mark.integration
+
+
+@contextmanager
+def asking(nimbus: Nimbus) -> Iterator[Any]:
+    host, _, port = nimbus.address.partition(":")
+    client = make_client(
+        interface().Nimbus,
+        host,
+        int(port),
+        proto_factory=TBinaryProtocolFactory(),
+        trans_factory=TFramedTransportFactory(),
+        timeout=20_000,
+    )
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+@pytest.fixture
+def nimbus(world: World) -> Nimbus:
+    nimbus = world.local("a")
+    wait_for(lambda: (leader := world.view.snapshot().leader) and leader.address == nimbus.address, "a leader")
+    wait_for(lambda: (leader := nimbus.view.snapshot().leader) and leader.address == nimbus.address, "its leadership")
+    return nimbus
+
+
+@pytest.fixture
+def words(world: World, nimbus: Nimbus) -> StormBase:
+    world.supervisor("s")
+    topology_id = world.client(nimbus).submit(world.packed(), "words", {"topology.workers": 2})
+    found = wait_for(lambda: nimbus.view.snapshot().storms.get(topology_id), "the topology")
+    wait_for(lambda: topology_id in nimbus.view.snapshot().assignments, "its slot")
+    assert isinstance(found, StormBase)
+    return found
+
+
+def test_a_client_finds_the_leader_and_the_cluster(nimbus: Nimbus) -> None:
+    with asking(nimbus) as client:
+        leader = client.getLeader()
+        assert (f"{leader.host}:{leader.port}", leader.isLeader) == (nimbus.address, True)
+        cluster = client.getClusterInfo()
+        assert [f"{each.host}:{each.port}" for each in cluster.nimbuses] == [nimbus.address]
+        assert (cluster.topologies, cluster.supervisors) == ([], [])
+        assert json.loads(client.getNimbusConf())["nimbus.seeds"] == ["localhost"]
+        assert client.isTopologyNameAllowed("words")
+        assert not client.isTopologyNameAllowed("a/b")
+
+
+def test_rest_and_thrift_share_a_port(nimbus: Nimbus) -> None:
+    with asking(nimbus) as client, httpx.Client(base_url=f"http://{nimbus.address}/api/v1", trust_env=False) as http:
+        assert client.getClusterInfo().nimbuses[0].version == http.get("/cluster/summary").json()["stormVersion"]
+
+
+def test_errors_are_those_that_methods_declare(nimbus: Nimbus, words: StormBase) -> None:
+    with asking(nimbus) as client:
+        for ask in (client.killTopology, client.activate, client.getTopologyInfoByName, client.getTopologyConf):
+            with pytest.raises(interface().NotAliveException) as refused:
+                ask("nothing")
+            assert "nothing" in refused.value.msg
+        for options in ({"topology_conf_overrides": "["}, {"topology_resources_overrides": {"a": {"cpu": 1.0}}}):
+            with pytest.raises(interface().InvalidTopologyException):
+                client.rebalance("words", interface().RebalanceOptions(**options))
+        with pytest.raises(TApplicationException, match="can't wait -1 s"):
+            client.killTopologyWithOpts("words", interface().KillOptions(wait_secs=-1))
+
+
+def test_a_nimbus_that_does_not_lead_says_who_does(world: World, nimbus: Nimbus, words: StormBase) -> None:
+    other = world.local("b")
+    wait_for(lambda: words.topology_id in other.view.snapshot().storms, "the other's view")
+    with asking(other) as client:
+        leader = client.getLeader()
+        assert f"{leader.host}:{leader.port}" == nimbus.address
+        with pytest.raises(TApplicationException, match=nimbus.address):
+            client.killTopology("words")
+
+
+@pytest.mark.parametrize(
+    "sent", [struct.pack("!i", 1 << 21), struct.pack("!i", 0), b"\0\0\0\x02hi"], ids=["too long", "empty", "no call"]
+)
+def test_what_is_no_call_ends_the_connection(nimbus: Nimbus, sent: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    host, _, port = nimbus.address.partition(":")
+    with socket.create_connection((host, int(port)), timeout=20) as connection:
+        connection.sendall(sent)
+        with suppress(ConnectionResetError):
+            assert connection.recv(1) == b""
+    wait_for(lambda: "A Thrift connection from" in caplog.text, "a line in the log")
+    with asking(nimbus) as client:
+        assert client.getLeader().isLeader
+
+
+def test_a_cluster_with_a_secret_answers_no_thrift(world: World, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("0123456789abcdef")
+    token.chmod(0o600)
+    nimbus = world.local("a", **{"nimbus.auth.token.file": os.fspath(token)})
+    host, _, port = nimbus.address.partition(":")
+    with socket.create_connection((host, int(port)), timeout=20) as connection:
+        message = b"\x80\x01\x00\x01\x00\x00\x00\x09getLeader\x00\x00\x00\x01\x00"
+        connection.sendall(struct.pack("!i", len(message)) + message)
+        assert connection.recv(100).startswith(b"HTTP/1.1 400")
