@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from pathlib import Path
 from typing import Final
 
 from storm_on_spark.api.errors import SetupError
+from storm_on_spark.runtime.processes.parent import die_with_parent
+
+__all__ = ["class_path", "die_with_parent", "find_java", "server_command"]
 
 _JARS: Final = (
     "zookeeper-*.jar",
@@ -36,15 +38,6 @@ appender.file.policies.size = 10MB
 appender.file.strategy.type = DefaultRolloverStrategy
 appender.file.strategy.max = 3
 """
-
-_DIE_WITH_PARENT: Final = """\
-import ctypes, os, signal, sys
-parent = int(sys.argv[1])
-ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-if os.getppid() == parent:
-    os.execv(sys.argv[2], sys.argv[2:])
-"""
-
 
 def server_command(main: str, config: Path, log: Path, jvm_options: tuple[str, ...] = ()) -> list[str]:
     """Returns the command that runs a server; writes its log configuration beside `config`.
@@ -104,15 +97,3 @@ def find_java() -> str:
     if java is None:
         raise SetupError(f"no Java program under JAVA_HOME={home}" if home else "no Java program on the PATH")
     return java
-
-
-def die_with_parent(command: list[str]) -> list[str]:
-    """Returns a command that runs `command` in the same process, which the kernel kills when its parent has died.
-
-    Linux only; elsewhere it is `command` itself. The parent is the *thread* that starts it: a thread that lives as
-    long as the process has to do that. (A function run between fork and exec would do, too, but isn't safe where
-    there are threads.)
-    """
-    if not sys.platform.startswith("linux"):
-        return command
-    return [sys.executable, "-I", "-S", "-c", _DIE_WITH_PARENT, str(os.getpid()), *command]

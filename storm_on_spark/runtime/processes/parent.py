@@ -10,11 +10,21 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import sys
 import threading
 import time
+from typing import Final
 
 _PR_SET_PDEATHSIG = 1
 _WATCH_SECONDS = 0.25
+
+_DIE_WITH_PARENT: Final = """\
+import ctypes, os, signal, sys
+parent = int(sys.argv[1])
+ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+if os.getppid() == parent:
+    os.execv(sys.argv[2], sys.argv[2:])
+"""
 
 
 def die_with(parent: int) -> None:
@@ -29,6 +39,18 @@ def die_with(parent: int) -> None:
     # The parent may have ended before the signal was requested.
     _end_unless(parent)
     threading.Thread(target=_watch, args=(parent,), name="parent-watch", daemon=True).start()
+
+
+def die_with_parent(command: list[str]) -> list[str]:
+    """Returns a command that runs `command` in the same process, which the kernel kills when its parent has died.
+
+    Linux only; elsewhere it is `command` itself. The parent is the *thread* that starts it: a thread that lives as
+    long as the process has to do that. (A function run between fork and exec would do, too, but isn't safe where
+    there are threads.)
+    """
+    if not sys.platform.startswith("linux"):
+        return command
+    return [sys.executable, "-I", "-S", "-c", _DIE_WITH_PARENT, str(os.getpid()), *command]
 
 
 def _watch(parent: int) -> None:

@@ -21,7 +21,7 @@ import time
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
-from xml.sax.saxutils import escape
+from xml.sax.saxutils import escape, quoteattr
 
 from storm_on_spark.spark.session.dirs import cache_dir, writable_dir
 from storm_on_spark.spark.session.java import find_java
@@ -61,7 +61,7 @@ class JarSet:
     jars: tuple[Jar, ...]
     without: str
     patience_secs: float = 40.0
-    """Most time that one resolver may take for one jar."""
+    """Most time that one resolver may take."""
 
 
 BARE_LOCAL_FS = JarSet(
@@ -136,7 +136,7 @@ def fetch(jars: JarSet, root: Path | None = None, *, now: float | None = None) -
             return None
     except OSError:
         pass
-    if not (writable_dir(folder) and all(_fetch_one(jar, folder, jars.patience_secs) for jar in jars.jars)):
+    if not (writable_dir(folder) and _fetch_missing(jars, folder)):
         with contextlib.suppress(OSError):
             refused.touch()
             os.utime(refused, (now, now))
@@ -150,19 +150,24 @@ def _folder(root: Path | None) -> Path:
     return cache_dir() / "jars" if root is None else root
 
 
-def _fetch_one(jar: Jar, folder: Path, patience_secs: float) -> bool:
-    if _is(folder / jar.file_name, jar):
-        return True
+def _fetch_missing(jars: JarSet, folder: Path) -> bool:
+    """Fetches what the cache lacks of a set, all in one run of a resolver; returns whether it lacks nothing then."""
+    missing = [jar for jar in jars.jars if not _is(folder / jar.file_name, jar)]
     # Inside the cache, so that the rename at the end stays within one file system and is atomic.
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as scratch:
         for resolve in (_with_ivy, _with_maven):
-            path = resolve(jar, Path(scratch), patience_secs)
-            if path is None:
-                continue
-            if _is(path, jar):
-                path.replace(folder / jar.file_name)
+            found = resolve(missing, Path(scratch), jars.patience_secs)
+            for jar in list(missing):
+                path = found / f"{jar.artifact}-{jar.version}.jar"
+                if not path.is_file():
+                    continue
+                if _is(path, jar):
+                    path.replace(folder / jar.file_name)
+                    missing.remove(jar)
+                else:
+                    _log.warning("%s was fetched but is not the file that was tested: not used.", jar)
+            if not missing:
                 return True
-            _log.warning("%s was fetched but is not the file that was tested: not used.", jar)
     return False
 
 
@@ -177,43 +182,58 @@ def _is(path: Path, jar: Jar) -> bool:
     return digest.hexdigest() == jar.sha256 and zipfile.is_zipfile(path)
 
 
-def _with_ivy(jar: Jar, scratch: Path, patience_secs: float) -> Path | None:
+def _with_ivy(jars: list[Jar], scratch: Path, patience_secs: float) -> Path:
+    """Returns the folder where the jars are that Ivy could get."""
+    out = scratch / "ivy"
     java, ivy = find_java(), _ivy_jar()
     if java is None or ivy is None:
-        return None
-    settings = scratch / "ivysettings.xml"
+        return out
+    settings, module = scratch / "ivysettings.xml", scratch / "ivy.xml"
     settings.write_text(
         '<ivysettings><settings defaultResolver="central"/><resolvers>'
         '<ibiblio name="central" m2compatible="true"/></resolvers></ivysettings>'
     )
-    out = scratch / "ivy"
+    dependencies = "".join(
+        f"<dependency org={quoteattr(jar.group)} name={quoteattr(jar.artifact)} rev={quoteattr(jar.version)}"
+        ' conf="default->master" transitive="false"/>'
+        for jar in jars
+    )
+    module.write_text(
+        '<ivy-module version="2.0"><info organisation="storm-on-spark" module="jars"/><configurations>'
+        f'<conf name="default"/></configurations><dependencies>{dependencies}</dependencies></ivy-module>'
+    )
     command = [
         *(str(java.home / "bin" / "java"), "-jar", str(ivy), "-warn", "-settings", str(settings)),
-        *("-cache", str(scratch / "ivy-cache"), "-types", "jar", "-confs", "default", "-notransitive"),
-        *("-dependency", jar.group, jar.artifact, jar.version),
-        *("-retrieve", f"{out}/[artifact]-[revision].[ext]"),
+        *("-cache", str(scratch / "ivy-cache"), "-types", "jar", "bundle", "-confs", "default", "-ivy", str(module)),
+        *("-retrieve", f"{out}/[artifact]-[revision].jar"),
     ]
-    return _run(command, out / f"{jar.artifact}-{jar.version}.jar", patience_secs)
+    _run(command, patience_secs)
+    return out
 
 
-def _with_maven(jar: Jar, scratch: Path, patience_secs: float) -> Path | None:
+def _with_maven(jars: list[Jar], scratch: Path, patience_secs: float) -> Path:
+    """Returns the folder where the jars are that Maven could get."""
+    pom, out = scratch / "pom.xml", scratch / "mvn"
     maven = shutil.which("mvn")
     if maven is None:
-        return None
-    pom, out = scratch / "pom.xml", scratch / "mvn"
+        return out
+    dependencies = "".join(
+        f"<dependency><groupId>{escape(jar.group)}</groupId><artifactId>{escape(jar.artifact)}</artifactId>"
+        f"<version>{escape(jar.version)}</version><exclusions><exclusion><groupId>*</groupId>"
+        "<artifactId>*</artifactId></exclusion></exclusions></dependency>"
+        for jar in jars
+    )
     pom.write_text(
         '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
         "<groupId>storm-on-spark</groupId><artifactId>jars</artifactId><version>1</version>"
-        "<packaging>pom</packaging><dependencies><dependency>"
-        f"<groupId>{escape(jar.group)}</groupId><artifactId>{escape(jar.artifact)}</artifactId>"
-        f"<version>{escape(jar.version)}</version><exclusions><exclusion><groupId>*</groupId>"
-        "<artifactId>*</artifactId></exclusion></exclusions></dependency></dependencies></project>"
+        f"<packaging>pom</packaging><dependencies>{dependencies}</dependencies></project>"
     )
     command = [
         *(maven, "--batch-mode", "--quiet", "--file", str(pom)),
         *("dependency:copy-dependencies", f"-DoutputDirectory={out}"),
     ]
-    return _run(command, out / f"{jar.artifact}-{jar.version}.jar", patience_secs)
+    _run(command, patience_secs)
+    return out
 
 
 def _ivy_jar() -> Path | None:
@@ -226,16 +246,15 @@ def _ivy_jar() -> Path | None:
     return next(iter(sorted((Path(spec.origin).parent / "jars").glob("ivy-*.jar"))), None)
 
 
-def _run(command: list[str], product: Path, patience_secs: float) -> Path | None:
+def _run(command: list[str], patience_secs: float) -> None:
     try:
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, timeout=patience_secs, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         _log.debug("%s: %s", command[0], error)
-        return None
+        return
     _log.debug("%s: exit code %s: %s", command[0], done.returncode, done.stdout[-2000:].decode(errors="replace"))
-    return product if done.returncode == 0 and product.is_file() else None
 
 
 def main() -> int:

@@ -34,16 +34,16 @@ class Resolvers:
         self.ivy: Path | None = None
         self.maven: Path | None = None
         self.calls: list[str] = []
-        monkeypatch.setattr(jars, "_with_ivy", lambda jar, scratch, _: self._give("ivy", self.ivy, scratch))
-        monkeypatch.setattr(jars, "_with_maven", lambda jar, scratch, _: self._give("maven", self.maven, scratch))
+        monkeypatch.setattr(jars, "_with_ivy", lambda jars, scratch, _: self._give("ivy", self.ivy, scratch))
+        monkeypatch.setattr(jars, "_with_maven", lambda jars, scratch, _: self._give("maven", self.maven, scratch))
 
-    def _give(self, name: str, path: Path | None, scratch: Path) -> Path | None:
+    def _give(self, name: str, path: Path | None, scratch: Path) -> Path:
         self.calls.append(name)
-        if path is None:
-            return None
-        copy = scratch / f"{name}.jar"
-        copy.write_bytes(path.read_bytes())
-        return copy
+        folder = scratch / name
+        folder.mkdir()
+        if path is not None:
+            (folder / "thing-1.0.jar").write_bytes(path.read_bytes())
+        return folder
 
 
 @pytest.fixture

@@ -1,0 +1,3 @@
+"""Connectors: components that read from and write to other systems."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Kafka: topics as spouts."""
+
+from __future__ import annotations
