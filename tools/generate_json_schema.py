@@ -273,6 +273,18 @@ class Supervisor(Document):
     pid: int
 
 
+class Kafka(Document):
+    """`dev-kafka`, when it is up."""
+
+    kafka: str
+    """`host:port`."""
+    pid: int
+    topics: dict[str, int]
+    """The topics that were asked for, with their partitions."""
+    loaded: dict[str, int]
+    """Lines that were sent, by topic."""
+
+
 class ZooKeeper(Document):
     """`dev-zookeeper`, when it is up."""
 
@@ -325,6 +337,7 @@ COMMANDS: dict[str, tuple[Any, ...]] = {
     "pacemaker": (Pacemaker, Failed),
     "supervisor": (Supervisor, Failed),
     "dev-zookeeper": (ZooKeeper, Failed),
+    "dev-kafka": (Kafka, Failed),
 }
 """Command -> the documents that it may print."""
 

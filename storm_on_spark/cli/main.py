@@ -41,6 +41,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
         "pacemaker": "daemons.pacemaker",
         "supervisor": "daemons.supervisor",
         "dev-zookeeper": "daemons.dev_zookeeper",
+        "dev-kafka": "daemons.dev_kafka",
     },
     "About these commands": {
         "schema": "reference.schema",

@@ -3,7 +3,7 @@
 Use them by `pytest_plugins = ["storm_on_spark.testing.plugin"]` in the top-level `conftest.py`.
 
 `spark_session` is one local session for the whole test run, `local_cluster` a `LocalCluster` on it that the
-test leaves with all its topologies ended, and `nothing_left_behind` fails a test that leaks.
+test leaves with all its topologies ended, and `nothing_left_behind` fails a test that leaks. `kafka_server` is one Kafka broker for the whole test run.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from storm_on_spark.testing.faults.leaks import no_leaks, own_temporary_folder
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from storm_on_spark.connectors.kafka.server import KafkaServer
     from storm_on_spark.spark.local_cluster import LocalCluster
 
 
@@ -46,3 +47,12 @@ def local_cluster(spark_session: SparkSession, nothing_left_behind: None) -> Ite
 
     with LocalCluster(spark_session) as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="session")
+def kafka_server() -> Iterator[KafkaServer]:
+    """One real Kafka broker for the whole test run; a test that starts it again leaves it running."""
+    from storm_on_spark.connectors.kafka.server import KafkaServer
+
+    with KafkaServer() as server:
+        yield server

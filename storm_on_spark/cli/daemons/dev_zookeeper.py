@@ -46,7 +46,7 @@ def command(port: int, folder: Path | None, json: bool, debug: bool) -> None:
         from storm_on_spark.cluster.zookeeper.server import ZooKeeperServer
 
         if port:
-            _check_port(port)
+            check_port(port)
         with ended_by_signal() as ended, ZooKeeperServer(None if folder is None else folder.absolute(), port) as server:
             if json:
                 click.echo(jsonlib.dumps({"zookeeper": server.connect_string, "pid": server.pid}))
@@ -58,8 +58,8 @@ def command(port: int, folder: Path | None, json: bool, debug: bool) -> None:
                     raise SetupError(f"ZooKeeper has ended; its log was {server.log_file}")
 
 
-def _check_port(port: int) -> None:
-    """Says in a sentence what ZooKeeper would say in a page of log.
+def check_port(port: int) -> None:
+    """Says in a sentence what a server would say in a page of log.
 
     Raises:
         SetupError: this process can't listen on the port.

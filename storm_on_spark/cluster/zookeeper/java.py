@@ -39,6 +39,7 @@ appender.file.strategy.type = DefaultRolloverStrategy
 appender.file.strategy.max = 3
 """
 
+
 def server_command(main: str, config: Path, log: Path, jvm_options: tuple[str, ...] = ()) -> list[str]:
     """Returns the command that runs a server; writes its log configuration beside `config`.
 

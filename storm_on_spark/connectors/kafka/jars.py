@@ -28,18 +28,54 @@ _KAFKA: Final = {
     "kafka_2.13": "e89428126cc7630a802123ba27aac4442816840b66d60670226feaff65f24fd1",
 }
 _OTHERS: Final = (
-    Jar("commons-validator", "commons-validator", "1.9.0", "c3c14748e2d78db58df88808740711bd643b32c45ffa7b8a739f00fb467cd7d7"),
-    Jar("org.hdrhistogram", "HdrHistogram", "2.2.2", "22d1d4316c4ec13a68b559e98c8256d69071593731da96136640f864fa14fad8"),
+    Jar(
+        "commons-validator",
+        "commons-validator",
+        "1.9.0",
+        "c3c14748e2d78db58df88808740711bd643b32c45ffa7b8a739f00fb467cd7d7",
+    ),
+    Jar(
+        "org.hdrhistogram", "HdrHistogram", "2.2.2", "22d1d4316c4ec13a68b559e98c8256d69071593731da96136640f864fa14fad8"
+    ),
     Jar("com.dynatrace.hash4j", "hash4j", "0.22.0", "23028a3fd006e530bf495f551083208187cafd8f80624d048eba56442f16a50e"),
-    Jar("com.github.ben-manes.caffeine", "caffeine", "3.2.0", "ec411dfdf0c03f25218648ce89861630b71680e5858a9a7278ebac8e55cab3d7"),
-    Jar("net.sf.jopt-simple", "jopt-simple", "5.0.4", "df26cc58f235f477db07f753ba5a3ab243ebe5789d9f89ecf68dd62ea9a66c28"),
+    Jar(
+        "com.github.ben-manes.caffeine",
+        "caffeine",
+        "3.2.0",
+        "ec411dfdf0c03f25218648ce89861630b71680e5858a9a7278ebac8e55cab3d7",
+    ),
+    Jar(
+        "net.sf.jopt-simple", "jopt-simple", "5.0.4", "df26cc58f235f477db07f753ba5a3ab243ebe5789d9f89ecf68dd62ea9a66c28"
+    ),
     Jar("org.bitbucket.b_c", "jose4j", "0.9.6", "7314af50cde9c99e8eaf43eee617a23edcc6bb43036221064355094999d837ef"),
-    Jar("com.yammer.metrics", "metrics-core", "2.2.0", "6b7a14a6f34c10f8683f7b5e2f39df0f07b58c7dff0e468ebbc713905c46979c"),
-    Jar("org.pcollections", "pcollections", "4.0.2", "2bbeef5797a241300c4f7513cd546239629ed7deda4fc0c31df90bb95f5f13ef"),
+    Jar(
+        "com.yammer.metrics",
+        "metrics-core",
+        "2.2.0",
+        "6b7a14a6f34c10f8683f7b5e2f39df0f07b58c7dff0e468ebbc713905c46979c",
+    ),
+    Jar(
+        "org.pcollections", "pcollections", "4.0.2", "2bbeef5797a241300c4f7513cd546239629ed7deda4fc0c31df90bb95f5f13ef"
+    ),
     Jar("com.google.re2j", "re2j", "1.8", "7b52c72156dd7f98b3237a5b35c1d34fba381b21048c89208913ad80a45dfbd7"),
-    Jar("com.typesafe.scala-logging", "scala-logging_2.13", "3.9.5", "87a3017d3f43e6ace7566fe4c3d615134c6914ff871c8d64bb32ca1d996d0545"),
-    Jar("com.fasterxml.jackson.dataformat", "jackson-dataformat-csv", "2.19.0", "bec1150426b0616bb488149b952b45a0dcb16d9416b017c38f6455ad9389bc68"),
-    Jar("com.fasterxml.jackson.datatype", "jackson-datatype-jdk8", "2.19.0", "04f1a3f9da8155995dd00098d6847cdb9b7af67f4a3028c94031eff017c8e3e5"),
+    Jar(
+        "com.typesafe.scala-logging",
+        "scala-logging_2.13",
+        "3.9.5",
+        "87a3017d3f43e6ace7566fe4c3d615134c6914ff871c8d64bb32ca1d996d0545",
+    ),
+    Jar(
+        "com.fasterxml.jackson.dataformat",
+        "jackson-dataformat-csv",
+        "2.19.0",
+        "bec1150426b0616bb488149b952b45a0dcb16d9416b017c38f6455ad9389bc68",
+    ),
+    Jar(
+        "com.fasterxml.jackson.datatype",
+        "jackson-datatype-jdk8",
+        "2.19.0",
+        "04f1a3f9da8155995dd00098d6847cdb9b7af67f4a3028c94031eff017c8e3e5",
+    ),
 )
 JARS: Final = JarSet(
     name="Kafka broker",

@@ -75,6 +75,7 @@ def test_an_unknown_command_is_told_which_there_are() -> None:
         (["list", "--nimbus", "localhost:abc"], 2),
         (["status", "words", "--nimbus", "127.0.0.1:1"], 1),
         (["dev-zookeeper", "--port", "1", "--dir", "{module}/x"], 1),
+        (["dev-kafka", "--port", "0", "--topic", "no blank"], 2),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else str(value),
 )

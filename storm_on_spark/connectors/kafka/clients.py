@@ -1,0 +1,313 @@
+"""The clients of one spout task: what talks to Kafka, and never makes the spout wait.
+
+Reading polls without waiting: kafka-python fetches on a thread of its own. All that waits for an answer (connecting,
+looking partitions up, committing) happens on a thread of the task, the keeper, which tries again as long as no broker
+answers. The spout gives it orders and looks for what it has found.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from storm_on_spark.api.config.secrets import scrubbed
+from storm_on_spark.api.errors import ConfigError, SetupError
+from storm_on_spark.connectors.kafka.assignment import assigned
+from storm_on_spark.connectors.kafka.config import FirstPollOffsetStrategy, KafkaSpoutConfig
+from storm_on_spark.connectors.kafka.errors import KafkaSpoutError
+from storm_on_spark.connectors.kafka.offsets import Partition
+
+_log = logging.getLogger(__name__)
+
+_ANSWER_MS: Final = 10_000
+_FIRST_WAIT_SECS: Final = 0.1
+_LONGEST_WAIT_SECS: Final = 5.0
+_END_SECS: Final = 3.0
+_MOST_RECONNECT_WAIT_MS: Final = 1_000
+_REPLAY_WAIT_MS: Final = 20
+_COLLECT_SECS: Final = 60.0
+
+
+@dataclass(frozen=True)
+class LookUp:
+    """An order to look for partitions."""
+
+    known: frozenset[Partition]
+    first: bool
+    """Whether it is the first one of the topology, so that strategies that begin at the end apply."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a look-up has found."""
+
+    starts: Mapping[Partition, int]
+    """Partitions of this task that were not known, and where to begin."""
+
+
+class Clients:
+    """The clients of a task.
+
+    Args:
+        config: of the spout.
+        task_index: of the task among those of the spout.
+        tasks: how many there are.
+        name: how logs call the task.
+
+    Raises:
+        SetupError: kafka-python is not installed, or too old.
+        ConfigError: a property is unknown to it.
+    """
+
+    def __init__(self, config: KafkaSpoutConfig, task_index: int, tasks: int, name: str) -> None:
+        self._config, self._share, self._name = config, (task_index, tasks), name
+        self._settings = consumer_settings(config)
+        self._condition = threading.Condition()
+        self._closing = False
+        self._look_up: LookUp | None = None
+        self._commit: dict[Partition, int] = {}
+        self._wants_replayer = False
+        self._lookups: Any = None
+        self._collected = time.monotonic()
+        self._found: Found | None = None
+        #: What Kafka has confirmed, by partition.
+        self.committed: dict[Partition, int] = {}
+        #: Reads new records, once there is a connection.
+        self.reader: Any = None
+        #: Reads records again, once `want_replayer` was called and there is a connection.
+        self.replayer: Any = None
+        #: Why the spout can't go on.
+        self.failure: KafkaSpoutError | None = None
+        #: Why no broker answers; None while one does.
+        self.trouble: str | None = None
+        self._thread = threading.Thread(target=self._keep, name=f"kafka-keeper-{name}", daemon=True)
+        self._thread.start()
+
+    # --- for the spout's thread ---------------------------------------------------------------
+
+    def look_up(self, order: LookUp) -> None:
+        """Orders a look-up; what it finds is taken by `found`."""
+        with self._condition:
+            self._look_up = order
+            self._condition.notify()
+
+    def found(self) -> Found | None:
+        """Takes what a look-up has found; None if there is nothing new."""
+        with self._condition:
+            found, self._found = self._found, None
+        return found
+
+    def commit(self, offsets: Mapping[Partition, int]) -> None:
+        """Orders offsets to be committed; `committed` tells when they are."""
+        with self._condition:
+            self._commit.update(
+                {partition: offset for partition, offset in offsets.items() if self.committed.get(partition) != offset}
+            )
+            if self._commit:
+                self._condition.notify()
+
+    def want_replayer(self) -> None:
+        """Orders a replayer."""
+        with self._condition:
+            self._wants_replayer = True
+            self._condition.notify()
+
+    def close(self) -> None:
+        """Ends the clients; what is ordered to be committed is, if Kafka answers within a few seconds."""
+        with self._condition:
+            self._closing = True
+            self._condition.notify()
+        self._thread.join(_END_SECS)
+        for client in (self.reader, self.replayer, self._lookups):
+            if client is not None:
+                client.close(autocommit=False, timeout_ms=0)
+        # A call that waits for an answer ends with its client.
+        self._thread.join(_END_SECS)
+
+    # --- the keeper ---------------------------------------------------------------
+
+    def _keep(self) -> None:
+        from kafka.errors import KafkaError
+
+        wait = _FIRST_WAIT_SECS
+        while True:
+            with self._condition:
+                self._condition.wait_for(self._has_work)
+                if self._closing and not self._commit:
+                    return
+            try:
+                self._work()
+            except (KafkaError, ConnectionError, TimeoutError) as error:
+                if self._closing:
+                    return
+                if is_final(error):
+                    self.failure = KafkaSpoutError(f"{self._name}: Kafka refuses: {described(error)}")
+                    return
+                if self.trouble is None:
+                    self.trouble = described(error)
+                    _log.warning("%s: no answer from Kafka, trying again: %s", self._name, self.trouble)
+                self._free_sockets()
+                with self._condition:
+                    self._condition.wait_for(lambda: self._closing, wait)
+                wait = min(2 * wait, _LONGEST_WAIT_SECS)
+            except Exception as error:
+                # The spout's thread raises it: this one has nobody to tell.
+                self.failure = KafkaSpoutError(f"{self._name}: {type(error).__name__}: {described(error)}")
+                return
+            else:
+                wait = _FIRST_WAIT_SECS
+                if self.trouble is not None:
+                    self.trouble = None
+                    _log.warning("%s: Kafka answers again", self._name)
+
+    def _free_sockets(self) -> None:
+        """Has Python look for garbage once a minute: kafka-python leaves the sockets of refused connections there."""
+        now = time.monotonic()
+        if now - self._collected > _COLLECT_SECS:
+            self._collected = now
+            gc.collect()
+
+    def _has_work(self) -> bool:
+        return bool(self._closing or self._look_up or self._commit or (self._wants_replayer and not self.replayer))
+
+    def _work(self) -> None:
+        if self._lookups is None:
+            self._lookups = _consumer(group_id=self._config.group_id, **self._settings)
+        with self._condition:
+            order, commit = self._look_up, dict(self._commit)
+        if commit:
+            self._commit_now(commit)
+        if self._closing:
+            return
+        if order is not None:
+            found = Found(self._starts(order))
+            with self._condition:
+                self._found, self._look_up = found, None
+        if self.reader is None:
+            self.reader = _consumer(group_id=None, **self._settings)
+        if self._wants_replayer and self.replayer is None:
+            # A fetch that waits for new records would hold up the next records to read again.
+            self.replayer = _consumer(group_id=None, **{**self._settings, "fetch_max_wait_ms": _REPLAY_WAIT_MS})
+
+    def _commit_now(self, commit: dict[Partition, int]) -> None:
+        from kafka.structs import OffsetAndMetadata, TopicPartition
+
+        offsets = {TopicPartition(*where): OffsetAndMetadata(offset, "", -1) for where, offset in commit.items()}
+        self._lookups.commit(offsets, timeout_ms=_ANSWER_MS)
+        with self._condition:
+            self.committed.update(commit)
+            self._commit = {
+                where: offset for where, offset in self._commit.items() if self.committed.get(where) != offset
+            }
+
+    def _starts(self, order: LookUp) -> dict[Partition, int]:
+        from kafka.structs import TopicPartition
+
+        config = self._config
+        present = self._lookups.topics()
+        if config.pattern is None:
+            topics = [topic for topic in config.topics if topic in present]
+            if order.first and len(topics) < len(config.topics):
+                missing = ", ".join(sorted(set(config.topics) - set(topics)))
+                _log.warning("%s: not in Kafka yet: %s; read from the first record on once there", self._name, missing)
+        else:
+            topics = sorted(topic for topic in present if config.pattern.fullmatch(topic))
+        partitions = {(topic, number) for topic in topics for number in self._lookups.partitions_for_topic(topic)}
+        new = [TopicPartition(*p) for p in assigned(partitions - order.known, *self._share)]
+        if not new:
+            return {}
+        return {(each.topic, each.partition): start for each, start in self._start_offsets(new, order.first).items()}
+
+    def _start_offsets(self, partitions: list[Any], first: bool) -> dict[Any, int]:
+        strategy, client = self._config.first_poll_offset_strategy, self._lookups
+        at_end = first and strategy in (FirstPollOffsetStrategy.LATEST, FirstPollOffsetStrategy.UNCOMMITTED_LATEST)
+        starts: dict[Any, int] = (client.end_offsets if at_end else client.beginning_offsets)(partitions, _ANSWER_MS)
+        if strategy is FirstPollOffsetStrategy.TIMESTAMP:
+            times = dict.fromkeys(partitions, self._config.start_timestamp_ms)
+            ends = client.end_offsets(partitions, _ANSWER_MS)
+            for partition, answer in client.offsets_for_times(times, _ANSWER_MS).items():
+                starts[partition] = ends[partition] if answer is None else answer.offset
+        elif strategy.name.startswith("UNCOMMITTED"):
+            for partition in partitions:
+                committed = client.committed(partition, timeout_ms=_ANSWER_MS)
+                if committed is not None:
+                    starts[partition] = committed
+        return starts
+
+
+def consumer_settings(config: KafkaSpoutConfig) -> dict[str, Any]:
+    """Returns the settings of a kafka-python consumer.
+
+    Raises:
+        SetupError: kafka-python is not installed, or too old.
+        ConfigError: a property is unknown to it.
+    """
+    try:
+        import kafka
+    except ImportError as error:
+        raise SetupError(
+            "a Kafka spout needs kafka-python, which isn't installed: pip install 'storm-on-spark[kafka]'"
+        ) from error
+    if int(kafka.__version__.split(".")[0]) < 3:
+        raise SetupError(f"a Kafka spout needs kafka-python 3 or newer (installed: {kafka.__version__})")
+    unknown = sorted(set(config.properties) - set(kafka.KafkaConsumer.DEFAULT_CONFIG))
+    if unknown:
+        raise ConfigError(f"kafka-python has no setting {', '.join(map(repr, unknown))} for a consumer", key=unknown[0])
+    return {
+        "reconnect_backoff_max_ms": _MOST_RECONNECT_WAIT_MS,
+        "bootstrap_timeout_ms": _ANSWER_MS,
+        "allow_auto_create_topics": False,
+        **config.properties,
+        "bootstrap_servers": list(config.bootstrap_servers),
+        "enable_auto_commit": False,
+        "auto_offset_reset": "none",
+        "max_poll_records": config.max_poll_records,
+    }
+
+
+def _consumer(**settings: Any) -> Any:
+    """Returns a consumer of kafka-python; one that doesn't get a connection leaves no thread behind."""
+    from kafka import KafkaConsumer
+
+    made = []
+
+    def client(**given: Any) -> Any:
+        made.append(KafkaConsumer.DEFAULT_CONFIG["kafka_client"](**given))
+        return made[-1]
+
+    try:
+        return KafkaConsumer(kafka_client=client, **settings)
+    except BaseException:
+        for each in made:
+            each.close()
+        raise
+
+
+def is_final(error: Exception) -> bool:
+    """Returns whether trying again can't help: a login or permission is refused, or settings make no sense."""
+    from kafka import errors
+
+    return isinstance(
+        error,
+        (
+            errors.SaslAuthenticationFailedError,
+            errors.AuthorizationError,
+            errors.KafkaConfigurationError,
+            errors.UnsupportedVersionError,
+        ),
+    )
+
+
+def described(error: BaseException) -> str:
+    """Returns an error's text without secrets."""
+    return scrubbed(str(error)) or type(error).__name__
+
+
+def now_ms(clock: Callable[[], float] = time.time) -> int:
+    """Returns the milliseconds since the epoch."""
+    return int(clock() * 1000)

@@ -1,0 +1,86 @@
+"""Reading failed records again, beside the reading of new ones."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, Final
+
+from storm_on_spark.connectors.kafka.clients import Clients
+from storm_on_spark.connectors.kafka.offsets import Offsets, Partition
+
+_FAR: Final = 1000
+"""Offsets between two records from which on a new fetch costs less than reading all in between."""
+
+
+class Replay:
+    """Reads the records again whose tuples are due again.
+
+    A client of its own does: the one that reads new records stays where it is.
+
+    Args:
+        clients: of the task.
+        offsets: of the task; they say what is due.
+    """
+
+    def __init__(self, clients: Clients, offsets: Offsets) -> None:
+        self._clients, self._offsets = clients, offsets
+        #: The offsets that are being read again, in order.
+        self._due: dict[Partition, deque[int]] = {}
+
+    def step(self, now_ms: int) -> Iterator[tuple[Partition, int, Any]]:
+        """Goes on reading; yields each offset that was read, with its record: None if it is no longer in Kafka."""
+        if not self._due:
+            due = self._offsets.due(now_ms)
+            if not due:
+                return
+            if self._clients.replayer is None:
+                self._clients.want_replayer()
+                return
+            self._begin(due)
+        yield from self._poll()
+        self._due = {partition: due for partition, due in self._due.items() if due}
+
+    def _begin(self, due: dict[Partition, list[int]]) -> None:
+        from kafka.structs import TopicPartition
+
+        replayer = self._clients.replayer
+        self._due = {partition: deque(offsets) for partition, offsets in due.items()}
+        replayer.assign([TopicPartition(*partition) for partition in due])
+        for partition, offsets in due.items():
+            where = TopicPartition(*partition)
+            replayer.seek(where, offsets[0])
+            replayer.resume(where)
+
+    def _poll(self) -> Iterator[tuple[Partition, int, Any]]:
+        from kafka.errors import KafkaError, OffsetOutOfRangeError
+
+        replayer = self._clients.replayer
+        try:
+            polled = replayer.poll(0)
+        except OffsetOutOfRangeError as error:
+            for where in error.args[0]:
+                due = self._due.get((where.topic, where.partition))
+                if due:
+                    yield (where.topic, where.partition), due.popleft(), None
+                    self._seek(where, due)
+            return
+        except KafkaError:
+            # The keeper and the reader speak of it; here it is tried again.
+            return
+        for where, records in polled.items():
+            partition = where.topic, where.partition
+            due = self._due.get(partition, deque())
+            for record in records:
+                while due and due[0] < record.offset:
+                    yield partition, due.popleft(), None
+                if due and due[0] == record.offset:
+                    yield partition, due.popleft(), record
+            if not due or due[0] > records[-1].offset + _FAR:
+                self._seek(where, due)
+
+    def _seek(self, where: Any, due: deque[int]) -> None:
+        if due:
+            self._clients.replayer.seek(where, due[0])
+        else:
+            self._clients.replayer.pause(where)

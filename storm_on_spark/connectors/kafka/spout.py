@@ -1,0 +1,344 @@
+"""A Kafka spout in plain Python, for clusters without the jar of Spark's Kafka source."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Mapping
+from typing import Any, Final
+
+from storm_on_spark.api.collector import SpoutOutputCollector
+from storm_on_spark.api.component import BaseRichSpout
+from storm_on_spark.api.context import TopologyContext
+from storm_on_spark.api.errors import ConfigError
+from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
+from storm_on_spark.api.streams.stream import DEFAULT_STREAM
+from storm_on_spark.connectors.kafka.clients import Clients, LookUp, consumer_settings, described, is_final, now_ms
+from storm_on_spark.connectors.kafka.config import DEAD_LETTER_FIELDS, KafkaSpoutConfig, ProcessingGuarantee
+from storm_on_spark.connectors.kafka.errors import KafkaSpoutError
+from storm_on_spark.connectors.kafka.offsets import Offsets, Partition
+from storm_on_spark.connectors.kafka.records import KafkaRecord, KafkaTuple
+from storm_on_spark.connectors.kafka.replay import Replay
+
+_log = logging.getLogger(__name__)
+
+_ANSWER_MS: Final = 2_000
+_GONE: Final = "the record is no longer in Kafka"
+
+MessageId = tuple[str, int, int]
+"""Topic, partition and offset."""
+
+
+class PlainKafkaSpout(BaseRichSpout):
+    """Emits the records of Kafka's topics, by kafka-python.
+
+    The message id of a tuple is (topic, partition, offset). Partitions belong to tasks by their number. The offsets
+    that are not done are the spout's state, saved with the topology's checkpoint: a restart goes on exactly there.
+    What is committed to the consumer group follows behind it, for tools that show the lag and for the first start
+    without the checkpoint.
+
+    A tuple that fails is emitted again by itself: its record is read again, and its neighbours go on meanwhile.
+
+    Args:
+        config: what to read and how.
+
+    Raises:
+        ConfigError: a property is unknown to kafka-python.
+        SetupError: kafka-python is not installed.
+
+    Example:
+        >>> from storm_on_spark import TopologyBuilder
+        >>> config = KafkaSpoutConfig.builder("127.0.0.1:9092", "lines").set_group_id("word-count").build()
+        >>> TopologyBuilder().set_spout("lines", PlainKafkaSpout(config), 2)    # doctest: +SKIP
+    """
+
+    def __init__(self, config: KafkaSpoutConfig) -> None:
+        if not isinstance(config, KafkaSpoutConfig):
+            raise ConfigError(f"PlainKafkaSpout takes a KafkaSpoutConfig (given {config!r:.100})")
+        consumer_settings(config)
+        self._config = config
+
+    def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
+        """Declares the translator's streams and the dead-letter stream."""
+        for stream, fields in self._config.translator.streams().items():
+            declarer.declare_stream(stream, fields)
+        if self._config.dead_letter_stream is not None:
+            declarer.declare_stream(self._config.dead_letter_stream, DEAD_LETTER_FIELDS)
+
+    def open(self, conf: Mapping[str, Any], context: TopologyContext, collector: SpoutOutputCollector) -> None:
+        """Prepares the task; Kafka is not contacted yet."""
+        self._collector = collector
+        self._share = context.this_task_index, len(context.component_tasks(context.this_component_id))
+        self._name = f'Kafka spout "{context.this_component_id}" (task {context.this_task_id})'
+        self.offsets = Offsets()
+        # What the runtime saves and puts back: not the configuration, which may be another one after a restart.
+        self.state_holder = self.offsets
+        guarantee = self._config.processing_guarantee
+        self._tracks = guarantee is ProcessingGuarantee.AT_LEAST_ONCE
+        self._commits_first = guarantee is ProcessingGuarantee.AT_MOST_ONCE
+        self._clients: Clients | None = None
+        self._replay: Replay | None = None
+        #: Records that were read and not yet emitted, by partition.
+        self._waiting: dict[Partition, deque[Any]] = {}
+        self._paused: set[Partition] = set()
+        self._next_look_up = self._next_commit = 0
+        self._reader_trouble = False
+        self._told_trouble: str | None = None
+
+    def next_tuple(self) -> None:
+        """Emits the next record, or those that are due again. Never waits for Kafka."""
+        now = now_ms()
+        clients = self._clients
+        if clients is None:
+            clients = self._clients = Clients(self._config, *self._share, self._name)
+            self._replay = Replay(clients, self.offsets)
+        if clients.failure is not None:
+            raise clients.failure
+        self._tell_trouble(clients)
+        self._keep_up(clients, now)
+        if clients.reader is None:
+            return
+        if self._tracks and self._emit_again(now):
+            return
+        if not self._emit_waiting(clients):
+            self._read(clients)
+            self._emit_waiting(clients)
+
+    def ack(self, message_id: MessageId) -> None:
+        """Notes that a record is done."""
+        topic, partition, offset = message_id
+        known = self.offsets.partitions.get((topic, partition))
+        if known is not None:
+            known.ack(offset)
+
+    def fail(self, message_id: MessageId) -> None:
+        """Has a record emitted again, or gives it up."""
+        topic, number, offset = message_id
+        known = self.offsets.partitions.get((topic, number))
+        if known is None or not known.is_pending(offset):
+            return
+        retry, times = self._config.retry, known.times_failed(offset) + 1
+        failure = known.failures.get(offset)
+        dead = failure is not None and failure.reason is not None
+        delay = retry.delay_ms(times)
+        if dead or delay is not None:
+            # A dead letter is emitted until it is acked: where should it go instead?
+            known.fail(offset, now_ms() + retry.capped_delay_ms(times))
+            return
+        why = f"failed or timed out {times} times, more than max_retries={retry.max_retries} allows"
+        if self._config.dead_letter_stream is None:
+            _log.warning("%s gives up topic %s partition %d offset %d: %s", self._name, topic, number, offset, why)
+            known.ack(offset)
+        else:
+            known.fail(offset, now_ms(), why)
+
+    def deactivate(self) -> None:
+        """Has commited what may be committed."""
+        self._commit()
+
+    def close(self) -> None:
+        """Commits what may be committed, and ends the clients."""
+        if self._clients is not None:
+            self._commit()
+            self._clients.close()
+            self._clients = self._replay = None
+
+    # --- keeping up with Kafka ---------------------------------------------------------------
+
+    def _keep_up(self, clients: Clients, now: int) -> None:
+        if now >= self._next_look_up:
+            self._next_look_up = now + self._config.partition_refresh_period_ms
+            clients.look_up(LookUp(frozenset(self.offsets.partitions), not self.offsets.looked_up))
+        found = clients.found()
+        if found is not None:
+            self.offsets.looked_up = True
+            for partition, start in found.starts.items():
+                self.offsets.begin(partition, start)
+        if clients.reader is not None and len(self._waiting) < len(self.offsets.partitions):
+            self._assign(clients.reader)
+        if now >= self._next_commit:
+            self._next_commit = now + self._config.offset_commit_period_ms
+            self._commit()
+
+    def _assign(self, reader: Any) -> None:
+        """Has the reader read all partitions of the task, from where each stands."""
+        from kafka.structs import TopicPartition
+
+        partitions = self.offsets.partitions
+        reader.assign([TopicPartition(*partition) for partition in partitions])
+        for partition, offsets in partitions.items():
+            reader.seek(TopicPartition(*partition), offsets.position)
+        reader.resume(*(TopicPartition(*partition) for partition in partitions))
+        self._waiting = {partition: deque() for partition in partitions}
+        self._paused = set()
+
+    def _commit(self) -> None:
+        # AT_MOST_ONCE has committed before it emitted.
+        if self._clients is not None and self.offsets.partitions and not self._commits_first:
+            self._clients.commit(self.offsets.committable())
+
+    def _tell_trouble(self, clients: Clients) -> None:
+        trouble = clients.trouble
+        if trouble != self._told_trouble:
+            self._told_trouble = trouble
+            if trouble is not None:
+                self._collector.report_error(KafkaSpoutError(f"{self._name}: no answer from Kafka: {trouble}"))
+
+    # --- reading ---------------------------------------------------------------
+
+    def _read(self, clients: Clients) -> None:
+        from kafka.errors import KafkaError, OffsetOutOfRangeError
+
+        if not self._waiting:
+            return
+        self._pause_full(clients.reader)
+        try:
+            polled = clients.reader.poll(0)
+        except OffsetOutOfRangeError as error:
+            self._go_on_elsewhere(clients.reader, error.args[0])
+            return
+        except KafkaError as error:
+            if is_final(error) or not error.retriable:
+                raise KafkaSpoutError(f"{self._name} can't read: {described(error)}") from None
+            if not self._reader_trouble:
+                self._reader_trouble = True
+                _log.warning("%s can't read for now, trying again: %s", self._name, described(error))
+            return
+        if polled:
+            self._reader_trouble = False
+        for where, records in polled.items():
+            self._waiting[where.topic, where.partition].extend(records)
+        if self._commits_first and polled:
+            clients.commit(
+                {(where.topic, where.partition): records[-1].offset + 1 for where, records in polled.items()}
+            )
+
+    def _pause_full(self, reader: Any) -> None:
+        from kafka.structs import TopicPartition
+
+        most = self._config.max_uncommitted_offsets
+        full = {
+            partition
+            for partition, waiting in self._waiting.items()
+            if waiting or self.offsets.partitions[partition].uncommitted >= most
+        }
+        if full != self._paused:
+            reader.pause(*(TopicPartition(*partition) for partition in full - self._paused))
+            reader.resume(*(TopicPartition(*partition) for partition in self._paused - full))
+            self._paused = full
+
+    def _go_on_elsewhere(self, reader: Any, offsets: Mapping[Any, int]) -> None:
+        from kafka.errors import KafkaError
+
+        for where, offset in offsets.items():
+            text = f"topic {where.topic} partition {where.partition}: offset {offset} is not in Kafka (any more)"
+            reset = self._config.auto_offset_reset
+            if reset == "none":
+                raise KafkaSpoutError(
+                    f'{self._name}: {text}; set auto.offset.reset to "earliest" or "latest" to go on from there'
+                )
+            ends = reader.beginning_offsets if reset == "earliest" else reader.end_offsets
+            try:
+                found = ends([where], _ANSWER_MS)[where]
+            except KafkaError:
+                # The next poll says again that the offset is not there.
+                continue
+            _log.warning("%s: %s; going on at %d, the %s", self._name, text, found, reset)
+            self.offsets.partitions[where.topic, where.partition].jump(found)
+            self._waiting[where.topic, where.partition].clear()
+            reader.seek(where, found)
+
+    # --- emitting ---------------------------------------------------------------
+
+    def _emit_waiting(self, clients: Clients) -> bool:
+        """Emits one record; returns False if there is none that may be emitted."""
+        most = self._config.max_uncommitted_offsets
+        for partition, waiting in self._waiting.items():
+            offsets = self.offsets.partitions[partition]
+            while waiting and offsets.uncommitted < most:
+                record = waiting[0]
+                if self._commits_first and record.offset >= clients.committed.get(partition, 0):
+                    break
+                waiting.popleft()
+                offsets.emit(record.offset)
+                if self._emit(record):
+                    return True
+                offsets.ack(record.offset)
+        return False
+
+    def _emit_again(self, now: int) -> bool:
+        assert self._replay is not None
+        emitted = False
+        for (topic, number), offset, record in self._replay.step(now):
+            offsets = self.offsets.partitions[topic, number]
+            if offset not in offsets.failures:
+                continue
+            failure = offsets.emit_again(offset)
+            if record is None:
+                emitted |= self._bury(topic, number, offset, None, _GONE)
+            elif failure.reason is not None:
+                emitted |= self._bury(topic, number, offset, record, failure.reason)
+            elif self._emit(record):
+                emitted = True
+            else:
+                offsets.ack(offset)
+        return emitted
+
+    def _emit(self, record: Any) -> bool:
+        """Emits a record's tuple; returns False if it has none."""
+        config, collector = self._config, self._collector
+        topic, partition, offset = where = record.topic, record.partition, record.offset
+        try:
+            values = config.translator.apply(self._translated(record))
+        except Exception as error:  # whatever users' functions raise
+            why = f"the record can't be translated: {type(error).__name__}: {error}"
+            if config.dead_letter_stream is None:
+                raise KafkaSpoutError(
+                    f"{self._name}: topic {topic} partition {partition} offset {offset}: {why}; "
+                    "with set_dead_letter_stream such records go to that stream"
+                ) from error
+            return self._bury(topic, partition, offset, record, why)
+        stream = values.stream if isinstance(values, KafkaTuple) else DEFAULT_STREAM
+        if values is None:
+            if not config.emit_null_tuples:
+                return False
+            streams = config.translator.streams()
+            stream = DEFAULT_STREAM if DEFAULT_STREAM in streams else next(iter(streams))
+            values = [None] * len(streams[stream])
+        collector.emit(values, message_id=where if self._tracks else None, stream=stream)
+        return self._tracks or self._untracked(topic, partition, offset)
+
+    def _untracked(self, topic: str, partition: int, offset: int) -> bool:
+        self.offsets.partitions[topic, partition].ack(offset)
+        return True
+
+    def _bury(self, topic: str, partition: int, offset: int, record: Any, why: str) -> bool:
+        """Emits a record on the dead-letter stream; returns False if there is no such stream."""
+        offsets = self.offsets.partitions[topic, partition]
+        stream = self._config.dead_letter_stream
+        if stream is None:
+            _log.warning("%s gives up topic %s partition %d offset %d: %s", self._name, topic, partition, offset, why)
+            offsets.ack(offset)
+            return False
+        failures = offsets.times_failed(offset)
+        offsets.bury(offset, why)
+        content = [None] * 4 if record is None else [record.key, record.value, record.timestamp, _headers(record)]
+        values = [topic, partition, offset, *content, why, failures]
+        self._collector.emit(values, message_id=(topic, partition, offset), stream=stream)
+        return True
+
+    def _translated(self, record: Any) -> KafkaRecord:
+        config = self._config
+        return KafkaRecord(
+            record.topic,
+            record.partition,
+            record.offset,
+            None if record.key is None else config.key_deserializer(record.key),
+            None if record.value is None else config.value_deserializer(record.value),
+            record.timestamp,
+            _headers(record),
+        )
+
+
+def _headers(record: Any) -> tuple[tuple[str, bytes], ...]:
+    return tuple((name, value) for name, value in record.headers)
