@@ -3,7 +3,8 @@
 Use them by `pytest_plugins = ["storm_on_spark.testing.plugin"]` in the top-level `conftest.py`.
 
 `spark_session` is one local session for the whole test run, `local_cluster` a `LocalCluster` on it that the
-test leaves with all its topologies ended, and `nothing_left_behind` fails a test that leaks. `kafka_server` is one Kafka broker for the whole test run.
+test leaves with all its topologies ended, and `nothing_left_behind` fails a test that leaks.
+`kafka_server` is one Kafka broker for the whole test run.
 """
 
 from __future__ import annotations
