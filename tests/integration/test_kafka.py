@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import gc
-import logging
 import re
-import socket
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
@@ -89,26 +86,6 @@ class Kafka:
 @pytest.fixture(scope="module")
 def kafka(kafka_server: KafkaServer) -> Kafka:
     return Kafka(kafka_server)
-
-
-@pytest.fixture
-def quiet_client() -> Iterator[None]:
-    """Has kafka-python log nothing, and closes the sockets of refused connections, which it leaves open."""
-    log = logging.getLogger("kafka")
-    log.setLevel(logging.CRITICAL)
-    before = {id(each) for each in sockets()}
-    yield
-    log.setLevel(logging.NOTSET)
-    for each in sockets():
-        if id(each) not in before:
-            try:
-                each.getpeername()
-            except OSError:
-                each.close()
-
-
-def sockets() -> list[socket.socket]:
-    return [each for each in gc.get_objects() if type(each) is socket.socket]
 
 
 def until(true: Callable[[], bool], step: Callable[[], object] = lambda: None) -> None:
@@ -329,37 +306,3 @@ def test_word_count_on_spark_is_exact(kafka: Kafka, nothing_left_behind, spark_s
     # Two tasks read, and what failed was emitted again by itself.
     assert len({tup.task for tup in captured.tuples if tup.component == "lines"}) == 2
     assert sorted(captured.failed("lines")) == [(topic, 0, 100), *[(topic, 1, 100)] * 3]
-
-
-@pytest.mark.filterwarnings(r"ignore:Exception ignored in. <socket\.socket:pytest.PytestUnraisableExceptionWarning")
-def test_a_broker_that_is_killed_is_waited_for(
-    kafka: Kafka, quiet_client: None, caplog: pytest.LogCaptureFixture
-) -> None:
-    topic = kafka.topic()
-    kafka.send(topic, "before", "pending")
-    config = kafka.config(topic).set_group_id(topic).build()
-    with SpoutTester(PlainKafkaSpout(config)) as tester:
-        assert values(read(tester, 2)) == ["before", "pending"]
-        kafka.server.kill()
-        tester.ack((topic, 0, 0))
-        tester.fail((topic, 0, 1))
-        longest = 0.0
-
-        def step() -> None:
-            nonlocal longest
-            began = time.monotonic()
-            assert tester.next_tuple() == []
-            longest = max(longest, time.monotonic() - began)
-
-        until(lambda: bool(tester.collector.errors), step)
-        # Far less than a client waits for an answer.
-        assert longest < 5
-        kafka.server.start()
-        assert values(read(tester, 1)) == ["pending"]
-        kafka.send(topic, "after")
-        assert values(read(tester, 1)) == ["after"]
-        until(lambda: kafka.committed(topic, topic) == 1, tester.next_tuple)
-    said = [record.getMessage() for record in caplog.records if record.name.startswith("storm_on_spark.connectors")]
-    assert len([text for text in said if "no answer from Kafka, trying again" in text]) == 1
-    assert len([text for text in said if "Kafka answers again" in text]) == 1
-    gc.collect()
