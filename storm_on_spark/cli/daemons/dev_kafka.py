@@ -11,7 +11,7 @@ from storm_on_spark.cli.client.asking import json
 from storm_on_spark.cli.daemons.daemon import ended_by_signal
 from storm_on_spark.cli.daemons.dev_zookeeper import check_port
 from storm_on_spark.cli.shared import options
-from storm_on_spark.cli.shared.errors import told
+from storm_on_spark.cli.shared.errors import reporting_errors
 
 _LOOK_SECS = 0.2
 
@@ -54,7 +54,7 @@ def command(
 
     For development: it is a single broker, and everybody on this host may read and write it.
     """
-    with told(debug, json):
+    with reporting_errors(debug, json):
         from storm_on_spark.api.errors import SetupError
         from storm_on_spark.connectors.kafka import topics as kafka_topics
         from storm_on_spark.connectors.kafka.server import KafkaServer
@@ -73,8 +73,8 @@ def command(
             for topic, file in files:
                 loaded[topic] += kafka_topics.load(server.bootstrap_servers, topic, file)
             if json:
-                told_all = {"kafka": server.bootstrap_servers, "pid": server.pid, "topics": wanted, "loaded": loaded}
-                click.echo(jsonlib.dumps(told_all))
+                answer = {"kafka": server.bootstrap_servers, "pid": server.pid, "topics": wanted, "loaded": loaded}
+                click.echo(jsonlib.dumps(answer))
             else:
                 where = "temporary" if folder is None else f"in {folder}"
                 for topic, count in loaded.items():
