@@ -191,8 +191,8 @@ def answer(handler: Handler, frame: bytes) -> bytes:
     try:
         result.success = call()
     except Exception as error:
-        told = _declared(error)
-        if told is None or not processor.handle_exception(told, result):
+        declared = _declared(error)
+        if declared is None or not processor.handle_exception(declared, result):
             refused = TApplicationException(TApplicationException.INTERNAL_ERROR, _sentence(error))
             processor.send_exception(writing, name, refused, number)
             return bytes(out.getvalue())

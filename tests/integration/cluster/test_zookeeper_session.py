@@ -41,8 +41,10 @@ def test_listeners_may_ask_zookeeper_and_fail(connect, caplog) -> None:
 
     remove = session.add_listener(ask)
     expire_session(session)
-    eventually(lambda: found)
+    # It is logged after the listener has returned, on a thread of its own.
+    eventually(lambda: "ValueError: of CONNECTED" in caplog.text)
     remove()
+    assert found
     assert "failed at CONNECTED" in caplog.text
 
 
