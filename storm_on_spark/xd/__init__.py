@@ -1,0 +1,1 @@
+"""Streams by description: text becomes definitions of streams."""

@@ -1,0 +1,159 @@
+"""The parser of streams, written by hand: one method per rule of the grammar."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, cast
+
+from storm_on_spark.xd.dsl.errors import Code, DslError
+from storm_on_spark.xd.dsl.model import Channel, Module, Stream, Tap
+
+MAXIMUM_LENGTH = 65_536
+"""Characters that a definition may have."""
+
+_WORD = r"[A-Za-z_][A-Za-z0-9_-]*"
+_NAME = re.compile(rf"({_WORD})\s*=")
+_CHANNEL = re.compile(rf"(queue|topic):({_WORD})")
+_TAP = re.compile(rf"tap:(stream|job|queue|topic):({_WORD})(?:\.({_WORD})(?:\.([0-9]{{1,9}}))?)?")
+_SHORT_TAP = re.compile(rf":({_WORD})\.({_WORD})")
+_MODULE = re.compile(rf"(?:({_WORD}):)?({_WORD})")
+_OPTION = re.compile(r"--([A-Za-z_][A-Za-z0-9_.-]*)=")
+_BARE = re.compile(r"[^\s|>'\"][^\s|>]*")
+_SPACE = re.compile(r"\s*")
+
+
+def parse_stream(text: str, name: str | None = None) -> Stream:
+    """Parse the definition of a stream.
+
+    Raises `DslError` with a code and a position for a text that is not a stream.
+
+    >>> [module.name for module in parse_stream("time --fixedDelay=1 | log").modules]
+    ['time', 'log']
+    """
+    if len(text) > MAXIMUM_LENGTH:
+        message = f"Expected at most {MAXIMUM_LENGTH} characters, got {len(text)}"
+        raise DslError(Code.TOO_LONG, "", 0, message)
+    return _Parser(text).stream(name)
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+
+    def stream(self, name: str | None) -> Stream:
+        self._skip()
+        if self._at == len(self._text):
+            raise self._error(Code.EMPTY, "Expected a stream, got an empty text")
+        if match := self._take(_NAME):
+            name = match[1]
+            self._skip()
+        source = self._source()
+        sink = self._sink() if source is not None and self._take_arrow_channel() else None
+        if sink is not None:
+            modules: tuple[Module, ...] = (Module("bridge", "bridge"),)
+        else:
+            modules = self._modules(name)
+            if self._peek(">"):
+                self._at += 1
+                self._skip()
+                sink = self._sink()
+        self._skip()
+        if self._at < len(self._text):
+            raise self._error(Code.UNEXPECTED_TEXT, f"Expected the end, '|' or '>', got {self._text[self._at]!r}")
+        return Stream(modules, name, source, sink)
+
+    def _take_arrow_channel(self) -> bool:
+        return _CHANNEL.match(self._text, self._at) is not None
+
+    def _source(self) -> Channel | Tap | None:
+        found: Channel | Tap
+        if match := self._take(_TAP):
+            kind = cast(Literal["stream", "job", "queue", "topic"], match[1])
+            found = Tap(kind, match[2], match[3], int(match[4]) if match[4] else None)
+        elif match := self._take(_SHORT_TAP):
+            found = Tap("stream", match[1], match[2])
+        elif match := self._take(_CHANNEL):
+            found = Channel(cast(Literal["queue", "topic"], match[1]), match[2])
+        elif self._peek(":") or re.match(r"(tap|queue|topic):", self._text[self._at :]):
+            raise self._error(
+                Code.EXPECTED_CHANNEL, "Expected queue:name, topic:name, tap:stream:name or :stream.label"
+            )
+        else:
+            return None
+        self._skip()
+        if not self._peek(">"):
+            raise self._error(Code.EXPECTED_CHANNEL, "Expected '>' after the channel")
+        self._at += 1
+        self._skip()
+        return found
+
+    def _sink(self) -> Channel:
+        match = self._take(_CHANNEL)
+        if not match:
+            raise self._error(Code.EXPECTED_CHANNEL, "Expected queue:name or topic:name after '>'")
+        return Channel(cast(Literal["queue", "topic"], match[1]), match[2])
+
+    def _modules(self, stream: str | None) -> tuple[Module, ...]:
+        modules: list[Module] = []
+        labels: set[str] = set()
+        while True:
+            self._skip()
+            start = self._at
+            module = self._module()
+            if module.name == stream:
+                message = f"Expected another name than that of the stream, {stream!r}"
+                raise DslError(Code.NAMED_LIKE_MODULE, self._text, start, message)
+            if module.label in labels:
+                message = f"Expected a label that is unique in the stream, got {module.label!r} again"
+                raise DslError(Code.DUPLICATE_LABEL, self._text, start, message)
+            labels.add(module.label)
+            modules.append(module)
+            if not self._peek("|"):
+                return tuple(modules)
+            self._at += 1
+
+    def _module(self) -> Module:
+        match = self._take(_MODULE)
+        if not match:
+            raise self._error(Code.EXPECTED_MODULE, "Expected the name of a module")
+        options: dict[str, str] = {}
+        end = self._at
+        self._skip()
+        while self._text.startswith("--", self._at):
+            option = _OPTION.match(self._text, self._at)
+            if self._at == end or not option:
+                raise self._error(Code.EXPECTED_OPTION, "Expected ' --name=value' without spaces around '='")
+            if option[1] in options:
+                raise self._error(Code.DUPLICATE_OPTION, f"Expected each option once, got --{option[1]} again")
+            self._at = option.end()
+            options[option[1]] = self._value()
+            end = self._at
+            self._skip()
+        return Module(match[2], match[1] or match[2], tuple(options.items()))
+
+    def _value(self) -> str:
+        if not (self._peek("'") or self._peek('"')):
+            if match := self._take(_BARE):
+                return match[0]
+            raise self._error(Code.EXPECTED_VALUE, "Expected a value; one with spaces, '|' or '>' needs quotes")
+        quote = self._text[self._at]
+        match = self._take(re.compile(f"{quote}((?:[^{quote}]|{quote}{quote})*){quote}"))
+        if not match:
+            raise self._error(Code.UNCLOSED_QUOTE, f"Expected a closing {quote}")
+        return match[1].replace(quote * 2, quote)
+
+    def _skip(self) -> None:
+        self._take(_SPACE)
+
+    def _peek(self, text: str) -> bool:
+        return self._text.startswith(text, self._at)
+
+    def _take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        match = pattern.match(self._text, self._at)
+        if match:
+            self._at = match.end()
+        return match
+
+    def _error(self, code: Code, message: str) -> DslError:
+        return DslError(code, self._text, self._at, message)

@@ -1,0 +1,81 @@
+"""The language of streams: what each text becomes, and the code and position of each error."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from storm_on_spark.xd.dsl import Channel, Code, DslError, Module, Stream, Tap, parse_stream
+
+LOG = Module("log", "log")
+TIME = Module("time", "time")
+
+
+@pytest.mark.parametrize(
+    ("text", "stream"),
+    [
+        ("time | log", Stream((TIME, LOG))),
+        ("time|log", Stream((TIME, LOG))),
+        ("ticktock = time | log", Stream((TIME, LOG), "ticktock")),
+        ("a:log | b:log", Stream((Module("log", "a"), Module("log", "b")))),
+        ("log --name=x --level='a | b'", Stream((Module("log", "log", (("name", "x"), ("level", "a | b"))),))),
+        ("log --name='it''s'", Stream((Module("log", "log", (("name", "it's"),)),))),
+        ('log --name="a > b"', Stream((Module("log", "log", (("name", "a > b"),)),))),
+        ("log --name=''", Stream((Module("log", "log", (("name", ""),)),))),
+        ("queue:a > log", Stream((LOG,), None, Channel("queue", "a"))),
+        ("time > topic:b", Stream((TIME,), None, None, Channel("topic", "b"))),
+        (
+            "queue:a > topic:b",
+            Stream((Module("bridge", "bridge"),), None, Channel("queue", "a"), Channel("topic", "b")),
+        ),
+        ("tap:stream:s > log", Stream((LOG,), None, Tap("stream", "s"))),
+        ("tap:stream:s.f.1 > log", Stream((LOG,), None, Tap("stream", "s", "f", 1))),
+        (":s.f > log", Stream((LOG,), None, Tap("stream", "s", "f"))),
+    ],
+)
+def test_stream(text: str, stream: Stream) -> None:
+    assert parse_stream(text) == stream
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "position"),
+    [
+        ("", Code.EMPTY, 0),
+        ("  ", Code.EMPTY, 2),
+        ("time |", Code.EXPECTED_MODULE, 6),
+        ("| log", Code.EXPECTED_MODULE, 0),
+        ("log --name", Code.EXPECTED_OPTION, 4),
+        ("log --name =x", Code.EXPECTED_OPTION, 4),
+        ("log --name= x", Code.EXPECTED_VALUE, 11),
+        ("log --name='x", Code.UNCLOSED_QUOTE, 11),
+        ("log --a=1 --a=2", Code.DUPLICATE_OPTION, 10),
+        ("log | log", Code.DUPLICATE_LABEL, 6),
+        ("log = time | log", Code.NAMED_LIKE_MODULE, 13),
+        ("time > log", Code.EXPECTED_CHANNEL, 7),
+        ("queue: a > log", Code.EXPECTED_CHANNEL, 0),
+        ("queue:a log", Code.EXPECTED_CHANNEL, 8),
+        ("time log", Code.UNEXPECTED_TEXT, 5),
+        ("a" * 65_537, Code.TOO_LONG, 0),
+    ],
+)
+def test_error(text: str, code: Code, position: int) -> None:
+    with pytest.raises(DslError) as raised:
+        parse_stream(text)
+    assert (raised.value.code, raised.value.position) == (code, position)
+
+
+def test_caret_stands_under_the_error() -> None:
+    with pytest.raises(DslError) as raised:
+        parse_stream("time\n| log --a")
+    assert str(raised.value).split("\n")[1:] == ["| log --a", "      ^"]
+
+
+@given(st.text(alphabet="ab:.|>-='\" \nqueue:tap", max_size=40))
+def test_any_text_is_a_stream_or_an_error_with_a_position_in_it(text: str) -> None:
+    position = 0
+    try:
+        parse_stream(text)
+    except DslError as error:
+        position = error.position
+    assert 0 <= position <= len(text)
