@@ -1,6 +1,7 @@
 """The tweet word count of Storm's paper: tweets, parsed, counted by word; counters are emitted and then cleared.
 
-The input has one tweet per line, a JSON object with a `text`: `-c word.count.input=FILE` names a file or folder.
+The input has one tweet per line, a JSON object with a `text`: `-c word.count.input=FILE` names it.
+Without it, 1000 tweets are generated.
 
 What there is to see: a tumbling window by tick tuples, whose counters are empty after every emission. A batch job,
 `by_plain_spark`, counts the same tweets, to be compared with `streamed`.
@@ -15,10 +16,11 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from word_count import INPUT, SentenceSpout, checked_input
+from word_count import SentenceSpout, checked_input
 
 from storm_on_spark import (
     BaseBasicBolt,
+    BaseRichSpout,
     BaseTickTupleAwareRichBolt,
     BasicOutputCollector,
     Config,
@@ -26,6 +28,7 @@ from storm_on_spark import (
     Fields,
     OutputCollector,
     OutputFieldsDeclarer,
+    SpoutOutputCollector,
     Topology,
     TopologyBuilder,
     TopologyContext,
@@ -54,6 +57,28 @@ def words_of(line: str) -> list[str]:
         return []
     text = tweet.get("text") if isinstance(tweet, dict) else None
     return text.split() if isinstance(text, str) else []
+
+
+class GeneratedTweets(BaseRichSpout):
+    """Emits 1000 tweets, and those that fail again."""
+
+    def open(self, conf: Mapping[str, Any], context: TopologyContext, collector: SpoutOutputCollector) -> None:
+        self._collector = collector
+        self.waiting = list(reversed(range(1000)))
+
+    def next_tuple(self) -> None:
+        if self.waiting:
+            number = self.waiting.pop()
+            self._collector.emit([json.dumps({"text": f"storm on spark {number % 7}"})], message_id=number)
+
+    def fail(self, message_id: int) -> None:
+        self.waiting.append(message_id)
+
+    def exhausted(self) -> bool:
+        return not self.waiting
+
+    def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
+        declarer.declare(Fields("sentence"))
 
 
 class ParseTweet(BaseBasicBolt):
@@ -113,16 +138,15 @@ def build(conf: Mapping[str, Any]) -> Topology:
     """Returns the topology.
 
     Raises:
-        ConfigError: there is no input, or the seconds are no whole number of at least 1.
+        ConfigError: the input can't be read, or the seconds are no whole number of at least 1.
     """
     seconds = conf.get(EMIT_SECS, 300)
     if type(seconds) is not int or seconds < 1:
         raise ConfigError(f"{EMIT_SECS} must be an int of at least 1, not {seconds!r:.80}", key=EMIT_SECS)
     path = checked_input(conf)
-    if path is None:
-        raise ConfigError(f"{INPUT} is not set; name a file or folder of tweets, one JSON object per line", key=INPUT)
+    spout = GeneratedTweets() if path is None else SentenceSpout(path)
     builder = TopologyBuilder()
-    builder.set_spout("tweets", SentenceSpout(path))
+    builder.set_spout("tweets", spout)
     builder.set_bolt("parse", ParseTweet(), 2).shuffle_grouping("tweets")
     builder.set_bolt("count", WindowCount(seconds), 2).fields_grouping("parse", Fields("word"))
     builder.set_bolt("totals", Totals()).fields_grouping("count", Fields("word"))

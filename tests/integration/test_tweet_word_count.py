@@ -16,7 +16,7 @@ import tweet_word_count  # needs the path above
 import word_count
 
 from storm_on_spark import Config
-from storm_on_spark.testing import BoltTester, make_tuple, run_topology
+from storm_on_spark.testing import BoltTester, make_tuple, run_spout, run_topology
 
 
 def test_counters_are_cleared_once_they_are_emitted() -> None:
@@ -52,6 +52,7 @@ def test_seconds_that_are_none_are_refused(seconds: object) -> None:
         tweet_word_count.build({tweet_word_count.EMIT_SECS: seconds})
 
 
-def test_a_run_without_tweets_is_refused() -> None:
-    with pytest.raises(tweet_word_count.ConfigError, match=r"word\.count\.input is not set"):
-        tweet_word_count.build({})
+def test_tweets_are_generated_where_none_are_given() -> None:
+    lines = [line for (line,) in run_spout(tweet_word_count.GeneratedTweets()).values()]
+    assert len(lines) == 1000
+    assert tweet_word_count.words_of(lines[8]) == ["storm", "on", "spark", "1"]
