@@ -308,7 +308,8 @@ class CompiledTopology:
             with settings_applied(spark, wanted):
                 frame = lower(spark, spec, settings)
             coordinator.wait_until_open()
-            if early:
+            # A spout that opened and fails at once has a topology that failed, however quick it was.
+            if early and not coordinator.has_opened(early[0].task):
                 raise topology_failed(name, early[0])
             with settings_applied(spark, wanted), reporting_failure(name):
                 query = (

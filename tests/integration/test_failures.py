@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 
 import pytest
 import topologies.broken
 from pyspark.sql import SparkSession
-from topologies.broken import BOLT_BROKEN, MISTAKES, SPOUT_BROKEN, Broken, RaisingBolt, line, mistakes
-from topologies.parts import Numbers
+from topologies.broken import BOLT_BROKEN, MISTAKES, SPOUT_BROKEN, Broken, RaisingBolt, RaisingSpout, line, mistakes
+from topologies.parts import Numbers, Tally
 
-from storm_on_spark import LocalCluster, compile_topology
+from storm_on_spark import LocalCluster, TopologyBuilder, compile_topology
 from storm_on_spark.api.errors import ConfigError, InvalidTopologyError, StormError, TopologyFailedError
 from storm_on_spark.api.text.traces import location
 from storm_on_spark.testing import descendants
@@ -61,6 +62,25 @@ def test_one_sentence_names_the_component_and_the_way_out(
             info = local_cluster.get_topology_info("broken")
             assert info.error_trace == trace
             assert [error.trace for error in info.errors] == [trace]
+
+
+class SlowToOpen(Numbers):
+    """Opens when the other spout has failed long ago."""
+
+    def open(self, conf, context, collector):
+        super().open(conf, context, collector)
+        time.sleep(2)
+
+
+def test_a_spout_that_fails_before_another_is_open_has_a_topology_that_failed(local_cluster: LocalCluster):
+    builder = TopologyBuilder()
+    builder.set_spout("hasty", RaisingSpout("next_tuple"))
+    builder.set_spout("slow", SlowToOpen(3))
+    builder.set_bolt("bolt", Tally()).shuffle_grouping("hasty").shuffle_grouping("slow")
+    local_cluster.submit_topology("hasty", {}, builder.create_topology())
+    with pytest.raises(TopologyFailedError, match='component "hasty"'):
+        local_cluster.await_completion("hasty", 60)
+    assert local_cluster.get_topology_info("hasty").status == "FAILED"
 
 
 @pytest.mark.representative

@@ -216,6 +216,11 @@ class Coordinator:
             component = self._wiring.component_of[late[0]]
             raise ComponentError(component, late[0], "open", f"it did not return within {_OPEN_SECONDS:.0f} s")
 
+    def has_opened(self, task: int | None) -> bool:
+        """Returns whether a spout's task was open at least once; for None, whether all tasks were."""
+        with self._changed:
+            return self._rules.has_opened(task)
+
     def _writers(self) -> set[int]:
         """Returns the owners whose segments are in any log."""
         tasks = (task for group in self._groups for executor in group for task in executor)

@@ -177,6 +177,10 @@ class BatchRules:
         """Returns the tasks that are not open."""
         return [number for number, task in self._tasks.items() if not task.ready]
 
+    def has_opened(self, task: int | None) -> bool:
+        """Returns whether a task was open at least once; for None, whether all tasks were."""
+        return all(state.opened for number, state in self._tasks.items() if task in (None, number))
+
     def is_ready(self, task: int) -> bool:
         """Returns whether a task is open, and all that is in its log is known."""
         return self._tasks[task].ready
