@@ -120,10 +120,11 @@ TOPOLOGIES: dict[str, Callable[[str, str, Any], Topology]] = {
     "columnar": WORKLOADS["word count, columnar"],
     "pairs": _pairs,
     "window": _window,
+    "join": WORKLOADS["join"],
     "10-keys": _keys(10),
     "1M-keys": _keys(_KEYS),
 }
-"""Word count per tuple and columnar; word count with two values; tuples held; integers as keys."""
+"""Word count per tuple and columnar; word count with two values; tuples held; two streams joined; integers as keys."""
 
 
 class _Variables(dict[tuple[str, int], bytes]):

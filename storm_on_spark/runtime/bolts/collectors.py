@@ -188,14 +188,14 @@ class RichCollector(_Collector, OutputCollector):
             return anchors._roots or UNANCHORED
         if anchors is None:
             return UNANCHORED
-        if not isinstance(anchors, Iterable):
+        if anchors.__class__ is not list and not isinstance(anchors, Iterable):
             raise TupleError(f"anchors must be a tuple, several tuples or None, not {anchors!r:.100}")
-        roots: dict[int, None] = {}
+        roots: list[int] = []
         for tup in anchors:
             if not isinstance(tup, Tuple):
                 raise TupleError(f"an anchor must be a Tuple that the bolt received, not {tup!r:.100}")
-            roots.update(dict.fromkeys(tup._roots))
-        return tuple(roots) or UNANCHORED
+            roots += tup._roots
+        return tuple(dict.fromkeys(roots)) or UNANCHORED
 
 
 class BasicCollector(_Collector, BasicOutputCollector):

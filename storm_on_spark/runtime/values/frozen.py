@@ -243,8 +243,6 @@ def constant_id(message_id: Any) -> Any:
 
     An id that has a hash may be a key of a dict in the spout. So it stays the same object.
     """
-    if is_constant(message_id):
-        return message_id
     try:
         hash(message_id)
     except Exception:
