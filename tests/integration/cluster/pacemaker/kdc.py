@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from storm_peer import FETCH_SECS, ROOT, need
+from storm_jars import FETCH_SECS, ROOT, need
 
 from storm_on_spark.cluster.zookeeper.java import die_with_parent
 from storm_on_spark.cluster.zookeeper.server import free_port

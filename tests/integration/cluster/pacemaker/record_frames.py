@@ -15,7 +15,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from storm_peer import ROOT, storm_peer, storm_server
+from storm_jars import ROOT
+from storm_peer import storm_peer, storm_server
 
 from storm_on_spark.cluster.pacemaker.frames import Frames
 
