@@ -118,13 +118,15 @@ def _keys(count: int) -> Callable[[str, str, Any], Topology]:
 TOPOLOGIES: dict[str, Callable[[str, str, Any], Topology]] = {
     "per-tuple": WORKLOADS["word count"],
     "columnar": WORKLOADS["word count, columnar"],
+    "columnar-bolts": WORKLOADS["word count, columnar bolts"],
     "pairs": _pairs,
     "window": _window,
     "join": WORKLOADS["join"],
     "10-keys": _keys(10),
     "1M-keys": _keys(_KEYS),
 }
-"""Word count per tuple and columnar; word count with two values; tuples held; two streams joined; integers as keys."""
+"""Word count per tuple, columnar, and columnar behind a spout per tuple; with two values; tuples held; streams joined;
+integers as keys."""
 
 
 class _Variables(dict[tuple[str, int], bytes]):
@@ -235,9 +237,7 @@ _NEVER = 1 << 62
 
 CASES: dict[str, Callable[[], Any]] = {
     "reused-tuples": lambda: _set("bolts.bolt_task", _ALONE=0),
-    "joined-repeats": lambda: _set("codec.texts", _SAMPLE=1),
     "numbered-arrow-texts": lambda: _set("codec.arrow_texts", _LEAST=_NEVER),
-    "packed-columns": lambda: _set("codec.chunk", pack_column=lambda column: column),
     "each-key-once": lambda: _set("emit.batch_routing", _by_field=batch_routing._by_row),  # noqa: SLF001
     "cached-integers": lambda: _set("emit.output", LIMIT=0),
     "computed-integers": lambda: _set("emit.output", LIMIT=_NEVER),

@@ -5,7 +5,7 @@ each tuple costs about ten times as much. The layout, little endian:
 
     header   version u8, kind u8, flags u16, target i32, source i32, sequence i64, size u32, stream u32, extra u32
     payload  by kind:
-      TUPLES  roots and edges (both only with ANCHORED), then the pickled columns (see `texts`)
+      TUPLES  roots and edges (both only with ANCHORED), then the pickled columns
               roots are `extra` bytes: packed ids (see `packing`), or with RAGGED a pickle: per tuple an int or a tuple
               of ints
               edges are size*u64, or with DRAWN the u64 that they start from (see `EdgeRange`)
@@ -38,20 +38,14 @@ from numpy.typing import NDArray
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.runtime.codec.arrow_texts import number_texts, spell_texts
 from storm_on_spark.runtime.codec.packing import pack_ids, pack_marks, unpack_ids, unpack_marks
-from storm_on_spark.runtime.codec.texts import (
-    Packed,
-    pack_column,
-    unpack_column,
-    unpack_to_arrow,
-)
 from storm_on_spark.runtime.tracking.ids import EdgeRange, U64Array
 from storm_on_spark.runtime.tracking.lineage import PackedLineage, Roots
 from storm_on_spark.runtime.values import pickling
-from storm_on_spark.runtime.values.frozen import FrozenRows
+from storm_on_spark.runtime.values.frozen import FrozenColumn, FrozenRows, pack_frozen, unpack_frozen
 from storm_on_spark.runtime.values.hashing import mix64
 from storm_on_spark.runtime.values.rows import Columns
 
-VERSION = 7
+VERSION = 8
 _HEADER = struct.Struct("<BBHiiqIII")
 HEADER_BYTES = _HEADER.size
 
@@ -148,8 +142,11 @@ def encode_tuples(
     flags: int = 0,
 ) -> bytes:
     """Returns a TUPLES chunk of `values`, all of one stream and so of one length."""
-    columns = Columns.of(values.kept if isinstance(values, FrozenRows) else values).columns
-    payload = pickling.dumps([pack_column(column) for column in columns])
+    if isinstance(values, FrozenRows):
+        columns: list[list[Any] | FrozenColumn] = [pack_frozen(column) for column in Columns.of(values.kept).columns]
+    else:
+        columns = list(Columns.of(values).columns)
+    payload = pickling.dumps(columns)
     return _join(Kind.TUPLES, payload, len(values), roots, edges, target, source, sequence, stream, flags)
 
 
@@ -247,13 +244,9 @@ def read_rows(header: Header, payload: memoryview) -> Columns | FrozenRows:
     return _rows(header, pickling.loads(payload))
 
 
-def _rows(header: Header, packed: list[Packed]) -> Columns | FrozenRows:
-    rows = Columns([unpack_column(column) for column in packed], header.size)
-    return FrozenRows(rows) if any(map(_is_frozen, packed)) else rows
-
-
-def _is_frozen(packed: Packed) -> bool:
-    return isinstance(packed, tuple) and len(packed) == 2
+def _rows(header: Header, packed: list[list[Any] | FrozenColumn]) -> Columns | FrozenRows:
+    rows = Columns([unpack_frozen(column) for column in packed], header.size)
+    return FrozenRows(rows) if any(isinstance(column, tuple) for column in packed) else rows
 
 
 def read_rows_as_batch(header: Header, payload: memoryview, names: Iterable[str]) -> pa.RecordBatch:
@@ -262,12 +255,8 @@ def read_rows_as_batch(header: Header, payload: memoryview, names: Iterable[str]
     Raises:
         pyarrow.ArrowInvalid: the values of a column have no common Arrow type.
     """
-    packed = pickling.loads(payload)
-    if any(map(_is_frozen, packed)):
-        columns = [pa.array(column) for column in Columns.of(_rows(header, packed)).columns]
-    else:
-        columns = [unpack_to_arrow(column) for column in packed]
-    return pa.RecordBatch.from_arrays(columns, names=list(names))
+    columns = Columns.of(read_rows(header, payload)).columns
+    return pa.RecordBatch.from_arrays([pa.array(column) for column in columns], names=list(names))
 
 
 def read_batch(payload: memoryview) -> pa.RecordBatch:

@@ -166,16 +166,20 @@ FrozenColumn = tuple["dict[int, int] | None", list[Any]]
 """A column with frozen values as it is pickled: their place and part (None: all are whole values), and all items."""
 
 
-def pack_frozen(column: list[Any]) -> FrozenColumn:
-    """Returns a column with frozen values as built-in types."""
+def pack_frozen(column: list[Any]) -> list[Any] | FrozenColumn:
+    """Returns a column as built-in types; the column itself if nothing in it is frozen."""
     parts = {place: value.part for place, value in enumerate(column) if value.__class__ is Frozen}
+    if not parts:
+        return column
     items = [value.data if value.__class__ is Frozen else value for value in column]
     whole = len(parts) == len(column) and all(part == _WHOLE for part in parts.values())
     return None if whole else parts, items
 
 
-def unpack_frozen(packed: FrozenColumn) -> list[Any]:
+def unpack_frozen(packed: list[Any] | FrozenColumn) -> list[Any]:
     """Returns the column that `pack_frozen` packed."""
+    if isinstance(packed, list):
+        return packed
     parts, items = packed
     if parts is None:
         return list(map(Frozen, items))

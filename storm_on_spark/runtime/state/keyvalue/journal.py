@@ -7,11 +7,10 @@ from typing import Any, NamedTuple
 
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.runtime.codec.integers import PackedInts, pack_ints, unpack_ints
-from storm_on_spark.runtime.codec.texts import Packed, pack_column, unpack_column
 from storm_on_spark.runtime.values import pickling
 
-BASE, CHANGES = b"\x03B", b"\x03C"
-"""First bytes of an entry: format version 3, and whether it starts a rewritten journal or was appended."""
+BASE, CHANGES = b"\x04B", b"\x04C"
+"""First bytes of an entry: format version 4, and whether it starts a rewritten journal or was appended."""
 _MOST_KEYS = 8192
 """Keys in one entry. Spark's state store takes ten times as long for a byte of a value of 1 MB as of one of 64 kB."""
 
@@ -45,21 +44,19 @@ def _packed(kind: bytes, keys: Sequence[Any], values: Sequence[Any], removed: Se
     return kind + pickling.dumps((len(keys), pack_values(list(keys)), pack_values(list(values)), list(removed)))
 
 
-def pack_values(column: list[Any]) -> Packed | PackedInts:
-    """Returns a column of keys or values as it is pickled: integers as few bytes, texts joined."""
+def pack_values(column: list[Any]) -> list[Any] | PackedInts:
+    """Returns a column of keys or values as it is pickled: integers as few bytes."""
     ints = pack_ints(column) if set(map(type, column)) == {int} else None
-    return pack_column(column) if ints is None else ints
+    return column if ints is None else ints
 
 
-def unpack_values(packed: Packed | PackedInts, size: int) -> list[Any]:
+def unpack_values(packed: list[Any] | PackedInts, size: int) -> list[Any]:
     """Returns the keys or values of a column.
 
     Raises:
         CheckpointError: it is damaged.
     """
-    if isinstance(packed, tuple) and len(packed) == 4:
-        return unpack_ints(packed, size)
-    return unpack_column(packed)
+    return packed if isinstance(packed, list) else unpack_ints(packed, size)
 
 
 def unpack(entries: Iterable[bytes]) -> Iterator[tuple[Entry, int]]:
@@ -71,6 +68,6 @@ def unpack(entries: Iterable[bytes]) -> Iterator[tuple[Entry, int]]:
     for data in entries:
         kind = data[:2]
         if kind not in (BASE, CHANGES):
-            raise CheckpointError(f"an entry of key-value state begins with {kind!r}; this release reads version 3")
+            raise CheckpointError(f"an entry of key-value state begins with {kind!r}; this release reads version 4")
         size, keys, values, removed = pickling.loads(memoryview(data)[2:])
         yield Entry(kind, removed, unpack_values(keys, size), unpack_values(values, size)), len(data)

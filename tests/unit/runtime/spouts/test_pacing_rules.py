@@ -123,7 +123,6 @@ class PacedTask(RuleBasedStateMachine):
                 self.now += call_secs
                 emitted, self.fresh = emitted + 1, self.fresh + 1
                 self.pending += tracked
-                self.widest = max(self.widest, width)
             assert emitted <= PACE.burst_calls
             assert self.now - began <= PACE.burst_secs + call_secs + 1e-9
         self.end_turn(going_on, width, cut_secs)
@@ -165,6 +164,8 @@ class PacedTask(RuleBasedStateMachine):
         self.end += 100 + size
         if tuples:
             self.tuple_bytes = max(1.0, size / tuples)
+            # Its tuples may be of an earlier turn, and are taken to be as wide as those of the last one.
+            self.widest = max(self.widest, width)
         self.cuts.append((self.end, tuples))
         self.fresh, self.settled, self.dirty_at = 0, False, None
         self.now += secs

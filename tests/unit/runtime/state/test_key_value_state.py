@@ -422,7 +422,7 @@ def test_pages_can_only_be_read_while_the_bolt_executes() -> None:
 @pytest.mark.parametrize(
     ("name", "index", "record", "message"),
     [
-        ("entries", 0, b"\x02Cwhatever", "this release reads version 3"),
+        ("entries", 0, b"\x02Cwhatever", "this release reads version 4"),
         ("header", 0, b"\x09" + bytes(20), "this release reads format version 1"),
         ("directory", None, b"\x09\0\0\0\0", "has format version 9; this release reads 1"),
         ("directory", None, None, "part .* of the directory of key-value state is missing"),
