@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 _OURS: Final = "storm_on_spark.flux.storm_classes"
+_SHELL: Final = "storm_on_spark.multilang.flux_classes"
 
 CLASSES: Final = {
     "org.apache.storm.Config": "storm_on_spark.api.config.Config",
@@ -16,15 +17,12 @@ CLASSES: Final = {
     "org.apache.storm.testing.TestGlobalCount": f"{_OURS}.TestGlobalCount",
     "org.apache.storm.testing.TestAggregatesCounter": f"{_OURS}.TestAggregatesCounter",
     "org.apache.storm.flux.wrappers.bolts.LogInfoBolt": f"{_OURS}.LogInfoBolt",
+    "org.apache.storm.flux.wrappers.bolts.FluxShellBolt": f"{_SHELL}.FluxShellBolt",
+    "org.apache.storm.flux.wrappers.spouts.FluxShellSpout": f"{_SHELL}.FluxShellSpout",
 }
 """Java class -> the class that stands for it."""
 
-_MULTILANG: Final = (
-    "multilang components in a Flux file are not supported yet; name the class of a Python spout or bolt instead"
-)
 REFUSED: Final = {
-    "org.apache.storm.flux.wrappers.bolts.FluxShellBolt": _MULTILANG,
-    "org.apache.storm.flux.wrappers.spouts.FluxShellSpout": _MULTILANG,
     "org.apache.storm.kafka.": "there is no Kafka spout yet; name the class of a Python spout that reads the topic",
     "org.apache.storm.hdfs.": "write the files in a Python bolt",
     "org.apache.storm.hbase.": "write to HBase in a Python bolt",

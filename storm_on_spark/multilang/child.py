@@ -342,11 +342,19 @@ class Child:
         self._close()
 
 
-def run_in(directory: str | None) -> str:
-    """Returns a child's working directory: the given one, else `resources` of the code, else this process's.
+def run_in(directory: str | None, command: Sequence[str] = ()) -> str:
+    """Returns a child's working directory.
 
     Storm runs a component in the folder `resources` of the topology's code. Here that is looked for in the working
-    directory and where Python looks for modules.
+    directory and where Python looks for modules, and then the first of these folders that has a file of the command.
+
+    Args:
+        directory: the one that was asked for, or None.
+        command: its relative arguments may be files.
+
+    Returns:
+        The given folder, else `resources` of the code, else a folder with a file of the command, else the process'
+        own.
 
     Raises:
         ShellError: the given one does not exist.
@@ -355,10 +363,14 @@ def run_in(directory: str | None) -> str:
         if not Path(directory).is_dir():
             raise ShellError(f"there is no folder {directory!r} to run the command in")
         return directory
-    for place in (".", *sys.path):
-        found = Path(place or ".", "resources")
+    places = [Path(place or ".") for place in (".", *sys.path)]
+    for place in places:
+        found = place / "resources"
         if found.is_dir():
             return str(found.absolute())
+    for place in places:
+        if any(word and (place / word).is_file() for word in command[1:]):
+            return str(place.absolute())
     return str(Path.cwd())
 
 

@@ -33,8 +33,8 @@ class ShellComponent:
         command: program and arguments; never a line for a shell.
         output_fields: the fields of the default stream, or of each stream by its id.
         direct_streams: those of the streams that are direct.
-        directory: the child's working directory; unset, the folder `resources` of the code, as in Storm, or the
-            working directory.
+        directory: the child's working directory; unset, the folder `resources` of the code, as in Storm, or one on
+            Python's module search path that has a file of the command, or the worker's own.
         environment: variables for the child, beside those of its worker.
 
     Raises:
@@ -92,7 +92,7 @@ class ShellComponent:
             folder=Path(context.pid_dir or self._own_folder or ""),
             name=f"task-{context.this_task_id}",
             label=self._label,
-            directory=run_in(self._directory),
+            directory=run_in(self._directory, self._command),
             environment=self._environment,
             serializer=settings.serializer,
             timeout_secs=silence(conf),

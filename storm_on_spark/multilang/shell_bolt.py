@@ -55,8 +55,8 @@ class ShellBolt(ShellComponent, BaseRichBolt):
         command: program and arguments; never a line for a shell.
         output_fields: the fields of the default stream, or of each stream by its id.
         direct_streams: those of the streams that are direct.
-        directory: the child's working directory; unset, the folder `resources` of the code, as in Storm, or the
-            working directory.
+        directory: the child's working directory; unset, the folder `resources` of the code, as in Storm, or one on
+            Python's module search path that has a file of the command, or the worker's own.
         environment: variables for the child, beside those of its worker.
 
     Raises:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from storm_on_spark.api.builder import TopologyBuilder
 from storm_on_spark.api.errors import InvalidTopologyError
@@ -22,8 +22,11 @@ from storm_on_spark.api.streams.grouping import (
 )
 from storm_on_spark.api.streams.stream import GlobalStreamId, StreamSpec
 from storm_on_spark.api.topology import Topology
+from storm_on_spark.multilang import ShellBolt, ShellSpout
 from storm_on_spark.streamparse.adapter import PystormBolt, PystormSpout
 from storm_on_spark.streamparse.kinds import pystorm_class
+
+_Shell = TypeVar("_Shell", ShellBolt, ShellSpout)
 
 _SIMPLE: dict[str, type[Grouping]] = {
     "shuffle": ShuffleGrouping,
@@ -52,15 +55,18 @@ def build(topology_class: Any, environment: str | None = None) -> Topology:
     builder = TopologyBuilder()
     for spec in topology_class.specs:
         where = f'{place(topology_class)}: component "{spec.name}"'
-        if pystorm_class(spec.component_cls, "Component") is None or _in_java(spec):
+        shell = _shell_kind(spec)
+        if shell is None and (pystorm_class(spec.component_cls, "Component") is None or _in_java(spec)):
             raise InvalidTopologyError(f"{where} {_refusal(spec)}", component=spec.name)
         tasks = _tasks(spec, environment, where)
         conf = _conf(spec.config)
         streams = {name: StreamSpec(Fields(*info.output_fields), info.direct) for name, info in spec.outputs.items()}
-        if pystorm_class(spec.component_cls, "Spout") is not None:
-            builder.set_spout(spec.name, PystormSpout(spec.component_cls, streams), tasks).add_configurations(conf)
-        elif pystorm_class(spec.component_cls, "Bolt") is not None:
-            bolt = builder.set_bolt(spec.name, PystormBolt(spec.component_cls, streams), tasks)
+        if shell == "spout" or pystorm_class(spec.component_cls, "Spout") is not None:
+            spout = _child(ShellSpout, spec, streams) if shell else PystormSpout(spec.component_cls, streams)
+            builder.set_spout(spec.name, spout, tasks).add_configurations(conf)
+        elif shell == "bolt" or pystorm_class(spec.component_cls, "Bolt") is not None:
+            made = _child(ShellBolt, spec, streams) if shell else PystormBolt(spec.component_cls, streams)
+            bolt = builder.set_bolt(spec.name, made, tasks)
             bolt.add_configurations(conf)
             for source, grouping in spec.inputs.items():
                 found = _grouping(grouping, f"{where}: its input {source.componentId}")
@@ -122,6 +128,23 @@ def place(cls: type) -> str:
     return f"{file}:{line}: class {cls.__qualname__}"
 
 
+def _shell_kind(spec: Any) -> str | None:
+    """Returns whether a specification is of a command as spout or bolt; None for a component of pystorm or in Java."""
+    in_process = any(pystorm_class(spec.component_cls, kind) is not None for kind in ("Bolt", "Spout"))
+    if in_process or _in_java(spec):
+        return None
+    kinds = {kind.__name__ for kind in type(spec).__mro__}
+    return "spout" if "ShellSpoutSpec" in kinds else "bolt" if "ShellBoltSpec" in kinds else None
+
+
+def _child(kind: type[_Shell], spec: Any, streams: Mapping[str, StreamSpec]) -> _Shell:
+    shell = spec.component_object.shell
+    # As Storm does, which gives the whole script as one argument.
+    command = [word for word in (shell.execution_command, shell.script) if word]
+    fields = {name: stream.fields for name, stream in streams.items()}
+    return kind(command, fields, direct_streams=[name for name, stream in streams.items() if stream.direct])
+
+
 def _in_java(spec: Any) -> bool:
     return getattr(spec.component_object, "shell", None) is None
 
@@ -133,7 +156,7 @@ def _refusal(spec: Any) -> str:
     shell = getattr(spec.component_object, "shell", None)
     if shell is None:
         return "is a serialized Java object, and Java components do not run here; write it in Python"
-    return f"is the command {shell.execution_command!r}; only components in Python run in a streamparse topology here"
+    return f"is the command {shell.execution_command!r}, but neither a ShellSpout nor a ShellBolt"
 
 
 def _tasks(spec: Any, environment: str | None, where: str) -> int:

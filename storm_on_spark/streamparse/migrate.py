@@ -26,9 +26,9 @@ _COMPONENTS: Final = frozenset({"Bolt", "BatchingBolt", "TicklessBatchingBolt", 
 _REFUSED: Final = {
     "JavaBolt": "Java components do not run here; write it in Python",
     "JavaSpout": "Java components do not run here; write it in Python",
-    "ShellBolt": "commands do not run in a streamparse topology here",
-    "ShellSpout": "commands do not run in a streamparse topology here",
 }
+_CHILD: Final = "runs as a child process over multilang; what it keeps in memory is not saved with the topology's state"
+_SHELL: Final = frozenset({"ShellBolt", "ShellSpout"})
 _GROUPINGS: Final = {
     "custom_object": "a Java class groups; use Grouping.fields",
     "custom_serialized": "a Java object groups; use Grouping.fields",
@@ -46,7 +46,7 @@ _OVERRIDES: Final = {
     "run": ("no", "overrides run, which is not called: there is no pipe"),
     "_run": ("differs", "overrides _run, pystorm's own loop"),
 }
-_KNOWN: Final = _COMPONENTS | _REFUSED.keys() | {"Topology"}
+_KNOWN: Final = _COMPONENTS | _SHELL | _REFUSED.keys() | {"Topology"}
 _TICKS: Final = "topology.tick.tuple.freq.secs"
 
 
@@ -227,6 +227,8 @@ def _topology(file: str, topology: ast.ClassDef) -> Iterator[Finding]:
             if refused:
                 problems += 1
                 yield Finding(file, statement.lineno, what, "no", refused)
+            if _last(call.func.value) in _SHELL:
+                yield Finding(file, statement.lineno, what, "differs", _CHILD)
         for node in ast.walk(call):
             if isinstance(node, ast.Attribute) and node.attr in _GROUPINGS:
                 problems += 1

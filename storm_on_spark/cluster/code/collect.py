@@ -25,6 +25,7 @@ _CACHES = frozenset({"__pycache__", "node_modules", "spark-warehouse", "metastor
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 _PACKAGE = Path(__file__).resolve().parents[2]
 _MOST_SENTENCES = 50
+_RESOURCES = "resources"
 
 
 @dataclass
@@ -177,8 +178,31 @@ def _file(path: Path, where: str) -> Collected:
     path = path.resolve()
     root = _root(path.parent)
     # The loader puts the file's own folder before that of its package.
-    folders = dict.fromkeys((path.parent, root, *source_folders(path)))
-    return _taken(path.relative_to(root).as_posix(), path, root, tuple(folders))
+    sources = source_folders(path)
+    folders = dict.fromkeys((path.parent, root, *sources))
+    found = _taken(path.relative_to(root).as_posix(), path, root, tuple(folders))
+    for folder in sources:
+        _add_commands_files(found, folder)
+    return _with_resources(found, root, *sources)
+
+
+def _add_commands_files(found: Collected, folder: Path) -> None:
+    """Takes what a streamparse project has in `src` beside its modules: the scripts of its commands."""
+    for entry in sorted(folder.iterdir()):
+        if entry.is_file() and entry.suffix not in (".py", ".pyc") and not entry.name.startswith("."):
+            found.add_file(entry.resolve(), entry.name)
+            found.packed.append(entry.name)
+
+
+def _with_resources(found: Collected, *folders: Path) -> Collected:
+    """Takes the folder `resources`, in which Storm's multilang components are and run; of several the first."""
+    for folder in folders:
+        resources = folder / _RESOURCES
+        if resources.is_dir() and not (resources / "__init__.py").exists():
+            found.add_folder(resources, _RESOURCES, resources)
+            found.packed.append(f"{_RESOURCES}/")
+            break
+    return found
 
 
 def _flux(where: str) -> Collected:
@@ -191,7 +215,8 @@ def _flux(where: str) -> Collected:
         raise CodeError(f"{where} can't be packed: its name {problem}")
     found = Collected(name, {name: target.interpreted()}, [name])
     needed = (beside(class_name, (folder,)) for class_name in target.class_names())
-    return _with_imports(found, [path for path in needed if path is not None], folder, (folder,))
+    found = _with_imports(found, [path for path in needed if path is not None], folder, (folder,))
+    return _with_resources(found, folder)
 
 
 def _module(name: str) -> Collected:

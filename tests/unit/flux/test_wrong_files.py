@@ -113,9 +113,9 @@ WRONG: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "no bolt": (with_bolt("flux_parts.Part"), "1:31", ('bolt "bolt"', "Part")),
     "abstract": (with_bolt("storm_on_spark.api.BaseBasicBolt"), "1:31", ("abstract",)),
     "shell": (
-        with_bolt("org.apache.storm.flux.wrappers.bolts.FluxShellBolt"),
+        with_bolt("org.apache.storm.flux.wrappers.bolts.FluxShellBolt, constructorArgs: [node split.js]"),
         "1:31",
-        ("is a Java class", "multilang"),
+        ("a list of strings", "node split.js"),
     ),
     "kafka": (with_bolt("org.apache.storm.kafka.bolt.KafkaBolt"), "1:31", ("is a Java class", "Kafka")),
     "java": (with_bolt("java.util.ArrayList"), "1:31", ("is a Java class", "YAML")),

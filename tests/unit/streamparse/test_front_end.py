@@ -145,10 +145,15 @@ def test_outside_of_a_project_the_target_is_needed(tmp_path: Path, monkeypatch: 
 
 
 def test_the_code_of_a_project_is_packed_with_its_sources(project: Path) -> None:
+    (project / "src" / "split.js").write_text("")
+    (project / "src" / "resources").mkdir()
+    (project / "src" / "resources" / "count.rb").write_text("")
     found = collect("topologies/wordcount.py")
     assert sorted(found.files) == [
         "bolts/__init__.py",
         "bolts/count.py",
+        "resources/count.rb",
+        "split.js",
         "spouts/__init__.py",
         "spouts/words.py",
         "wordcount.py",

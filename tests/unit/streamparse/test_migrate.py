@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from storm_on_spark.cli.main import main
+from storm_on_spark.streamparse.migrate import read_project
 
 FILES = {
     "config.json": '{"topology_specs": "topologies/", "virtualenv_specs": "virtualenvs/", "envs": {"prod": {}}}',
@@ -149,6 +150,15 @@ def test_components_of_a_topology_may_be_annotated(tmp_path: Path) -> None:
         "class T(Topology):\n    lines: object = JavaSpout.spec(full_class_name='a.B')\n    later: int\n"
     )
     assert verdicts(tmp_path) == {"t.py:T": "no", "t.py:T.lines": "no"}
+
+
+def test_commands_run_as_children(tmp_path: Path) -> None:
+    source = "from streamparse import ShellBolt, Topology\nclass A(Topology):\n    b = ShellBolt.spec(command='node')\n"
+    (tmp_path / "a.py").write_text(source)
+    topology, child = read_project(tmp_path)
+    assert (child.what, child.line, child.verdict) == ("A.b", 3, "differs")
+    assert "child process" in child.why
+    assert (topology.what, topology.verdict) == ("A", "runs")
 
 
 def test_deep_code_is_read(tmp_path: Path) -> None:
