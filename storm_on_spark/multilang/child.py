@@ -31,10 +31,10 @@ from typing import Any
 from storm_on_spark.multilang import launcher
 from storm_on_spark.multilang.errors import ShellError
 from storm_on_spark.multilang.framing import framing_of
-from storm_on_spark.multilang.guardian import IDLE_SECS, Guardian
+from storm_on_spark.multilang.guardian import IDLE_SECS, Guardian, end_family
 from storm_on_spark.multilang.messages import log_message
 from storm_on_spark.runtime.processes.run_folder import make_private
-from storm_on_spark.runtime.processes.sessions import kill_session, started_at
+from storm_on_spark.runtime.processes.sessions import started_at
 
 _log = logging.getLogger(__name__)
 
@@ -315,7 +315,7 @@ class Child:
     def ended(self, error: ShellError) -> ShellError:
         """Ends the child; returns the error with its exit code and the last lines of its stderr."""
         died = not self.alive()
-        kill_session(self.pid, self._started)
+        end_family(self.pid, self._started)
         deadline = time.monotonic() + _EXIT_SECS
         # Its guardian, in the process that started it, writes down how it ended.
         while not (self.folder / "exit").exists() and started_at(self._owner) and time.monotonic() < deadline:
@@ -336,8 +336,8 @@ class Child:
         )
 
     def end(self) -> None:
-        """Ends the child and all that it has started in its session, and removes its files."""
-        kill_session(self.pid, self._started)
+        """Ends the child and all that it has started, and removes its files."""
+        end_family(self.pid, self._started)
         shutil.rmtree(self.folder, ignore_errors=True)
         self._close()
 

@@ -67,7 +67,7 @@ class ShellComponent:
 
     @property
     def pid(self) -> int | None:
-        """The process id of the child; None while there is none."""
+        """The id of the process that leads the child's session and ends with it; None while there is none."""
         return None if self._child is None else self._child.pid
 
     def on_metric(self, name: str, params: Any) -> None:

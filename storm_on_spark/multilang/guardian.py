@@ -16,11 +16,15 @@ import threading
 import time
 from pathlib import Path
 
+from storm_on_spark.runtime.processes.sessions import kill_descendants, kill_session, started_at
+
 IDLE_SECS = 3600.0
 """Seconds without a turn after which the child of a bolt ends: its task is executed on another machine by now."""
 TAIL_BYTES = 8192
 
 _POLL_SECS = 0.1
+_ROUNDS = 100
+"""Of killing, for children that start others meanwhile."""
 _LINE_CHARS = 2000
 
 
@@ -64,6 +68,7 @@ class Guardian:
                 if self._is_over():
                     break
             # Before the child is reaped its number can't belong to another process.
+            end_family(self._process.pid, None)
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
             code = self._process.wait()
@@ -104,3 +109,17 @@ class Guardian:
         with contextlib.suppress(ValueError, OSError):  # stderr is closed
             sys.stderr.write(text)
         return True
+
+
+def end_family(pid: int, started: str | None) -> None:
+    """Kills a child and all that it has started.
+
+    Args:
+        pid: of the launcher that leads its session.
+        started: when that was started, as `started_at` says it; None if the number can't belong to another process.
+    """
+    # The launcher comes last: as long as it lives, what has left its session is found among its descendants.
+    for _ in range(_ROUNDS):
+        if (started is not None and started_at(pid) != started) or not kill_descendants(pid):
+            break
+    kill_session(pid, started)

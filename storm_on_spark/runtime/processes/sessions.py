@@ -87,6 +87,44 @@ def kill_session(session: int, leader_started: str | None = None) -> list[int]:
     return found
 
 
+def descendants(pid: int) -> list[int]:
+    """Returns the ids of the living processes that a process has started, and these, and so on.
+
+    One whose parent has ended belongs to the nearest ancestor that is a subreaper, or else to init.
+
+    Example:
+        >>> os.getpid() in descendants(os.getppid())
+        True
+    """
+    children: dict[str, list[int]] = {}
+    if not _PROC.is_dir():
+        return []
+    for entry in os.scandir(_PROC):
+        if entry.name.isdigit():
+            fields = _stat(int(entry.name))
+            if fields is not None and fields[0] not in "X":
+                children.setdefault(fields[1], []).append(int(entry.name))
+    found: list[int] = []
+    waiting = [pid]
+    while waiting:
+        more = children.pop(str(waiting.pop()), [])
+        waiting += more
+        found += more
+    return sorted(each for each in found if started_at(each) is not None)
+
+
+def kill_descendants(pid: int) -> list[int]:
+    """Kills the descendants of a process by SIGKILL; returns which there were.
+
+    One that is started meanwhile may be left: ask again until there is none.
+    """
+    found = descendants(pid)
+    for each in found:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(each, signal.SIGKILL)
+    return found
+
+
 def _stat(pid: int) -> list[str] | None:
     """Returns the fields of `/proc/PID/stat` from the state on."""
     try:
