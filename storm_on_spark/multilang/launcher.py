@@ -50,7 +50,7 @@ def main(parent: int, command: list[str]) -> None:
     nothing = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(nothing, descriptor)
-    status = None
+    status: int | None = None
     while status is None and os.getppid() == parent:
         if select.select([reads], [], [], _LOOK_SECS)[0] and set(os.read(reads, 1 << 10)) - {
             PARENT_DIED,
@@ -60,7 +60,7 @@ def main(parent: int, command: list[str]) -> None:
         status = _reaped(child)
     _end_all()
     if status is None:
-        status = signal.SIGKILL
+        status = int(signal.SIGKILL)
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
