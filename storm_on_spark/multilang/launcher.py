@@ -62,11 +62,11 @@ def main(parent: int, command: list[str]) -> None:
     if status is None:
         status = int(signal.SIGKILL)
     if os.WIFSIGNALED(status):
-        number = os.WTERMSIG(status)
+        killed_by = os.WTERMSIG(status)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        if number != signal.SIGKILL:
-            signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), number)
+        if killed_by != signal.SIGKILL:
+            signal.signal(killed_by, signal.SIG_DFL)
+        os.kill(os.getpid(), killed_by)
     os._exit(os.WEXITSTATUS(status))
 
 
