@@ -234,9 +234,16 @@ def _set(module: str, **values: Any) -> Iterator[None]:
 
 
 _NEVER = 1 << 62
+_read_rows = chunk.read_rows
+
+
+def _rows_at_once(header: chunk.Header, payload: memoryview) -> Any:
+    return list(_read_rows(header, payload))
+
 
 CASES: dict[str, Callable[[], Any]] = {
     "reused-tuples": lambda: _set("bolts.bolt_task", _ALONE=0),
+    "lazy-rows": lambda: _set("codec.chunk", read_rows=_rows_at_once),
     "numbered-arrow-texts": lambda: _set("codec.arrow_texts", _LEAST=_NEVER),
     "each-key-once": lambda: _set("emit.batch_routing", _by_field=batch_routing._by_row),  # noqa: SLF001
     "cached-integers": lambda: _set("emit.output", LIMIT=0),

@@ -1,7 +1,7 @@
 """Rows of values, kept as columns.
 
-Tuples of one delivery are stored and sent by column, because a list of texts is packed many times faster than a list of
-rows of texts. A row is made when it is read.
+Tuples of one delivery are stored and sent by column: pickle takes less for a list of texts than for a list of rows of
+texts. A row is made when it is read.
 """
 
 from __future__ import annotations

@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
-import pkgutil
 import re
 import site
 import subprocess
@@ -17,7 +16,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.spark.session import jars
@@ -204,10 +203,7 @@ def _start(master: str, conf: dict[str, str]) -> SparkSession:
             builder = SparkSession.builder.master(master)
             for key, value in settings.items():
                 builder = builder.config(key, value)
-            session = builder.getOrCreate()
-            if home is not None:
-                _skip_search_for_sources(session)
-            return session
+            return builder.getOrCreate()
     except Exception as error:
         # Before the JVM ends: the text of its exceptions is fetched from there.
         reason = _why_not(error, log, _pump)
@@ -221,21 +217,6 @@ def _import_ahead() -> None:
     with contextlib.suppress(Exception):
         for module in STARTED_WITH:
             import_module(module)
-
-
-def _skip_search_for_sources(session: SparkSession) -> None:
-    """Saves the two Python processes that search for installed data sources, where it is plain that there are none.
-
-    Spark's rule is that they are in modules whose names start with `pyspark_`.
-    """
-    if any(module.name.startswith("pyspark_") for module in pkgutil.iter_modules()):
-        return
-    # Not public: without it, Spark searches as ever.
-    with contextlib.suppress(Exception):
-        jvm: Any = session.sparkContext._jvm  # noqa: SLF001
-        manager = getattr(jvm.org.apache.spark.sql.execution.datasources, "DataSourceManager$")
-        found = jvm.PythonUtils.toScalaMap(jvm.java.util.HashMap())
-        getattr(getattr(manager, "MODULE$"), "dataSourceBuilders_$eq")(jvm.scala.Option.apply(found))
 
 
 def _join(master: str | None, conf: dict[str, str]) -> SparkSession:
