@@ -261,7 +261,7 @@ def _settings(master: str, log: Path, scratch: Path, bare_fs: tuple[Path, ...] |
         settings |= {
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
-            # What is shuffled stays in this machine's memory, and ids hardly shrink: 5 % of the JVM's time.
+            # What is shuffled stays in this machine's memory, and ids hardly shrink.
             "spark.shuffle.compress": "false",
         }
     if master.startswith("local-cluster"):
