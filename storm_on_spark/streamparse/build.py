@@ -28,13 +28,14 @@ from storm_on_spark.streamparse.kinds import pystorm_class
 
 _Shell = TypeVar("_Shell", ShellBolt, ShellSpout)
 
-_SIMPLE: dict[str, type[Grouping]] = {
+SIMPLE_GROUPINGS: dict[str, type[Grouping]] = {
     "shuffle": ShuffleGrouping,
     "all": AllGrouping,
     "none": NoneGrouping,
     "direct": DirectGrouping,
     "local_or_shuffle": LocalOrShuffleGrouping,
 }
+"""Groupings without arguments, by the names that Thrift gives them."""
 
 
 def is_topology(value: object) -> bool:
@@ -183,7 +184,7 @@ def _grouping(grouping: Any, where: str) -> Grouping:
     fields = getattr(grouping, "fields", None)
     if fields is not None:
         return FieldsGrouping(Fields(*fields)) if fields else GlobalGrouping()
-    for name, kind in _SIMPLE.items():
+    for name, kind in SIMPLE_GROUPINGS.items():
         if getattr(grouping, name, None) is not None:
             return kind()
     java = getattr(grouping, "custom_object", None)

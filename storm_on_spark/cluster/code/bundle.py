@@ -146,6 +146,30 @@ def pack_object(
     return _written(found, "the topology", out_dir, conf=conf, plan=plan)
 
 
+def pack_files(
+    files: Mapping[str, bytes], entry: str, out_dir: Path, *, conf: Mapping[str, Any], plan: Mapping[str, Any]
+) -> Packed:
+    """Packs files that are there as bytes, one of which makes the topology.
+
+    Args:
+        files: name in the archive -> content; names are those of an archive that was read.
+        entry: of the topology.
+        out_dir: where the files go; made, or empty.
+        conf: the topology's configuration.
+        plan: what it compiles to.
+
+    Raises:
+        CodeError: they are too many or too large.
+    """
+    total = sum(map(len, files.values()))
+    if len(files) > archive.MAX_ENTRIES or total > archive.MAX_TOTAL_BYTES:
+        raise CodeError(
+            f"{len(files):,} files of {total >> 20:,} MiB; a topology may have {archive.MAX_ENTRIES:,} of "
+            f"{archive.MAX_TOTAL_BYTES >> 20:,} MiB"
+        )
+    return _written(Collected(entry, dict(files), [entry]), "the topology", out_dir, conf=conf, plan=plan)
+
+
 _OBJECT = "storm_submitted_topology"
 _LOADING = f'''"""The topology that a program submitted."""
 

@@ -69,9 +69,7 @@ class Inbox:
         if name not in MAX_BYTES:
             raise CodeError(f"there is no artifact {name[:100]!r}; there are {', '.join(MAX_BYTES)}")
         with self.using(key) as folder:
-            if not folder.exists() and len(list(self._root.iterdir())) >= MAX_SUBMISSIONS:
-                raise LimitError(f"{MAX_SUBMISSIONS} submissions already wait in the inbox; try again later")
-            folder.mkdir(mode=0o700, exist_ok=True)
+            self.make(folder)
             scratch = folder / f".{uuid.uuid4().hex}"
             descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
             try:
@@ -79,6 +77,16 @@ class Inbox:
                     yield Receiver(file, scratch, folder / name, MAX_BYTES[name])
             finally:
                 scratch.unlink(missing_ok=True)
+
+    def make(self, folder: Path) -> None:
+        """Makes the folder that `using` has yielded, if it is not there.
+
+        Raises:
+            LimitError: too many submissions wait already.
+        """
+        if not folder.exists() and len(list(self._root.iterdir())) >= MAX_SUBMISSIONS:
+            raise LimitError(f"{MAX_SUBMISSIONS} submissions already wait in the inbox; try again later")
+        folder.mkdir(mode=0o700, exist_ok=True)
 
     def remove(self, key: str) -> None:
         """Removes what was uploaded for a submission, unless it is in use."""

@@ -3,6 +3,7 @@
 exception AuthorizationException { 1: required string msg; }
 exception NotAliveException { 1: required string msg; }
 exception InvalidTopologyException { 1: required string msg; }
+exception AlreadyAliveException { 1: required string msg; }
 
 struct NimbusSummary {
   1: required string host;
@@ -88,6 +89,87 @@ struct RebalanceOptions {
   6: optional string principal;
 }
 
+struct NullStruct {}
+
+struct JavaObject {
+  1: required string full_class_name;
+}
+
+struct ShellComponent {
+  1: string execution_command;
+  2: string script;
+}
+
+union ComponentObject {
+  1: binary serialized_java;
+  2: ShellComponent shell;
+  3: JavaObject java_object;
+}
+
+union Grouping {
+  1: list<string> fields;
+  2: NullStruct shuffle;
+  3: NullStruct all;
+  4: NullStruct none;
+  5: NullStruct direct;
+  6: JavaObject custom_object;
+  7: binary custom_serialized;
+  8: NullStruct local_or_shuffle;
+}
+
+struct GlobalStreamId {
+  1: required string componentId;
+  2: required string streamId;
+}
+
+struct StreamInfo {
+  1: required list<string> output_fields;
+  2: required bool direct;
+}
+
+struct ComponentCommon {
+  1: required map<GlobalStreamId, Grouping> inputs;
+  2: required map<string, StreamInfo> streams;
+  3: optional i32 parallelism_hint;
+  4: optional string json_conf;
+}
+
+struct SpoutSpec {
+  1: required ComponentObject spout_object;
+  2: required ComponentCommon common;
+}
+
+struct Bolt {
+  1: required ComponentObject bolt_object;
+  2: required ComponentCommon common;
+}
+
+struct StateSpoutSpec {
+  1: required ComponentObject state_spout_object;
+  2: required ComponentCommon common;
+}
+
+struct StormTopology {
+  1: required map<string, SpoutSpec> spouts;
+  2: required map<string, Bolt> bolts;
+  3: required map<string, StateSpoutSpec> state_spouts;
+  4: optional list<binary> worker_hooks;
+}
+
+enum TopologyInitialStatus {
+  ACTIVE = 1,
+  INACTIVE = 2
+}
+
+struct Credentials {
+  1: required map<string, string> creds;
+}
+
+struct SubmitOptions {
+  1: required TopologyInitialStatus initial_status;
+  2: optional Credentials creds;
+}
+
 service Nimbus {
   ClusterSummary getClusterInfo() throws (1: AuthorizationException aze);
   NimbusSummary getLeader() throws (1: AuthorizationException aze);
@@ -97,6 +179,8 @@ service Nimbus {
   TopologyInfo getTopologyInfo(1: string id) throws (1: NotAliveException e, 2: AuthorizationException aze);
   TopologyInfo getTopologyInfoByName(1: string name) throws (1: NotAliveException e, 2: AuthorizationException aze);
   string getTopologyConf(1: string id) throws (1: NotAliveException e, 2: AuthorizationException aze);
+  StormTopology getTopology(1: string id) throws (1: NotAliveException e, 2: AuthorizationException aze);
+  StormTopology getUserTopology(1: string id) throws (1: NotAliveException e, 2: AuthorizationException aze);
   string getNimbusConf() throws (1: AuthorizationException aze);
   bool isTopologyNameAllowed(1: string name) throws (1: AuthorizationException aze);
   void killTopology(1: string name) throws (1: NotAliveException e, 2: AuthorizationException aze);
@@ -104,4 +188,9 @@ service Nimbus {
   void activate(1: string name) throws (1: NotAliveException e, 2: AuthorizationException aze);
   void deactivate(1: string name) throws (1: NotAliveException e, 2: AuthorizationException aze);
   void rebalance(1: string name, 2: RebalanceOptions options) throws (1: NotAliveException e, 2: InvalidTopologyException ite, 3: AuthorizationException aze);
+  string beginFileUpload() throws (1: AuthorizationException aze);
+  void uploadChunk(1: string location, 2: binary chunk) throws (1: AuthorizationException aze);
+  void finishFileUpload(1: string location) throws (1: AuthorizationException aze);
+  void submitTopology(1: string name, 2: string uploadedJarLocation, 3: string jsonConf, 4: StormTopology topology) throws (1: AlreadyAliveException e, 2: InvalidTopologyException ite, 3: AuthorizationException aze);
+  void submitTopologyWithOpts(1: string name, 2: string uploadedJarLocation, 3: string jsonConf, 4: StormTopology topology, 5: SubmitOptions options) throws (1: AlreadyAliveException e, 2: InvalidTopologyException ite, 3: AuthorizationException aze);
 }

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from storm_on_spark.api.config.secrets import hidden, scrubbed
-from storm_on_spark.api.errors import ConfigError, InvalidTopologyError, NotAliveError, StormError
+from storm_on_spark.api.errors import AlreadyAliveError, ConfigError, InvalidTopologyError, NotAliveError, StormError
 from storm_on_spark.cluster.errors import RecordError, UnavailableError
 from storm_on_spark.cluster.http.frames import MOST_BYTES, FrameError, FrameService
 from storm_on_spark.cluster.nimbus.control import Control
@@ -20,10 +20,12 @@ from storm_on_spark.cluster.nimbus.submission import check_name
 from storm_on_spark.cluster.records import StormBase
 from storm_on_spark.cluster.rest import topology_page
 from storm_on_spark.cluster.rest.picture import Picture
-from storm_on_spark.cluster.thrift import structs
+from storm_on_spark.cluster.thrift import structs, submissions
 from storm_on_spark.cluster.thrift.checks import check_call
 from storm_on_spark.cluster.thrift.interface import interface
 from storm_on_spark.cluster.thrift.settings import ThriftSettings
+from storm_on_spark.cluster.thrift.submissions import parsed
+from storm_on_spark.cluster.thrift.uploads import Uploads
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +41,7 @@ class Handler:
 
     def __init__(self, control: Control) -> None:
         self._control = control
+        self._uploads = Uploads()
 
     def getClusterInfo(self) -> Any:
         """Returns supervisors, topologies and Nimbuses."""
@@ -81,6 +84,14 @@ class Handler:
         """Returns a topology's configuration as JSON, without secrets."""
         return json.dumps(hidden(self._control.topology(_text(id, "id")).conf))
 
+    def getTopology(self, id: str) -> Any:  # noqa: A002
+        """Returns a topology that was submitted over Thrift, as it was submitted."""
+        return submissions.submitted(self._control, self._control.topology(_text(id, "id")).topology_id)
+
+    def getUserTopology(self, id: str) -> Any:  # noqa: A002
+        """Returns the same: system components are not part of a topology here."""
+        return self.getTopology(id)
+
     def getNimbusConf(self) -> str:
         """Returns this Nimbus' configuration as JSON, without secrets."""
         return json.dumps(hidden(self._control.conf))
@@ -118,11 +129,41 @@ class Handler:
         options = interface().RebalanceOptions() if options is None else options
         if options.topology_resources_overrides:
             raise InvalidTopologyError("resources of components can't be set: Spark places the tasks")
-        conf = _conf(options.topology_conf_overrides)
+        conf = parsed(options.topology_conf_overrides, "topology_conf_overrides")
         if options.num_workers is not None:
             conf["topology.workers"] = options.num_workers
         executors = {_text(key, "num_executors"): count for key, count in (options.num_executors or {}).items()}
         self._control.rebalance(self._named(name).topology_id, options.wait_secs, conf, executors)
+
+    def beginFileUpload(self) -> str:
+        """Returns a location to upload a file to."""
+        self._control.fence()
+        return self._uploads.begin(self._control.inbox)
+
+    def uploadChunk(self, location: str, chunk: bytes) -> None:
+        """Appends to a file."""
+        if not isinstance(chunk, bytes):
+            raise RecordError(f"chunk of a call: expected bytes, given {type(chunk).__name__}")
+        self._uploads.add(self._control.inbox, _text(location, "location"), chunk)
+
+    def finishFileUpload(self, location: str) -> None:
+        """Ends an upload."""
+        self._uploads.finish(self._control.inbox, _text(location, "location"))
+
+    def submitTopology(self, name: str, uploadedJarLocation: str, jsonConf: str, topology: Any) -> None:
+        """Submits a topology whose components are commands."""
+        self.submitTopologyWithOpts(name, uploadedJarLocation, jsonConf, topology, None)
+
+    def submitTopologyWithOpts(
+        self, name: str, uploadedJarLocation: str, jsonConf: str, topology: Any, options: Any
+    ) -> None:
+        """Submits a topology whose components are commands, active or inactive."""
+        location = _text(uploadedJarLocation, "uploadedJarLocation")
+        conf = parsed(_text(jsonConf, "jsonConf"), "jsonConf")
+        if options is not None and options.creds is not None and options.creds.creds:
+            raise InvalidTopologyError("credentials of a topology are not supported; put secrets in its configuration")
+        active = options is None or options.initial_status != interface().TopologyInitialStatus.INACTIVE
+        submissions.submit(self._control, self._uploads, _text(name, "name"), location, conf, topology, active)
 
     def _named(self, name: str) -> StormBase:
         name = _text(name, "name")
@@ -204,6 +245,8 @@ def _declared(error: Exception) -> Any:
     """Returns the exception of the interface that an error comes to; None if there is none."""
     if isinstance(error, NotAliveError):
         return interface().NotAliveException(msg=scrubbed(str(error)))
+    if isinstance(error, AlreadyAliveError):
+        return interface().AlreadyAliveException(msg=scrubbed(str(error)))
     if isinstance(error, InvalidTopologyError | ConfigError):
         return interface().InvalidTopologyException(msg=scrubbed(str(error)))
     return None
@@ -220,15 +263,3 @@ def _text(value: object, what: str) -> str:
     if not isinstance(value, str):
         raise RecordError(f"{what} of a call: expected text, given {type(value).__name__}")
     return value
-
-
-def _conf(text: str | None) -> dict[str, Any]:
-    if not text:
-        return {}
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InvalidTopologyError(f"topology_conf_overrides is not JSON: {error}") from error
-    if not isinstance(found, dict):
-        raise InvalidTopologyError(f"topology_conf_overrides: expected a JSON object, given {type(found).__name__}")
-    return found

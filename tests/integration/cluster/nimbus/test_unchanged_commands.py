@@ -1,0 +1,212 @@
+"""streamparse's `sparse` and the classes behind Storm's own commands, unmodified, against a Nimbus and what it runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from storm_jars import JVM, ROOT, SOURCES, class_path
+from world import World, wait_for
+
+from storm_on_spark.cluster.daemons.nimbus import Nimbus
+from storm_on_spark.cluster.daemons.supervisor import Supervisor
+from storm_on_spark.cluster.paths import WORKERBEATS
+from storm_on_spark.cluster.records import StormBase, WorkerBeat
+from storm_on_spark.cluster.supervisor.slots import Phase
+from storm_on_spark.cluster.zookeeper.java import find_java
+from storm_on_spark.runtime.processes.sessions import session_members
+
+pytestmark = pytest.mark.spark
+
+CLASSES = {
+    "list": "ListTopologies",
+    "kill": "KillTopology",
+    "activate": "Activate",
+    "deactivate": "Deactivate",
+    "rebalance": "Rebalance",
+}
+STREAMPARSE = "streamparse==5.0.1"
+COMMAND_SECS = 120
+START_SECS = 120
+
+
+class Storm:
+    """Runs commands as `bin/storm` does: a class in a JVM, with the folder of storm.yaml on the class path.
+
+    Args:
+        nimbus: whom they ask.
+        folder: for storm.yaml.
+    """
+
+    def __init__(self, nimbus: Nimbus, folder: Path) -> None:
+        self.nimbus = nimbus
+        host, _, port = nimbus.address.partition(":")
+        folder.mkdir()
+        (folder / "storm.yaml").write_text(f'nimbus.seeds: ["{host}"]\nnimbus.thrift.port: {port}\n')
+        logs = f"-Dlog4j2.configurationFile={SOURCES / 'log4j2.xml'}"
+        self._java = [find_java(), *JVM, logs, "-cp", f"{folder}:{class_path()}"]
+
+    def run(self, command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*self._java, f"org.apache.storm.command.{CLASSES[command]}", *arguments],
+            capture_output=True,
+            text=True,
+            timeout=COMMAND_SECS,
+            check=False,
+        )
+
+    def succeeds(self, *words: str) -> str:
+        done = self.run(*words)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def fails(self, *words: str) -> str:
+        done = self.run(*words)
+        assert done.returncode == 1, done.stdout
+        return done.stderr
+
+
+@pytest.fixture
+def storm(world: World, tmp_path: Path) -> Storm:
+    nimbus = world.local("a")
+    wait_for(lambda: (leader := nimbus.view.snapshot().leader) and leader.address == nimbus.address, "a leader")
+    return Storm(nimbus, tmp_path / "storm")
+
+
+@pytest.fixture
+def supervisor(world: World, tmp_path: Path) -> Iterator[Supervisor]:
+    own = {"storm.local.dir": str(tmp_path / "supervisor"), "supervisor.slots.ports": [6700]}
+    soon = {"supervisor.spare.drivers": 0, "supervisor.worker.shutdown.sleep.secs": 1}
+    supervisor = Supervisor({**world.conf, **own, **soon})
+    supervisor.start()
+    yield supervisor
+    pids = supervisor.drivers().values()
+    supervisor.stop(drivers=True)
+    assert not [pid for leader in pids for pid in session_members(leader)], "processes are left"
+
+
+class Sparse:
+    """Runs streamparse's command line in the project that its quickstart makes.
+
+    Args:
+        nimbus: whom it asks.
+        folder: for the project.
+    """
+
+    def __init__(self, nimbus: Nimbus, folder: Path) -> None:
+        self._installed = installed()
+        self.folder = folder
+        template = self._installed / "streamparse" / "bootstrap" / "project"
+        for part in ("src", "topologies", "virtualenvs"):
+            shutil.copytree(template / part, folder / part)
+        # Without Leiningen, which packs `src` as `resources`, and without SSH to machines with virtual environments.
+        self.jar = folder / "words.jar"
+        with zipfile.ZipFile(self.jar, "w") as jar:
+            for file in sorted((folder / "src").rglob("*.py")):
+                jar.write(file, f"resources/{file.relative_to(folder / 'src')}")
+        config = json.loads((template / "config.jinja2.json").read_text())
+        nowhere = {"workers": ["localhost"], "use_ssh_for_nimbus": False, "use_virtualenv": False}
+        config["envs"]["prod"] |= {**nowhere, "nimbus": nimbus.address}
+        (folder / "config.json").write_text(json.dumps(config))
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", "from streamparse.cli.sparse import main; main()", *arguments],
+            # It asks for LEIN_ROOT where root runs it, though it needs no Leiningen here.
+            env={**os.environ, "PYTHONPATH": str(self._installed), "PYTHONWARNINGS": "ignore", "LEIN_ROOT": "1"},
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=COMMAND_SECS,
+            check=False,
+        )
+
+    def succeeds(self, *arguments: str) -> str:
+        done = self.run(*arguments)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+
+def installed() -> Path:
+    """Returns a folder with streamparse and what it needs; installs it there if it is not."""
+    folder = ROOT / "build" / f"{STREAMPARSE}-{sys.version_info.major}.{sys.version_info.minor}"
+    if not folder.is_dir():
+        folder.parent.mkdir(exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+            new = Path(scratch) / "new"
+            command = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-compile"]
+            wanted = [STREAMPARSE, "setuptools<81"]  # its commands import pkg_resources
+            done = subprocess.run(
+                [*command, "--target", str(new), *wanted], capture_output=True, text=True, timeout=240, check=False
+            )
+            assert done.returncode == 0, done.stderr
+            new.rename(folder)
+    return folder
+
+
+@pytest.fixture
+def sparse(storm: Storm, tmp_path: Path) -> Sparse:
+    (tmp_path / "project").mkdir()
+    return Sparse(storm.nimbus, tmp_path / "project")
+
+
+def test_sparse_submits_a_project_that_storms_commands_steer_and_sparse_kills(
+    world: World, storm: Storm, sparse: Sparse, supervisor: Supervisor
+) -> None:
+    submit = ("submit", "-e", "prod", "-n", "wordcount", "-j", str(sparse.jar), "-o", "topology.workers=1")
+    assert "Submitting wordcount topology to nimbus...done" in sparse.succeeds(*submit)
+    ((topology_id, submitted),) = world.view.snapshot().storms.items()
+    assert (submitted.name, submitted.status) == ("wordcount", "ACTIVE")
+
+    def info() -> dict[str, Any]:
+        found = world.state.get(WorkerBeat, WORKERBEATS, topology_id)
+        return {} if found is None else found[0].info
+
+    def base() -> StormBase:
+        return world.view.snapshot().storms[topology_id]
+
+    def row() -> list[str]:
+        lines = [line.split() for line in storm.succeeds("list").splitlines()]
+        assert lines[0][:2] == ["Topology_name", "Status"]
+        (found,) = (line for line in lines if line[0] == "wordcount")
+        return found
+
+    wait_for(lambda: info().get("emitted", 0) > 0, "it runs", START_SECS)
+    name, status, tasks, workers, _, its_id, _ = row()
+    assert (name, status, tasks, workers, its_id) == ("wordcount", "ACTIVE", "4", "1", topology_id)
+    # A narrow table: what stands in a cell goes on below.
+    lines = [line.strip("|").split("|") for line in sparse.succeeds("list", "-e", "prod").splitlines() if "|" in line]
+    cells = ["".join(part.strip() for part in column) for column in zip(*lines, strict=True)]
+    assert {f"id{topology_id}", "namewordcount", "statusACTIVE"} <= set(cells)
+    again = sparse.run(*submit)
+    assert again.returncode != 0
+    assert f"is ACTIVE already, as {topology_id}" in again.stderr
+
+    storm.succeeds("deactivate", "wordcount")
+    assert row()[1] == "INACTIVE"
+    wait_for(lambda: info()["status"] == "INACTIVE", "its spouts are stopped", START_SECS)
+    emitted = info()["emitted"]
+    storm.succeeds("activate", "wordcount")
+    wait_for(lambda: info()["status"] == "ACTIVE" and info()["emitted"] > emitted, "its spouts emit", START_SECS)
+
+    overrides = json.dumps({"topology.max.spout.pending": 50})
+    storm.succeeds("rebalance", "wordcount", "-w", "0", "-n", "2", "-e", "count_bolt=1", "-t", overrides)
+    wait_for(lambda: base().status == "ACTIVE" and base().conf["topology.max.spout.pending"] == 50, "its settings")
+    assert base().conf["topology.workers"] == 2
+    refused = storm.fails("rebalance", "wordcount", "-e", "count_bolt=3")
+    assert 'component "count_bolt" of topology "wordcount" can have 1 to 2 executors' in refused
+
+    sparse.succeeds("kill", "-e", "prod", "-n", "wordcount", "--wait", "0")
+    wait_for(lambda: topology_id not in world.view.snapshot().storms, "it is gone")
+    wait_for(lambda: supervisor.slots[6700].slot.phase is Phase.EMPTY, "the end of its driver", START_SECS)
+    assert "NotAliveException(msg:there is no topology with the name 'wordcount')" in storm.fails("kill", "wordcount")
