@@ -80,6 +80,7 @@ ONE_CORE = "per-tuple, acked, local[1]"
 PINNED = "per-tuple, acked, local[1] on one core"
 STORM, STORM_50, STORM_PYTHON = "Storm, Java bolts", "Storm, Java bolts, pending 50", "Storm, Python bolts"
 NATIVE, NATIVE_UDF = "native PySpark", "native PySpark, Python UDF"
+PYSTORM, MULTILANG = "pystorm bolts, in process", "pystorm bolts, over multilang"
 LATENCY, COLUMNAR_LATENCY = "latency, per-tuple", "latency, columnar"
 NATIVE_LATENCY, NATIVE_UDF_LATENCY = "latency, native PySpark", "latency, native PySpark, Python UDF"
 CHAIN, CHAIN_FUSED, CHAIN_STORM = "chain of 3", "chain of 3, fused", "chain of 3, Storm"
@@ -115,6 +116,8 @@ def _word_counts() -> list[Case]:
         Case(NATIVE, "native", "built-in functions", (FULL,), quick=True),
         Case(PER_TUPLE_NO_ACKERS, "ours", words, (FULL,), {"acked": False}, quick=True),
         Case(STORM_PYTHON, "storm", "word count, Python", (FULL, at(1000)), {"ackers": 1, "pending": 1000}),
+        Case(PYSTORM, "ours", "word count, pystorm", (FULL,)),
+        Case(MULTILANG, "ours", "word count, multilang", (FULL,), side=True),
         Case(COLUMNAR_NO_ACKERS, "ours", columns, (FULL,), {"acked": False, "conf": _LARGE}),
         Case(NATIVE_UDF, "native", "Python UDF", (FULL,)),
         Case(ONE_CORE, "ours", words, (FULL,), {"master": "local[1]"}),

@@ -214,6 +214,13 @@ TARGETS: tuple[Target, ...] = (
         "x",
         _speeds(cases.PER_TUPLE, cases.STORM_PYTHON),
     ),
+    Target(
+        "word count, bolts of pystorm in process, over the same over Storm's multilang",
+        40,
+        True,
+        "x",
+        _speeds(cases.PYSTORM, cases.STORM_PYTHON),
+    ),
     Target("word count, columnar, acked, over Storm's Java bolts", 8, True, "x", _speeds(cases.COLUMNAR, cases.STORM)),
     Target("word count, columnar, acked, of native PySpark", 0.2, True, "%", _speeds(cases.COLUMNAR, cases.NATIVE)),
     Target("cost of acking, per-tuple", 0.25, False, "%", _cost(cases.PER_TUPLE, cases.PER_TUPLE_NO_ACKERS)),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import collections
+import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -22,7 +24,11 @@ from storm_on_spark import (
     TopologyBuilder,
     Tuple,
 )
+from storm_on_spark.api.streams.stream import StreamSpec
+from storm_on_spark.multilang import ShellBolt
 from storm_on_spark.runtime.state.keyvalue.state import StoredState
+from storm_on_spark.streamparse import install
+from storm_on_spark.streamparse.adapter import PystormBolt
 
 FAN = 100
 
@@ -174,6 +180,39 @@ def _word_count(split: type, count: type, feed: type = Sentences) -> Callable[..
     return build
 
 
+PYSTORM_BOLTS = Path(__file__).with_name("storm") / "bolts.py"
+"""What Storm runs over multilang, too."""
+_PYSTORM = Path(__file__).parents[2] / "build" / "storm" / "pystorm"
+
+
+def _pystorm(control: str, source: str, options: Options) -> Topology:
+    """Bolts of pystorm, in process."""
+    install()
+    from lab.benchmarks.storm.bolts import Count as PystormCount
+    from lab.benchmarks.storm.bolts import Split as PystormSplit
+
+    word = {"default": StreamSpec(Fields("word"))}
+    return _pystorm_word_count(PystormBolt(PystormSplit, word), PystormBolt(PystormCount, {}), control, source, options)
+
+
+def _multilang(control: str, source: str, options: Options) -> Topology:
+    """The same bolts as child processes."""
+    path = {"PYTHONPATH": str(_PYSTORM)} if _PYSTORM.is_dir() else {}
+    split, count = (
+        ShellBolt([sys.executable, str(PYSTORM_BOLTS), name], fields, environment=path)
+        for name, fields in (("split", ["word"]), ("count", []))
+    )
+    return _pystorm_word_count(split, count, control, source, options)
+
+
+def _pystorm_word_count(split: Any, count: Any, control: str, source: str, options: Options) -> Topology:
+    builder = TopologyBuilder()
+    builder.set_spout("feed", Sentences(control, source, options.get("acked", True)))
+    builder.set_bolt("split", split, 2).shuffle_grouping("feed")
+    builder.set_bolt("count", count, 2).fields_grouping("split", Fields("word"))
+    return builder.create_topology()
+
+
 def _chain(control: str, source: str, options: Options) -> Topology:
     builder = TopologyBuilder()
     builder.set_spout("feed", Numbers(control, source))
@@ -249,6 +288,8 @@ WORKLOADS: dict[str, Callable[[str, str, Options], Topology]] = {
     "word count": _word_count(Split, Count),
     "word count, columnar": _word_count(SplitBatch, CountBatch, SentenceBatches),
     "word count, columnar bolts": _word_count(SplitBatch, CountBatch),
+    "word count, pystorm": _pystorm,
+    "word count, multilang": _multilang,
     "chain": _chain,
     "fan-out": _fan_out,
     "join": _join,

@@ -5,6 +5,7 @@ No code of the client is imported or executed here.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 import uuid
@@ -71,7 +72,7 @@ def submit(
         active: whether its spouts emit at once.
 
     Returns:
-        The topology's id. It is listed, or its code is being copied.
+        The topology's id. It is listed, or its code is being copied. The upload is gone, also after an error.
 
     Raises:
         InvalidTopologyError: it is none, or has components in Java.
@@ -80,38 +81,47 @@ def submit(
         CodeError: the upload is not there, or no jar.
     """
     control.fence()
-    check_name(name)
-    conf = {key: value for key, value in conf.items() if key not in _STREAMPARSES}
-    _check_counts(conf, "jsonConf")
-    document = description(topology)
-    try:
-        plan = PlanSummary.of_graph(compile_graph(build_submitted(document, in_process=False), conf)).document()
-    except (InvalidTopologyError, ConfigError):
-        raise
-    except StormError as error:
-        raise InvalidTopologyError(str(error)) from error
     key = uuid.uuid4().hex
-    with control.inbox.using(key) as folder:
-        control.inbox.make(folder)
-        # One at a time: a jar is unpacked in memory.
-        with uploads.taking(control.inbox, location) as jar, uploads.packing:
-            pack_files(_files(jar, document), ENTRY, folder, conf=conf, plan=plan)
-        request = SubmitRequest(
-            key=key,
-            name=name,
-            conf=without_secrets(conf),
-            owner=control.user,
-            initial_status="ACTIVE" if active else "INACTIVE",
-            artifacts=tuple(artifacts_of(folder)),
-        )
-        topology_id = control.submit(request)
-    control.inbox.remove(key)
-    uploads.remove(control.inbox, location)
+    try:
+        check_name(name)
+        conf = {key: value for key, value in conf.items() if key not in _STREAMPARSES}
+        _check_counts(conf, "jsonConf")
+        document = description(topology)
+        plan = _plan(document, conf)
+        with control.inbox.using(key) as folder:
+            control.inbox.make(folder)
+            # One at a time: a jar is unpacked in memory.
+            with uploads.taking(control.inbox, location) as jar, uploads.packing:
+                pack_files(_files(jar, document), ENTRY, folder, conf=conf, plan=plan)
+            request = SubmitRequest(
+                key=key,
+                name=name,
+                conf=without_secrets(conf),
+                owner=control.user,
+                initial_status="ACTIVE" if active else "INACTIVE",
+                artifacts=tuple(artifacts_of(folder)),
+            )
+            topology_id = control.submit(request)
+    finally:
+        # A client that was refused uploads again; the inbox has room for few.
+        control.inbox.remove(key)
+        with contextlib.suppress(CodeError):
+            uploads.remove(control.inbox, location)
     # As with Storm, who is answered finds the topology.
     deadline = time.monotonic() + _SUBMITTED_SECS
     while topology_id not in control.snapshot().storms and time.monotonic() < deadline:
         time.sleep(_LOOK_SECS)
     return topology_id
+
+
+def _plan(document: Mapping[str, Any], conf: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        graph = compile_graph(build_submitted(document, in_process=False), conf)
+    except (InvalidTopologyError, ConfigError):
+        raise
+    except StormError as error:
+        raise InvalidTopologyError(str(error)) from error
+    return PlanSummary.of_graph(graph).document()
 
 
 def submitted(control: Control, topology_id: str) -> Any:

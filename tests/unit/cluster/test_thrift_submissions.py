@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 import zipfile
@@ -231,18 +230,20 @@ def test_what_is_no_topology_of_commands_is_refused(name: str) -> None:
 def test_a_subscription_to_nothing_and_a_wrong_count_are_refused(inbox: Inbox, tmp_path: Path) -> None:
     leader: Any = Leader(inbox, tmp_path / "code")
     types, uploads = interface(), Uploads()
-    location = uploaded(uploads, inbox, jar(tmp_path))
     nothing = common({types.GlobalStreamId("nobody", "default"): types.Grouping(shuffle=types.NullStruct())})
-    with pytest.raises(InvalidTopologyError, match="nobody"):
-        submit(leader, uploads, "w", location, {}, topology(bolt=nothing), active=True)
-    with pytest.raises(InvalidTopologyError, match=r"jsonConf: topology\.acker\.executors is 1000000000"):
-        submit(leader, uploads, "w", location, {"topology.acker.executors": 10**9}, topology(), active=True)
-    with pytest.raises(InvalidTopologyError, match="can't be the name"):
-        submit(leader, uploads, "a/b", location, {}, topology(), active=True)
+    refused: list[tuple[str, dict[str, Any], Any, str]] = [
+        ("w", {}, topology(bolt=nothing), "nobody"),
+        ("w", {"topology.acker.executors": 10**9}, topology(), r"jsonConf: topology\.acker\.executors is 1000000000"),
+        ("a/b", {}, topology(), "can't be the name"),
+    ]
+    for name, conf, sent, message in refused:
+        location = uploaded(uploads, inbox, jar(tmp_path))
+        with pytest.raises(InvalidTopologyError, match=message):
+            submit(leader, uploads, name, location, conf, sent, active=True)
+        assert files(inbox, tmp_path) == []
     with pytest.raises(CodeError, match="no upload"):
         submit(leader, uploads, "w", "elsewhere.jar", {}, topology(), active=True)
-    bad = uploaded(uploads, inbox, b"no archive")
-    with pytest.raises(CodeError):
-        submit(leader, uploads, "w", bad, {}, topology(), active=True)
-    assert json.dumps(description(topology()))
+    with pytest.raises(CodeError, match="not a readable archive"):
+        submit(leader, uploads, "w", uploaded(uploads, inbox, b"no archive"), {}, topology(), active=True)
+    assert list((tmp_path / "inbox").iterdir()) == []
     assert leader.submitted == []
