@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
-import signal
 import sys
 import time
 from collections.abc import Mapping
@@ -20,6 +18,7 @@ from lab.benchmarks import report, soak
 from lab.benchmarks.cases import CASES, Case
 from lab.benchmarks.harness import QUICK, Outcome, Pace, play
 from lab.benchmarks.targets import judge
+from lab.suite import command
 
 _HERE = Path(__file__).parent
 _RESULTS = _HERE / "results.json"
@@ -40,8 +39,7 @@ def main() -> int:
     chosen = _chosen(options)
     if chosen:
         progress.print(f"{len(chosen)} cases, {pace.rounds} round(s), {pace.seconds:g} s a phase")
-        # So that a run which is broken off leaves no processes either.
-        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+        command.exit_on_sigterm()
         started = time.monotonic()
         tell = lambda line: progress.print(f"{time.strftime('%H:%M:%S')} {line}", markup=False)  # noqa: E731
 
@@ -55,10 +53,7 @@ def main() -> int:
     verdicts = judge(outcomes, pace.rounds, soak.last())
     document = report.as_json(outcomes, verdicts, pace, seconds)
     options.save.write_text(document + "\n", "utf-8")
-    if options.json:
-        sys.stdout.write(json.dumps(json.loads(document)) + "\n")
-    else:
-        report.show(outcomes, verdicts, pace, Console())
+    command.hand_out(options, document, lambda console: report.show(outcomes, verdicts, pace, console))
     if options.docs:
         report.write_docs(outcomes, verdicts, pace, _PAGE)
     return 1 if any(outcome.problems for outcome in outcomes.values()) else 0

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-import signal
 import statistics
 import sys
 import tempfile
@@ -20,13 +19,14 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
 from lab.benchmarks import progress
 from lab.benchmarks.data import sentences_file
 from lab.benchmarks.feed import Control
 from lab.benchmarks.measures import ProcessTree, sizes
 from lab.benchmarks.targets import SOAK_LIMITS
+from lab.suite import command
+from lab.suite.tables import Table
 
 _RESULTS = Path(__file__).with_name("soak.json")
 _SAMPLES = 240
@@ -83,7 +83,7 @@ def main() -> int:
     """Runs the soak; returns the exit code."""
     options = _options()
     screen = Console(stderr=True, highlight=False)
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    command.exit_on_sigterm()
     folder = Path(tempfile.mkdtemp(prefix="soak-"))
     try:
         samples = _run(options.minutes, options.rate, folder, screen)
@@ -97,10 +97,7 @@ def main() -> int:
         "samples": [asdict(sample) for sample in samples],
     }
     _RESULTS.write_text(json.dumps(document, indent=1) + "\n", "utf-8")
-    if options.json:
-        sys.stdout.write(json.dumps(document) + "\n")
-    else:
-        _show(samples, found, Console())
+    command.hand_out(options, json.dumps(document), lambda console: _table(samples, found).show(console))
     return 0 if all(found[name] <= limit for _, name, limit in SOAK_LIMITS) else 1
 
 
@@ -161,18 +158,16 @@ def _watch(query: Any, minutes: float, checkpoint: Path, screen: Console) -> lis
     return samples
 
 
-def _show(samples: Sequence[Sample], found: dict[str, float], console: Console) -> None:
+def _table(samples: Sequence[Sample], found: dict[str, float]) -> Table:
     quarter = len(samples) // 4
-    table = Table(title=f"Soak: {samples[-1].minutes:.0f} minutes, {samples[-1].acked:,} acked")
-    for column in ("", "second quarter", "last quarter", "ratio", "at most", ""):
-        table.add_column(column, justify="right" if column else "left")
+    rows = []
     for what, name, limit in SOAK_LIMITS:
         parts = samples[quarter : 2 * quarter], samples[-quarter:]
         medians = [statistics.median(getattr(sample, name) for sample in part) for part in parts]
-        verdict = "flat" if found[name] <= limit else "GROWS"
-        row = [what, *(f"{median:,.1f}" for median in medians), f"{found[name]:.2f}", f"{limit:.2f}", verdict]
-        table.add_row(*row, style=None if verdict == "flat" else "red")
-    console.print(table)
+        verdict = "met" if found[name] <= limit else "not met"
+        rows.append([what, *(f"{median:,.1f}" for median in medians), f"{found[name]:.2f}", f"{limit:.2f}", verdict])
+    title = f"Soak: {samples[-1].minutes:.0f} minutes, {samples[-1].acked:,} acked"
+    return Table(title, ("", "second quarter", "last quarter", "ratio", "at most", ""), rows)
 
 
 def _options() -> argparse.Namespace:

@@ -19,7 +19,6 @@ from kazoo.protocol.states import ZnodeStat
 from kazoo.retry import KazooRetry
 
 from lab.failover.figures import SESSION_SECS
-from lab.failover.process import END_SECS, NEWER, Daemon
 from lab.failover.routes import CLOCK, ROUTES
 from lab.failover.writes import writes
 from lab.suite import ROOT
@@ -32,8 +31,11 @@ from storm_on_spark.cluster.heartbeats.settings import PacemakerSettings
 from storm_on_spark.cluster.heartbeats.values import unpack
 from storm_on_spark.cluster.zookeeper.server import ZooKeeperEnsemble, free_ports
 from storm_on_spark.testing.faults.connections import TcpProxy
+from storm_on_spark.testing.simulated.process import END_SECS, DaemonProcess
 
 DRIVER: Final = "lab.failover.driver"
+_NEWER: Final = "newer-nimbus"
+"""A Nimbus of a later release."""
 _HARNESS_SECS: Final = 10.0
 """Session timeout of the harness itself."""
 
@@ -69,9 +71,9 @@ class Cluster:
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True)
-        self.nimbuses: list[Daemon] = []
-        self.supervisors: list[Daemon] = []
-        self.hearts: list[Daemon] = []
+        self.nimbuses: list[DaemonProcess] = []
+        self.supervisors: list[DaemonProcess] = []
+        self.hearts: list[DaemonProcess] = []
         """The Pacemakers."""
         self.lines: dict[str, list[TcpProxy]] = {}
         """Name of a daemon's folder -> what lies between it, and its drivers, and each Pacemaker."""
@@ -115,7 +117,7 @@ class Cluster:
 
     def nimbus(
         self, name: str, conf: Mapping[str, Any] = NOTHING, *, proxied: bool = False, newer: bool = False
-    ) -> Daemon:
+    ) -> DaemonProcess:
         """Starts a Nimbus; the same name again has the same folder.
 
         Args:
@@ -129,7 +131,7 @@ class Cluster:
                 servers = self.ensemble.servers
                 self.proxies[name] = [self.cleanup.enter_context(TcpProxy(s.connect_string)) for s in servers]
             conf = {**conf, "storm.zookeeper.servers": [proxy.address for proxy in self.proxies[name]]}
-        daemon = self._start(NEWER if newer else "nimbus", name, [], conf)
+        daemon = self._start(_NEWER if newer else "nimbus", name, [], conf)
         self.nimbuses.append(daemon)
         return daemon
 
@@ -156,7 +158,7 @@ class Cluster:
             CLOCK: str(self.folder / name / "clock"),
         }
 
-    def _start_pacemaker(self, number: int) -> Daemon:
+    def _start_pacemaker(self, number: int) -> DaemonProcess:
         folder = self.folder / f"pacemaker-{number + 1}"
         folder.mkdir(exist_ok=True)
         conf = {"pacemaker.port": self._ports[number], CLOCK: str(folder / "clock")}
@@ -164,7 +166,7 @@ class Cluster:
         (folder / "command.json").write_text(json.dumps(["pacemaker"]), "utf-8")
         return self._begin(folder.name)
 
-    def restart_pacemaker(self, number: int) -> Daemon:
+    def restart_pacemaker(self, number: int) -> DaemonProcess:
         """Starts a Pacemaker that is dead again, empty, where it was."""
         self.hearts[number] = daemon = self._begin(f"pacemaker-{number + 1}")
         assert daemon.name
@@ -184,7 +186,7 @@ class Cluster:
                     beats.append(msgspec.to_builtins(unpack(value, path)))
         return max(beats, key=lambda beat: (beat["launch"], beat["time"]), default=None)
 
-    def again(self, dead: Daemon) -> Daemon:
+    def again(self, dead: DaemonProcess) -> DaemonProcess:
         """Starts a daemon that is dead once more, as it was started before, and waits until it takes part."""
         daemons = self.nimbuses if dead in self.nimbuses else self.supervisors
         daemons.remove(dead)
@@ -193,27 +195,30 @@ class Cluster:
         wait_for(lambda: started.name in self.names(folder), f"{dead.folder.name} takes part again")
         return started
 
-    def supervisor(self, name: str, conf: Mapping[str, Any] = NOTHING, driver: str = DRIVER) -> Daemon:
+    def supervisor(self, name: str, conf: Mapping[str, Any] = NOTHING, driver: str = DRIVER) -> DaemonProcess:
         """Starts a supervisor; the same name again is the same supervisor."""
         daemon = self._start("supervisor", name, [driver], conf)
         self.supervisors.append(daemon)
         return daemon
 
-    def _start(self, kind: str, name: str, more: list[str], conf: Mapping[str, Any]) -> Daemon:
+    def _start(self, kind: str, name: str, more: list[str], conf: Mapping[str, Any]) -> DaemonProcess:
         folder = self.folder / name
         folder.mkdir(exist_ok=True)
         (folder / "conf.json").write_text(json.dumps({**self._pacemaker_conf(name), **self.conf(name, conf)}), "utf-8")
         (folder / "command.json").write_text(json.dumps([kind, *more]), "utf-8")
         return self._begin(name)
 
-    def _begin(self, name: str) -> Daemon:
+    def _begin(self, name: str) -> DaemonProcess:
         """Starts a daemon with the configuration that is in its folder."""
         folder = self.folder / name
         kind, *more = json.loads((folder / "command.json").read_text("utf-8"))
         environment = {**os.environ, **self.processes.environment(name), "PYTHONPATH": str(ROOT)}
-        return Daemon([kind, str(folder / "conf.json"), *more], folder, environment)
+        conf = str(folder / "conf.json")
+        if kind == _NEWER:
+            return DaemonProcess(["nimbus", conf], folder, environment, "lab.failover.newer")
+        return DaemonProcess([kind, conf, *more], folder, environment, "lab.failover.daemon")
 
-    def kill_host(self, supervisor: Daemon) -> float:
+    def kill_host(self, supervisor: DaemonProcess) -> float:
         """Kills a supervisor and everything that it started, as when its machine dies; returns when."""
         name, at = supervisor.folder.name, supervisor.kill()
         while self.processes.signal(signal.SIGKILL, name):
@@ -222,7 +227,7 @@ class Cluster:
 
     # --- asking and changing -------------------------------------------------------
 
-    def client(self, *nimbuses: Daemon, retries: int = 60) -> NimbusClient:
+    def client(self, *nimbuses: DaemonProcess, retries: int = 60) -> NimbusClient:
         """Returns a client of these Nimbuses, or of all."""
         seeds = [nimbus.name for nimbus in nimbuses or self.nimbuses if nimbus.exit_code is None or nimbus in nimbuses]
         pauses = {"storm.nimbus.retry.interval.millis": 50, "storm.nimbus.retry.intervalceiling.millis": 300}
@@ -325,13 +330,13 @@ class Cluster:
         """Returns what ZooKeeper keeps of a node beside its data; None if there is none."""
         return self._retry(self.zk.exists, path)
 
-    def leader(self, but: Daemon | None = None, epoch: int = 0, timeout: float = WAIT_SECS) -> Daemon:
+    def leader(self, but: DaemonProcess | None = None, epoch: int = 0, timeout: float = WAIT_SECS) -> DaemonProcess:
         """Waits for a leader (another than `but`, later than `epoch`) and returns it."""
         for nimbus in self.nimbuses:
             if nimbus.exit_code is None and not nimbus.stopped:
                 assert nimbus.name
 
-        def who() -> Daemon | None:
+        def who() -> DaemonProcess | None:
             info = self.node("leader-info") or {}
             queued = self.names("leader-lock")
             if not queued or info.get("epoch", -1) <= epoch:

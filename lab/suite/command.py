@@ -55,13 +55,15 @@ def choose(
     return [scenario for scenario in scenarios if scenario.name in wanted]
 
 
+def exit_on_sigterm() -> None:
+    """Makes SIGTERM an exception from now on: what is broken off leaves no processes and files either."""
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+
+
 @contextmanager
 def new_folder(suite: str) -> Iterator[Path]:
-    """Makes a folder for what scenarios leave; at the end it is removed if that is nothing.
-
-    From now on SIGTERM is an exception: a suite that is broken off leaves no processes either.
-    """
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    """Makes a folder for what scenarios leave; at the end it is removed if that is nothing."""
+    exit_on_sigterm()
     folder = Path(tempfile.mkdtemp(prefix=f"{suite}-"))
     yield folder
     if not any(folder.iterdir()):
@@ -87,7 +89,7 @@ def tell(progress: Console, result: Result, summary: str, folder: Path) -> None:
 
 
 def hand_out(options: argparse.Namespace, document: str, show: Callable[[Console], None]) -> None:
-    """Prints the results on standard output: the document for `--json`, otherwise tables."""
+    """Prints the results on standard output: the document, JSON, for `--json`; otherwise what `show` prints."""
     if options.json:
         sys.stdout.write(document + "\n")
     else:

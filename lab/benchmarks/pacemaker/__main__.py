@@ -19,6 +19,7 @@ from rich.console import Console
 from lab.benchmarks.pacemaker import report
 from lab.benchmarks.pacemaker.contenders import CONTENDERS, ROOT
 from lab.benchmarks.pacemaker.measure import Measured, measure
+from lab.suite import command
 from storm_on_spark.api.errors import SetupError
 
 SIZES = (2_000, 20_000)
@@ -68,10 +69,10 @@ def main() -> int:
             options.save.write_text(json.dumps([each.to_dict() for each in found], indent=1) + "\n", "utf-8")
     for each in left_out:
         progress.print(f"not measured within {options.minutes:g} minutes: {each}", style="red", markup=False)
-    if options.json:
-        sys.stdout.write(json.dumps([each.to_dict() for each in found]) + "\n")
-    else:
-        sys.stdout.write(report.tables(found))
+    document = json.dumps([each.to_dict() for each in found])
+    command.hand_out(
+        options, document, lambda console: console.print(report.tables(found), markup=False, soft_wrap=True)
+    )
     if options.docs:
         report.write_docs(found, _PAGE)
     return 0 if not left_out and all(met for _, met, _ in report.targets(found)) else 1

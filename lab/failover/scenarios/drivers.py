@@ -8,9 +8,9 @@ import signal
 import time
 
 from lab.failover.cluster import Cluster
-from lab.failover.process import Daemon
 from lab.failover.writes import writes
 from lab.suite.processes import wait_for
+from storm_on_spark.testing.simulated.process import DaemonProcess
 
 
 def _begin(cluster: Cluster, supervisors: int, topologies: int) -> list[str]:
@@ -28,7 +28,7 @@ def _begin(cluster: Cluster, supervisors: int, topologies: int) -> list[str]:
     return ids
 
 
-def host_of(cluster: Cluster, topology_id: str) -> Daemon:
+def host_of(cluster: Cluster, topology_id: str) -> DaemonProcess:
     """Returns the supervisor that a topology is assigned to."""
     supervisor = (cluster.node("assignments", topology_id) or {}).get("supervisor_id")
     return next(daemon for daemon in cluster.supervisors if daemon.exit_code is None and daemon.name == supervisor)
@@ -60,7 +60,7 @@ def kill_supervisor(cluster: Cluster, topology_id: str) -> None:
     cluster.injected("SIGKILL of a supervisor", proof)
 
 
-def _back(cluster: Cluster, dead: Daemon) -> None:
+def _back(cluster: Cluster, dead: DaemonProcess) -> None:
     """Starts a supervisor again, and waits until it takes part."""
     again = cluster.again(dead)
     cluster.expect(again.name == dead.name, "it came back as another")
@@ -90,7 +90,7 @@ def host(cluster: Cluster, times: int) -> None:
         return_host(cluster, host)
 
 
-def return_host(cluster: Cluster, dead: Daemon) -> None:
+def return_host(cluster: Cluster, dead: DaemonProcess) -> None:
     """Starts the supervisor of a host that died."""
     # A dead spare may have said that it is ready.
     shutil.rmtree(dead.folder / "local" / "supervisor" / "spares", ignore_errors=True)

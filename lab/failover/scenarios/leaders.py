@@ -12,11 +12,12 @@ from lab.failover import history
 from lab.failover.cluster import Cluster
 from lab.failover.figures import SESSION_SECS
 from lab.failover.oracles import examine
-from lab.failover.process import Daemon
 from lab.failover.reads import Reads
 from lab.suite.processes import wait_for
 from storm_on_spark.api.errors import StormError
+from storm_on_spark.testing.simulated.process import DaemonProcess
 
+CHOOSY = "storm_on_spark.testing.simulated.choosy:ChoosyDistributor"
 PATIENT = {"storm.zookeeper.retry.interval": 3000}
 """Of a Nimbus that is to sleep in the middle of a write: it tries again with the session that it gets then."""
 
@@ -138,20 +139,20 @@ def stop_leader(cluster: Cluster) -> None:
         cluster.kill_topology(cluster.client(), topology_id)
 
 
-def _state(daemon: Daemon) -> str:
+def _state(daemon: DaemonProcess) -> str:
     return Path(f"/proc/{daemon.pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def gate(cluster: Cluster, times: int) -> None:
     """The design's scenario: nobody who lacks code leads."""
 
-    def let_fetch(nimbus: Daemon, *names: str) -> None:
+    def let_fetch(nimbus: DaemonProcess, *names: str) -> None:
         allowed = nimbus.folder / "local" / "may-fetch"
         allowed.mkdir(parents=True, exist_ok=True)
         for name in names:
             (allowed / name).touch()
 
-    choosy = {"storm.codedistributor.class": "lab.failover.choosy:ChoosyDistributor", "nimbus.code.sync.freq.secs": 1}
+    choosy = {"storm.codedistributor.class": CHOOSY, "nimbus.code.sync.freq.secs": 1}
     a = cluster.nimbus("a")
     cluster.leader()
     b, c = (cluster.nimbus(name, choosy) for name in "bc")
@@ -191,7 +192,7 @@ def lost_code(cluster: Cluster, times: int) -> None:
     cluster.supervisor("s1")
     topology_id = cluster.submit(cluster.client(), "alone", {"topology.min.replication.count": 1})
     cluster.wait_until_writing("alone")
-    choosy = {"storm.codedistributor.class": "lab.failover.choosy:ChoosyDistributor", "nimbus.code.sync.freq.secs": 1}
+    choosy = {"storm.codedistributor.class": CHOOSY, "nimbus.code.sync.freq.secs": 1}
     b = cluster.nimbus("b", choosy)
     wait_for(lambda: b.name in cluster.names("nimbuses"), "it is up")
     epoch = cluster.epoch()
@@ -271,7 +272,7 @@ def cut_off_leader(cluster: Cluster) -> None:
         wait_for(lambda: cut.name in cluster.names("code", topology_id), "it has the code")  # noqa: B023
 
 
-def _leads(nimbus: Daemon) -> bool:
+def _leads(nimbus: DaemonProcess) -> bool:
     """Whether a Nimbus takes a request that only a leader takes."""
     url = f"http://{nimbus.name}/api/v1/topology/nothing-1-1/activate"
     return httpx.post(url, timeout=10, trust_env=False).status_code not in (421, 503)

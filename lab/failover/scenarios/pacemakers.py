@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from lab.failover.cluster import Cluster
-from lab.failover.process import Daemon
 from lab.failover.scenarios.drivers import host_of, owner_of, return_host
 from lab.suite.processes import wait_for
 from lab.suite.scenario import ScenarioError
 from storm_on_spark.cluster.heartbeats.connection import Connection
 from storm_on_spark.cluster.heartbeats.settings import PacemakerSettings
 from storm_on_spark.cluster.pacemaker.messages import Message, MessageType, Pulse, frame
+from storm_on_spark.testing.simulated.process import DaemonProcess
 
 TIMEOUT: Final = 12
 """`nimbus.task.timeout.secs`: the silence after which a driver is given up. The default is 30."""
@@ -324,7 +324,7 @@ def clock(cluster: Cluster, times: int) -> None:
         cluster.injected(f"all Pacemakers' clocks jump by {hours:+d} hours", f"their log is dated {', '.join(days)}")
 
 
-def _dated(heart: Daemon) -> str:
+def _dated(heart: DaemonProcess) -> str:
     """Returns when a Pacemaker believes that it is, by a line that it logs about a message which is none."""
     host, _, port = heart.name.rpartition(":")
     before = len(heart.said)

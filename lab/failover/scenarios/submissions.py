@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, Final, get_args
 
 from lab.failover.cluster import NOTHING, Cluster
-from lab.failover.process import Daemon
 from lab.failover.scenarios.leaders import running
 from lab.suite.processes import wait_for
 from storm_on_spark.api.errors import StormError
 from storm_on_spark.cluster.nimbus.submission import Step
+from storm_on_spark.testing.simulated.process import DaemonProcess
 
 STEPS: Final = get_args(Step)
 """All steps of a submission, in order."""
@@ -65,7 +65,7 @@ def storage(cluster: Cluster, times: int) -> None:
     cluster.expect_untouched()
 
 
-def _folder_of(nimbus: Daemon) -> Path:
+def _folder_of(nimbus: DaemonProcess) -> Path:
     return nimbus.folder / "local" / "nimbus" / "code"
 
 

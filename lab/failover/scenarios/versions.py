@@ -5,10 +5,10 @@ from __future__ import annotations
 import httpx
 
 from lab.failover.cluster import Cluster
-from lab.failover.process import Daemon
 from lab.failover.scenarios.leaders import running
 from lab.suite.processes import wait_for
 from storm_on_spark.api.errors import StormError
+from storm_on_spark.testing.simulated.process import DaemonProcess
 
 
 def mixed(cluster: Cluster, times: int) -> None:
@@ -64,16 +64,16 @@ def mixed(cluster: Cluster, times: int) -> None:
     cluster.expect_untouched()
 
 
-def _leads(cluster: Cluster, nimbus: Daemon, epoch: int) -> None:
+def _leads(cluster: Cluster, nimbus: DaemonProcess, epoch: int) -> None:
     leader = cluster.leader(epoch=epoch)
     cluster.expect(leader is nimbus, f"{leader.folder.name} leads, not {nimbus.folder.name}")
 
 
-def _has_all(cluster: Cluster, nimbus: Daemon, ids: list[str]) -> bool:
+def _has_all(cluster: Cluster, nimbus: DaemonProcess, ids: list[str]) -> bool:
     return all(nimbus.name in cluster.names("code", topology_id) for topology_id in ids)
 
 
-def _tells(cluster: Cluster, nimbus: Daemon, topology_id: str) -> None:
+def _tells(cluster: Cluster, nimbus: DaemonProcess, topology_id: str) -> None:
     """Notes a problem if a Nimbus keeps to itself what it can't read."""
     problems = cluster.client(nimbus).cluster()["problems"]
     cluster.expect(any(topology_id in problem for problem in problems), f"{topology_id} is not named: {problems}")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
+import json
+import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,20 +18,42 @@ from storm_on_spark.cluster.records import Ownership
 from storm_on_spark.cluster.service import Closing
 from storm_on_spark.cluster.state import ClusterState
 from storm_on_spark.cluster.zookeeper import ZooKeeperSession, ZooKeeperSettings
+from storm_on_spark.testing.simulated.process import DaemonProcess
 
-_DRIVER: Final = "storm_on_spark.testing.simulated.driver"
+DRIVER: Final = "storm_on_spark.testing.simulated.driver"
 _POLL_SECS: Final = 0.01
 
 
-class SimulatedCluster(Closing):
-    """Nimbuses and supervisors in this process, with simulated drivers.
-
-    For tests of what happens around topologies: who leads, where a topology runs, what a client is told, who may do
-    what. Each driver is a process of its own, which owns its topology and can be killed; `simulated.driver` lists what
-    a topology's configuration can ask of it. What is still there is ended at the end of a `with` statement.
+def pack_simulated(folder: Path, name: str, plan: Mapping[str, Any] | None = None, size: int = 0) -> Path:
+    """Packs a topology for simulated drivers, which don't load it.
 
     Args:
-        connect: `host:port` of ZooKeeper.
+        folder: for its source, and for what is packed; several topologies may share it.
+        name: of the topology.
+        plan: what it is said to compile to.
+        size: random bytes in its source, written as twice as many digits.
+
+    Returns:
+        A new folder.
+    """
+    source = folder / "sources" / f"{name}.py"
+    source.parent.mkdir(parents=True, exist_ok=True)
+    out = folder / "packed" / f"{name}-{os.urandom(4).hex()}"
+    source.write_text(f'"""{out.name} {os.urandom(size).hex()}"""\n\ntopology = None\n', "utf-8")
+    pack(str(source), out, conf={"topology.name": name}, plan=plan)
+    return out
+
+
+class SimulatedCluster(Closing):
+    """Real Nimbuses and supervisors, with simulated drivers.
+
+    For tests of what happens around topologies: who leads, where a topology runs, what a client is told, who may do
+    what. Daemons are in this process, where a test can look into them, or in processes of their own, to be killed.
+    Each driver is a process of its own, which owns its topology; `simulated.driver` lists what a topology's
+    configuration can ask of it. What is still there is ended at the end of a `with` statement.
+
+    Args:
+        connect: `host:port` of each ZooKeeper server, with commas between them.
         folder: for everything on disk.
         root: of the nodes in ZooKeeper; two clusters on one ZooKeeper need two.
         conf: of all daemons and clients, in addition.
@@ -51,10 +74,8 @@ class SimulatedCluster(Closing):
 
     def __init__(self, connect: str, folder: Path, root: str = "/storm", **conf: Any) -> None:
         self.folder = folder
-        host, _, port = connect.rpartition(":")
         self.conf: dict[str, Any] = {
-            "storm.zookeeper.servers": [host],
-            "storm.zookeeper.port": int(port),
+            "storm.zookeeper.servers": connect.split(","),
             "storm.zookeeper.root": root,
             # Not about sessions that expire: a disk that hangs for a second breaks no line.
             "storm.zookeeper.session.timeout": 12_000,
@@ -72,7 +93,10 @@ class SimulatedCluster(Closing):
         }
         self.nimbuses: dict[str, Nimbus] = {}
         self.supervisors: dict[str, Supervisor] = {}
+        self.processes: list[DaemonProcess] = []
+        self._seeds: list[DaemonProcess] = []
         self._former: list[Supervisor] = []
+        self._clients: list[NimbusClient] = []
         zookeeper = {key: value for key, value in self.conf.items() if key.startswith("storm.zookeeper.")}
         self.session = ZooKeeperSession(ZooKeeperSettings.from_conf(zookeeper))
         self.session.start()
@@ -80,7 +104,9 @@ class SimulatedCluster(Closing):
         self.state = ClusterState(self.session)
 
     def close(self) -> None:
-        """Ends the drivers, the supervisors and the Nimbuses."""
+        """Ends clients, drivers, supervisors and Nimbuses; the drivers of a supervisor's process run on."""
+        for client in self._clients:
+            client.close()
         for supervisor in self.supervisors.values():
             supervisor.stop(drivers=True)
         for supervisor in self._former:
@@ -88,7 +114,9 @@ class SimulatedCluster(Closing):
             supervisor.end_drivers()
         for nimbus in self.nimbuses.values():
             nimbus.stop()
-        for done in (self.supervisors, self._former, self.nimbuses):
+        for process in self.processes:
+            process.close()
+        for done in (self.supervisors, self._former, self.nimbuses, self.processes, self._seeds, self._clients):
             done.clear()
         self.session.close()
 
@@ -119,31 +147,48 @@ class SimulatedCluster(Closing):
             former.stop()
             self._former.append(former)
         own = {"storm.local.dir": str(self.folder / name), "supervisor.slots.ports": list(ports)}
-        found = Supervisor({**self.conf, **own, **conf}, driver=_DRIVER)
+        found = Supervisor({**self.conf, **own, **conf}, driver=DRIVER)
         found.start()
         self.supervisors[name] = found
         return found
 
-    @contextlib.contextmanager
-    def client(self, **conf: Any) -> Iterator[NimbusClient]:
-        """Opens a client of all Nimbuses, with `conf` in addition."""
-        seeds = [nimbus.address for nimbus in self.nimbuses.values()]
-        with NimbusClient({**self.conf, **conf}, seeds=seeds) as client:
-            yield client
+    def nimbus_process(self, name: str, **conf: Any) -> DaemonProcess:
+        """Starts a Nimbus in a process of its own; see `nimbus`."""
+        process = self._process("nimbus", name, [], conf)
+        self._seeds.append(process)
+        return process
 
-    def packed(self, name: str, plan: Mapping[str, Any] | None = None) -> Path:
-        """Packs a topology for simulated drivers, which don't load it, and returns the folder.
+    def supervisor_process(self, name: str, **conf: Any) -> DaemonProcess:
+        """Starts a supervisor in a process of its own; see `supervisor`."""
+        return self._process("supervisor", name, [DRIVER], conf)
+
+    def _process(self, kind: str, name: str, more: list[str], conf: Mapping[str, Any]) -> DaemonProcess:
+        folder = self.folder / name
+        folder.mkdir(exist_ok=True)
+        file = folder / "conf.json"
+        file.write_text(json.dumps({**self.conf, **conf, "storm.local.dir": str(folder)}), "utf-8")
+        process = DaemonProcess([kind, str(file), *more], folder)
+        self.processes.append(process)
+        return process
+
+    def client(self, *nimbuses: Nimbus | DaemonProcess, **conf: Any) -> NimbusClient:
+        """Returns a client of these Nimbuses, or of all; the cluster closes it if nobody else does.
 
         Args:
-            name: of the topology.
-            plan: what it is said to compile to.
+            nimbuses: their addresses are its seeds.
+            conf: in addition.
         """
-        out = self.folder / "packed" / name
-        if not out.exists():
-            source = self.folder / f"{name}.py"
-            source.write_text(f'"""{name}"""\n\ntopology = None\n', "utf-8")
-            pack(str(source), out, conf={"topology.name": name}, plan=plan)
-        return out
+        seeds = [
+            nimbus.address if isinstance(nimbus, Nimbus) else nimbus.name
+            for nimbus in nimbuses or (*self._seeds, *self.nimbuses.values())
+        ]
+        client = NimbusClient({**self.conf, **conf}, seeds=seeds)
+        self._clients.append(client)
+        return client
+
+    def packed(self, name: str, plan: Mapping[str, Any] | None = None) -> Path:
+        """Packs a topology for simulated drivers and returns the folder; see `pack_simulated`."""
+        return pack_simulated(self.folder, name, plan)
 
     def submit(self, name: str, **conf: Any) -> str:
         """Submits a topology and returns its id when it runs.

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,72 +13,43 @@ from waiting import eventually
 from storm_on_spark.cluster.code.bundle import pack
 from storm_on_spark.cluster.code.checksums import artifacts_of
 from storm_on_spark.cluster.code.distributor import Peers, make_distributor
-from storm_on_spark.cluster.paths import ASSIGNMENTS, CODE, OWNERS, STORMS, WORKERBEATS
+from storm_on_spark.cluster.paths import ASSIGNMENTS, CODE, STORMS, WORKERBEATS
 from storm_on_spark.cluster.records import (
     Assignment,
     CodeManifest,
-    Ownership,
     Record,
     Status,
     StormBase,
     WorkerBeat,
     encode,
 )
-from storm_on_spark.cluster.state import ClusterState
-from storm_on_spark.cluster.supervisor.process import DRIVER
-from storm_on_spark.cluster.zookeeper import ZooKeeperSession, ZooKeeperSettings
+from storm_on_spark.testing.simulated.cluster import SimulatedCluster
 
 ROOT = Path(__file__).parents[3]
 
 
-@dataclass
-class HandWritten:
+class HandWritten(SimulatedCluster):
     """A cluster without Nimbus.
 
     Args:
         connect: `host:port` of ZooKeeper.
         folder: for everything on disk.
         root: of the nodes.
+        conf: of all supervisors, in addition.
     """
 
-    connect: str
-    folder: Path
-    root: str = "/storm"
-    timeouts: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        # The tests' own: it outlasts a disk that hangs, whatever sessions they look at.
-        conf = {**self.conf("writer"), "storm.zookeeper.session.timeout": 30_000}
-        self.session = ZooKeeperSession(ZooKeeperSettings.from_conf(conf))
-        self.session.start()
+    def __init__(self, connect: str, folder: Path, root: str = "/storm", **conf: Any) -> None:
+        # The test's own session: it outlasts a disk that hangs, whatever sessions the test looks at.
+        super().__init__(connect, folder, root, **{"storm.zookeeper.session.timeout": 30_000})
         self.session.ensure_folders()
-        self.state = ClusterState(self.session)
+        self.conf |= {"storm.zookeeper.session.timeout": 4000, "supervisor.slots.ports": [6700, 6701], **conf}
         self.launches = 0
 
-    def conf(self, supervisor: str = "s1", **more: Any) -> dict[str, Any]:
+    def conf_of(self, supervisor: str = "s1", **more: Any) -> dict[str, Any]:
         """Returns the configuration of a supervisor."""
-        host, _, port = self.connect.rpartition(":")
-        return {
-            "storm.zookeeper.servers": [host] if "," not in self.connect else self.connect.split(","),
-            "storm.zookeeper.port": int(port),
-            "storm.zookeeper.root": self.root,
-            "storm.zookeeper.session.timeout": 4000,
-            "storm.zookeeper.connection.timeout": 5000,
-            "storm.zookeeper.retry.times": 1,
-            "storm.zookeeper.retry.interval": 200,
-            "storm.local.dir": str(self.folder / supervisor),
-            "storm.local.hostname": "127.0.0.1",
-            "supervisor.slots.ports": [6700, 6701],
-            "supervisor.heartbeat.frequency.secs": 1,
-            "supervisor.worker.shutdown.sleep.secs": 8,
-            **self.timeouts,
-            **more,
-        }
+        return {**self.conf, "storm.local.dir": str(self.folder / supervisor), **more}
 
-    def close(self) -> None:
-        self.session.close()
-
-    def submit(
+    def write_topology(
         self,
         topology_id: str,
         target: Path | str,
@@ -94,7 +61,7 @@ class HandWritten:
         """Puts code where the supervisor of that name finds it, and writes what a Nimbus writes after that."""
         packed = self.folder / "packed" / supervisor / topology_id
         pack(str(target), packed, conf=conf)
-        distributor = make_distributor(self.conf(supervisor), Peers())
+        distributor = make_distributor(self.conf_of(supervisor), Peers())
         metafile = distributor.upload(packed, topology_id)
         distributor.close()
         manifest = CodeManifest(
@@ -151,10 +118,6 @@ class HandWritten:
         else:
             self.session.client.create(path, encode(record))
 
-    def owner(self, topology_id: str) -> Ownership | None:
-        found = self.state.get(Ownership, OWNERS, topology_id)
-        return None if found is None else found[0]
-
     def beat(self, topology_id: str) -> WorkerBeat | None:
         found = self.state.get(WorkerBeat, WORKERBEATS, topology_id)
         return None if found is None else found[0]
@@ -167,23 +130,6 @@ class HandWritten:
     def worker_log(self, topology_id: str, port: int = 6700, supervisor: str = "s1") -> str:
         path = self.folder / supervisor / "workers-artifacts" / topology_id / str(port) / "worker.log"
         return path.read_text() if path.exists() else ""
-
-
-def supervisor_process(conf_file: Path, driver: str = DRIVER) -> subprocess.Popen[bytes]:
-    """Starts a supervisor in a process of its own."""
-    code = (
-        "import json, logging, sys\n"
-        "from storm_on_spark.cluster.daemons.supervisor import Supervisor\n"
-        "logging.basicConfig(level=logging.INFO)\n"
-        "with Supervisor(json.load(open(sys.argv[1])), sys.argv[2]) as supervisor: supervisor.wait()\n"
-    )
-    with (conf_file.parent / "supervisor.log").open("ab") as log:
-        return subprocess.Popen(
-            [sys.executable, "-c", code, str(conf_file), driver],
-            stdin=subprocess.DEVNULL,
-            stderr=log,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-        )
 
 
 def wait_until(condition: Callable[[], object], what: str, timeout: float = 60) -> float:

@@ -40,7 +40,7 @@ def cluster(zookeeper: ZooKeeperServer, root: str, tmp_path: Path) -> Iterator[H
 @pytest.fixture
 def supervisor(cluster: HandWritten, request: pytest.FixtureRequest) -> Iterator[Supervisor]:
     """A supervisor; a parameter is the number of spare drivers."""
-    supervisor = Supervisor(cluster.conf(**{"supervisor.spare.drivers": getattr(request, "param", 0)}))
+    supervisor = Supervisor(cluster.conf_of(**{"supervisor.spare.drivers": getattr(request, "param", 0)}))
     supervisor.start()
     yield supervisor
     pids = supervisor.drivers().values()
@@ -59,7 +59,7 @@ def test_a_driver_is_deactivated_killed_and_goes_on_with_exact_state(
     topology = "counting-1-1700000000"
     folder = tmp_path / "notes"
     folder.mkdir()
-    cluster.submit(topology, HERE / "counting_job.py", {"counting.notes": str(folder), "topology.workers": 1})
+    cluster.write_topology(topology, HERE / "counting_job.py", {"counting.notes": str(folder), "topology.workers": 1})
     cluster.assign(topology, supervisor.supervisor_id)
     wait_until(lambda: len(notes(folder, "progress")) > 3, "progress", START_SECS)
     owner = cluster.owner(topology)
@@ -105,8 +105,8 @@ def test_broken_code_says_what_is_broken_and_word_count_comes_to_its_end_on_a_sp
     count, broken = "word-count-1-1700000000", "broken-2-1700000001"
     file = tmp_path / "broken.py"
     file.write_text("import a_module_that_nobody_has\n")
-    cluster.submit(count, ROOT / "jobs" / "word_count.py", {"word.count.input": str(text)})
-    cluster.submit(broken, file, {})
+    cluster.write_topology(count, ROOT / "jobs" / "word_count.py", {"word.count.input": str(text)})
+    cluster.write_topology(broken, file, {})
     cluster.assign(broken, supervisor.supervisor_id, 6701)
     wait_until(lambda: cluster.state.errors(broken).get("__system"), "an error", START_SECS)
     cluster.unassign(broken)
@@ -132,7 +132,7 @@ def test_a_topology_with_state_starts_on_that_or_on_none_when_it_is_told_to(
     topology = "counting-1-1700000000"
     folder, checkpoint = tmp_path / "notes", tmp_path / "checkpoints" / "counting-1-1700000000"
     folder.mkdir()
-    cluster.submit(topology, HERE / "counting_job.py", {"counting.notes": str(folder), "topology.workers": 1})
+    cluster.write_topology(topology, HERE / "counting_job.py", {"counting.notes": str(folder), "topology.workers": 1})
 
     def known() -> CheckpointInfo | None:
         found = cluster.state.get(CheckpointInfo, CHECKPOINTS, topology)
@@ -198,12 +198,12 @@ def test_a_topology_in_a_store_goes_on_at_another_supervisor_when_its_driver_is_
         s3.start()
     except S3MissingError as error:
         pytest.skip(str(error))
-    other = Supervisor(cluster.conf("s2", **{"supervisor.spare.drivers": 0}))
+    other = Supervisor(cluster.conf_of("s2", **{"supervisor.spare.drivers": 0}))
     with contextlib.closing(s3):
         conf = {"counting.notes": str(folder), "topology.workers": 1, **s3.conf}
         conf["topology.checkpoint.dir"] = f"{s3.uri}/counting"
         for name in ("s1", "s2"):
-            cluster.submit(topology, HERE / "counting_job.py", conf, supervisor=name)
+            cluster.write_topology(topology, HERE / "counting_job.py", conf, supervisor=name)
         cluster.assign(topology, supervisor.supervisor_id)
         wait_until(lambda: len(notes(folder, "progress")) > 3, "progress", START_SECS)
         owner = cluster.owner(topology)

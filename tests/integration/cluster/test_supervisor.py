@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hand_written import HandWritten, supervisor_process, wait_until
+from hand_written import HandWritten, wait_until
 
 from storm_on_spark.cluster.daemons.supervisor import Supervisor
 from storm_on_spark.cluster.errors import ClusterError
@@ -19,8 +19,8 @@ from storm_on_spark.cluster.records import SupervisorInfo
 from storm_on_spark.cluster.supervisor.slots import Phase
 from storm_on_spark.cluster.zookeeper import ZooKeeperServer
 from storm_on_spark.runtime.processes.sessions import session_members
+from storm_on_spark.testing.simulated.cluster import DRIVER
 
-SIMULATED = "storm_on_spark.testing.simulated.driver"
 ID = "counting-1-1700000000"
 
 
@@ -40,7 +40,7 @@ def start(cluster: HandWritten) -> Iterator[Start]:
     running: list[Supervisor] = []
 
     def begin(name: str = "s1", **more: object) -> Supervisor:
-        supervisor = Supervisor(cluster.conf(name, **more), driver=SIMULATED)
+        supervisor = Supervisor(cluster.conf_of(name, **more), driver=DRIVER)
         supervisor.start()
         running.append(supervisor)
         return supervisor
@@ -61,7 +61,7 @@ def code(tmp_path: Path) -> Path:
 
 def run(cluster: HandWritten, supervisor: Supervisor, code: Path, **conf: object) -> int:
     """Has a topology run; returns its driver's process id."""
-    cluster.submit(ID, code, conf)
+    cluster.write_topology(ID, code, conf)
     cluster.assign(ID, supervisor.supervisor_id)
     wait_until(lambda: cluster.info(ID).get("status") == "ACTIVE", "the topology runs", 20)
     owner = cluster.owner(ID)
@@ -93,7 +93,7 @@ def test_a_supervisor_is_registered_and_its_id_stays(cluster: HandWritten, start
     assert (first.host, first.slots) == ("127.0.0.1", (6700, 6701))
     wait_until(lambda: info().heartbeat_at > first.heartbeat_at, "another heartbeat", 20)
     with pytest.raises(ClusterError, match=r"another supervisor runs in .*storm\.local\.dir"):
-        Supervisor(cluster.conf())
+        Supervisor(cluster.conf_of())
     supervisor.stop()
     assert cluster.state.get(SupervisorInfo, SUPERVISORS, supervisor.supervisor_id) is None
     assert start().supervisor_id == supervisor.supervisor_id
@@ -169,7 +169,7 @@ def test_a_killed_driver_is_started_again_at_once_and_its_child_is_no_orphan(
 
 def test_a_driver_that_hangs_is_killed_and_started_again(cluster: HandWritten, start: Start, code: Path) -> None:
     supervisor = start(**{"supervisor.worker.timeout.secs": 2, "supervisor.worker.shutdown.sleep.secs": 1})
-    cluster.submit(ID, code, {"simulated.hang": True})
+    cluster.write_topology(ID, code, {"simulated.hang": True})
     cluster.assign(ID, supervisor.supervisor_id)
     wait_until(lambda: cluster.owner(ID), "a driver", 15)
     first = cluster.owner(ID)
@@ -181,18 +181,15 @@ def test_a_driver_that_hangs_is_killed_and_started_again(cluster: HandWritten, s
 
 
 def test_a_killed_supervisor_finds_its_driver_again(cluster: HandWritten, start: Start, code: Path) -> None:
-    conf = cluster.folder / "conf.json"
-    conf.write_text(json.dumps(cluster.conf()))
-    process = supervisor_process(conf, SIMULATED)
+    process = cluster.supervisor_process("s1")
     try:
         wait_until(lambda: cluster.state.children(SUPERVISORS), "a supervisor", 20)
         (supervisor_id,) = cluster.state.children(SUPERVISORS)
-        cluster.submit(ID, code, {})
+        cluster.write_topology(ID, code, {})
         cluster.assign(ID, supervisor_id)
         wait_until(lambda: cluster.info(ID), "the topology runs", 20)
     finally:
         process.kill()
-        process.wait()
     owner, before = cluster.owner(ID), cluster.info(ID)["emitted"]
     assert owner is not None
     wait_until(lambda: cluster.info(ID)["emitted"] > before, "the driver goes on without a supervisor", 10)
@@ -223,7 +220,7 @@ def test_a_new_launch_takes_the_place_of_the_old_one(cluster: HandWritten, start
 def test_a_topology_that_moves_is_never_run_by_two(cluster: HandWritten, start: Start, code: Path) -> None:
     first, second = start("s1"), start("s2")
     pid = run(cluster, first, code)
-    cluster.submit(ID, code, {}, supervisor="s2")
+    cluster.write_topology(ID, code, {}, supervisor="s2")
     cluster.assign(ID, second.supervisor_id, 6701)
     while not another(cluster, pid):
         owner = cluster.owner(ID)
@@ -236,7 +233,7 @@ def test_a_complete_topology_stays_complete_also_for_a_supervisor_that_comes_bac
     cluster: HandWritten, start: Start, code: Path
 ) -> None:
     supervisor = start()
-    cluster.submit(ID, code, {"simulated.tuples": 20})
+    cluster.write_topology(ID, code, {"simulated.tuples": 20})
     cluster.assign(ID, supervisor.supervisor_id)
     wait_until(lambda: cluster.info(ID).get("status") == "COMPLETED", "completion", 20)
     wait_until(lambda: supervisor.slots[6700].slot.phase is Phase.FINISHED, "the slot knows", 20)
@@ -253,7 +250,7 @@ def test_code_that_was_changed_is_not_run_and_the_users_are_told(
     cluster: HandWritten, start: Start, code: Path
 ) -> None:
     supervisor = start()
-    cluster.submit(ID, code, {})
+    cluster.write_topology(ID, code, {})
     # In the only place where it is: the store that the supervisor fetches from.
     stored = [path for path in cluster.folder.rglob("code.zip") if "packed" not in path.parts]
     assert len(stored) == 1
@@ -269,7 +266,7 @@ def test_a_topology_that_can_not_start_says_why_and_is_not_tried_without_a_pause
     cluster: HandWritten, start: Start, code: Path
 ) -> None:
     supervisor = start()
-    cluster.submit(ID, code, {"simulated.fail": "jobs.py:3: ImportError: no module named tensorflow"})
+    cluster.write_topology(ID, code, {"simulated.fail": "jobs.py:3: ImportError: no module named tensorflow"})
     cluster.assign(ID, supervisor.supervisor_id)
     wait_until(lambda: supervisor.slots[6700].slot.failures == 2, "two failures", 20)
     errors = cluster.state.errors(ID)["__system"]
@@ -282,7 +279,7 @@ def test_a_topology_that_can_not_start_says_why_and_is_not_tried_without_a_pause
 def test_topologies_run_on_while_zookeeper_is_away(cluster: HandWritten, start: Start, code: Path, tmp_path) -> None:
     with ZooKeeperServer(tmp_path / "zookeeper") as server:
         own = HandWritten(server.connect_string, tmp_path / "own")
-        supervisor = Supervisor(own.conf(), driver=SIMULATED)
+        supervisor = Supervisor(own.conf_of(), driver=DRIVER)
         supervisor.start()
         try:
             pid = run(own, supervisor, code)

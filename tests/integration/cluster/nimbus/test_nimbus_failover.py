@@ -10,15 +10,16 @@ from pathlib import Path
 import httpx
 import pytest
 from waiting import PATIENCE_SECS
-from world import NimbusProcess, World, wait_for
+from world import World, wait_for
 
 from storm_on_spark.cluster.daemons.nimbus import Nimbus
 from storm_on_spark.cluster.errors import UnavailableError
 from storm_on_spark.cluster.zookeeper.server import ZooKeeperServer
+from storm_on_spark.testing.simulated.process import DaemonProcess
 
 
-def _port(nimbus: NimbusProcess) -> int:
-    return int(nimbus.address.rpartition(":")[2])
+def _port(nimbus: DaemonProcess) -> int:
+    return int(nimbus.name.rpartition(":")[2])
 
 
 STEPS = ("received", "storing", "uploaded", "replicating", "replicated", "activated", "assigned")
@@ -29,23 +30,26 @@ REPLICAS = {"topology.min.replication.count": 2, "topology.max.replication.wait.
 def test_who_lacks_code_does_not_lead_until_it_has_fetched_it(world: World) -> None:
     """The design's scenario: A, B and C, two copies of each of t1 to t4, and neither B nor C has all when A dies."""
 
-    def let_fetch(nimbus: NimbusProcess, *names: str) -> None:
-        folder = nimbus.folder / "local" / "may-fetch"
+    def let_fetch(nimbus: DaemonProcess, *names: str) -> None:
+        folder = nimbus.folder / "may-fetch"
         folder.mkdir(parents=True, exist_ok=True)
         for name in names:
             (folder / name).touch()
 
-    world.supervisor("s1")
-    world.supervisor("s2")
-    a = world.nimbus("a")
+    world.idle_supervisor("s1")
+    world.idle_supervisor("s2")
+    a = world.nimbus_process("a")
     world.leader()
-    choosy = {"storm.codedistributor.class": "choosy_code:ChoosyDistributor", "nimbus.code.sync.freq.secs": 1}
-    b, c = (world.nimbus(name, **choosy) for name in "bc")
+    choosy = {
+        "storm.codedistributor.class": "storm_on_spark.testing.simulated.choosy:ChoosyDistributor",
+        "nimbus.code.sync.freq.secs": 1,
+    }
+    b, c = (world.nimbus_process(name, **choosy) for name in "bc")
     let_fetch(b, "t3", "t4")
     let_fetch(c, "t1", "t2")
     client = world.client(a, b, c)
     ids = [client.submit(world.packed(f"t{i}"), f"t{i}", REPLICAS) for i in range(1, 5)]
-    spread = [{a.address, other.address} for other in (c, c, b, b)]
+    spread = [{a.name, other.name} for other in (c, c, b, b)]
     before = world.until(
         lambda seen: [seen.code[t].replicas for t in ids] == spread and set(ids) <= set(seen.assignments), "two of each"
     )
@@ -54,8 +58,8 @@ def test_who_lacks_code_does_not_lead_until_it_has_fetched_it(world: World) -> N
     a.kill()
     lacks = "can't lead: it lacks the code of"
     for nimbus in (b, c):
-        wait_for(lambda nimbus=nimbus: lacks in nimbus.log.read_text("utf-8"), "its turn came, and it gave it up")
-        assert "leads from now on" not in nimbus.log.read_text("utf-8")
+        wait_for(lambda nimbus=nimbus: lacks in nimbus.said, "its turn came, and it gave it up")
+        assert "leads from now on" not in nimbus.said
     world.until(lambda seen: seen.leader is None, "nobody leads")
     missing = {n["port"]: n["missingCode"] for n in client.nimbuses()}
     assert missing == {_port(b): sorted(ids[:2]), _port(c): sorted(ids[2:])}, "and everybody can see why"
@@ -63,8 +67,10 @@ def test_who_lacks_code_does_not_lead_until_it_has_fetched_it(world: World) -> N
         let_fetch(nimbus, "t1", "t2", "t3", "t4")
     after = world.until(lambda seen: seen.leader is not None, "a leader")
     assert after.leader is not None
-    leader = b if after.leader.address == b.address else c
-    assert {entry.name for entry in leader.code.iterdir() if not entry.name.startswith(".")} == set(ids)
+    leader = b if after.leader.address == b.name else c
+    assert {
+        entry.name for entry in (leader.folder / "nimbus" / "code").iterdir() if not entry.name.startswith(".")
+    } == set(ids)
     after = world.until(lambda seen: all(len(seen.code[t].replicas) == 2 for t in ids), "two of each again")
     client.deactivate("t1")
     assert after.assignments == before.assignments, "no topology is restarted by it"
@@ -73,15 +79,16 @@ def test_who_lacks_code_does_not_lead_until_it_has_fetched_it(world: World) -> N
 
 @pytest.mark.parametrize("step", STEPS)
 def test_the_leader_dies_in_a_submission(world: World, step: str) -> None:
-    world.supervisor("s1")
-    a = world.nimbus("a", step)
-    assert world.leader() == a.address
-    others = [world.local(name) for name in "bc"]
+    world.idle_supervisor("s1")
+    a = world.nimbus_process("a")
+    assert world.leader() == a.name
+    a.arm(step, "kill")
+    others = [world.nimbus(name) for name in "bc"]
     client = world.client(a, *others)
     # With one copy only, what is in may be on the disk of the dead alone: then nobody leads until it is back.
     topology_id = client.submit(world.packed(), "words", REPLICAS)
-    assert a.ended() == -signal.SIGKILL, "the fault happened"
-    assert f"step {step} of" in a.log.read_text("utf-8")
+    assert a.wait() == -signal.SIGKILL, "the fault happened"
+    assert f"step {step} of" in a.said
     world.until(lambda seen: topology_id in seen.assignments, "assigned")
     seen = world.view.snapshot()
     assert list(seen.storms) == [topology_id], "once, not twice"
@@ -94,11 +101,12 @@ def test_the_leader_dies_in_a_submission(world: World, step: str) -> None:
 
 
 def test_the_only_copy_of_a_submission_comes_back(world: World) -> None:
-    a = world.nimbus("a", "replicating")
+    a = world.nimbus_process("a")
     world.leader()
-    b = world.nimbus("b")
-    b.address  # noqa: B018 # it is up
-    b.signal(signal.SIGSTOP)
+    a.arm("replicating", "kill")
+    b = world.nimbus_process("b")
+    b.name  # noqa: B018 # it is up
+    b.pause()
     failed: list[BaseException] = []
 
     def submit() -> None:
@@ -109,23 +117,23 @@ def test_the_only_copy_of_a_submission_comes_back(world: World) -> None:
 
     thread = threading.Thread(target=submit)
     thread.start()
-    assert a.ended() == -signal.SIGKILL
+    assert a.wait() == -signal.SIGKILL
     thread.join()
     assert failed, "nobody has told the client that it is in"
-    b.signal(signal.SIGCONT)
-    world.until(lambda seen: seen.leader is not None and seen.leader.address == b.address, "B leads")
+    b.resume()
+    world.until(lambda seen: seen.leader is not None and seen.leader.address == b.name, "B leads")
     assert world.view.snapshot().storms == {}
-    again = world.nimbus("a")
+    again = world.nimbus_process("a")
     snapshot = world.until(lambda seen: seen.storms, "completed with A's copy")
     (topology_id,) = snapshot.storms
-    world.until(lambda seen: seen.code[topology_id].replicas == {again.address, b.address}, "copied")
+    world.until(lambda seen: seen.code[topology_id].replicas == {again.name, b.name}, "copied")
 
 
 def test_a_new_leader_comes_soon_and_finishes_what_is_due(world: World) -> None:
-    a = world.nimbus("a")
-    world.supervisor("s1")
+    a = world.nimbus_process("a")
+    world.idle_supervisor("s1")
     world.leader()
-    b = world.local("b")
+    b = world.nimbus("b")
     client = world.client(a, b)
     killed = client.submit(world.packed(), "killed", REPLICAS)
     moved = client.submit(world.packed(), "moved", REPLICAS)
@@ -142,25 +150,25 @@ def test_a_new_leader_comes_soon_and_finishes_what_is_due(world: World) -> None:
 
 @pytest.mark.representative
 def test_a_leader_that_slept_changes_nothing(world: World) -> None:
-    a = world.nimbus("a")
-    world.supervisor("s1")
+    a = world.nimbus_process("a")
+    world.idle_supervisor("s1")
     world.leader()
-    b = world.local("b")
+    b = world.nimbus("b")
     client = world.client(b)
     topology_id = client.submit(world.packed(), "words", REPLICAS)
     world.until(lambda seen: topology_id in seen.assignments, "assigned")
-    a.signal(signal.SIGSTOP)
+    a.pause()
     # What A would do as soon as it wakes up: it was asked before it slept too long.
     asked: list[httpx.Response] = []
     thread = threading.Thread(
         target=lambda: asked.append(
-            httpx.post(f"http://{a.address}/api/v1/topology/{topology_id}/kill/0", trust_env=False, timeout=30)
+            httpx.post(f"http://{a.name}/api/v1/topology/{topology_id}/kill/0", trust_env=False, timeout=30)
         )
     )
     thread.start()
     world.until(lambda seen: seen.leader is not None and seen.leader.address == b.address, "B leads")
     before = world.view.snapshot()
-    a.signal(signal.SIGCONT)
+    a.resume()
     thread.join()
     assert asked[0].status_code in (421, 503), asked[0].text
     wait_for(lambda: world.client(a).cluster()["stale"] is False, "A is back")
@@ -173,8 +181,8 @@ def test_reads_are_answered_while_zookeeper_is_away(tmp_path: Path) -> None:
     with ZooKeeperServer(tmp_path / "zookeeper") as server:
         world = World(server.connect_string, tmp_path)
         try:
-            world.supervisor("s1")
-            a = world.nimbus("a")
+            world.idle_supervisor("s1")
+            a = world.nimbus_process("a")
             client = world.client(a, **{"storm.nimbus.retry.times": 1})
             topology_id = world.client(a).submit(world.packed(), "words")
             server.kill()
@@ -196,7 +204,7 @@ def test_reads_are_answered_while_zookeeper_is_away(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("hours", [-24.0, 24.0])
 def test_a_deadline_stays_where_it_was_whatever_the_next_leaders_clock_says(world: World, hours: float) -> None:
-    world.supervisor("s1")
+    world.idle_supervisor("s1")
     # Both are wrong, by different amounts; ZooKeeper's clock is the only one that counts.
     first = Nimbus({**world.conf, "storm.local.dir": str(world.folder / "a")}, 0, now=lambda: time.time() - 3600.0)
     second = Nimbus(

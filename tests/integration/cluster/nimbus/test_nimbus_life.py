@@ -15,8 +15,8 @@ from storm_on_spark.cluster.errors import CodeError, TransitionError, Unavailabl
 
 
 def test_from_submission_to_removal(world: World) -> None:
-    world.local("a")
-    world.supervisor("s")
+    world.nimbus("a")
+    world.idle_supervisor("s")
     client = world.client()
     seen = []
     topology_id = client.submit(world.packed(), "words", {"my.key": 1, "my.password": "hush"}, progress=seen.append)
@@ -37,9 +37,7 @@ def test_from_submission_to_removal(world: World) -> None:
     page = client.topology("words")
     assert page["configuration"]["my.key"] == 1
     assert "my.password" not in page["configuration"], "secrets are in the artifacts only"
-    assert page["configuration"]["topology.checkpoint.dir"] == str(
-        world.folder / "a" / "local" / "checkpoints" / topology_id
-    )
+    assert page["configuration"]["topology.checkpoint.dir"] == str(world.folder / "a" / "checkpoints" / topology_id)
     assert [bolt["boltId"] for bolt in page["bolts"]] == ["count", "split"]
     wait_for(lambda: client.topology("words")["driverStatus"] == "ACTIVE", "the beat")
     assert client.component("words", "count")["componentType"] == "bolt"
@@ -57,7 +55,7 @@ def test_from_submission_to_removal(world: World) -> None:
     world.state.delete_ephemeral("owners", topology_id)
     world.until(lambda c: not c.code and not c.workerbeats, "cleaned up")
     assert client.topologies() == []
-    wait_for(lambda: not list((world.folder / "a" / "local" / "nimbus" / "code").iterdir()), "code removed")
+    wait_for(lambda: not list((world.folder / "a" / "nimbus" / "code").iterdir()), "code removed")
     with pytest.raises(NotAliveError, match=r"^there is no topology 'words'; there are: none$"):
         client.kill("words")
     assert client.submit(world.packed(), "words", active=False).startswith("words-2-")
@@ -65,8 +63,8 @@ def test_from_submission_to_removal(world: World) -> None:
 
 
 def test_rebalance(world: World) -> None:
-    world.local("a")
-    world.supervisor("s")
+    world.nimbus("a")
+    world.idle_supervisor("s")
     client = world.client()
     topology_id = client.submit(world.packed(), "words")
     world.own(topology_id)
@@ -88,7 +86,7 @@ def test_rebalance(world: World) -> None:
 
 
 def test_what_can_not_be_submitted(world: World) -> None:
-    world.local("a")
+    world.nimbus("a")
     client = world.client()
     folder = world.packed()
     client.submit(folder, "words")
@@ -109,9 +107,9 @@ def test_what_can_not_be_submitted(world: World) -> None:
 
 
 def test_who_does_not_lead_says_who_does_and_the_client_follows(world: World) -> None:
-    a = world.local("a")
+    a = world.nimbus("a")
     assert world.leader() == a.address
-    b = world.local("b")
+    b = world.nimbus("b")
     topology_id = world.client(b).submit(world.packed(), "words")
     for path in (f"topology/{topology_id}/activate", f"topology/{topology_id}/kill/0"):
         answer = httpx.post(f"http://{b.address}/api/v1/{path}", trust_env=False)
@@ -131,7 +129,7 @@ def test_who_does_not_lead_says_who_does_and_the_client_follows(world: World) ->
 
 
 def test_replicas_are_waited_for(world: World) -> None:
-    a = world.local("a")
+    a = world.nimbus("a")
     client = world.client(a)
     seen = []
     conf = {"topology.min.replication.count": 2, "topology.max.replication.wait.time.sec": -1}
@@ -142,7 +140,7 @@ def test_replicas_are_waited_for(world: World) -> None:
     (key,) = world.view.snapshot().submissions
     with pytest.raises(AlreadyAliveError, match=r'^topology "words" is being submitted already, as words-1-'):
         client.submit(world.packed(), "words")
-    world.local("b")
+    world.nimbus("b")
     snapshot = world.until(lambda c: c.storms, "in with the second copy")
     (base,) = snapshot.storms.values()
     assert base.submission_key == key
@@ -150,7 +148,7 @@ def test_replicas_are_waited_for(world: World) -> None:
 
 
 def test_a_wait_for_replicas_ends(world: World) -> None:
-    world.local("a")
+    world.nimbus("a")
     seen = []
     conf = {"topology.min.replication.count": 3, "topology.max.replication.wait.time.sec": 1}
     world.client().submit(world.packed(), "words", conf, progress=seen.append)
@@ -158,8 +156,8 @@ def test_a_wait_for_replicas_ends(world: World) -> None:
 
 
 def test_a_topology_that_completed_is_left_alone(world: World) -> None:
-    world.local("a")
-    world.supervisor("s", 1)
+    world.nimbus("a")
+    world.idle_supervisor("s", 1)
     client = world.client()
     topology_id = client.submit(world.packed(), "words")
     owner = world.own(topology_id)
@@ -173,15 +171,15 @@ def test_a_topology_that_completed_is_left_alone(world: World) -> None:
 
 @pytest.mark.representative
 def test_a_supervisor_dies(world: World) -> None:
-    world.local("a")
-    world.supervisor("s1")
+    world.nimbus("a")
+    world.idle_supervisor("s1")
     client = world.client()
     first = client.submit(world.packed(), "first")
     second = client.submit(world.packed(), "second")
     owner = world.own(second)
     assert owner.supervisor_id == "s1"
     world.until(lambda c: first in c.assignments, "assigned")
-    world.supervisor("s2")
+    world.idle_supervisor("s2")
     world.no_supervisor("s1")
     moved = world.until(lambda c: c.assignments[first].supervisor_id == "s2", "moved")
     assert moved.assignments[second].supervisor_id == "s1", "its driver lives"
@@ -190,22 +188,22 @@ def test_a_supervisor_dies(world: World) -> None:
 
 
 def test_a_driver_that_never_starts_is_tried_elsewhere(world: World) -> None:
-    world.local("a", **{"nimbus.task.launch.secs": 1, "nimbus.task.timeout.secs": 100, "nimbus.monitor.freq.secs": 1})
-    world.supervisor("s1")
+    world.nimbus("a", **{"nimbus.task.launch.secs": 1, "nimbus.task.timeout.secs": 100, "nimbus.monitor.freq.secs": 1})
+    world.idle_supervisor("s1")
     client = world.client()
     works = client.submit(world.packed(), "works")
     owner = world.own(works)
     world.beat(owner, {"status": "ACTIVE"})
     never = client.submit(world.packed(), "never")
     world.until(lambda c: never in c.assignments, "assigned")
-    world.supervisor("s2")
+    world.idle_supervisor("s2")
     moved = world.until(lambda c: c.assignments[never].supervisor_id == "s2", "moved")
     assert moved.assignments[works].supervisor_id == "s1", "its driver has beaten"
     world.until(lambda c: c.assignments[never].supervisor_id == "s1", "that was no better, so back again")
 
 
 def test_code_is_given_out_in_parts(world: World, tmp_path: Path) -> None:
-    a = world.local("a")
+    a = world.nimbus("a")
     folder = world.packed()
     topology_id = world.client().submit(folder, "words")
     content = (folder / "code.zip").read_bytes()
@@ -226,10 +224,10 @@ def test_code_is_given_out_in_parts(world: World, tmp_path: Path) -> None:
 
 def test_code_in_a_table_that_all_share(world: World, tmp_path: Path) -> None:
     delta = {"storm.codedistributor.class": "delta", "storm.codedistributor.location": str(tmp_path / "table")}
-    world.local("a", **delta)
+    world.nimbus("a", **delta)
     first = world.leader()
-    world.supervisor("s")
-    b = world.local("b", **delta)
+    world.idle_supervisor("s")
+    b = world.nimbus("b", **delta)
     client = world.client()
     topology_id = client.submit(world.packed(), "words")
     world.until(lambda seen: len(seen.code[topology_id].replicas) == 2, "both reach it")
@@ -250,7 +248,7 @@ def test_code_that_nobody_knows_of_is_removed_from_shared_storage(world: World, 
     distributor = make_distributor({**world.conf, **delta})
     distributor.upload(world.packed(), "left-1-1700000000")
     often = {"nimbus.inbox.jar.expiration.secs": 1, "nimbus.cleanup.inbox.freq.secs": 1, "nimbus.monitor.freq.secs": 1}
-    world.local("a", **delta, **often)
+    world.nimbus("a", **delta, **often)
     topology_id = world.client().submit(world.packed(), "words")
     wait_for(lambda: "left-1-1700000000" not in distributor.stored(), "what nobody knows of is removed")
     distributor.upload(world.packed(), "late-2-1700000000")

@@ -18,7 +18,7 @@ TOPOLOGIES, SUPERVISORS = 200, 50
 def fill(world: World, topologies: int, supervisors: int) -> None:
     """Makes supervisors, and topologies that nobody has scheduled yet."""
     for number in range(supervisors):
-        world.supervisor(f"s{number:03}", slots=-(-topologies // supervisors))
+        world.idle_supervisor(f"s{number:03}", slots=-(-topologies // supervisors))
     made = []
     for number in range(topologies):
         name = f"t-{number}-1"
@@ -45,7 +45,7 @@ def test_two_hundred_topologies_on_fifty_supervisors(world: World, tmp_path: Pat
         load = Counter(assignment.supervisor_id for assignment in placed.assignments.values())
         assert set(load.values()) == {TOPOLOGIES // SUPERVISORS}
         assert len({(a.supervisor_id, a.port) for a in placed.assignments.values()}) == TOPOLOGIES
-        world.supervisor("spare", slots=TOPOLOGIES // SUPERVISORS)
+        world.idle_supervisor("spare", slots=TOPOLOGIES // SUPERVISORS)
         world.no_supervisor("s007")
         after = world.until(
             lambda seen: all(a.supervisor_id != "s007" for a in seen.assignments.values()), "its topologies moved"

@@ -45,7 +45,7 @@ def asking(nimbus: Nimbus) -> Iterator[Any]:
 
 @pytest.fixture
 def nimbus(world: World) -> Nimbus:
-    nimbus = world.local("a")
+    nimbus = world.nimbus("a")
     wait_for(lambda: (leader := world.view.snapshot().leader) and leader.address == nimbus.address, "a leader")
     wait_for(lambda: (leader := nimbus.view.snapshot().leader) and leader.address == nimbus.address, "its leadership")
     return nimbus
@@ -53,7 +53,7 @@ def nimbus(world: World) -> Nimbus:
 
 @pytest.fixture
 def words(world: World, nimbus: Nimbus) -> StormBase:
-    world.supervisor("s")
+    world.idle_supervisor("s")
     topology_id = world.client(nimbus).submit(world.packed(), "words", {"topology.workers": 2})
     found = wait_for(lambda: nimbus.view.snapshot().storms.get(topology_id), "the topology")
     wait_for(lambda: topology_id in nimbus.view.snapshot().assignments, "its slot")
@@ -92,7 +92,7 @@ def test_errors_are_those_that_methods_declare(nimbus: Nimbus, words: StormBase)
 
 
 def test_a_nimbus_that_does_not_lead_says_who_does(world: World, nimbus: Nimbus, words: StormBase) -> None:
-    other = world.local("b")
+    other = world.nimbus("b")
     wait_for(lambda: words.topology_id in other.view.snapshot().storms, "the other's view")
     with asking(other) as client:
         leader = client.getLeader()
@@ -119,7 +119,7 @@ def test_a_cluster_with_a_secret_answers_no_thrift(world: World, tmp_path: Path)
     token = tmp_path / "token"
     token.write_text("0123456789abcdef")
     token.chmod(0o600)
-    nimbus = world.local("a", **{"nimbus.auth.token.file": os.fspath(token)})
+    nimbus = world.nimbus("a", **{"nimbus.auth.token.file": os.fspath(token)})
     host, _, port = nimbus.address.partition(":")
     with socket.create_connection((host, int(port)), timeout=20) as connection:
         message = b"\x80\x01\x00\x01\x00\x00\x00\x09getLeader\x00\x00\x00\x01\x00"

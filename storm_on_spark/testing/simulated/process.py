@@ -1,8 +1,9 @@
-"""Processes of a cluster as the harness sees them, and how it waits for them."""
+"""A Nimbus, a supervisor or a Pacemaker in a process of its own, which can be killed, stopped and resumed."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import queue
 import signal
 import subprocess
@@ -13,39 +14,43 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from lab.failover.daemon import ARMED
-from lab.suite import ROOT
-from lab.suite.processes import WAIT_SECS
-from lab.suite.scenario import ScenarioError
+from storm_on_spark.cluster.service import Closing
+from storm_on_spark.testing.simulated.daemon import ARMED
 
+START_SECS: Final = 60.0
 END_SECS: Final = 15.0
-NEWER: Final = "newer-nimbus"
-"""A Nimbus of a later release."""
+DAEMON: Final = "storm_on_spark.testing.simulated.daemon"
 
 
-def _module(command: Sequence[str]) -> list[str]:
-    newer = command[0] == NEWER
-    return ["lab.failover.newer", "nimbus", *command[1:]] if newer else ["lab.failover.daemon", *command]
-
-
-class Daemon:
-    """A Nimbus, a supervisor or a Pacemaker.
+class DaemonProcess(Closing):
+    """A daemon in a process of its own. A `with` statement ends it.
 
     Args:
-        command: what `failover.daemon` is given.
-        folder: for its files.
-        environment: of its process.
+        command: kind, configuration file and what else `simulated.daemon` is given.
+        folder: for its log.
+        environment: of its process; that of this process for None.
+        module: what is run in place of `simulated.daemon`; it takes the same command.
+
+    Example:
+        >>> nimbus = DaemonProcess(["nimbus", "nimbus.json"], Path("/tmp/nimbus"))       # doctest: +SKIP
+        >>> nimbus.name                                                                  # doctest: +SKIP
+        '127.0.0.1:41231'
     """
 
-    def __init__(self, command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        folder: Path,
+        environment: Mapping[str, str] | None = None,
+        module: str = DAEMON,
+    ) -> None:
         self.folder = folder
         self.log = folder / "log"
         self.stopped = False
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", *_module(command)],
-                cwd=ROOT,
-                env=dict(environment),
+                [sys.executable, "-m", module, *command],
+                env=dict(os.environ if environment is None else environment),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -64,12 +69,16 @@ class Daemon:
 
     @property
     def name(self) -> str:
-        """A Nimbus' or Pacemaker's address, a supervisor's id; waits until it is up."""
+        """A Nimbus' or Pacemaker's address, a supervisor's id; waits until it is up.
+
+        Raises:
+            TimeoutError: it did not start within 60 s.
+        """
         if not self._name:
             with contextlib.suppress(queue.Empty):
-                self._name = self._lines.get(timeout=WAIT_SECS)
+                self._name = self._lines.get(timeout=START_SECS)
             if not self._name:
-                raise ScenarioError(f"{self.log} has why it did not start")
+                raise TimeoutError(f"{self.log} has why it did not start")
         return self._name
 
     @property
@@ -115,6 +124,15 @@ class Daemon:
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGCONT)
             self._process.send_signal(number)
+
+    def wait(self) -> int:
+        """Waits until it has ended, for 60 s at most; returns its exit code, minus the signal that killed it."""
+        return self._process.wait(START_SECS)
+
+    def close(self) -> None:
+        """Ends it, and waits for that."""
+        self.end()
+        self.join()
 
     def join(self) -> bool:
         """Waits for the end; returns whether it came by itself."""

@@ -1,4 +1,4 @@
-"""A code distributor that fetches only what a scenario lets it fetch."""
+"""A code distributor that fetches only what a test lets it fetch."""
 
 from __future__ import annotations
 
@@ -22,5 +22,5 @@ class ChoosyDistributor(LocalFileSystemCodeDistributor):
     def fetch(self, topology_id: str, metafile: str) -> None:
         """Fetches, or refuses to."""
         if not (self._allowed / name_of(topology_id)).exists():
-            raise CodeError(f"the scenario doesn't let {topology_id} be fetched")
+            raise CodeError(f"the test doesn't let {topology_id} be fetched")
         super().fetch(topology_id, metafile)
