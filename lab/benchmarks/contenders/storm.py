@@ -25,7 +25,7 @@ from storm_on_spark.spark.session.java import require_java
 
 _ROOT = Path(__file__).parents[3]
 _SOURCES = _ROOT / "lab" / "benchmarks" / "storm"
-_BUILD = _ROOT / "build" / "storm"
+BUILD = _ROOT / "build" / "storm"
 _PYSTORM = "pystorm==3.1.4"
 _BUILD_SECS = 900
 _OPEN = ("java.lang", "java.lang.invoke", "java.net", "java.nio", "java.util")
@@ -55,14 +55,14 @@ def prepare(*, python: bool) -> None:
         raise NotThereError(str(error)) from error
     maven = shutil.which("mvn")
     sources = [_SOURCES / "pom.xml", *sorted(_SOURCES.rglob("*.java"))]
-    stamp = _BUILD / f"built-{hashlib.sha256(b''.join(map(Path.read_bytes, sources))).hexdigest()[:16]}"
+    stamp = BUILD / f"built-{hashlib.sha256(b''.join(map(Path.read_bytes, sources))).hexdigest()[:16]}"
     if not stamp.exists():
         if maven is None:
             raise NotThereError("Apache Storm is fetched and built by Maven, and there is no mvn here.")
         environment = {**os.environ, "JAVA_HOME": str(java.home)}
         _build("Apache Storm", [maven, "-B", "-q", "compile"], environment)
         stamp.touch()
-    stamp = _BUILD / "pystorm" / _PYSTORM
+    stamp = BUILD / "pystorm" / _PYSTORM
     if python and not stamp.exists():
         install = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
         _build("pystorm", [*install, "--upgrade", "--target", str(stamp.parent), _PYSTORM], dict(os.environ))
@@ -92,7 +92,7 @@ def run(case: Case, setup: Setup) -> Figures:
         "seconds": setup.seconds,
         "python": sys.executable,
         "script": _SOURCES / "bolts.py",
-        "modules": _BUILD / "pystorm",
+        "modules": BUILD / "pystorm",
         **case.options,
     }
     command = [
@@ -102,7 +102,7 @@ def run(case: Case, setup: Setup) -> Figures:
         f"-Djava.io.tmpdir={setup.folder}",
         f"-Dlog4j2.configurationFile={_SOURCES / 'log4j2.xml'}",
         "-cp",
-        f"{_BUILD / 'classes'}{os.pathsep}{_BUILD / 'lib'}/*",
+        f"{BUILD / 'classes'}{os.pathsep}{BUILD / 'lib'}/*",
         "benchmarks.Main",
         *(f"{name}={value}" for name, value in arguments.items()),
     ]

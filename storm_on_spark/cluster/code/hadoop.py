@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 _START_SECS = 30.0
 _STOP_SECS = 5.0
-_OPTIONS = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true")
+OPTIONS = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true")
 _DEFAULTS = {
     # Code is for its owner only, unless `spark.hadoop.fs.permissions.umask-mode` says otherwise.
     "fs.permissions.umask-mode": "077",
@@ -96,7 +96,7 @@ class HadoopGateway:
             raise CodeError(missing_sentence())
         folders = [os.environ[name] for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR") if os.environ.get(name)]
         class_path = os.pathsep.join([*folders, f"{_jars()}/*"])
-        command = [str(java.home / "bin" / "java"), *_OPTIONS, "-cp", class_path]
+        command = [str(java.home / "bin" / "java"), *OPTIONS, "-cp", class_path]
         # Without a port it takes a free one, on loopback; the secret comes through the pipe. The process ends when its
         # input does: with this one, however it ends.
         command += ["py4j.GatewayServer", "--die-on-broken-pipe", "--enable-auth", "0"]

@@ -53,7 +53,7 @@ short `execute` takes: an object is made and thrown away, and two attributes set
 
 log = logging.getLogger(__name__)
 
-_warned: set[tuple[str, int]] = set()
+warned_of_size: set[tuple[str, int]] = set()
 #: Component and task whose large attributes have been warned about.
 
 _TRACED_ERRORS = 20
@@ -362,9 +362,9 @@ class BoltTask:
 
     def _warn_of_size(self, snapshots: Snapshots, size: int) -> None:
         """Warns once in a process that a task's attributes are large, and says what to do."""
-        if (self.component, self.task) in _warned:
+        if (self.component, self.task) in warned_of_size:
             return
-        _warned.add((self.component, self.task))
+        warned_of_size.add((self.component, self.task))
         name, bytes_of_it = snapshots.largest()
         which = f"attribute {name!r}" if name else "what its __getstate__ returns"
         log.warning(

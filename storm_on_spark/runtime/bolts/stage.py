@@ -42,7 +42,7 @@ Row = tuple[int, bytes]
 
 _MOST_ERRORS = 100
 """Errors of a task that one execution reports; a bolt may fail on every tuple."""
-_MOST_DELTAS = 32
+MOST_DELTAS = 32
 """Deltas of a snapshot before it is written whole again. Each is read by itself, by a worker that has nothing yet."""
 _TICK_FIELDS = Fields("rate_secs")
 
@@ -254,11 +254,7 @@ class _StageRun:
     def _write_snapshot(self, before: bytes | None, after: bytes, newest: StateVersion) -> list[int]:
         """Writes a snapshot, as a delta if that is much smaller; returns its two numbers for `StateVersion`."""
         assert self.state is not None
-        if (
-            before is not None
-            and newest.deltas < _MOST_DELTAS
-            and (delta := deltas.delta_of(before, after)) is not None
-        ):
+        if before is not None and newest.deltas < MOST_DELTAS and (delta := deltas.delta_of(before, after)) is not None:
             self.state.put("entries", delta, -1 - newest.deltas)
             return [newest.snapshot, newest.deltas + 1]
         self.state.put("snapshot", after)

@@ -21,7 +21,7 @@ from storm_on_spark.runtime.values import pickling
 
 _RUNS_KEPT = 8
 
-_workers: OrderedDict[str, Worker] = OrderedDict()
+workers: OrderedDict[str, Worker] = OrderedDict()
 #: By start id, the least recently used first.
 
 
@@ -70,20 +70,20 @@ class Worker(Run):
 
 def worker_for(start_id: str, spec: bytes) -> Worker:
     """Returns this process's cache for a run, which it executes next; reads `spec` only when it is new here."""
-    worker = _workers.get(start_id)
+    worker = workers.get(start_id)
     if worker is None:
         namespace = pickling.Namespace()
         pickling.enter(namespace)
-        worker = _workers[start_id] = Worker(load_spec(spec))
+        worker = workers[start_id] = Worker(load_spec(spec))
         worker.namespace = namespace
         if worker.folder is not None:
             limit = worker.wiring.settings(ReportSettings).stall_secs
             worker.forgotten = watch_main_thread(limit, worker.wiring, worker.folder)
-        while len(_workers) > _RUNS_KEPT:
-            oldest, forgotten = _workers.popitem(last=False)
+        while len(workers) > _RUNS_KEPT:
+            oldest, forgotten = workers.popitem(last=False)
             forgotten.forgotten()
             release(oldest)
     else:
-        _workers.move_to_end(start_id)
+        workers.move_to_end(start_id)
         pickling.enter(worker.namespace)
     return worker

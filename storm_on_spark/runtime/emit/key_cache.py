@@ -8,7 +8,7 @@ from typing import Any
 
 LIMIT = 1 << 16
 """The most keys of a cache. Callers that compute a result faster than a failed look-up don't look in a full cache."""
-_REST = 8 * LIMIT
+REST = 8 * LIMIT
 """Keys that a full cache rejects before it is emptied: by then other keys may be the frequent ones."""
 _LOOK, _LOOK_EVERY = 1 << 10, 1 << 14
 """Of each `_LOOK_EVERY` rejected keys the first `_LOOK` are remembered. If half of them occur again among the rejected
@@ -71,7 +71,7 @@ class KeyCache(dict[Any, Any]):
             if 2 * len(self._seen) < _LOOK:
                 self._begin_anew()
             self._seen.clear()
-        if self._refused == _REST:
+        if self._refused == REST:
             self._begin_anew()
 
     def _begin_anew(self) -> None:

@@ -59,7 +59,7 @@ _SNAPSHOT_VERSION = 1
 _LEAST_SEGMENTS = 4
 """Segments in a log of the maximal size, at least: a segment is removed only when all of it is consumed."""
 
-_STRAGGLERS = 10_000
+STRAGGLERS = 10_000
 """A log is not kept only for this many old messages that are still pending: their ids go into the snapshot instead."""
 
 
@@ -371,7 +371,7 @@ class SpoutTask:
         if position < unconsumed:
             # Only messages that have been pending for long hold the log back.
             floor = next(self.log.cuts(unconsumed)).first
-            if self.pending.leave_log(floor, _STRAGGLERS):
+            if self.pending.leave_log(floor, STRAGGLERS):
                 self._settled_dirty = True
         self.log.trim(min(consumed, position))
 

@@ -77,19 +77,19 @@ def sync_file_system(folder: Path) -> None:
     Raises:
         OSError: the disk fails.
     """
-    if _syncfs is None:
+    if syncfs is None:
         os.sync()
         return
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        if _syncfs(descriptor):
+        if syncfs(descriptor):
             code = ctypes.get_errno()
             raise OSError(code, os.strerror(code), str(folder))
     finally:
         os.close(descriptor)
 
 
-_syncfs = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
+syncfs = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
 """Linux has it."""
 
 

@@ -17,8 +17,8 @@ from storm_on_spark.runtime.tracking.done import DoneMessages
 
 Numbers = NDArray[np.int64]
 
-_LEAST = 64
-_FEW = 8
+LEAST = 64
+FEW = 8
 """If at most one message in this many is still pending, a block keeps only the pending ones."""
 
 
@@ -204,7 +204,7 @@ class PendingMessages:
         if block.pending == 0:
             index = bisect_right(self._firsts, block.first) - 1
             del self._blocks[index], self._firsts[index]
-        elif len(block.ids) > max(_LEAST, _FEW * block.pending):
+        elif len(block.ids) > max(LEAST, FEW * block.pending):
             numbers = block.numbers()
             block.keep(numbers[self._done.pending(numbers)])
 

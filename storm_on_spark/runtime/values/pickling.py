@@ -43,7 +43,7 @@ class Namespace:
         self.classes: weakref.WeakValueDictionary[str, type] = weakref.WeakValueDictionary()
 
 
-_current = Namespace()
+current = Namespace()
 #: That of the run which this process executes now.
 
 
@@ -52,8 +52,8 @@ def enter(namespace: Namespace) -> None:
 
     For a process that executes one run after the other, all on one thread.
     """
-    global _current  # A pickle names functions, and can't name the run that reads it.
-    _current = namespace
+    global current  # A pickle names functions, and can't name the run that reads it.
+    current = namespace
     if hasattr(cloudpickle.cloudpickle, _CLASSES):
         setattr(cloudpickle.cloudpickle, _CLASSES, namespace.classes)
 
@@ -64,7 +64,7 @@ def register_component(component: object) -> None:
         if cls.__module__ == "builtins":
             continue
         if not _importable(cls):
-            _current.names.setdefault(cls.__module__, {})[cls.__qualname__] = cls
+            current.names.setdefault(cls.__module__, {})[cls.__qualname__] = cls
         for function in vars(cls).values():
             function = getattr(function, "__func__", function)
             if isinstance(function, types.FunctionType):
@@ -79,7 +79,7 @@ def _register_globals(values: dict[str, Any]) -> None:
     for name, value in list(values.items()):
         if isinstance(value, (type, types.FunctionType)) and value.__qualname__ == name and not _importable(value):
             # The newest counts: in a notebook a class is defined again and again.
-            _current.names.setdefault(value.__module__, {})[name] = value
+            current.names.setdefault(value.__module__, {})[name] = value
 
 
 def register_source(load: Callable[[], None]) -> None:
@@ -88,7 +88,7 @@ def register_source(load: Callable[[], None]) -> None:
     Args:
         load: a bound method; forgotten with the object that it belongs to.
     """
-    sources = _current.sources
+    sources = current.sources
     sources[:] = [known for known in sources if known() is not None]
     sources.append(weakref.WeakMethod(load))
 
@@ -112,7 +112,7 @@ def find(module: str, qualname: str) -> Any:
         StormError: no component of the topology knows that name.
     """
     found = _known(module, qualname)
-    sources = _current.sources
+    sources = current.sources
     while found is None and sources:
         load = sources.pop()()
         if load is not None:
@@ -127,7 +127,7 @@ def find(module: str, qualname: str) -> Any:
 
 
 def _known(module: str, qualname: str) -> Any:
-    names = _current.names.get(module, {})
+    names = current.names.get(module, {})
     if qualname in names:
         return names[qualname]
     head, *rest = qualname.split(".")

@@ -11,7 +11,7 @@ from pathlib import Path
 from storm_on_spark.spark.session.owned import PREFIX, make_owned, remove_abandoned
 
 _NAME = PREFIX
-_SHORT_TEMPORARY = "/tmp"  # noqa: S108 # every path below it is short enough for a socket
+SHORT_TEMPORARY = "/tmp"  # noqa: S108 # every path below it is short enough for a socket
 _SOCKET_PATH_BYTES = 103
 """The longest path of a Unix socket: 107 bytes on Linux, 103 on macOS."""
 _SOCKET_NAME_BYTES = len("/.") + 36 + len(".sock")
@@ -74,7 +74,7 @@ def session_scratch() -> Path:
 
 def remove_scratch_of_the_dead() -> None:
     """Removes the temporary files of sessions and topologies whose process is gone."""
-    remove_abandoned({Path(tempfile.gettempdir()), Path(_SHORT_TEMPORARY)})
+    remove_abandoned({Path(tempfile.gettempdir()), Path(SHORT_TEMPORARY)})
 
 
 def fits_sockets(folder: Path) -> bool:
@@ -88,7 +88,7 @@ def socket_folder() -> Path:
     It is a temporary one, in `/tmp` where the path of the temporary folder is too long for sockets.
     """
     fits = fits_sockets(Path(tempfile.gettempdir(), f"{PREFIX}-{os.getpid()}-12345678"))
-    return make_owned(None if fits else Path(_SHORT_TEMPORARY))
+    return make_owned(None if fits else Path(SHORT_TEMPORARY))
 
 
 def _base(variable: str, default: str) -> Path:

@@ -155,7 +155,7 @@ def _fetch_missing(jars: JarSet, folder: Path) -> bool:
     missing = [jar for jar in jars.jars if not _is(folder / jar.file_name, jar)]
     # Inside the cache, so that the rename at the end stays within one file system and is atomic.
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as scratch:
-        for resolve in (_with_ivy, _with_maven):
+        for resolve in (with_ivy, with_maven):
             found = resolve(missing, Path(scratch), jars.patience_secs)
             for jar in list(missing):
                 path = found / f"{jar.artifact}-{jar.version}.jar"
@@ -182,7 +182,7 @@ def _is(path: Path, jar: Jar) -> bool:
     return digest.hexdigest() == jar.sha256 and zipfile.is_zipfile(path)
 
 
-def _with_ivy(jars: list[Jar], scratch: Path, patience_secs: float) -> Path:
+def with_ivy(jars: list[Jar], scratch: Path, patience_secs: float) -> Path:
     """Returns the folder where the jars are that Ivy could get."""
     out = scratch / "ivy"
     java, ivy = find_java(), _ivy_jar()
@@ -211,7 +211,7 @@ def _with_ivy(jars: list[Jar], scratch: Path, patience_secs: float) -> Path:
     return out
 
 
-def _with_maven(jars: list[Jar], scratch: Path, patience_secs: float) -> Path:
+def with_maven(jars: list[Jar], scratch: Path, patience_secs: float) -> Path:
     """Returns the folder where the jars are that Maven could get."""
     pom, out = scratch / "pom.xml", scratch / "mvn"
     maven = shutil.which("mvn")

@@ -19,7 +19,7 @@ from pathlib import Path
 SUPPORTED = (17, 21)
 """Major versions that Spark 4.2 is built and tested for."""
 
-_WHERE_SYSTEMS_PUT_IT = (
+WHERE_SYSTEMS_PUT_IT = (
     "/usr/lib/jvm/*",
     "/usr/java/*",
     "/opt/java/*",
@@ -64,7 +64,7 @@ def installed_javas(env: Mapping[str, str]) -> Iterator[Java]:
     on_path = shutil.which("java", path=env.get("PATH"))
     if on_path:
         homes.append(Path(on_path).resolve().parent.parent)
-    for pattern in _WHERE_SYSTEMS_PUT_IT:
+    for pattern in WHERE_SYSTEMS_PUT_IT:
         homes.extend(sorted(Path("/").glob(pattern.lstrip("/"))))
     seen: set[Path] = set()
     for home in homes:

@@ -22,7 +22,7 @@ from storm_on_spark.testing.records import BatchSpoutEmission, Emission
 Spout = BaseRichSpout | BatchSpout
 SpoutCollector = RecordingSpoutCollector | RecordingBatchSpoutCollector
 
-_MOST_CALLS = 1_000_000
+MOST_CALLS = 1_000_000
 
 
 class SpoutTester(Tester[Spout]):
@@ -275,7 +275,7 @@ def run_spout(
         [('to be',), ('or not',)]
     """
     with SpoutTester(spout, conf=conf) as tester:
-        for _ in range(_MOST_CALLS if calls is None else calls):
+        for _ in range(MOST_CALLS if calls is None else calls):
             if calls is None and spout.exhausted():
                 break
             if isinstance(spout, BatchSpout):
@@ -289,7 +289,7 @@ def run_spout(
         else:
             if calls is None:
                 raise StormError(
-                    f"{type(spout).__name__} was not exhausted after {_MOST_CALLS} calls; say how many calls to make"
+                    f"{type(spout).__name__} was not exhausted after {MOST_CALLS} calls; say how many calls to make"
                 )
     return tester.collector
 

@@ -165,7 +165,7 @@ def test_java_is_started_again_and_secrets_are_not_in_its_arguments(
 
 
 def test_java_that_says_nothing_useful(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("storm_on_spark.cluster.code.hadoop._OPTIONS", ("-XX:NoSuchOption",))
+    monkeypatch.setattr("storm_on_spark.cluster.code.hadoop.OPTIONS", ("-XX:NoSuchOption",))
     distributor = HadoopCodeDistributor(Peers())
     with pytest.raises(CodeError, match=r"Java for Hadoop's file systems doesn't start: .*NoSuchOption"):
         distributor.prepare({"storm.codedistributor.location": f"file://{tmp_path}"})

@@ -177,7 +177,8 @@ def test_the_level_of_a_key_is_what_the_code_does() -> None:
         for path in package.glob(f"{part}/**/*.py")
     )
     constants = {value: name for name, value in vars(ConfigNames).items() if not name.startswith("_")}
-    read = {name for name in KEYS if f'"{name}"' in code or re.search(rf"\bConfig\.{constants[name]}\b", code)}
+    said = set(re.findall(r'"([\w.-]+)"', code)) | {f"Config.{name}" for name in re.findall(r"\bConfig\.(\w+)", code)}
+    read = {name for name in KEYS if {name, f"Config.{constants[name]}"} & said}
     honoured = {name for name, key in KEYS.items() if key.level is Level.HONOURED}
     assert sorted(honoured - read - SET_BY_THE_SYSTEM - {Config.TOPOLOGY_PROFILE}) == [], (
         "says that it works, but nothing reads it"

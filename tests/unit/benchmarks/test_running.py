@@ -120,7 +120,7 @@ def test_storm_without_maven_is_a_sentence(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setenv("JAVA_HOME", str(require_java().home))
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(storm, "_BUILD", tmp_path)
+    monkeypatch.setattr(storm, "BUILD", tmp_path)
     with pytest.raises(storm.NotThereError, match="there is no mvn here"):
         storm.prepare(python=False)
 
@@ -130,7 +130,7 @@ def test_storm_that_can_not_be_fetched_is_a_sentence(tmp_path: Path, monkeypatch
     maven.write_text("#!/bin/sh\necho 'no route to host'\nexit 1\n")
     maven.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setattr(storm, "_BUILD", tmp_path)
+    monkeypatch.setattr(storm, "BUILD", tmp_path)
     with pytest.raises(storm.NotThereError, match="could not be fetched and built: no route to host"):
         storm.prepare(python=False)
 

@@ -213,7 +213,7 @@ def test_new_overwrites_nothing(tmp_path: Path, existing: str) -> None:
 def test_without_java_a_sentence_says_how_to_get_it(
     module: Write, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: tuple[str, ...]
 ) -> None:
-    monkeypatch.setattr("storm_on_spark.spark.session.java._WHERE_SYSTEMS_PUT_IT", ())
+    monkeypatch.setattr("storm_on_spark.spark.session.java.WHERE_SYSTEMS_PUT_IT", ())
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     done = invoke(*command, module("topology = make()"))

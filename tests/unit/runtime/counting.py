@@ -102,7 +102,7 @@ class KilledAnywhere(RuleBasedStateMachine):
         self.folder = Path(self.temporary.name) / "log"
         self.spouts = Spouts(self.spout(), self.folder, segment_bytes=1)
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(spout_task, "_STRAGGLERS", 2)
+        self.patch.setattr(spout_task, "STRAGGLERS", 2)
         self.task = self.spouts.open()
         self.batch = 0
         #: Outcomes that are not in a snapshot yet: (batch, numbers, code).

@@ -129,9 +129,7 @@ def test_a_commit_and_its_folder_are_forced_to_the_disk(tmp_path: Path, monkeypa
         synced.append(os.readlink(f"/proc/self/fd/{file}"))
         fsync(file)
 
-    monkeypatch.setattr(
-        durable, "_syncfs", lambda file: synced.append(f"all of {os.readlink(f'/proc/self/fd/{file}')}")
-    )
+    monkeypatch.setattr(durable, "syncfs", lambda file: synced.append(f"all of {os.readlink(f'/proc/self/fd/{file}')}"))
     monkeypatch.setattr(os, "fsync", recorded)
     durability = MachineDurability(tmp_path)
     durability.before_commit()
@@ -145,7 +143,7 @@ def test_a_commit_and_its_folder_are_forced_to_the_disk(tmp_path: Path, monkeypa
 
 
 def test_a_file_system_that_does_not_take_it_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(durable, "_syncfs", lambda file: -1)
+    monkeypatch.setattr(durable, "syncfs", lambda file: -1)
     with pytest.raises(OSError, match=str(tmp_path)):
         MachineDurability(tmp_path)
 

@@ -34,8 +34,8 @@ class Resolvers:
         self.ivy: Path | None = None
         self.maven: Path | None = None
         self.calls: list[str] = []
-        monkeypatch.setattr(jars, "_with_ivy", lambda jars, scratch, _: self._give("ivy", self.ivy, scratch))
-        monkeypatch.setattr(jars, "_with_maven", lambda jars, scratch, _: self._give("maven", self.maven, scratch))
+        monkeypatch.setattr(jars, "with_ivy", lambda jars, scratch, _: self._give("ivy", self.ivy, scratch))
+        monkeypatch.setattr(jars, "with_maven", lambda jars, scratch, _: self._give("maven", self.maven, scratch))
 
     def _give(self, name: str, path: Path | None, scratch: Path) -> Path:
         self.calls.append(name)

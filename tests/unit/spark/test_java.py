@@ -15,7 +15,7 @@ from storm_on_spark.spark.session import java
 @pytest.fixture
 def nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hides what is installed on this machine."""
-    monkeypatch.setattr(java, "_WHERE_SYSTEMS_PUT_IT", ())
+    monkeypatch.setattr(java, "WHERE_SYSTEMS_PUT_IT", ())
 
 
 def make_java(home: Path, version: str, *, release: bool = True) -> Path:

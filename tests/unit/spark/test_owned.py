@@ -35,7 +35,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "tmp"
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    monkeypatch.setattr(dirs, "_SHORT_TEMPORARY", str(folder))
+    monkeypatch.setattr(dirs, "SHORT_TEMPORARY", str(folder))
     return folder
 
 
@@ -147,7 +147,7 @@ def test_sockets_are_swept_up_where_the_temporary_folder_is_too_long_for_them(
     short, long = tmp_path / "short", tmp_path / "long"
     for folder in (short, long):
         folder.mkdir()
-    monkeypatch.setattr(dirs, "_SHORT_TEMPORARY", str(short))
+    monkeypatch.setattr(dirs, "SHORT_TEMPORARY", str(short))
     monkeypatch.setattr(tempfile, "tempdir", str(long))
     with owner(short) as (process, old):
         process.kill()

@@ -405,7 +405,7 @@ def test_run_spout_calls_until_the_spout_is_exhausted() -> None:
 
 
 def test_run_spout_does_not_run_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("storm_on_spark.testing.components.spout_tester._MOST_CALLS", 100)
+    monkeypatch.setattr("storm_on_spark.testing.components.spout_tester.MOST_CALLS", 100)
     with pytest.raises(StormError, match="Numbers was not exhausted after 100 calls; say how many calls to make"):
         run_spout(Numbers(10**9), ack=False)
 

@@ -24,7 +24,7 @@ _LOOK_SECONDS = 0.5
 """How often a host that has not called is looked after."""
 _REASON_SECONDS = 3.0
 """How long the next process of a host may take to say how the one before it ended."""
-_ROOM_SECONDS = 30.0
+ROOM_SECONDS = 30.0
 """How long a host may have no place: when the topology starts it fails then, later it says so and waits."""
 
 
@@ -155,7 +155,7 @@ class RemoteHost(HostProcess):
                     self._current, self._waiting = self._waiting, None
                     return ""
             reason = self._keeper.ensure()
-            if reason and time.monotonic() - since > _ROOM_SECONDS:
+            if reason and time.monotonic() - since > ROOM_SECONDS:
                 if not self._met:
                     return reason
                 if not complained:

@@ -17,7 +17,7 @@ from storm_on_spark.runtime.spouts.remote.line import Line, LineError, answer_ho
 log = logging.getLogger(__name__)
 
 _HELLO_BYTES = 1 << 14
-_HANDSHAKE_SECONDS = 10.0
+HANDSHAKE_SECONDS = 10.0
 _MOST_STRANGERS = 128
 """So many connections may be open that have not proved who they are; further ones are closed at once."""
 _TEXT_LENGTH = 300
@@ -126,7 +126,7 @@ class HostListener:
 
     def _meet(self, connection: socket.socket) -> None:
         # The limit is for the whole message, so that a caller can't hold the connection by a byte now and then.
-        timer = threading.Timer(_HANDSHAKE_SECONDS, _shut, (connection,))
+        timer = threading.Timer(HANDSHAKE_SECONDS, _shut, (connection,))
         timer.name, timer.daemon = "spout-caller-timer", True
         timer.start()
         met = False

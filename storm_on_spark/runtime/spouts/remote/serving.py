@@ -13,7 +13,7 @@ from storm_on_spark.runtime.spouts.messages import Failed, Message, Setup
 from storm_on_spark.runtime.spouts.remote.line import Line
 from storm_on_spark.runtime.spouts.spout_host import SpoutHost, keep_from_children
 
-_SEEN_SECONDS = 10.0
+SEEN_SECONDS = 10.0
 """How long a file that the driver wrote before may take to be seen here."""
 
 
@@ -43,7 +43,7 @@ def here(setup: Setup, machine: str) -> Setup:
     folder = Path(setup.folder)
     if setup.claim and folder.is_absolute():  # a store has a URL
         claim = folder.parent / "writers" / setup.claim
-        deadline = time.monotonic() + _SEEN_SECONDS
+        deadline = time.monotonic() + SEEN_SECONDS
         while not claim.exists():
             # Network file systems show a new file after some seconds.
             if time.monotonic() > deadline or not folder.parent.exists():

@@ -39,7 +39,7 @@ class Disk:
         self.dying = False
         patch.setattr(os, "fdatasync", self._file)
         patch.setattr(os, "fsync", self._file)
-        patch.setattr(durable, "_syncfs", self._everything)
+        patch.setattr(durable, "syncfs", self._everything)
 
     def _file(self, descriptor: int) -> None:
         path = Path(os.readlink(f"/proc/self/fd/{descriptor}"))

@@ -23,7 +23,7 @@ class Hoarder(BaseBasicBolt):
 
 @pytest.fixture(autouse=True)
 def _forget(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bolt_task, "_warned", set())
+    monkeypatch.setattr(bolt_task, "warned_of_size", set())
 
 
 def test_a_large_attribute_is_named_once_with_its_size_and_the_way_out(caplog: pytest.LogCaptureFixture) -> None:

@@ -182,7 +182,7 @@ def test_a_worker_is_ended_for_the_limit_of_the_run_that_it_executes(tmp_path: P
 
 
 def test_a_run_that_is_forgotten_is_not_watched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(worker_module, "_workers", OrderedDict())
+    monkeypatch.setattr(worker_module, "workers", OrderedDict())
     before = set(threading.enumerate())
     builder = TopologyBuilder()
     builder.set_spout("source", Source(default=["value"]))

@@ -263,7 +263,7 @@ class KeyValueDeltaHistories(Histories):
 
 
 def test_a_snapshot_that_changes_little_is_stored_as_a_delta(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage, "_MOST_DELTAS", 3)
+    monkeypatch.setattr(stage, "MOST_DELTAS", 3)
     history = DeltaHistories()
     history.begin()
     wholes, sizes = [], []

@@ -144,7 +144,7 @@ def test_fields_grouping_by_several_fields_uses_them_all_in_any_place() -> None:
 def small_lookups(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("key_cache", "routing", "output"):
         monkeypatch.setattr(f"storm_on_spark.runtime.emit.{module}.LIMIT", 100)
-    monkeypatch.setattr("storm_on_spark.runtime.emit.key_cache._REST", 800)
+    monkeypatch.setattr("storm_on_spark.runtime.emit.key_cache.REST", 800)
 
 
 @pytest.mark.usefixtures("small_lookups")

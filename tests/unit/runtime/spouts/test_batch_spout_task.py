@@ -210,7 +210,7 @@ def test_errors_name_the_phase(tmp_path: Path) -> None:
 
 
 def test_old_messages_keep_the_type_of_their_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spout_task, "_STRAGGLERS", 3)
+    monkeypatch.setattr(spout_task, "STRAGGLERS", 3)
     spouts = Spouts(Columns(), tmp_path, segment_bytes=3000)
     task = spouts.open()
     lost = [1, 3]

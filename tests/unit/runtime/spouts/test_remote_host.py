@@ -251,7 +251,7 @@ def test_another_directory_of_the_same_name_is_refused(tmp_path: Path, monkeypat
         with pytest.raises(serving.CheckpointError, match="on there is not the directory that the driver has"):
             serving.here(dataclasses.replace(setup, folder=str(other)), "there")
         (tmp_path / "other" / "writers").mkdir(parents=True)
-        monkeypatch.setattr(serving, "_SEEN_SECONDS", 0.1)
+        monkeypatch.setattr(serving, "SEEN_SECONDS", 0.1)
         with pytest.raises(serving.CheckpointError):
             serving.here(dataclasses.replace(setup, folder=str(other)), "there")
         running.coordinator.wait_until_open()
@@ -275,7 +275,7 @@ class NoRoom:
 
 
 def test_no_place_at_the_start_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("storm_on_spark.runtime.spouts.remote.host._ROOM_SECONDS", 0.2)
+    monkeypatch.setattr("storm_on_spark.runtime.spouts.remote.host.ROOM_SECONDS", 0.2)
     told: list[str] = []
     tasks: Sequence[int] = [1]
     host = RemoteHost(

@@ -180,7 +180,7 @@ def test_a_stranger_does_not(ears: Ears) -> None:
 
 
 def test_silent_connections_keep_nobody_out_for_long(ears: Ears, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listener_module, "_HANDSHAKE_SECONDS", 0.5)
+    monkeypatch.setattr(listener_module, "HANDSHAKE_SECONDS", 0.5)
     silent = [socket.create_connection(("127.0.0.1", ears.listener.port)) for _ in range(200)]
     try:
         deadline = time.monotonic() + 30

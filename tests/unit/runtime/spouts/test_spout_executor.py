@@ -137,7 +137,7 @@ def test_a_log_that_can_not_be_written_is_named(
     def full(*args: Any, **kwargs: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("storm_on_spark.runtime.spouts.log.SpoutLog._write", full)
+    monkeypatch.setattr("storm_on_spark.runtime.spouts.log.writer.write_all", full)
     _, host, executor = start(started, tmp_path)
     executor.join(20)
     (failed,) = [m for m in host.sent if isinstance(m, Failed)]

@@ -260,7 +260,7 @@ def test_the_log_outlives_messages_that_were_acked_after_the_last_cut(tmp_path: 
 
 
 def test_a_few_old_messages_do_not_keep_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spout_task, "_STRAGGLERS", 3)
+    monkeypatch.setattr(spout_task, "STRAGGLERS", 3)
     spouts = Spouts(Counting(), tmp_path, segment_bytes=3000)
     task = spouts.open()
     lost = [1, 3]
@@ -281,7 +281,7 @@ def test_a_few_old_messages_do_not_keep_the_log(tmp_path: Path, monkeypatch: pyt
 
 
 def test_many_old_messages_keep_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spout_task, "_STRAGGLERS", 3)
+    monkeypatch.setattr(spout_task, "STRAGGLERS", 3)
     spouts = Spouts(Counting(), tmp_path, segment_bytes=3000)
     task = spouts.open()
     for _ in range(100):

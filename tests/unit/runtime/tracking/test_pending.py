@@ -37,8 +37,8 @@ def end(pending: PendingMessages, numbers: list[int]) -> list[tuple[Any, float, 
 def test_it_is_what_a_dict_would_be(arrow: bool, seed: int, steps: int) -> None:
     random, pending = Random(seed), PendingMessages()
     patch = pytest.MonkeyPatch()
-    patch.setattr(pending_module, "_LEAST", 3)
-    patch.setattr(pending_module, "_FEW", 2)
+    patch.setattr(pending_module, "LEAST", 3)
+    patch.setattr(pending_module, "FEW", 2)
     model: dict[int, tuple[int, float]] = {}
     #: Ids of each cut by its first number, as the log has them.
     log: dict[int, list[int]] = {}

@@ -75,7 +75,7 @@ def run_script(text: str = SCRIPT) -> types.ModuleType:
 @pytest.fixture(autouse=True)
 def _empty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each test is a process that has loaded nothing yet."""
-    monkeypatch.setattr(pickling, "_current", pickling.Namespace())
+    monkeypatch.setattr(pickling, "current", pickling.Namespace())
 
 
 def load_component(module: types.ModuleType, name: str) -> Any:
@@ -153,7 +153,7 @@ def spec_of(start: str, script: types.ModuleType) -> bytes:
 
 @pytest.fixture
 def _one_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_module, "_workers", OrderedDict())
+    monkeypatch.setattr(worker_module, "workers", OrderedDict())
     # `pickling.enter` replaces it; this one is put back at the end.
     monkeypatch.setattr(cloudpickle.cloudpickle, "_DYNAMIC_CLASS_TRACKER_BY_ID", weakref.WeakValueDictionary())
 
