@@ -77,7 +77,7 @@ class Storm:
 
 @pytest.fixture
 def storm(world: World, tmp_path: Path) -> Storm:
-    nimbus = world.local("a")
+    nimbus = world.nimbus("a")
     wait_for(lambda: (leader := nimbus.view.snapshot().leader) and leader.address == nimbus.address, "a leader")
     return Storm(nimbus, tmp_path / "storm")
 
