@@ -51,11 +51,18 @@ def test_several_tasks_write_csv_that_spark_reads(nothing_left_behind, spark_ses
     ]
 
 
-def test_a_folder_that_cannot_be_written_ends_the_topology_with_its_name(spark_session, tmp_path):
+def test_a_folder_that_cannot_be_written_ends_the_topology_which_goes_on_from_its_checkpoint(spark_session, tmp_path):
     (tmp_path / "out").write_text("in the way")
+    conf = {"topology.checkpoint.dir": str(tmp_path / "checkpoint")}
     builder = TopologyBuilder()
     builder.set_spout("words", ListSpout(["a"], fields=["word"]))
     builder.set_bolt("files", FileBolt(tmp_path / "out", ["word"])).shuffle_grouping("words")
+    topology = builder.create_topology()
 
     with pytest.raises(TopologyFailedError, match=re.escape(str(tmp_path / "out"))):
-        run_topology(builder.create_topology(), spark=spark_session, capture=[])
+        run_topology(topology, conf=conf, spark=spark_session, capture=[])
+    (tmp_path / "out").unlink()
+    captured = run_topology(topology, conf=conf, spark=spark_session, capture=[])
+
+    assert len(captured.acked()) == 1
+    assert [file.read_text() for file in (tmp_path / "out").iterdir()] == ['{"word": "a"}\n']
