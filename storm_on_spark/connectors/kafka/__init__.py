@@ -1,10 +1,15 @@
-"""Kafka: topics as spouts.
+"""Kafka: topics as spouts, and a bolt that writes to topics.
 
-`PlainKafkaSpout` reads by kafka-python (extra `kafka`), on Spark's executors, without a jar.
+`PlainKafkaSpout` reads and `PlainKafkaBolt` writes by kafka-python (extra `kafka`), without a jar.
 """
 
 from __future__ import annotations
 
+from storm_on_spark.connectors.kafka.bolt import (
+    FieldNameBasedTupleToKafkaMapper,
+    FieldNameTopicSelector,
+    PlainKafkaBolt,
+)
 from storm_on_spark.connectors.kafka.config import (
     DEAD_LETTER_FIELDS,
     FirstPollOffsetStrategy,
@@ -12,7 +17,7 @@ from storm_on_spark.connectors.kafka.config import (
     KafkaSpoutConfigBuilder,
     ProcessingGuarantee,
 )
-from storm_on_spark.connectors.kafka.errors import KafkaSpoutError
+from storm_on_spark.connectors.kafka.errors import KafkaBoltError, KafkaSpoutError
 from storm_on_spark.connectors.kafka.records import (
     ByTopicRecordTranslator,
     DefaultRecordTranslator,
@@ -30,12 +35,16 @@ __all__ = [
     "DEAD_LETTER_FIELDS",
     "ByTopicRecordTranslator",
     "DefaultRecordTranslator",
+    "FieldNameBasedTupleToKafkaMapper",
+    "FieldNameTopicSelector",
     "FirstPollOffsetStrategy",
+    "KafkaBoltError",
     "KafkaRecord",
     "KafkaSpoutConfig",
     "KafkaSpoutConfigBuilder",
     "KafkaSpoutError",
     "KafkaTuple",
+    "PlainKafkaBolt",
     "PlainKafkaSpout",
     "ProcessingGuarantee",
     "RecordTranslator",

@@ -240,6 +240,26 @@ class Clients:
         return starts
 
 
+def kafka_python(kind: str) -> Any:
+    """Returns the package `kafka`.
+
+    Args:
+        kind: of the component that needs it.
+
+    Raises:
+        SetupError: kafka-python is not installed, or too old.
+    """
+    try:
+        import kafka
+    except ImportError as error:
+        raise SetupError(
+            f"a Kafka {kind} needs kafka-python, which isn't installed: pip install 'storm-on-spark[kafka]'"
+        ) from error
+    if int(kafka.__version__.split(".")[0]) < 3:
+        raise SetupError(f"a Kafka {kind} needs kafka-python 3 or newer (installed: {kafka.__version__})")
+    return kafka
+
+
 def consumer_settings(config: KafkaSpoutConfig) -> dict[str, Any]:
     """Returns the settings of a kafka-python consumer.
 
@@ -247,15 +267,7 @@ def consumer_settings(config: KafkaSpoutConfig) -> dict[str, Any]:
         SetupError: kafka-python is not installed, or too old.
         ConfigError: a property is unknown to it.
     """
-    try:
-        import kafka
-    except ImportError as error:
-        raise SetupError(
-            "a Kafka spout needs kafka-python, which isn't installed: pip install 'storm-on-spark[kafka]'"
-        ) from error
-    if int(kafka.__version__.split(".")[0]) < 3:
-        raise SetupError(f"a Kafka spout needs kafka-python 3 or newer (installed: {kafka.__version__})")
-    unknown = sorted(set(config.properties) - set(kafka.KafkaConsumer.DEFAULT_CONFIG))
+    unknown = sorted(set(config.properties) - set(kafka_python("spout").KafkaConsumer.DEFAULT_CONFIG))
     if unknown:
         raise ConfigError(f"kafka-python has no setting {', '.join(map(repr, unknown))} for a consumer", key=unknown[0])
     return {
@@ -271,17 +283,27 @@ def consumer_settings(config: KafkaSpoutConfig) -> dict[str, Any]:
 
 
 def _consumer(**settings: Any) -> Any:
-    """Returns a consumer of kafka-python; one that doesn't get a connection leaves no thread behind."""
-    from kafka import KafkaConsumer
+    return connected("KafkaConsumer", settings)
+
+
+def connected(kind: str, settings: Mapping[str, Any]) -> Any:
+    """Returns a consumer or producer of kafka-python; one that doesn't get a connection leaves no thread behind.
+
+    Args:
+        kind: the name of its class.
+        settings: of it.
+    """
+    import kafka
 
     made = []
+    make = getattr(kafka, kind)
 
     def client(**given: Any) -> Any:
-        made.append(KafkaConsumer.DEFAULT_CONFIG["kafka_client"](**given))
+        made.append(make.DEFAULT_CONFIG["kafka_client"](**given))
         return made[-1]
 
     try:
-        return KafkaConsumer(kafka_client=client, **settings)
+        return make(kafka_client=client, **settings)
     except BaseException:
         for each in made:
             each.close()

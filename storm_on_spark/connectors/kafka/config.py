@@ -120,15 +120,13 @@ class KafkaSpoutConfigBuilder:
     """
 
     def __init__(self, bootstrap_servers: str, *topics: str | re.Pattern[str]) -> None:
-        self._servers = _servers(bootstrap_servers)
+        self._servers = checked_servers(bootstrap_servers)
         patterns = [topic for topic in topics if isinstance(topic, re.Pattern)]
         if not topics or (patterns and len(topics) > 1):
             raise ConfigError(f"name topics, or one pattern (given {topics!r:.200})", key="topics")
         for topic in topics:
-            if isinstance(topic, str) and not _TOPIC.fullmatch(topic):
-                raise ConfigError(
-                    f"{topic!r:.300} is no topic's name: up to 249 letters, digits, '.', '_' and '-'", key="topics"
-                )
+            if not isinstance(topic, re.Pattern):
+                checked_topic(topic, "topics")
         names = [topic for topic in topics if isinstance(topic, str)]
         self._given: dict[str, Any] = {
             "topics": tuple(dict.fromkeys(names)),
@@ -275,7 +273,23 @@ class KafkaSpoutConfigBuilder:
         return self._set(name, value)
 
 
-def _servers(text: str) -> tuple[str, ...]:
+def checked_topic(name: object, key: str) -> str:
+    """Returns the name of a topic.
+
+    Raises:
+        ConfigError: it can't be one.
+    """
+    if not isinstance(name, str) or not _TOPIC.fullmatch(name):
+        raise ConfigError(f"{name!r:.300} is no topic's name: up to 249 letters, digits, '.', '_' and '-'", key=key)
+    return name
+
+
+def checked_servers(text: str) -> tuple[str, ...]:
+    """Returns the servers of `host:port,host:port,…`.
+
+    Raises:
+        ConfigError: the text is something else.
+    """
     servers = tuple(part.strip() for part in text.split(","))
     for server in servers:
         found = _SERVER.fullmatch(server)

@@ -1,0 +1,98 @@
+"""The Kafka bolt against a real broker."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kafka import KafkaAdminClient, KafkaConsumer
+from topologies import kafka_written
+
+from storm_on_spark.connectors.kafka import FieldNameBasedTupleToKafkaMapper, FieldNameTopicSelector, PlainKafkaBolt
+from storm_on_spark.connectors.kafka.server import KafkaServer
+from storm_on_spark.testing import BoltTester, make_tuple, running_topology
+from storm_on_spark.testing.plugin import kafka_server
+
+__all__ = ["kafka_server"]
+
+MAPPER = FieldNameBasedTupleToKafkaMapper("word", "count")
+SOON = {"max.block.ms": 300, "request.timeout.ms": 1000, "delivery.timeout.ms": 1500, "bootstrap.timeout.ms": 300}
+
+
+WORDS = [("to", None), ("be", "others"), ("über", "counts")]
+
+
+def create(server: KafkaServer, *topics: str) -> None:
+    with KafkaAdminClient(bootstrap_servers=server.bootstrap_servers) as admin:
+        kinds = {name: {"num_partitions": 1, "replication_factor": 1} for name in topics}
+        admin.create_topics(kinds, wait_for_metadata=True)
+
+
+def records(server: KafkaServer, topic: str) -> list[tuple[bytes | None, bytes | None]]:
+    consumer = KafkaConsumer(
+        topic,
+        bootstrap_servers=server.bootstrap_servers,
+        auto_offset_reset="earliest",
+        consumer_timeout_ms=1000,
+        group_id=None,
+    )
+    try:
+        return [(record.key, record.value) for record in consumer]
+    finally:
+        consumer.close(autocommit=False)
+
+
+def bolt(server: KafkaServer, topic: str) -> PlainKafkaBolt:
+    made = PlainKafkaBolt(server.bootstrap_servers).with_topic_selector(topic).with_tuple_to_kafka_mapper(MAPPER)
+    return made.with_producer_properties(SOON)
+
+
+def test_tuples_are_acked_once_their_records_are_in_the_topic(kafka_server: KafkaServer) -> None:
+    create(kafka_server, "counts", "others")
+    selector = FieldNameTopicSelector("topic", default="counts")
+    with BoltTester(bolt(kafka_server, "counts").with_topic_selector(selector)) as tester:
+        told = [make_tuple([word, "1", topic], ["word", "count", "topic"]) for word, topic in WORDS]
+        tester.execute(*told)
+        tester.tick()
+        assert tester.collector.acked[: len(told)] == told
+        assert not tester.collector.failed
+    assert records(kafka_server, "counts") == [(b"to", b"1"), ("über".encode(), b"1")]
+    assert records(kafka_server, "others") == [(b"be", b"1")]
+
+
+def test_what_can_not_be_written_fails_alone_with_the_reason(kafka_server: KafkaServer) -> None:
+    create(kafka_server, "some")
+    selector = FieldNameTopicSelector("topic")
+    with BoltTester(bolt(kafka_server, "some").with_topic_selector(selector)) as tester:
+        rows = [("a", "1", "some"), ("b", 2, "some"), ("c", "3", "not there"), ("d", "4", "no-topic"), ("e", "5", None)]
+        given = [make_tuple(list(row), ["word", "count", "topic"]) for row in rows]
+        tester.execute(*given)
+        assert tester.collector.failed == given[1:4]
+        assert sorted(tester.collector.acked, key=given.index) == [given[0], given[4]], "without a topic it is dropped"
+        reasons = [str(error) for error in tester.collector.errors]
+    assert len(reasons) == 3
+    assert "value of a record is bytes, text or None, not 2 (int)" in reasons[0]
+    assert "'not there' is no topic's name" in reasons[1]
+    assert records(kafka_server, "some") == [(b"a", b"1")]
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[KafkaServer]:
+    with KafkaServer(tmp_path / "kafka") as server:
+        yield server
+
+
+def test_nothing_is_lost_when_the_broker_is_killed_under_a_topology(broker: KafkaServer, spark_session) -> None:
+    create(broker, "counts")
+    total = 160
+    conf = {"topology.max.spout.pending": 40}
+    with running_topology(kafka_written.make(total, bolt(broker, "counts")), conf=conf, spark=spark_session) as running:
+        running.wait_until(lambda captured: len(captured.acked("words")) >= 40, timeout=60)
+        broker.kill()
+        running.wait_until(lambda captured: captured.failed("words"), timeout=60)
+        broker.start()
+        running.wait_until(lambda captured: len(captured.acked("words")) == total, timeout=120)
+    written = Counter(key for key, _ in records(broker, "counts"))
+    assert set(written) == {f"w{number}".encode() for number in range(total)}

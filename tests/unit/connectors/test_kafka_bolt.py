@@ -1,0 +1,63 @@
+"""The Kafka bolt without a broker: what is refused with which words, and what becomes of tuples."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable
+
+import cloudpickle
+import pytest
+
+from storm_on_spark import ConfigError
+from storm_on_spark.cluster.zookeeper.server import free_port
+from storm_on_spark.connectors.kafka import FieldNameBasedTupleToKafkaMapper, PlainKafkaBolt
+from storm_on_spark.testing import BoltTester, make_tuple
+
+
+def bolt() -> PlainKafkaBolt:
+    return PlainKafkaBolt("127.0.0.1:9092").with_topic_selector("counts")
+
+
+@pytest.mark.parametrize(
+    ("build", "words"),
+    [
+        (lambda: PlainKafkaBolt("a"), "host:port, separated by commas"),
+        (lambda: bolt().with_topic_selector("no blank"), "'no blank' is no topic's name"),
+        (lambda: bolt().with_topic_selector(3), "3 is no topic's name"),
+        (lambda: bolt().with_tuple_to_kafka_mapper("word"), "a mapper is a function of a tuple"),
+        (lambda: bolt().with_producer_properties({"no.such": 1}), "no setting 'no.such' for a producer"),
+        (lambda: bolt().with_producer_properties({"value.serializer": str}), "returns bytes or text"),
+        (lambda: bolt().set_fire_and_forget(1), "fire_and_forget must be a bool"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(build: Callable[[], object], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        build()
+
+
+def test_a_bolt_that_was_not_told_where_to_write_says_so() -> None:
+    with pytest.raises(ConfigError, match="with_topic_selector"):
+        BoltTester(PlainKafkaBolt("127.0.0.1:9092")).execute(make_tuple([1], ["n"]))
+
+
+def test_it_can_be_sent_to_workers() -> None:
+    made = cloudpickle.loads(cloudpickle.dumps(bolt()))
+    assert isinstance(made, PlainKafkaBolt)
+
+
+# kafka-python leaves the sockets of refused connections to the garbage collector.
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_without_a_broker_all_tuples_fail_and_the_wait_is_for_the_first() -> None:
+    quick = {"bootstrap.timeout.ms": 200, "max.block.ms": 200}
+    alone = PlainKafkaBolt(f"127.0.0.1:{free_port()}").with_topic_selector("counts").with_producer_properties(quick)
+    alone.with_tuple_to_kafka_mapper(FieldNameBasedTupleToKafkaMapper("key", "n"))
+    tuples = [make_tuple([str(number)], ["n"]) for number in range(500)]
+    with BoltTester(alone) as tester:
+        began = time.monotonic()
+        tester.execute(*tuples)
+        assert time.monotonic() - began < 60, "500 waits would take longer"
+        assert tester.collector.failed == tuples
+        (reason,) = map(str, tester.collector.errors)
+    assert "500 records were not written" in reason
+    gc.collect()
