@@ -10,8 +10,8 @@ LIMIT = 1 << 16
 """The most keys of a cache. Callers that compute a result faster than a failed look-up don't look in a full cache."""
 REST = 8 * LIMIT
 """Keys that a full cache rejects before it is emptied: by then other keys may be the frequent ones."""
-_LOOK, _LOOK_EVERY = 1 << 10, 1 << 14
-"""Of each `_LOOK_EVERY` rejected keys the first `_LOOK` are remembered. If half of them occur again among the rejected
+LOOK, LOOK_EVERY = 1 << 10, 1 << 14
+"""Of each `LOOK_EVERY` rejected keys the first `LOOK` are remembered. If half of them occur again among the rejected
 keys, the frequent keys are not those in the cache."""
 
 
@@ -63,12 +63,12 @@ class KeyCache(dict[Any, Any]):
                 self[key] = value
             return
         self._refused += 1
-        place = self._refused % _LOOK_EVERY
-        if place < _LOOK:
+        place = self._refused % LOOK_EVERY
+        if place < LOOK:
             if _weight(key) <= LONGEST:
                 self._seen.add(key)
-        elif place == _LOOK:
-            if 2 * len(self._seen) < _LOOK:
+        elif place == LOOK:
+            if 2 * len(self._seen) < LOOK:
                 self._begin_anew()
             self._seen.clear()
         if self._refused == REST:

@@ -19,6 +19,7 @@ class Code(Enum):
     DUPLICATE_LABEL = "XD108E"
     UNEXPECTED_TEXT = "XD109E"
     NAMED_LIKE_MODULE = "XD110E"
+    NAME = "XD111E"
 
 
 class DslError(ValueError):

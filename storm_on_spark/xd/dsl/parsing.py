@@ -23,12 +23,18 @@ _SPACE = re.compile(r"\s*")
 
 
 def parse_stream(text: str, name: str | None = None) -> Stream:
-    """Parse the definition of a stream.
+    """Returns what the definition of a stream says.
 
-    Raises `DslError` with a code and a position for a text that is not a stream.
+    Args:
+        text: the definition.
+        name: the stream's name; None where the text may give one, as in `ticktock = time | log`.
 
-    >>> [module.name for module in parse_stream("time --fixedDelay=1 | log").modules]
-    ['time', 'log']
+    Raises:
+        DslError: the text is no stream, or gives another name; with a code and a position.
+
+    Example:
+        >>> [module.name for module in parse_stream("time --fixedDelay=1 | log").modules]
+        ['time', 'log']
     """
     if len(text) > MAXIMUM_LENGTH:
         message = f"Expected at most {MAXIMUM_LENGTH} characters, got {len(text)}"
@@ -45,7 +51,14 @@ class _Parser:
         self._skip()
         if self._at == len(self._text):
             raise self._error(Code.EMPTY, "Expected a stream, got an empty text")
+        if name is not None and not re.fullmatch(_WORD, name):
+            message = f"Expected a stream's name of letters, digits, '_' and '-', got {name!r:.100}"
+            raise DslError(Code.NAME, self._text, 0, message)
+        start = self._at
         if match := self._take(_NAME):
+            if name not in (None, match[1]):
+                message = f"Expected the name that was given, {name!r}, or none, got {match[1]!r}"
+                raise DslError(Code.NAME, self._text, start, message)
             name = match[1]
             self._skip()
         source = self._source()
@@ -138,7 +151,7 @@ class _Parser:
                 return match[0]
             raise self._error(Code.EXPECTED_VALUE, "Expected a value; one with spaces, '|' or '>' needs quotes")
         quote = self._text[self._at]
-        match = self._take(re.compile(f"{quote}((?:[^{quote}]|{quote}{quote})*){quote}"))
+        match = self._take(re.compile(f"{quote}((?:[^{quote}]|{quote}{quote})*){quote}(?!{quote})"))
         if not match:
             raise self._error(Code.UNCLOSED_QUOTE, f"Expected a closing {quote}")
         return match[1].replace(quote * 2, quote)

@@ -49,6 +49,8 @@ def test_stream(text: str, stream: Stream) -> None:
         ("log --name =x", Code.EXPECTED_OPTION, 4),
         ("log --name= x", Code.EXPECTED_VALUE, 11),
         ("log --name='x", Code.UNCLOSED_QUOTE, 11),
+        ("log --name='it''", Code.UNCLOSED_QUOTE, 11),
+        ("log --name='''", Code.UNCLOSED_QUOTE, 11),
         ("log --a=1 --a=2", Code.DUPLICATE_OPTION, 10),
         ("log | log", Code.DUPLICATE_LABEL, 6),
         ("log = time | log", Code.NAMED_LIKE_MODULE, 13),
@@ -79,3 +81,17 @@ def test_any_text_is_a_stream_or_an_error_with_a_position_in_it(text: str) -> No
     except DslError as error:
         position = error.position
     assert 0 <= position <= len(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "position"),
+    [("time | log", "tick tock", 0), (" time | log", "", 0), (" other = time | log", "ticktock", 1)],
+)
+def test_a_name_that_is_none_or_another_is_refused(text: str, name: str, position: int) -> None:
+    with pytest.raises(DslError) as caught:
+        parse_stream(text, name)
+    assert (caught.value.code, caught.value.position) == (Code.NAME, position)
+
+
+def test_a_name_may_be_given_twice() -> None:
+    assert parse_stream("ticktock = time | log", "ticktock") == parse_stream("time | log", "ticktock")

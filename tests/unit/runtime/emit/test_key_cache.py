@@ -15,7 +15,7 @@ from storm_on_spark.runtime.emit.key_cache import KeyCache
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"LIMIT": 1000, "REST": 8000, "_LOOK": 64, "_LOOK_EVERY": 512}.items():
+    for name, value in {"LIMIT": 1000, "REST": 8000, "LOOK": 64, "LOOK_EVERY": 512}.items():
         monkeypatch.setattr(key_cache, name, value)
 
 
