@@ -41,7 +41,7 @@ def build_submitted(document: Mapping[str, Any], *, in_process: bool = True) -> 
         >>> words = {"kind": "spout", "command": "node", "script": "words.js", "tasks": 1, "conf": {},
         ...          "streams": streams, "inputs": []}
         >>> build_submitted({"version": 1, "components": {"words": words}})
-        Topology("words": spout)
+        Topology(spouts=['words'], bolts=[])
     """
     if document.get("version") != VERSION:
         raise InvalidTopologyError(f"a topology of version {document.get('version')!r}; {VERSION} is understood here")

@@ -63,7 +63,10 @@ def test_a_file_describes_a_topology(files: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TOPOLOGIES)
-def test_the_interpreted_file_describes_the_same_topology(files: Path, tmp_path: Path, name: str) -> None:
+def test_the_interpreted_file_describes_the_same_topology(
+    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.syspath_prepend(files)  # the copy is not beside the classes
     target = load(str(files / f"{name}.yaml"))
     copy = tmp_path / f"{name}.yaml"
     copy.write_bytes(target.interpreted())  # type: ignore[attr-defined]
