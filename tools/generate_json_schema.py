@@ -70,6 +70,26 @@ class Valid(Document):
     bolts: int = 0
 
 
+class Compiled(Document):
+    """`compile`."""
+
+    topology: str
+    folder: str | None
+    """Of the artifact; null with `--check`."""
+    files: list[str]
+    bytes: int
+    """Of all files."""
+    command: str
+    """The line for a standalone cluster."""
+    packages: dict[str, str]
+    """Python packages that travel with it, with their versions."""
+    executors_need: list[str]
+    """Packages that the Python of the executors must have."""
+    left_out: list[str]
+    warnings: list[str]
+    error: None
+
+
 class MigrateFinding(Document):
     """A row of `migrate`."""
 
@@ -314,6 +334,7 @@ class Failed(Document):
 
 COMMANDS: dict[str, tuple[Any, ...]] = {
     "run": (Run,),
+    "compile": (Compiled, Failed),
     "explain": (Plan, Failed),
     "flux": (Run, Plan, Valid, Submitted, Failed),
     "validate": (Valid,),

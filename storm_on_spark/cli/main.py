@@ -15,6 +15,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "Here": {
         "run": "local.run",
         "flux": "local.flux",
+        "compile": "local.compiling",
         "explain": "local.explain",
         "validate": "local.validate",
         "config": "reference.config",

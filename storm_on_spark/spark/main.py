@@ -50,7 +50,8 @@ def run_main(
 ) -> None:
     """Runs a topology to its end and exits: 0 when it is done, 1 when it failed, 2 for bad usage.
 
-    Options on the command line: `-c KEY=VALUE`, `--name`, `--checkpoint DIR`, `--json` and `--quiet`. Ctrl-C drains.
+    Options on the command line: `-c KEY=VALUE`, `--conf FILE.yaml`, `--name`, `--checkpoint DIR`, `--json` and
+    `--quiet`. Ctrl-C drains.
     The result goes to standard output, all else to standard error: what the run is doing, and how it ended.
 
     Args:
@@ -71,7 +72,7 @@ def run_main(
     outcome = Outcome(options.name)
     with answer_only(options.json) as answer:
         try:
-            _run(build, {**(conf or {}), **merged((), options.pairs)}, report, options, outcome)
+            _run(build, {**(conf or {}), **merged(options.files, options.pairs)}, report, options, outcome)
         except (ConfigError, InvalidTopologyError) as error:
             outcome.error, outcome.code = error, 2
         except StormError as error:
@@ -100,6 +101,15 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Run this topology until it ends by itself, or Ctrl-C.")
     parser.add_argument(
         "-c", dest="pairs", metavar="KEY=VALUE", action="append", default=[], help="one configuration value, as in YAML"
+    )
+    parser.add_argument(
+        "--conf",
+        dest="files",
+        metavar="FILE.yaml",
+        type=Path,
+        action="append",
+        default=[],
+        help="a YAML file of configuration, also for secrets; -c wins",
     )
     parser.add_argument("--name", help="the topology's name; by default that of the file")
     parser.add_argument("--checkpoint", metavar="DIR", help="keep state in DIR, and go on from what is there")

@@ -199,11 +199,18 @@ def _keys(context: click.Context, parameter: click.Parameter, begun: str) -> lis
 
 
 def configuration(function: _Function) -> _Function:
-    """Adds `-c` and `--conf`, which `conf_of` puts together."""
+    """Adds `-c`, also as `-o`, and `--conf`, which `conf_of` puts together."""
+    return _configuration("-c", "-o", "--option")(function)
+
+
+def configuration_without_o(function: _Function) -> _Function:
+    """Adds `-c` and `--conf`, for a command whose `-o` is something else."""
+    return _configuration("-c", "--option")(function)
+
+
+def _configuration(*names: str) -> Callable[[_Function], _Function]:
     pairs = click.option(
-        "-c",
-        "-o",
-        "--option",
+        *names,
         "pairs",
         metavar="KEY=VALUE",
         multiple=True,
@@ -219,7 +226,7 @@ def configuration(function: _Function) -> _Function:
         type=click.Path(path_type=Path),
         help="A YAML file of configuration. May be repeated; later files win.",
     )
-    return pairs(files(function))
+    return lambda function: pairs(files(function))
 
 
 def conf_of(target: Target, files: tuple[Path, ...], pairs: tuple[str, ...], *, quiet: bool = False) -> dict[str, Any]:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import importlib.metadata
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -18,12 +16,9 @@ from typing import Any
 from storm_on_spark.cluster.code.bundle import Unpacked, unpack
 from storm_on_spark.cluster.code.checksums import check_topology_id
 from storm_on_spark.cluster.code.distributor import CodeDistributor
+from storm_on_spark.cluster.code.requirements import install
 from storm_on_spark.cluster.errors import CodeError
 from storm_on_spark.cluster.records import CodeManifest
-
-_INSTALL_SECS = 600.0
-_OURS = ("pyspark", "pyarrow", "pandas", "numpy", "cloudpickle", "protobuf", "grpcio", "msgspec", "kazoo")
-"""What the driver itself runs on; a topology that needs another version of these is refused when it is installed."""
 
 
 @dataclass(frozen=True)
@@ -90,33 +85,10 @@ class CodeStore:
             return target
         self._packages.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".install-", dir=self._packages) as scratch:
-            wanted, fixed, made = (Path(scratch, name) for name in ("requirements.txt", "fixed.txt", "packages"))
-            wanted.write_bytes(requirements)
-            fixed.write_text("".join(f"{name}=={version}\n" for name, version in _versions().items()))
-            command = [
-                *(sys.executable, "-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"),
-                *("--target", str(made), "--constraint", str(fixed), "--requirement", str(wanted)),
-            ]
-            try:
-                done = subprocess.run(
-                    command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_INSTALL_SECS, check=False
-                )
-            except (OSError, subprocess.TimeoutExpired) as error:
-                raise CodeError(f"the topology's requirements can't be installed: {type(error).__name__}") from error
-            if done.returncode != 0:
-                said = done.stderr.decode(errors="replace").strip().splitlines()
-                raise CodeError("the topology's requirements can't be installed: " + " / ".join(said[-3:])[:1000])
+            made = install(requirements, Path(scratch))
             with contextlib.suppress(FileExistsError, OSError):
                 made.rename(target)  # unless another slot was quicker
         return target
-
-
-def _versions() -> dict[str, str]:
-    found = {}
-    for name in _OURS:
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            found[name] = importlib.metadata.version(name)
-    return found
 
 
 def overlaid(code: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from storm_on_spark.spark.session import jars
 from storm_on_spark.spark.session.class_archive import find_archive
 from storm_on_spark.spark.session.classic import require_no_remote
 from storm_on_spark.spark.session.dirs import fits_sockets, remove_scratch_of_the_dead, session_scratch, socket_folder
+from storm_on_spark.spark.session.home import linked_home
 from storm_on_spark.spark.session.java import Java, require_java
 from storm_on_spark.spark.session.logs import LOG4J_CONFIGURATION, OutputPump, new_log_file
 from storm_on_spark.spark.session.owned import remove_owned
@@ -58,6 +59,8 @@ _LOG_KEY = "spark.stormOnSpark.logFile"
 _MEMORY, _JAVA_OPTIONS = "spark.driver.memory", "spark.driver.extraJavaOptions"
 _CLASS_PATH = "spark.driver.extraClassPath"
 _CLASS_PATHS = (_CLASS_PATH, "spark.executor.extraClassPath")
+_LISTS = {"spark.archives": ",", "spark.executorEnv.PYTHONPATH": os.pathsep}
+"""Settings that get longer where `spark-submit` has some of its own, and what stands between their parts."""
 _HADOOP_AWS = "hadoop-aws"
 _STOP_SECS = 20.0
 _QUICK_START = "-XX:TieredStopAtLevel=1"
@@ -184,7 +187,7 @@ def _start(master: str, conf: dict[str, str]) -> SparkSession:
                 launch.set(key, settings.pop(key))
         # A local-cluster has executors to start, for which Spark's script prepares more.
         quick = _quick_submit(java, bare_fs or (), launch) if master.startswith("local[") else None
-        home = _spark_home(scratch, quick) if _on_this_machine(master) else None
+        home = linked_home(scratch, quick) if _on_this_machine(master) else None
         ahead = threading.Thread(target=_import_ahead, name="import-ahead", daemon=True)
         ahead.start()
         reader, writer = os.pipe()
@@ -233,6 +236,8 @@ def _join(master: str | None, conf: dict[str, str]) -> SparkSession:
     for key, value in wanted.items():
         if key not in given:
             builder = builder.config(key, value)
+        elif key in _LISTS and value not in given[key]:
+            builder = builder.config(key, f"{value}{_LISTS[key]}{given[key]}")
     try:
         return builder.getOrCreate()
     except Exception as error:
@@ -368,33 +373,6 @@ def _quick_submit(java: Java, bare_fs: tuple[Path, ...], launch: SparkConf) -> s
     if archive is None or launch.get(_CLASS_PATH, "") != os.pathsep.join(map(str, bare_fs)):
         return None
     return archive.submit_script(java, launch.get(_MEMORY, ""), launch.get(_JAVA_OPTIONS, ""))
-
-
-def _spark_home(scratch: Path, submit: str | None = None) -> Path:
-    """Makes a folder of links to pyspark's, without its `python`, and returns it.
-
-    Spark puts the archive of pyspark's modules that lies there before everything else on the path of every Python
-    process. It holds no compiled modules: each process would compile them again, 0.75 s of processor time, and a dozen
-    of them are started before the first micro-batch. The installed package is the same code, compiled. Executors of a
-    `local-cluster` write into the folder too.
-    """
-    import pyspark
-
-    home = scratch / "spark"
-    home.mkdir()
-    for entry in Path(pyspark.__file__).parent.iterdir():
-        if entry.name in ("bin", "sbin", "jars", "conf", "examples", "licenses"):
-            (home / entry.name).symlink_to(entry)
-    if submit is not None:
-        links = (home / "bin").resolve()
-        (home / "bin").unlink()
-        (home / "bin").mkdir()
-        for entry in links.iterdir():
-            (home / "bin" / entry.name).symlink_to(entry)
-        (home / "bin" / "spark-submit").unlink()
-        (home / "bin" / "spark-submit").write_text(submit)
-        (home / "bin" / "spark-submit").chmod(0o700)
-    return home
 
 
 def _user_path(path: Iterable[str]) -> list[str]:

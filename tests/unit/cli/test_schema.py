@@ -57,6 +57,8 @@ def test_an_unknown_command_is_told_which_there_are() -> None:
     [
         (["explain", "{module}"], 0),
         (["explain", "gone.py"], 2),
+        (["compile", "{module}", "--check"], 0),
+        (["compile", "gone.py", "--check"], 2),
         (["validate", "{module}"], 0),
         (["validate", "{module}", "-c", "topology.priority=2"], 0),
         (["validate", "{module}", "-c", "topology.workers=0"], 2),

@@ -1,0 +1,156 @@
+"""`storm-spark compile`: writes a topology as a folder that spark-submit runs."""
+
+from __future__ import annotations
+
+import json as jsonlib
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from storm_on_spark.cli.client.needs import need_libraries
+from storm_on_spark.cli.client.where import topologys
+from storm_on_spark.cli.shared import options
+from storm_on_spark.cli.shared.errors import reporting_errors
+from storm_on_spark.cli.shared.progress import Progress
+from storm_on_spark.cli.shared.terminal import console
+from storm_on_spark.launch.loader import load
+
+if TYPE_CHECKING:
+    from storm_on_spark.artifact.compiling import Written
+
+
+@click.command("compile", short_help="Write a topology as a job for spark-submit.")
+@options.target
+@click.option(
+    "-o",
+    "--out",
+    "out",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="The folder to write: a new one, an empty one, or an artifact, which is replaced.",
+)
+@options.name_or_n
+@options.configuration_without_o
+@click.option("--check", is_flag=True, help="Compile and pack, say what there would be, and write nothing.")
+@click.option(
+    "-r",
+    "--requirements",
+    metavar="FILE",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False, readable=True),
+    help="Packages that it needs, as pip reads them; they travel with it.",
+)
+@click.option(
+    "--with-spark-needs",
+    is_flag=True,
+    help="Pack pyarrow, pandas and what else PySpark needs, too, for executors without them.",
+)
+@options.master
+@click.option("--quiet", is_flag=True, help="Show no progress.")
+@click.option("--json", is_flag=True, help="Print one JSON document.")
+@options.debug
+def command(
+    target: str | None,
+    out: Path | None,
+    name: str | None,
+    pairs: tuple[str, ...],
+    files: tuple[Path, ...],
+    check: bool,
+    requirements: Path | None,
+    with_spark_needs: bool,
+    master: str | None,
+    quiet: bool,
+    json: bool,
+    debug: bool,
+) -> None:
+    """Write a topology as a self-contained folder: the program for spark-submit, and all that it needs.
+
+    Executors need no Storm on Spark: it travels with the topology, and so do the packages of --requirements. README.md
+    in the folder has the exact line. The same topology, compiled again, gives the same bytes.
+
+    --master says for which Spark the plan is drawn; the job runs on any.
+    """
+    with reporting_errors(debug, json):
+        if (out is None) != check:
+            raise click.UsageError(
+                "Missing option '-o DIR', or '--check'." if out is None else "--check takes no -o DIR."
+            )
+        need_libraries()
+        with Progress(console(sys.stderr), quiet=quiet or json) as progress:
+            written, warnings = _write(
+                options.target_of(target, name),
+                out,
+                name,
+                (files, pairs),
+                (requirements, with_spark_needs, master),
+                progress,
+                quiet or json,
+            )
+        for sentence in warnings:
+            click.echo(f"Warning: {sentence}", err=True)
+        for sentence in written.left_out:
+            click.echo(f"Not packed: {sentence}", err=True)
+        if json:
+            click.echo(jsonlib.dumps(_document(written, out, warnings)))
+        else:
+            click.echo(_summary(written, out))
+
+
+def _write(
+    target: str,
+    out: Path | None,
+    name: str | None,
+    given: tuple[tuple[Path, ...], tuple[str, ...]],
+    how: tuple[Path | None, bool, str | None],
+    progress: Progress,
+    quiet: bool,
+) -> tuple[Written, list[str]]:
+    from storm_on_spark.artifact.compiling import Job, write
+    from storm_on_spark.artifact.layout import refuse_foreign
+    from storm_on_spark.spark.compiled import compile_topology
+
+    if out is not None:
+        # First of all: nobody waits for a topology to be compiled to hear that there is no place for it.
+        refuse_foreign(out)
+    progress.say(f"{target}: compiling ...")
+    loaded = load(target)
+    conf = topologys(options.conf_of(loaded, *given, quiet=quiet))
+    name = options.name_of(name, conf, loaded)
+    compiled = compile_topology(loaded.topology(conf), conf)
+    compiled.check()
+    job = Job(target, name, conf, compiled, *how, loaded.conf)
+    written = write(job, out, lambda text: progress.say(f"{name}: {text}"))
+    warnings = [compiled.warning] if compiled.warning else []
+    warnings += [
+        f"{key} may hold a secret and is left out; give it at the start, by --conf FILE.yaml after main.py."
+        for key in written.manifest["left_out_keys"]
+    ]
+    warnings += [
+        f"{key} may hold a secret and stands in the topology's code, which travels; put it in a file for --conf."
+        for key in written.secrets_in_code
+    ]
+    return written, warnings
+
+
+def _document(written: Written, out: Path | None, warnings: list[str]) -> dict[str, Any]:
+    manifest = written.manifest
+    return {
+        "topology": manifest["name"],
+        "folder": None if out is None else str(out.absolute()),
+        "files": sorted(manifest["files"]),
+        "bytes": written.size,
+        "command": written.command,
+        "packages": manifest["packages"],
+        "executors_need": manifest["executors_need"],
+        "left_out": list(written.left_out),
+        "warnings": warnings,
+        "error": None,
+    }
+
+
+def _summary(written: Written, out: Path | None) -> str:
+    name, size = written.manifest["name"], f"{len(written.manifest['files'])} files, {written.size / (1 << 20):.1f} MiB"
+    if out is None:
+        return f"{name} compiles: {size}. Nothing is written."
+    return f"{name} is compiled into {out}: {size}. Start it there, as README.md says:\n\n  {written.command}"

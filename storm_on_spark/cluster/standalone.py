@@ -1,0 +1,254 @@
+"""A real Spark cluster for development and tests: a master and workers of Spark's standalone mode, all on this host.
+
+Each worker has a loopback address of its own and so counts as another machine to Spark. Executors run in the worker's
+own folder, as they would on another machine.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from storm_on_spark.api.errors import SetupError
+from storm_on_spark.cluster.service import Service
+from storm_on_spark.cluster.zookeeper.java import die_with_parent
+from storm_on_spark.runtime.processes.sessions import kill_session, session_members
+from storm_on_spark.spark.session import jars
+from storm_on_spark.spark.session.home import linked_home
+from storm_on_spark.spark.session.java import require_java
+from storm_on_spark.spark.session.settings import required_settings
+
+_READY_SECS: Final = 60.0
+_POLL_SECS: Final = 0.05
+_MASTER: Final = re.compile(r"Starting Spark master at (spark://[\d.]+:\d+)")
+_WORKER: Final = re.compile("(Successfully registered with master)")
+_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+class StandaloneCluster(Service):
+    """Spark's standalone cluster on this host, on free ports.
+
+    Args:
+        folder: for logs and for the working directories of executors; made.
+        workers: how many workers; worker *i* has the address `127.0.0.(2 + i)`.
+        cores: how many task slots each worker has.
+        memory: of each worker, for its executors, as Spark writes it.
+        started: called with the process id of each master and worker, which leads a session.
+        environment: more variables for them.
+
+    Example:
+        >>> with StandaloneCluster(folder) as cluster:                          # doctest: +SKIP
+        ...     os.environ.update(cluster.environment)
+        ...     spark = local_session(cluster.master, cluster.conf)
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        workers: int = 2,
+        cores: int = 2,
+        memory: str = "2g",
+        *,
+        started: Callable[[int], object] = lambda pid: None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self._folder = folder
+        self._memory = memory
+        self._started = started
+        self._more = dict(environment or {})
+        self._port = 0
+        self._home: Path | None = None
+        self._cores = cores
+        self._count = workers
+        self._master: subprocess.Popen[bytes] | None = None
+        self.workers: dict[str, subprocess.Popen[bytes]] = {}
+        """The workers' processes, by address."""
+        self.master = ""
+        """The address for sessions, once it has been started."""
+
+    @property
+    def conf(self) -> dict[str, str]:
+        """Settings for sessions on it."""
+        bare_fs = jars.fetch(jars.BARE_LOCAL_FS)
+        settings = required_settings(bare_local_fs=bare_fs is not None) | {
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.executor.memory": "512m",
+            "spark.executor.extraJavaOptions": _OPTIONS,
+        }
+        if bare_fs is not None:
+            paths = os.pathsep.join(map(str, bare_fs))
+            settings |= {"spark.driver.extraClassPath": paths, "spark.executor.extraClassPath": paths}
+        return settings
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Variables for the process of a driver: workers and executors must run the same Python as this process."""
+        return {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+
+    def start(self) -> None:
+        """Returns when all workers have registered with the master.
+
+        Raises:
+            SetupError: there is no Java, or it does not start.
+        """
+        self.launch()
+        for host, process in self.workers.items():
+            self._wait_for(process, host, _WORKER)
+
+    def launch(self) -> None:
+        """Starts all, and returns when the master runs; `ready` says when the workers do.
+
+        Raises:
+            SetupError: there is no Java, or the master does not start.
+        """
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._home = linked_home(self._folder)
+        self._start_master()
+        for number in range(self._count):
+            self.start_worker(f"127.0.0.{2 + number}", wait=False)
+
+    def ready(self) -> bool:
+        """Returns whether all workers have registered with the master.
+
+        Raises:
+            SetupError: one has ended.
+        """
+        found = True
+        for host, process in self.workers.items():
+            if process.poll() is not None:
+                raise SetupError(f"Spark's worker {host} has ended: {self._last_words(host)}")
+            found = found and self._said(host, _WORKER) is not None
+        return found
+
+    def look_after(self) -> list[str]:
+        """Starts the master and the workers again that have ended; returns a sentence for each."""
+        said = []
+        if self._master is not None and self._master.poll() is not None:
+            said.append("Spark's master has ended; starting it again")
+            _end(self._master)
+            self._start_master()
+        for host, process in list(self.workers.items()):
+            if process.poll() is not None:
+                said.append(f"Spark's worker {host} has ended; starting it again")
+                self.kill_worker(host)
+                self.start_worker(host, wait=False)
+        return said
+
+    @property
+    def processes(self) -> dict[str, int]:
+        """Process ids of the master and the workers, by name."""
+        found = {} if self._master is None else {"spark-master": self._master.pid}
+        return found | {f"spark-worker-{host}": process.pid for host, process in self.workers.items()}
+
+    def _start_master(self) -> None:
+        # At its port of before: workers and drivers know no other.
+        port = str(self._port)
+        command = ["org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", port, "--webui-port", "0"]
+        self._master = self._run("master", "127.0.0.1", command)
+        self.master = self._wait_for(self._master, "master", _MASTER)
+        self._port = int(self.master.rpartition(":")[2])
+
+    def start_worker(self, host: str, *, wait: bool = True) -> None:
+        """Starts a worker on an address; one that was there must have been killed.
+
+        Raises:
+            SetupError: it does not start.
+        """
+        (self._folder / host).mkdir(exist_ok=True)
+        (self._folder / f"{host}.log").unlink(missing_ok=True)
+        options = ["--host", host, "--cores", str(self._cores), "--memory", self._memory, "--webui-port", "0"]
+        folder = ["--work-dir", str(self._folder / host)]
+        command = ["org.apache.spark.deploy.worker.Worker", *options, *folder, self.master]
+        self.workers[host] = self._run(host, host, command)
+        if wait:
+            self._wait_for(self.workers[host], host, _WORKER)
+
+    def kill_worker(self, host: str) -> None:
+        """Kills a worker and its executors by SIGKILL at once, as when the machine dies."""
+        process = self.workers.pop(host)
+        _end(process)
+
+    def executors(self, host: str) -> list[int]:
+        """Returns the process ids of the executors' JVMs on a worker."""
+        found = []
+        for pid in session_members(self.workers[host].pid):
+            try:
+                arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if b"org.apache.spark.executor.CoarseGrainedExecutorBackend" in arguments:
+                found.append(pid)
+        return found
+
+    def close(self) -> None:
+        """Kills all that is left of it."""
+        for process in [*self.workers.values(), *filter(None, [self._master])]:
+            _end(process)
+        self.workers, self._master = {}, None
+
+    def _run(self, name: str, host: str, command: list[str]) -> subprocess.Popen[bytes]:
+        java, home = require_java(), self._home
+        assert home is not None
+        environment = {
+            **os.environ,
+            "JAVA_HOME": str(java.home),
+            "SPARK_HOME": str(home),
+            "SPARK_LOCAL_IP": host,
+            "SPARK_LOCAL_DIRS": str(self._folder / f"{name}-local"),
+            "SPARK_DAEMON_MEMORY": "256m",
+            "SPARK_DAEMON_JAVA_OPTS": _OPTIONS,
+            "PYSPARK_UDS_MODE": "true",
+            **self._more,
+        }
+        with (self._folder / f"{name}.log").open("wb") as output:
+            process = subprocess.Popen(
+                die_with_parent([str(home / "bin" / "spark-class"), *command]),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                cwd=self._folder,
+                env=environment,
+                # Executors belong to the session, so all of a worker can be killed at once.
+                start_new_session=True,
+            )
+        self._started(process.pid)
+        return process
+
+    def _wait_for(self, process: subprocess.Popen[bytes], name: str, wanted: re.Pattern[str]) -> str:
+        deadline = time.monotonic() + _READY_SECS
+        while time.monotonic() < deadline and process.poll() is None:
+            found = self._said(name, wanted)
+            if found is not None:
+                return found
+            time.sleep(_POLL_SECS)
+        log = self._folder / f"{name}.log"
+        raise SetupError(f"Spark's standalone cluster does not start: {self._last_words(name)}; see {log}")
+
+    def _said(self, name: str, wanted: re.Pattern[str]) -> str | None:
+        try:
+            found = wanted.search((self._folder / f"{name}.log").read_text(errors="replace"))
+        except FileNotFoundError:
+            return None
+        return None if found is None else found[1]
+
+    def _last_words(self, name: str) -> str:
+        try:
+            lines = (self._folder / f"{name}.log").read_text(errors="replace").splitlines()
+        except OSError:
+            lines = []
+        return next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    # Again and again: one that is about to be started when the first ones are killed is found the next time.
+    while kill_session(process.pid):
+        process.poll()
+        time.sleep(_POLL_SECS)
+    process.wait()
