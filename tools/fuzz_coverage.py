@@ -16,16 +16,16 @@ from pathlib import Path
 
 import atheris
 
-with atheris.instrument_imports(include=["storm_on_spark.cluster.pacemaker"]):
+with atheris.instrument_imports(include=["storm_on_spark.cluster.pacemaker", "storm_on_spark.cluster.security"]):
     from storm_on_spark.api.errors import ConfigError, SetupError
     from storm_on_spark.cluster.errors import AuthenticationError, WireError
     from storm_on_spark.cluster.pacemaker.clients import Clients
     from storm_on_spark.cluster.pacemaker.frames import Frames
-    from storm_on_spark.cluster.pacemaker.login.digest import read_answer
-    from storm_on_spark.cluster.pacemaker.login.jaas import parse_jaas
     from storm_on_spark.cluster.pacemaker.messages import MessageType, decode, frame
     from storm_on_spark.cluster.pacemaker.operations import Refused
     from storm_on_spark.cluster.pacemaker.settings import ServerSettings
+    from storm_on_spark.cluster.security.digest import read_answer
+    from storm_on_spark.cluster.security.jaas import parse_jaas
 
 RECORDED = Path(__file__).parents[1] / "tests/unit/cluster/pacemaker/recorded.json"
 NONCE = "0123456789abcdef"

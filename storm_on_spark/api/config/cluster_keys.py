@@ -126,6 +126,18 @@ CLUSTER_KEYS: Final[tuple[ConfigKey, ...]] = (
     honoured(N.NIMBUS_SEEDS, TEXTS, ["localhost"], "Hosts where a client looks for Nimbus."),
     honoured(N.NIMBUS_THRIFT_PORT, PORT, 6627, "Port on which Nimbus listens, for REST and Thrift."),
     honoured(N.NIMBUS_THRIFT_THREADS, integer(1), 64, "Most Thrift calls at the same time; 64 at most."),
+    honoured(
+        N.NIMBUS_THRIFT_TRANSPORT_PLUGIN,
+        TEXT,
+        None,
+        "Thrift transport of Nimbus: Storm's class SimpleTransportPlugin or DigestSaslTransportPlugin, with package.",
+    ),
+    honoured(
+        N.STORM_THRIFT_TRANSPORT_PLUGIN,
+        TEXT,
+        "org.apache.storm.security.auth.SimpleTransportPlugin",
+        "Thrift transport of Nimbus where nimbus.thrift.transport is not set.",
+    ),
     honoured(N.NIMBUS_THRIFT_MAX_BUFFER_SIZE, integer(1), 1048576, "Most bytes of a Thrift call; 16 MiB at most."),
     honoured(
         N.NIMBUS_BIND_ADDRESS,
@@ -256,15 +268,7 @@ CLUSTER_KEYS: Final[tuple[ConfigKey, ...]] = (
     planned(N.NIMBUS_SUPERVISOR_USERS, TEXTS, None, "Users that supervisors run as.", _NIMBUS),
     planned(N.NIMBUS_DAEMON_USER, TEXT, None, "User that Nimbus runs as.", _NIMBUS),
     planned(N.NIMBUS_DAEMON_USERS, TEXTS, None, "Users that Nimbus may run as.", _NIMBUS),
-    accepted(N.NIMBUS_THRIFT_TRANSPORT_PLUGIN, TEXT, None, "Thrift transport of Nimbus.", _THRIFT),
     accepted(N.NIMBUS_QUEUE_SIZE, integer(1), 100000, "Requests that may wait for a thread.", _THRIFT),
-    accepted(
-        N.STORM_THRIFT_TRANSPORT_PLUGIN,
-        TEXT,
-        "org.apache.storm.security.auth.SimpleTransportPlugin",
-        "Thrift transport where no other is named.",
-        _THRIFT,
-    ),
     accepted(N.STORM_THRIFT_SOCKET_TIMEOUT_MS, integer(0), 600000, "Timeout of Thrift clients.", _THRIFT),
     accepted(N.NIMBUS_CHILDOPTS, TEXT_OR_TEXTS, "-Xmx1024m", "JVM options of Nimbus.", _JVM),
     accepted(

@@ -44,7 +44,7 @@ PACEMAKER_KEYS: Final[tuple[ConfigKey, ...]] = (
         N.JAVA_SECURITY_AUTH_LOGIN_CONFIG,
         TEXT,
         None,
-        "JAAS file with the sections `PacemakerDigest`, `PacemakerServer` and `PacemakerClient`.",
+        "JAAS file with the sections `PacemakerDigest`, `PacemakerServer`, `PacemakerClient` and `StormServer`.",
     ),
     honoured(
         N.PACEMAKER_KERBEROS_USERS,

@@ -47,7 +47,9 @@ from storm_on_spark.cluster.security.tls import Tls
 from storm_on_spark.cluster.security.tokens import Tokens
 from storm_on_spark.cluster.security.warnings import warn_if_open
 from storm_on_spark.cluster.state import ClusterState, ClusterView, Fence
+from storm_on_spark.cluster.thrift.login import login_users
 from storm_on_spark.cluster.thrift.service import frame_service
+from storm_on_spark.cluster.thrift.settings import ThriftSettings
 from storm_on_spark.cluster.zookeeper.session import ZooKeeperSession
 from storm_on_spark.cluster.zookeeper.settings import ZooKeeperSettings
 
@@ -162,6 +164,7 @@ class Nimbus:
         tokens = Tokens.of(security)
         authentication = Authentication.of(security, tokens)
         tls = Tls.of_daemon(security)
+        users = login_users(ThriftSettings.of(conf))
         self._tokens, self._signed_with = tokens, None if tokens is None else tokens.first
         bind = own.bind_address
         authentication.check_bind(bind)
@@ -234,12 +237,12 @@ class Nimbus:
             tls.scheme,
             reader,
         )
-        # Without a login Thrift is only for a Nimbus of which REST asks for none either.
         frames = None
-        if not authentication.required and tls.server is None and find_spec("thriftpy2") is not None:
-            frames = frame_service(control, conf)
+        why = _why_no_thrift(authentication, tls, users is not None)
+        if why is None:
+            frames = frame_service(control, conf, users)
         else:
-            logger.info("Nimbus %s answers no Thrift: %s", self.address, _why_no_thrift(authentication, tls))
+            logger.info("Nimbus %s answers no Thrift: %s", self.address, why)
         stack.enter_context(RestServer(make_app(control, authentication), listener, tls=tls.server, frames=frames))
         self._sync.start()
         actor = threading.Thread(target=self._act, name="nimbus", daemon=True)
@@ -348,10 +351,22 @@ def _ensure_folders(session: ZooKeeperSession) -> None:
         session.wait_connected(session.settings.retry_interval_secs)
 
 
-def _why_no_thrift(authentication: Authentication, tls: Tls) -> str:
-    if authentication.required:
-        return "it has no login, and this cluster has a secret"
-    return "it has no TLS" if tls.server is not None else "thriftpy2 isn't installed"
+def _why_no_thrift(authentication: Authentication, tls: Tls, has_login: bool) -> str | None:
+    """Returns why there is no Thrift; None if there is.
+
+    Raises:
+        SetupError: a login over Thrift is configured, and there can't be one.
+    """
+    installed = find_spec("thriftpy2") is not None
+    if has_login and (tls.server is not None or not installed):
+        why = "Thrift has no TLS here" if installed else "thriftpy2 isn't installed"
+        raise SetupError(f"a login over Thrift (DigestSaslTransportPlugin) can't be offered: {why}")
+    # Without a login Thrift is only for a Nimbus of which REST asks for none either.
+    if authentication.required and not has_login:
+        return "this cluster has a secret, and DigestSaslTransportPlugin is not configured as its Thrift transport"
+    if tls.server is not None:
+        return "it has no TLS"
+    return None if installed else "thriftpy2 isn't installed"
 
 
 def _locked(folder: Path) -> int:

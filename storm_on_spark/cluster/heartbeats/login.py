@@ -15,7 +15,6 @@ from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.cluster.errors import WireError
 from storm_on_spark.cluster.heartbeats.connection import Login, Receive, Send
 from storm_on_spark.cluster.heartbeats.settings import HeartbeatSettings
-from storm_on_spark.cluster.pacemaker.login import digest
 from storm_on_spark.cluster.pacemaker.login.identities import LoginSettings, daemon_login, topology_login
 from storm_on_spark.cluster.pacemaker.login.kerberos import KerberosClient
 from storm_on_spark.cluster.pacemaker.messages import (
@@ -27,6 +26,7 @@ from storm_on_spark.cluster.pacemaker.messages import (
     sasl_token,
     token_of,
 )
+from storm_on_spark.cluster.security import digest
 from storm_on_spark.cluster.security.tokens import Tokens
 
 

@@ -1,6 +1,7 @@
 """A connection of the HTTP server, with what `Doors` says about it carried out.
 
 A connection whose first byte is `FIRST_BYTE` has frames instead of HTTP, where the server has something to answer them.
+Where frames need a login, such a connection begins with `LOGIN_BYTE`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,16 @@ from typing import Any, Final
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from storm_on_spark.cluster.http.doors import DEFAULT, Doors, Limits
-from storm_on_spark.cluster.http.frames import FIRST_BYTE, FrameError, FrameReader, FrameService, framed
+from storm_on_spark.cluster.http.frames import (
+    FIRST_BYTE,
+    LOGIN_BYTE,
+    FrameError,
+    FrameLogin,
+    FrameReader,
+    FrameService,
+    LoginError,
+    framed,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -139,6 +149,8 @@ class LimitedProtocol(H11Protocol):
         #: Whether nothing has come yet.
         self._fresh = True
         self._frames: FrameReader | None = None
+        #: The login that is under way.
+        self._login: FrameLogin | None = None
         self._answering: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -178,12 +190,16 @@ class LimitedProtocol(H11Protocol):
             self._early.append(data)
             return
         service = self._hall.frames
-        if self._fresh and service is not None and data.startswith(FIRST_BYTE):
-            self._frames = FrameReader(service.limit)
+        if self._fresh and service is not None:
+            self._choose(data, service)
         self._fresh = False
         if self._frames is not None:
+            if self._login is not None:
+                data = self._log_in(self._login, data)
+            if self.transport.is_closing():
+                return
             self._frames.feed(data)
-            if self._answering is None:
+            if self._answering is None and self._login is None:
                 self._next_frame(self._frames, service)
             return
         super().data_received(data)
@@ -211,6 +227,35 @@ class LimitedProtocol(H11Protocol):
     def abort(self) -> None:
         """Ends it at once, whatever is still to be sent."""
         _abort(self.transport)
+
+    def _choose(self, data: bytes, service: FrameService) -> None:
+        """Makes it a connection with frames, if the first byte is theirs."""
+        if data.startswith(FIRST_BYTE if service.login is None else (FIRST_BYTE, LOGIN_BYTE)):
+            self._frames = FrameReader(service.limit)
+            if service.login is not None:
+                if data.startswith(FIRST_BYTE):
+                    self._hang_up(FrameError("the client did not log in, and this server needs a login (SASL)"))
+                else:
+                    self._login = service.login()
+
+    def _log_in(self, login: FrameLogin, data: bytes) -> bytes:
+        """Goes on with a login, and returns what came behind it."""
+        try:
+            answer = login.feed(data)
+        except LoginError as error:
+            # The client is told, and has a moment to read it.
+            self.transport.write(error.answer)
+            self.transport.pause_reading()
+            logger.warning("A Thrift connection from %s is closed: %s", self.client, error)
+            self.transport.close()
+            return b""
+        self.transport.write(answer)
+        if login.user is None:
+            return b""
+        logger.info("A Thrift connection from %s is that of user %r", self.client, login.user)
+        self._login = None
+        self._hall.doors.idle(self.number, self.loop.time())
+        return login.rest
 
     def _next_frame(self, frames: FrameReader, service: FrameService | None) -> None:
         doors, now = self._hall.doors, self.loop.time()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 _LENGTH: Final = struct.Struct("!i")
 FIRST_BYTE: Final = b"\0"
@@ -13,8 +13,44 @@ FIRST_BYTE: Final = b"\0"
 MOST_BYTES: Final = (1 << 24) - 1
 
 
+LOGIN_BYTE: Final = b"\1"
+"""Of a login, where one comes before the frames."""
+
+
 class FrameError(Exception):
     """What came is no frame, or no message; the connection ends."""
+
+
+class LoginError(FrameError):
+    """A login is refused; the connection ends.
+
+    Args:
+        why: for the log.
+        answer: bytes for the client.
+    """
+
+    def __init__(self, why: str, answer: bytes) -> None:
+        super().__init__(why)
+        self.answer = answer
+
+
+class FrameLogin(Protocol):
+    """What comes before the frames of one connection."""
+
+    @property
+    def user(self) -> str | None:
+        """Name of the client; None until it has logged in."""
+
+    @property
+    def rest(self) -> bytes:
+        """What came behind the login."""
+
+    def feed(self, data: bytes) -> bytes:
+        """Takes bytes and returns what to answer.
+
+        Raises:
+            LoginError: the login is refused.
+        """
 
 
 @dataclass(frozen=True)
@@ -25,11 +61,13 @@ class FrameService:
         answer: takes a frame and returns one; runs on a thread of its own. It raises `FrameError` to hang up.
         limit: most bytes of a frame.
         threads: most frames that are answered at the same time.
+        login: begins a login; None if connections begin with a frame.
     """
 
     answer: Callable[[bytes], bytes]
     limit: int
     threads: int
+    login: Callable[[], FrameLogin] | None = None
 
 
 class FrameReader:

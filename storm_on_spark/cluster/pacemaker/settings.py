@@ -15,13 +15,13 @@ from storm_on_spark.api.config.settings import Settings
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cluster.pacemaker.access import Rules
 from storm_on_spark.cluster.pacemaker.heartbeats import Quota
-from storm_on_spark.cluster.pacemaker.login.digest import Login
 from storm_on_spark.cluster.pacemaker.login.identities import (
     KerberosIdentity,
     LoginSettings,
     daemon_login,
     kerberos_identity,
 )
+from storm_on_spark.cluster.security.digest import Login
 from storm_on_spark.cluster.security.settings import SecuritySettings
 from storm_on_spark.cluster.security.tls import Tls
 from storm_on_spark.cluster.security.tokens import Tokens

@@ -23,6 +23,7 @@ from storm_on_spark.cluster.rest.picture import Picture
 from storm_on_spark.cluster.thrift import structs, submissions
 from storm_on_spark.cluster.thrift.checks import check_call
 from storm_on_spark.cluster.thrift.interface import interface
+from storm_on_spark.cluster.thrift.login import DigestLogin
 from storm_on_spark.cluster.thrift.settings import ThriftSettings
 from storm_on_spark.cluster.thrift.submissions import parsed
 from storm_on_spark.cluster.thrift.uploads import Uploads
@@ -191,8 +192,13 @@ class Handler:
         )
 
 
-def frame_service(control: Control, conf: Mapping[str, Any]) -> FrameService:
+def frame_service(control: Control, conf: Mapping[str, Any], users: Mapping[str, str] | None = None) -> FrameService:
     """Returns what answers Thrift's frames.
+
+    Args:
+        control: the Nimbus.
+        conf: its configuration.
+        users: of `login_users`; None for no login.
 
     Raises:
         SetupError: thriftpy2 isn't installed.
@@ -201,7 +207,10 @@ def frame_service(control: Control, conf: Mapping[str, Any]) -> FrameService:
     settings = ThriftSettings.of(conf)
     handler = Handler(control)
     return FrameService(
-        lambda frame: answer(handler, frame), min(settings.most_bytes, MOST_BYTES), min(settings.threads, 64)
+        lambda frame: answer(handler, frame),
+        min(settings.most_bytes, MOST_BYTES),
+        min(settings.threads, 64),
+        None if users is None else lambda: DigestLogin(users),
     )
 
 

@@ -11,8 +11,12 @@ from storm_on_spark.api.config.settings import Settings
 
 @dataclass(frozen=True)
 class ThriftSettings(Settings):
-    """Limits of the service."""
+    """Limits of the service, and its logins."""
 
     most_bytes: Annotated[int, Config.NIMBUS_THRIFT_MAX_BUFFER_SIZE]
     """Of a frame."""
     threads: Annotated[int, Config.NIMBUS_THRIFT_THREADS]
+    transport: Annotated[str | None, Config.NIMBUS_THRIFT_TRANSPORT_PLUGIN]
+    """Name of Storm's class; None for that of `any_transport`."""
+    any_transport: Annotated[str, Config.STORM_THRIFT_TRANSPORT_PLUGIN]
+    jaas_file: Annotated[str | None, Config.JAVA_SECURITY_AUTH_LOGIN_CONFIG]

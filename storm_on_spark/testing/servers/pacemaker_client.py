@@ -6,7 +6,6 @@ import socket
 import ssl
 
 from storm_on_spark.cluster.pacemaker.frames import Frames
-from storm_on_spark.cluster.pacemaker.login.digest import Answering, Login
 from storm_on_spark.cluster.pacemaker.messages import (
     Control,
     Data,
@@ -19,6 +18,7 @@ from storm_on_spark.cluster.pacemaker.messages import (
     sasl_token,
     token_of,
 )
+from storm_on_spark.cluster.security.digest import Answering, Login
 
 
 class RawClient:

@@ -1,1 +1,1 @@
-"""Logins at a Pacemaker: SASL's DIGEST-MD5 and Kerberos, with the JAAS files that Storm's logins stand in."""
+"""Logins at a Pacemaker: who logs in how, by SASL's DIGEST-MD5 or by Kerberos."""

@@ -13,8 +13,8 @@ from storm_on_spark.api.config import Config
 from storm_on_spark.api.config.settings import Settings
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cluster.pacemaker.access import Method
-from storm_on_spark.cluster.pacemaker.login.digest import Login, storm_secret
-from storm_on_spark.cluster.pacemaker.login.jaas import read_jaas
+from storm_on_spark.cluster.security.digest import Login, storm_secret
+from storm_on_spark.cluster.security.jaas import read_jaas
 from storm_on_spark.cluster.security.tokens import derived, mac
 
 _PURPOSE: Final = "pacemaker"

@@ -11,8 +11,6 @@ from typing import Final, Protocol
 
 from storm_on_spark.cluster.errors import AuthenticationError, WireError
 from storm_on_spark.cluster.pacemaker.access import Identity, Method
-from storm_on_spark.cluster.pacemaker.login import digest
-from storm_on_spark.cluster.pacemaker.login.digest import Login
 from storm_on_spark.cluster.pacemaker.login.identities import topology_login, topology_of
 from storm_on_spark.cluster.pacemaker.messages import (
     Control,
@@ -23,6 +21,8 @@ from storm_on_spark.cluster.pacemaker.messages import (
     sasl_token,
     token_of,
 )
+from storm_on_spark.cluster.security import digest
+from storm_on_spark.cluster.security.digest import Login
 from storm_on_spark.cluster.security.tokens import Tokens
 
 _MOST_TOKEN: Final = 64 * 1024

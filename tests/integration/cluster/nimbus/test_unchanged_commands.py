@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shutil
 import subprocess
@@ -37,6 +38,9 @@ CLASSES = {
 SCRIPT = Path(__file__).parents[3] / "unit" / "multilang" / "components" / "exclaim.sh"
 STREAMPARSE = "streamparse==5.0.1"
 COMMAND_SECS = 120
+DIGEST = "org.apache.storm.security.auth.digest.DigestSaslTransportPlugin"
+# Storm's clients try a failed login again.
+ONCE = ("storm.nimbus.retry.times: 0", "storm.nimbus.retry.interval.millis: 100")
 START_SECS = 120
 
 
@@ -46,13 +50,15 @@ class Storm:
     Args:
         nimbus: whom they ask.
         folder: for storm.yaml.
+        more: lines of it.
     """
 
-    def __init__(self, nimbus: Nimbus, folder: Path) -> None:
+    def __init__(self, nimbus: Nimbus, folder: Path, *more: str) -> None:
         self.nimbus = nimbus
         host, _, port = nimbus.address.partition(":")
         folder.mkdir()
-        (folder / "storm.yaml").write_text(f'nimbus.seeds: ["{host}"]\nnimbus.thrift.port: {port}\n')
+        lines = [f'nimbus.seeds: ["{host}"]', f"nimbus.thrift.port: {port}", *more]
+        (folder / "storm.yaml").write_text("\n".join(lines) + "\n")
         logs = f"-Dlog4j2.configurationFile={SOURCES / 'log4j2.xml'}"
         self._java = [find_java(), *JVM, logs, "-cp", f"{folder}:{class_path()}"]
 
@@ -221,3 +227,42 @@ def test_sparse_submits_a_project_that_storms_commands_steer_and_sparse_kills(
     wait_for(lambda: topology_id not in world.view.snapshot().storms, "it is gone")
     wait_for(lambda: supervisor.slots[6700].slot.phase is Phase.EMPTY, "the end of its driver", START_SECS)
     assert "NotAliveException(msg:there is no topology with the" in storm.fails("kill", "wordcount")
+
+
+def jaas(file: Path, text: str) -> Path:
+    file.write_text(text)
+    file.chmod(0o600)
+    return file
+
+
+def test_storms_client_logs_in_by_digest_at_a_nimbus_that_other_hosts_can_reach(
+    world: World, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    token = jaas(tmp_path / "token", "0123456789abcdef")
+    module = "org.apache.zookeeper.server.auth.DigestLoginModule required"
+    password = 'pässword, \\"quoted\\"'
+    users = jaas(tmp_path / "server.jaas", f'StormServer {{ {module} user_ann="{password}" user_bob="b"; }};')
+    secured = {
+        "nimbus.auth.token.file": str(token),
+        "nimbus.bind.address": "0.0.0.0",  # what is tested
+        "nimbus.thrift.transport": DIGEST,
+        "java.security.auth.login.config": str(users),
+    }
+    nimbus = world.nimbus("a", **secured)
+    wait_for(lambda: (leader := nimbus.view.snapshot().leader) and leader.address == nimbus.address, "a leader")
+
+    def storm(name: str, password: str) -> Storm:
+        file = jaas(tmp_path / f"{name}.jaas", f'StormClient {{ {module} username="ann" password="{password}"; }};')
+        more = (f"storm.thrift.transport: {DIGEST}", f"java.security.auth.login.config: {file}", *ONCE)
+        return Storm(nimbus, tmp_path / name, *more)
+
+    caplog.set_level(logging.INFO, "storm_on_spark.cluster.http.connection")
+    right = storm("right", password)
+    assert "No topologies running" in right.succeeds("list")
+    assert "NotAliveException(msg:there is no topology with the name 'words'" in right.fails("kill", "words")
+    assert "is that of user 'ann'" in caplog.text
+    storm("wrong", "b").fails("list")
+    assert "login refused: user or password is wrong (user 'ann')" in caplog.text
+    Storm(nimbus, tmp_path / "none", *ONCE).fails("list")
+    assert "the client did not log in, and this server needs a login (SASL)" in caplog.text
+    assert "pässword" not in caplog.text

@@ -20,7 +20,6 @@ from storm_on_spark.cluster.heartbeats.pulses import PulseReader
 from storm_on_spark.cluster.heartbeats.settings import HeartbeatSettings, PacemakerSettings
 from storm_on_spark.cluster.heartbeats.values import unpack, worker_path
 from storm_on_spark.cluster.heartbeats.writer import PacemakerWriter
-from storm_on_spark.cluster.pacemaker.login.digest import Login
 from storm_on_spark.cluster.pacemaker.login.identities import (
     KerberosIdentity,
     LoginSettings,
@@ -39,6 +38,7 @@ from storm_on_spark.cluster.pacemaker.messages import (
 )
 from storm_on_spark.cluster.pacemaker.server import PacemakerServer
 from storm_on_spark.cluster.records import WorkerBeat
+from storm_on_spark.cluster.security.digest import Login
 from storm_on_spark.testing.servers.pacemaker_client import RawClient
 
 pytestmark = pytest.mark.integration

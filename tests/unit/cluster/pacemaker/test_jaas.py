@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cluster.pacemaker.login.identities import LoginSettings, daemon_login
-from storm_on_spark.cluster.pacemaker.login.jaas import parse_jaas, read_jaas
 from storm_on_spark.cluster.pacemaker.settings import ServerSettings
+from storm_on_spark.cluster.security.jaas import parse_jaas, read_jaas
 
 STORMS = """
 // The example of Storm's documentation, and one with everything that Java allows.

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from storm_on_spark.cluster.errors import AuthenticationError, WireError
 from storm_on_spark.cluster.pacemaker.access import Identity
-from storm_on_spark.cluster.pacemaker.login import digest
-from storm_on_spark.cluster.pacemaker.login.digest import Answering, Login, challenge, read_answer, verify
 from storm_on_spark.cluster.pacemaker.login.identities import topology_login
 from storm_on_spark.cluster.pacemaker.login.server import Gate
 from storm_on_spark.cluster.pacemaker.messages import Control, Message, control, control_of, sasl_token, token_of
+from storm_on_spark.cluster.security import digest
+from storm_on_spark.cluster.security.digest import Answering, Login, challenge, read_answer, verify
 from storm_on_spark.cluster.security.tokens import Tokens
 
 OLD, NEW, STRANGER = "0123456789abcdef", "fedcba9876543210", "aaaaaaaaaaaaaaaa"

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 import trustme
 
-from storm_on_spark.cluster.pacemaker.login.digest import Answering, Login
 from storm_on_spark.cluster.pacemaker.login.identities import LoginSettings, daemon_login, topology_login
 from storm_on_spark.cluster.pacemaker.messages import (
     REQUESTS,
@@ -22,6 +21,7 @@ from storm_on_spark.cluster.pacemaker.messages import (
     token_of,
 )
 from storm_on_spark.cluster.pacemaker.server import PacemakerServer
+from storm_on_spark.cluster.security.digest import Answering, Login
 from storm_on_spark.cluster.security.settings import SecuritySettings
 from storm_on_spark.cluster.security.tls import Tls
 from storm_on_spark.testing.servers.pacemaker_client import RawClient

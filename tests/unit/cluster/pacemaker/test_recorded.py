@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from storm_on_spark.cluster.pacemaker.login import digest
 from storm_on_spark.cluster.pacemaker.messages import (
     REQUESTS,
     Control,
@@ -22,6 +21,7 @@ from storm_on_spark.cluster.pacemaker.messages import (
     sasl_token,
     token_of,
 )
+from storm_on_spark.cluster.security import digest
 
 RECORDED: dict[str, list[tuple[str, str]]] = json.loads(Path(__file__).with_name("recorded.json").read_text("utf-8"))
 T = MessageType

@@ -14,7 +14,6 @@ import msgspec
 import pytest
 
 from storm_on_spark.api.errors import SetupError
-from storm_on_spark.cluster.pacemaker.login.digest import Login
 from storm_on_spark.cluster.pacemaker.login.identities import LoginSettings, daemon_login, topology_login
 from storm_on_spark.cluster.pacemaker.messages import (
     Control,
@@ -28,6 +27,7 @@ from storm_on_spark.cluster.pacemaker.messages import (
 )
 from storm_on_spark.cluster.pacemaker.server import PacemakerServer
 from storm_on_spark.cluster.pacemaker.settings import Limits
+from storm_on_spark.cluster.security.digest import Login
 from storm_on_spark.testing.servers.pacemaker_client import RawClient
 
 T = MessageType

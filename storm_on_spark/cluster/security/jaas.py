@@ -1,4 +1,4 @@
-"""JAAS files (`java.security.auth.login.config`): the sections that Pacemaker's logins stand in. Parsed strictly.
+"""JAAS files (`java.security.auth.login.config`): sections for logins at a Pacemaker and over Thrift. Parsed strictly.
 
     PacemakerServer {
         com.sun.security.auth.module.Krb5LoginModule required
@@ -38,6 +38,8 @@ _OPTIONS: Final = {
     ),
 }
 """What the sections that count here may hold. Other sections may hold anything: the file is for other programs too."""
+USER: Final = "user_"
+"""Begins an option that is a user's name and has the password as its value, in Storm's section `StormServer`."""
 _SWITCHES: Final = frozenset({"useKeyTab", "storeKey", "useTicketCache", "doNotPrompt", "debug"})
 
 
@@ -129,7 +131,7 @@ class _Parser:
         if name.text in options:
             raise self._wrong(name, f"option {name.text} occurs twice")
         self._mark("=")
-        self._secret = self._secret or "password" in name.text.lower()
+        self._secret = self._secret or "password" in name.text.lower() or name.text.startswith(USER)
         value = self._next
         if value.kind not in ("word", "text"):
             raise self._wrong(value, f"expected a value, not {self._shown(value)}")

@@ -5,8 +5,9 @@
                                 <-             Answering(login).answer(challenge)
     verify(answer, nonce, secret) -> rspauth   Answering.check(rspauth)
 
-Storm's realm is `default`, its service `null`. A login's name goes over the wire in base64, its secret is used in
-base64 as the password. MD5 is Storm's choice: use TLS, or a network of your own, where others may listen.
+Storm has two dialects. At a Pacemaker (`PACEMAKER`) the realm is `default` and the service `null`; a login's name goes
+over the wire in base64, and its secret is used in base64 as the password. Over Thrift (`THRIFT`) both are used as they
+are. MD5 is Storm's choice: use a network of your own where others may listen.
 """
 
 from __future__ import annotations
@@ -22,8 +23,6 @@ import msgspec
 
 from storm_on_spark.cluster.errors import AuthenticationError
 
-REALM: Final = "default"
-URI: Final = "null/default"
 _MOST_BYTES: Final = 2048
 """Of a challenge (RFC 2831) and more than any answer has."""
 _PAIR: Final = re.compile(r'\s*([A-Za-z][A-Za-z-]*)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s",\\]+))\s*(?:,|\Z)')
@@ -38,6 +37,36 @@ class Login(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         return f"Login({self.name!r})"
+
+
+class Dialect(msgspec.Struct, frozen=True):
+    """What differs between the logins of two services."""
+
+    realm: str
+    service: str
+    """Name of the service, the first part of a `digest-uri`."""
+    host: str | None
+    """The second part, which a server compares; None to take any: clients name the host as they reached it."""
+    encodes: bool
+    """Whether name and secret are in base64."""
+
+    def uri(self, host: str = "localhost") -> str:
+        """Returns a `digest-uri`.
+
+        Args:
+            host: of the server, where the dialect has no fixed one.
+        """
+        return f"{self.service}/{self.host or host}"
+
+    def takes(self, uri: str) -> bool:
+        """Tells whether a login with that `digest-uri` is for this service."""
+        service, _, host = uri.partition("/")
+        return service == self.service and (host == self.host if self.host else bool(host))
+
+
+# Java writes the service as `null`, as Storm names none.
+PACEMAKER: Final = Dialect("default", "null", "default", encodes=True)
+THRIFT: Final = Dialect("localhost", "storm_thrift_server", None, encodes=False)
 
 
 def storm_secret(username: str, password: str) -> str:
@@ -55,37 +84,41 @@ def new_nonce() -> str:
     return base64.b64encode(secrets.token_bytes(24)).decode()
 
 
-def challenge(nonce: str) -> bytes:
+def challenge(nonce: str, dialect: Dialect = PACEMAKER) -> bytes:
     """Returns a server's challenge, as Java's server writes it."""
-    return f'realm="{REALM}",nonce="{nonce}",charset=utf-8,algorithm=md5-sess'.encode()
+    return f'realm="{dialect.realm}",nonce="{nonce}",charset=utf-8,algorithm=md5-sess'.encode()
 
 
 class Answer(msgspec.Struct, frozen=True):
     """What a client answers to a challenge, checked but for its secret."""
 
     username: str
-    """As it came: base64 of the login's name."""
+    """As it came."""
     realm: str
     nonce: str
     cnonce: str
     uri: str
     response: str
+    dialect: Dialect = PACEMAKER
 
     @property
     def name(self) -> str:
         """The login's name."""
+        if not self.dialect.encodes:
+            return self.username
         try:
             return base64.b64decode(self.username, validate=True).decode()
         except ValueError:
             raise AuthenticationError("the username of a login must be UTF-8 text in base64") from None
 
 
-def read_answer(data: bytes, nonce: str) -> Answer:
+def read_answer(data: bytes, nonce: str, dialect: Dialect = PACEMAKER) -> Answer:
     """Returns what a client answers.
 
     Args:
         data: its token.
         nonce: of the challenge.
+        dialect: of the server.
 
     Raises:
         AuthenticationError: it is no answer to that challenge.
@@ -96,11 +129,10 @@ def read_answer(data: bytes, nonce: str) -> Answer:
         raise AuthenticationError(f"the answer to a challenge lacks {', '.join(wrong)}")
     if pairs["nc"] != "00000001" or not hmac.compare_digest(pairs["nonce"].encode(), nonce.encode()):
         raise AuthenticationError("the login answers another challenge than the one this server sent")
-    if pairs.get("qop", "auth") != "auth" or pairs.get("realm", "") not in (REALM, "") or "authzid" in pairs:
-        raise AuthenticationError(f"a login must have qop auth, realm {REALM} and no authzid")
-    # Java writes the service as `null`, as Storm names none.
-    if pairs["digest-uri"] != URI:
-        raise AuthenticationError(f"the login is for {pairs['digest-uri']!r:.60}, but this server is {URI}")
+    if pairs.get("qop", "auth") != "auth" or pairs.get("realm", "") not in (dialect.realm, "") or "authzid" in pairs:
+        raise AuthenticationError(f"a login must have qop auth, realm {dialect.realm} and no authzid")
+    if not dialect.takes(pairs["digest-uri"]):
+        raise AuthenticationError(f"the login is for {pairs['digest-uri']!r:.60}, but this server is {dialect.uri()}")
     return Answer(
         pairs["username"],
         pairs.get("realm", ""),
@@ -108,6 +140,7 @@ def read_answer(data: bytes, nonce: str) -> Answer:
         pairs["cnonce"],
         pairs["digest-uri"],
         pairs["response"],
+        dialect,
     )
 
 
@@ -124,6 +157,7 @@ class Answering:
     Args:
         login: name and secret.
         cnonce: the client's random part; None for a new one.
+        dialect: of the server.
 
     Example:
         >>> login, nonce = Login("words-1", "its secret"), new_nonce()
@@ -134,7 +168,8 @@ class Answering:
         >>> client.check(verify(answer, "its secret"))
     """
 
-    def __init__(self, login: Login, cnonce: str | None = None) -> None:
+    def __init__(self, login: Login, cnonce: str | None = None, dialect: Dialect = PACEMAKER) -> None:
+        self._dialect = dialect
         self._login = login
         self._cnonce = new_nonce() if cnonce is None else cnonce
         self._answer: Answer | None = None
@@ -151,13 +186,14 @@ class Answering:
         if "auth" not in re.split(r"[,\s]+", pairs.get("qop", "auth")):
             raise AuthenticationError("the server asks for a SASL security layer, which is not supported; use TLS")
         realm = pairs.get("realm", "")
-        username = base64.b64encode(self._login.name.encode()).decode()
-        answer = Answer(username, realm, pairs["nonce"], self._cnonce, URI, "")
+        name, uri = self._login.name, self._dialect.uri()
+        username = base64.b64encode(name.encode()).decode() if self._dialect.encodes else name
+        answer = Answer(username, realm, pairs["nonce"], self._cnonce, uri, "", self._dialect)
         response = _response(answer, self._login.secret, "AUTHENTICATE")
         self._answer = answer
         return (
-            f'charset=utf-8,username="{username}",realm="{_quoted(realm)}",nonce="{_quoted(answer.nonce)}",nc=00000001,'
-            f'cnonce="{self._cnonce}",digest-uri="{URI}",maxbuf=65536,response={response},qop=auth'
+            f'charset=utf-8,username="{_quoted(username)}",realm="{_quoted(realm)}",nonce="{_quoted(answer.nonce)}",nc=00000001,'
+            f'cnonce="{self._cnonce}",digest-uri="{uri}",maxbuf=65536,response={response},qop=auth'
         ).encode()
 
     def check(self, data: bytes) -> None:
@@ -172,12 +208,20 @@ class Answering:
 
 
 def _response(answer: Answer, secret: str, method: str) -> str:
-    password = base64.b64encode(secret.encode()).decode()
-    a1 = _md5(f"{answer.username}:{answer.realm}:{password}".encode()).digest()
+    password = base64.b64encode(secret.encode()).decode() if answer.dialect.encodes else secret
+    a1 = _md5(b":".join(map(_hashed, (answer.username, answer.realm, password)))).digest()
     a1 += f":{answer.nonce}:{answer.cnonce}".encode()
     a2 = f"{method}:{answer.uri}".encode()
     text = f"{_md5(a1).hexdigest()}:{answer.nonce}:00000001:{answer.cnonce}:auth:{_md5(a2).hexdigest()}"
     return _md5(text.encode()).hexdigest()
+
+
+def _hashed(text: str) -> bytes:
+    """Returns a part of the first hash: ISO 8859-1 where that has all its characters (RFC 2831, 2.1.2.1)."""
+    try:
+        return text.encode("latin-1")
+    except UnicodeEncodeError:
+        return text.encode()
 
 
 def _md5(data: bytes) -> hashlib._Hash:
