@@ -90,6 +90,32 @@ class Compiled(Document):
     error: None
 
 
+class OneJar(Document):
+    """An artifact of a Maven repository."""
+
+    coordinates: str
+    sha256: str
+    path: str | None
+    """Where it is; null if it has not been fetched."""
+
+
+class OneJarSet(Document):
+    """Jars that belong together."""
+
+    name: str
+    cached: bool
+    without: str
+    """What is missing without them."""
+    jars: list[OneJar]
+
+
+class Jars(Document):
+    """`jars`."""
+
+    sets: list[OneJarSet]
+    error: str | None
+
+
 class MigrateFinding(Document):
     """A row of `migrate`."""
 
@@ -323,6 +349,8 @@ class Dev(Document):
     token_file: str
     folder: str
     processes: dict[str, int | None]
+    spark_master: str | None
+    """With `--spark-workers`: the address for `spark-submit --master`."""
     zookeeper_pid: int | None
 
 
@@ -338,6 +366,7 @@ COMMANDS: dict[str, tuple[Any, ...]] = {
     "explain": (Plan, Failed),
     "flux": (Run, Plan, Valid, Submitted, Failed),
     "validate": (Valid,),
+    "jars": (Jars, Failed),
     "config": (list[Key], Failed),
     "new": (Project, Examples, Failed),
     "migrate": (Migrate, Failed),

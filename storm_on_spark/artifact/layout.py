@@ -76,9 +76,20 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
             found = json.loads(file.read(_MAX_MANIFEST_BYTES))
     except (OSError, ValueError, RecursionError):
         return None
-    if not isinstance(found, dict) or found.get("format") != FORMAT or not isinstance(found.get("files"), dict):
-        return None
-    return found
+    return found if _is_manifest(found) else None
+
+
+def _is_manifest(found: Any) -> bool:
+    if not isinstance(found, dict) or found.get("format") != FORMAT or not isinstance(found.get("name"), str):
+        return False
+    files, keys = found.get("files"), found.get("left_out_keys")
+    return (
+        isinstance(files, dict)
+        and all(isinstance(file, dict) and set(file) == {"sha256", "size"} for file in files.values())
+        and all(isinstance(file["sha256"], str) and isinstance(file["size"], int) for file in files.values())
+        and isinstance(keys, list)
+        and all(isinstance(key, str) for key in keys)
+    )
 
 
 def refuse_foreign(folder: Path) -> None:

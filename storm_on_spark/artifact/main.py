@@ -39,7 +39,7 @@ def main() -> None:
 @contextlib.contextmanager
 def _folder() -> Iterator[tuple[Path, Path | None]]:
     """Yields the folder with the archive's files, and the archive, if Spark does not know it yet."""
-    archive = Path(__file__).absolute().with_name(ARCHIVE)
+    archive = _here() / ARCHIVE
     if not archive.is_file():
         unpacked = Path(UNPACKED).absolute()
         if not (unpacked / "job.json").is_file():
@@ -65,6 +65,14 @@ def _folder() -> Iterator[tuple[Path, Path | None]]:
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         os.close(lock)
+
+
+def _here() -> Path:
+    """Returns the folder of this file. Where a program is run without a name, as on Databricks, a variable has it."""
+    named = os.environ.get("STORM_SPARK_JOB")
+    if named:
+        return Path(named).absolute()
+    return Path(globals().get("__file__", "main.py")).absolute().parent
 
 
 def _verify(archive: Path) -> None:

@@ -30,12 +30,9 @@ def start(
         argv: the arguments; those of the process for None.
     """
     target = loaded(folder, str(job["entry"]))
-    conf = {
-        **target.conf,
-        **job["conf"],
-        Config.TOPOLOGY_NAME: job["name"],
-        **spark_settings(folder, archive, unpacked),
-    }
+    settings = spark_settings(folder, archive, unpacked)
+    adapt_session(settings)
+    conf = {**target.conf, **job["conf"], Config.TOPOLOGY_NAME: job["name"], **settings}
     found = target.report
     run_main(
         target.topology,
@@ -59,6 +56,24 @@ def spark_settings(folder: Path, archive: Path | None, unpacked: str) -> dict[st
     places = (unpacked, str(folder))
     path = os.pathsep.join(f"{place}/{part}" for place in places for part in ("code", "python"))
     return {PYTHON_PATH: path, **({} if archive is None else {ARCHIVES: f"{archive.as_uri()}#{unpacked}"})}
+
+
+def adapt_session(settings: Mapping[str, str]) -> None:
+    """Puts the settings into the session that is there already, as on Databricks; without one it does nothing.
+
+    Args:
+        settings: of `spark_settings`.
+    """
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.getActiveSession()
+    if session is None:
+        return
+    context = session.sparkContext
+    # Python processes that are started from now on get it.
+    context.environment["PYTHONPATH"] = settings[PYTHON_PATH]
+    if ARCHIVES in settings:
+        context.addArchive(settings[ARCHIVES])
 
 
 def loaded(folder: Path, entry: str) -> Target:

@@ -18,6 +18,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
         "compile": "local.compiling",
         "explain": "local.explain",
         "validate": "local.validate",
+        "jars": "local.jars",
         "config": "reference.config",
         "new": "projects.new",
         "migrate": "projects.migrate",

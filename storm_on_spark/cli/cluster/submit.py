@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from storm_on_spark.api.errors import NotAliveError, TopologyFailedError
+from storm_on_spark.api.errors import ConfigError, NotAliveError, TopologyFailedError
 from storm_on_spark.cli.client.asking import Given, asked, cluster_options
+from storm_on_spark.cli.client.where import topologys
 from storm_on_spark.cli.cluster.stages import Stage, stage_of
 from storm_on_spark.cli.shared import options
 from storm_on_spark.cli.shared.errors import STOPPED
@@ -54,6 +55,8 @@ def command(
 
     The modules that it imports from beside it are sent too. The command returns when the cluster has accepted the
     topology, which then survives the death of a Nimbus. With --wait it returns when the first micro-batch is done.
+
+    The target may be the folder that `storm-spark compile` wrote.
     """
     with asked(**given) as request:
         with Progress(console(sys.stderr), quiet=quiet or request.json) as progress:
@@ -95,8 +98,7 @@ class _Submission:
             self._request.client() as client,
             tempfile.TemporaryDirectory(prefix="storm-spark-submit-") as folder,
         ):
-            packed, conf = self._pack(Path(folder, "packed"), requirements)
-            self.left_out = packed.left_out
+            conf = self._prepare(Path(folder, "packed"), requirements)
             self._say(f"{self.name}: uploading ...")
             self.topology_id = client.submit(
                 Path(folder, "packed"), self.name, without_secrets(conf), active=active, progress=self._progress
@@ -108,8 +110,25 @@ class _Submission:
             self._said = text
             self._show(text)
 
+    def _prepare(self, folder: Path, requirements: Path | None) -> dict[str, Any]:
+        from storm_on_spark.artifact.opening import is_artifact, open_artifact
+        from storm_on_spark.launch.conf_text import merged
+
+        if not is_artifact(self._target):
+            packed, conf = self._pack(folder, requirements)
+            self.left_out = packed.left_out
+            return conf
+        if requirements is not None:
+            raise ConfigError(
+                f"{self._target} is compiled with what it requires; --requirements can't be given with it"
+            )
+        self._say(f"{self._target}: verifying ...")
+        given = merged(self._request.files, self._request.pairs)
+        opened = open_artifact(Path(self._target), folder, topologys(given))
+        self.name = self.name or opened.name
+        return dict(opened.conf)
+
     def _pack(self, folder: Path, requirements: Path | None) -> tuple[Packed, dict[str, Any]]:
-        from storm_on_spark.cli.client.where import topologys
         from storm_on_spark.cluster.code.bundle import pack
         from storm_on_spark.cluster.plan_summary import PlanSummary
         from storm_on_spark.launch.loader import load

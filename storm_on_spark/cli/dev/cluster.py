@@ -1,4 +1,4 @@
-"""The processes of a `storm-spark dev`: one ZooKeeper, two Nimbuses, two supervisors, and Pacemakers if asked for.
+"""The processes of a `storm-spark dev`: one ZooKeeper, two Nimbuses, two supervisors; more if asked for.
 
 All but ZooKeeper's are this command line's own `nimbus`, `supervisor` and `pacemaker`. Everything listens on this host
 only, wants a token, and keeps its files in one folder that goes with it.
@@ -28,6 +28,7 @@ from storm_on_spark.cli.client.dev_record import DevFile
 from storm_on_spark.cli.dev.guard import MARK
 from storm_on_spark.cluster.client.nimbus_client import NimbusClient
 from storm_on_spark.cluster.errors import ClusterError
+from storm_on_spark.cluster.standalone import StandaloneCluster
 from storm_on_spark.cluster.zookeeper.java import die_with_parent
 from storm_on_spark.cluster.zookeeper.server import HOST, ZooKeeperServer, free_ports
 from storm_on_spark.plan.explain.words import counted
@@ -40,6 +41,12 @@ _SLOTS: Final = 4
 _SPARE_CORES: Final = 4
 _SPARE_BYTES: Final = 15 << 30
 _FIRST_SLOT: Final = 6700
+_TOPOLOGY_CORES: Final = 2
+"""Task slots that a topology gets of each worker of Spark, in one executor."""
+_WORKERS_CORES: Final = _TOPOLOGY_CORES * SUPERVISORS * _SLOTS
+"""Task slots of each worker of Spark, not processors: enough for a topology in every slot of the supervisors."""
+_WORKERS_MEMORY: Final = "16g"
+"""What each worker may promise to executors: more than they take."""
 _READY_SECS: Final = 60.0
 _POLL_SECS: Final = 0.1
 _END_SECS: Final = 20.0
@@ -95,6 +102,8 @@ class DevCluster:
     """Asked often; when it says yes, everything that waits returns."""
     pacemakers: int = 0
     """How many keep heartbeats; ZooKeeper does if there are none."""
+    spark_workers: int = 0
+    """Of a standalone cluster of Spark, on which topologies run; on local sessions if there are none."""
     daemons: list[Daemon] = field(default_factory=list)
     _patience: float = _END_SECS
 
@@ -108,6 +117,7 @@ class DevCluster:
             self.started_at = time.time()
             self.zookeeper = ZooKeeperServer(self.folder / "zookeeper")
             self._guard = stack.enter_context(self._guarded())
+            self.spark = self._spark() if self.spark_workers else None
             stack.callback(self.stop)
             self._start()
             self._stack = stack.pop_all()
@@ -124,7 +134,8 @@ class DevCluster:
     def parts(self) -> str:
         """What the cluster consists of."""
         pacemakers = f"{counted(self.pacemakers, 'Pacemaker')}, " if self.pacemakers else ""
-        return f"ZooKeeper, {pacemakers}{NIMBUSES} Nimbuses, {SUPERVISORS} supervisors"
+        spark = f", Spark with {counted(self.spark_workers, 'worker')}" if self.spark_workers else ""
+        return f"ZooKeeper, {pacemakers}{NIMBUSES} Nimbuses, {SUPERVISORS} supervisors{spark}"
 
     # Starting.
 
@@ -166,6 +177,7 @@ class DevCluster:
             "nimbus.supervisor.timeout.secs": 10,
             "supervisor.spare.drivers": spares(os.cpu_count() or 1, _memory()),
             **(self._heartbeats(pacemakers) if pacemakers else {}),
+            **(self._sparks() if self.spark_workers else {}),
             **self.conf,
         }
         for number, port in enumerate(pacemakers, 1):
@@ -180,6 +192,29 @@ class DevCluster:
         self._launch_zookeeper(wait=True)
         for daemon in self.daemons:
             self._launch(daemon)
+
+    def _spark(self) -> StandaloneCluster:
+        return StandaloneCluster(
+            self.folder / "spark",
+            self.spark_workers,
+            _WORKERS_CORES,
+            _WORKERS_MEMORY,
+            started=self._tell_guard,
+            environment=_environment(**{MARK: str(self.folder)}),
+        )
+
+    def _sparks(self) -> dict[str, Any]:
+        """Starts Spark's master and workers, and returns the configuration by which drivers run topologies there."""
+        assert self.spark is not None
+        self.spark.launch()
+        return {
+            **self.spark.conf,
+            "spark.master": self.spark.master,
+            "spark.executor.cores": _TOPOLOGY_CORES,
+            "spark.cores.max": _TOPOLOGY_CORES * self.spark_workers,
+            # A spare driver would hold executors that nobody uses.
+            "supervisor.spare.drivers": 0,
+        }
 
     def _heartbeats(self, ports: list[int]) -> dict[str, Any]:
         """Returns the configuration by which Pacemakers keep heartbeats."""
@@ -216,12 +251,16 @@ class DevCluster:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env=_environment(**{MARK: str(self.folder)}),
+                env=self._daemons_environment(),
                 # Ctrl-C in the terminal is for us, who then end them in order.
                 start_new_session=True,
             )
         daemon.again_at = None
         self._tell_guard(daemon.process.pid)
+
+    def _daemons_environment(self) -> dict[str, str]:
+        spark = {} if self.spark is None else self.spark.environment
+        return _environment(**{MARK: str(self.folder)}, **spark)
 
     def _tell_guard(self, pid: int | None) -> None:
         start = None if pid is None else started_at(pid)
@@ -241,7 +280,7 @@ class DevCluster:
         """
         deadline = time.monotonic() + _READY_SECS
         with self.client() as client:
-            while not self.stopping() and not self._is_ready(client):
+            while not self.stopping() and not (self._is_ready(client) and self._spark_is_ready()):
                 for daemon in self.daemons:
                     if daemon.process is not None and daemon.process.poll() is not None:
                         raise SetupError(f"{daemon.name} has ended: {daemon.last_words}")
@@ -283,6 +322,8 @@ class DevCluster:
             if self.zookeeper.pid is None:
                 self.say("ZooKeeper has ended; starting it again")
                 self._launch_zookeeper(wait=True)
+            for sentence in [] if self.spark is None else self.spark.look_after():
+                self.say(sentence)
             time.sleep(_POLL_SECS)
 
     def _look_after(self, daemon: Daemon, now: float) -> None:
@@ -296,6 +337,9 @@ class DevCluster:
             daemon.pause = min(_AGAIN_MAX_SECS, 2 * daemon.pause)
         elif now >= daemon.again_at:
             self._launch(daemon)
+
+    def _spark_is_ready(self) -> bool:
+        return self.spark is None or self.spark.ready()
 
     def _is_ready(self, client: NimbusClient) -> bool:
         try:
@@ -318,7 +362,7 @@ class DevCluster:
     # Ending.
 
     def stop(self) -> None:
-        """Ends everything in order: drivers with their supervisors, and Nimbuses; then ZooKeeper."""
+        """Ends everything in order: drivers with their supervisors, and Nimbuses; then Spark, then ZooKeeper."""
         running = [daemon.process for daemon in self.daemons if daemon.process is not None]
         for process in running:
             process.terminate()
@@ -329,6 +373,8 @@ class DevCluster:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+        if self.spark is not None:
+            self.spark.close()
         self.zookeeper.close()
 
 

@@ -40,7 +40,16 @@ class _Stopped(BaseException):
     metavar="N",
     help="How many Pacemakers keep heartbeats; without them ZooKeeper does.",
 )
-def command(pairs: tuple[str, ...], files: tuple[Path, ...], json: bool, debug: bool, pacemakers: int) -> None:
+@click.option(
+    "--spark-workers",
+    type=click.IntRange(0, 9),
+    default=0,
+    metavar="N",
+    help="Run topologies on a standalone cluster of Spark with N workers, each a machine to Spark.",
+)
+def command(
+    pairs: tuple[str, ...], files: tuple[Path, ...], json: bool, debug: bool, pacemakers: int, spark_workers: int
+) -> None:
     """Run a whole cluster in this terminal: a ZooKeeper, two Nimbuses, two supervisors.
 
     The other commands find it by themselves. Ctrl-C ends it with all that runs on it, and removes its files. -c and
@@ -51,7 +60,7 @@ def command(pairs: tuple[str, ...], files: tuple[Path, ...], json: bool, debug: 
         from storm_on_spark.cli.dev.cluster import DevCluster
 
         with _signals() as seen:
-            cluster = DevCluster(merged(files, pairs), _say, lambda: bool(seen), pacemakers)
+            cluster = DevCluster(merged(files, pairs), _say, lambda: bool(seen), pacemakers, spark_workers)
             try:
                 with cluster:
                     seconds = cluster.wait_ready()
@@ -97,7 +106,11 @@ def _show(cluster: DevCluster, seconds: float, json: bool) -> None:
             "zookeeper": record.zookeeper,
             "token_file": record.token_file,
             "folder": record.folder,
-            "processes": {d.name: None if d.process is None else d.process.pid for d in cluster.daemons},
+            "processes": {
+                **{d.name: None if d.process is None else d.process.pid for d in cluster.daemons},
+                **({} if cluster.spark is None else cluster.spark.processes),
+            },
+            "spark_master": None if cluster.spark is None else cluster.spark.master,
         }
         click.echo(jsonlib.dumps({**document, "zookeeper_pid": cluster.zookeeper.pid}))
         return
@@ -106,7 +119,7 @@ def _show(cluster: DevCluster, seconds: float, json: bool) -> None:
 Ready after {seconds:.1f} s: {cluster.parts}.
 
   Nimbuses   {nimbuses}
-  ZooKeeper  {record.zookeeper}
+  ZooKeeper  {record.zookeeper}{_spark(cluster)}
   files      {record.folder}, with logs and the token; they go when this ends
   REST       curl -H "Authorization: Bearer $(cat {record.token_file})" http://{record.seeds[0]}/api/v1/cluster/summary
 
@@ -121,3 +134,7 @@ Type in another terminal:
 
 Ctrl-C ends the cluster, and what runs on it.""")
     sys.stdout.flush()
+
+
+def _spark(cluster: DevCluster) -> str:
+    return "" if cluster.spark is None else f"\n  Spark      {cluster.spark.master}, where topologies run"

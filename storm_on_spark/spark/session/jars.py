@@ -114,7 +114,14 @@ def cached(jars: JarSet, root: Path | None = None) -> tuple[Path, ...] | None:
     return paths if all(_is(path, jar) for path, jar in zip(paths, jars.jars, strict=True)) else None
 
 
-def fetch(jars: JarSet, root: Path | None = None, *, now: float | None = None) -> tuple[Path, ...] | None:
+def cache() -> Path:
+    """Returns the folder of this user's jars."""
+    return cache_dir() / "jars"
+
+
+def fetch(
+    jars: JarSet, root: Path | None = None, *, now: float | None = None, again: bool = False
+) -> tuple[Path, ...] | None:
     """Returns the paths of the jars, fetched if the cache lacks them, or None where they can't be had.
 
     The first time that they can't be had, a warning says what that costs. Several processes may call this at
@@ -124,6 +131,7 @@ def fetch(jars: JarSet, root: Path | None = None, *, now: float | None = None) -
         jars: what to fetch.
         root: the cache; by default this user's.
         now: seconds since the epoch.
+        again: ask also if they could not be had within the last day; whoever asks says so, and no warning does.
     """
     found = cached(jars, root)
     if found is not None:
@@ -132,7 +140,7 @@ def fetch(jars: JarSet, root: Path | None = None, *, now: float | None = None) -
     folder = _folder(root)
     refused = folder / f"{jars.jars[0].artifact}.unavailable"
     try:
-        if now - refused.stat().st_mtime < _RETRY_AFTER_SECS:
+        if not again and now - refused.stat().st_mtime < _RETRY_AFTER_SECS:
             return None
     except OSError:
         pass
@@ -140,14 +148,17 @@ def fetch(jars: JarSet, root: Path | None = None, *, now: float | None = None) -
         with contextlib.suppress(OSError):
             refused.touch()
             os.utime(refused, (now, now))
-        _log.warning("Spark runs without the jar of the %s, which can't be fetched here: %s.", jars.name, jars.without)
+        if not again:
+            _log.warning(
+                "Spark runs without the jar of the %s, which can't be fetched here: %s.", jars.name, jars.without
+            )
         return None
     refused.unlink(missing_ok=True)
     return cached(jars, root)
 
 
 def _folder(root: Path | None) -> Path:
-    return cache_dir() / "jars" if root is None else root
+    return cache() if root is None else root
 
 
 def _fetch_missing(jars: JarSet, folder: Path) -> bool:

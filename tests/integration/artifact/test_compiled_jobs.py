@@ -1,4 +1,4 @@
-"""Artifacts on a real standalone cluster and on this machine, started as their README says.
+"""Artifacts on a real standalone cluster, on this machine and on Nimbuses, started as their README says.
 
 The Python of driver and executors has PySpark and what that needs, and nothing of Storm on Spark.
 """
@@ -10,17 +10,20 @@ import json
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import zipfile
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
+from dev_processes import Dev, wait_until
 
 from storm_on_spark.spark.session.home import linked_home
-from storm_on_spark.testing.servers.standalone import StandaloneCluster
 
 HERE = Path(__file__).parent
 PROJECT = HERE / "project"
@@ -92,7 +95,8 @@ def artifact(tmp_path_factory: pytest.TempPathFactory) -> Path:
     document = json.loads(done.stdout)
     assert document["packages"]["package-of-words"] == "1.0"
     assert "words.api.token" in document["warnings"][0]
-    subprocess.run(["rm", "-r", str(project), str(wheels)], check=True)
+    subprocess.run(["rm", "-r", str(project)], check=True)
+    wheels.rename(folder / "kept-wheels")
     return out
 
 
@@ -138,29 +142,71 @@ def submit(line: str, artifact: Path, python: Path, tmp_path: Path, *more: str) 
     return found
 
 
+@pytest.fixture(scope="module")
+def dev(tmp_path_factory: pytest.TempPathFactory, artifact: Path) -> Iterator[Dev]:
+    """A development cluster with Spark's standalone mode; a Ctrl-C ends it, and nothing may be left."""
+    found = Dev(tmp_path_factory.mktemp("dev"), "--spark-workers", "2", "-c", "spark.driver.memory=512m")
+    found.environment |= {**JAVA, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(artifact.parent / "kept-wheels")}
+    try:
+        found.start()
+        yield found
+        code, said = found.end(signal.SIGINT)
+        assert (code, said.splitlines()[-1]) == (0, "It has ended, and nothing is left of it.")
+    finally:
+        found.kill()
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_an_artifact_runs_where_storm_on_spark_is_not_installed(artifact: Path, python: Path, tmp_path: Path) -> None:
-    with StandaloneCluster(tmp_path / "cluster", cores=1, environment=JAVA) as cluster:
-        line = lines(artifact)[0]
-        assert line == (
-            "spark-submit --master spark://HOST:7077 --driver-java-options -Xss8m main.py --checkpoint CHECKPOINT"
-        )
-        line = line.replace("spark://HOST:7077", cluster.master).replace("CHECKPOINT", str(tmp_path / "checkpoint"))
-        secret = tmp_path / "secret.yaml"
-        secret.write_text("words.api.token: given at the start\n")
-        found = submit(line, artifact, python, tmp_path, "--conf", str(secret))
-        files = {file for part in found["result"] for file in part["files"]}
-        assert files, "no bolt said where its code is"
-        # Each executor has a folder below its worker's, in which Spark has unpacked the archive.
-        work = tmp_path / "cluster" / "127.0.0."
-        assert {file.startswith(str(work)) and "/storm_job/" in file for file in files} == {True}, files
-        assert {file.rpartition("/storm_job/")[2] for file in files} == {
-            "python/storm_on_spark/__init__.py",
-            "code/counting_words_split.py",
-            "python/package_of_words.py",
-        }
-        assert {part["token"] for part in found["result"]} == {"given at the start"}
+def test_an_artifact_runs_where_storm_on_spark_is_not_installed(
+    artifact: Path, python: Path, dev: Dev, tmp_path: Path
+) -> None:
+    line = lines(artifact)[0]
+    assert (
+        line == "spark-submit --master spark://HOST:7077 --driver-java-options -Xss8m main.py --checkpoint CHECKPOINT"
+    )
+    line = line.replace("spark://HOST:7077", dev.said["spark_master"])
+    line = line.replace("CHECKPOINT", str(tmp_path / "checkpoint"))
+    secret = tmp_path / "secret.yaml"
+    secret.write_text("words.api.token: given at the start\n")
+    found = submit(line, artifact, python, tmp_path, "--conf", str(secret), "-c", "topology.partitions=2")
+    files = {file for part in found["result"] for file in part["files"]}
+    assert files, "no bolt said where its code is"
+    # Each executor has a folder below its worker's, in which Spark has unpacked the archive.
+    work = Path(dev.said["folder"]) / "spark" / "127.0.0."
+    assert {file.startswith(str(work)) and "/storm_job/" in file for file in files} == {True}, files
+    assert {file.rpartition("/storm_job/")[2] for file in files} == {
+        "python/storm_on_spark/__init__.py",
+        "code/counting_words_split.py",
+        "python/package_of_words.py",
+    }
+    assert {part["token"] for part in found["result"]} == {"given at the start"}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_nimbuses_take_the_same_artifact_and_run_it_on_the_workers_of_spark(artifact: Path, dev: Dev) -> None:
+    """After the other test: a worker that is killed is started again, and the topology has its executors."""
+    name = "spark-worker-127.0.0.2"
+    worker = psutil.Process(dev.said["processes"][name])
+    worker.kill()
+    worker.wait(30)
+    done = dev.run("submit", artifact, "--wait", "--json", "--name", "words", timeout=150)
+    assert done.returncode == 0, done.stdout + done.stderr
+    wait_until(lambda: dev.document("status", "words")["driverStatus"] == "COMPLETED", lambda: "not complete", 120)
+    page = dev.document("status", "words")
+    spout = page["spouts"][0]
+    assert (spout["emitted"], spout["acked"], spout["failed"]) == (300, 300, 0)
+    workers = {
+        line.split("--host\0")[1].split("\0")[0]
+        for process in dev.processes()
+        if "deploy.worker.Worker" in (line := "\0".join(process.cmdline()))
+    }
+    assert workers == {"127.0.0.2", "127.0.0.3"}
+    # Executors have written there.
+    logs = list((Path(dev.said["folder"]) / "spark").glob("127.0.0.*/app-*/*/stderr"))
+    assert {log.parents[2].name for log in logs} == workers
+    assert dev.run("submit", artifact, "-c", "topology.workers=2").returncode == 2
 
 
 @pytest.mark.slow

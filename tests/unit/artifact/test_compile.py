@@ -250,3 +250,14 @@ def test_the_program_refuses_an_archive_that_is_not_the_manifests(
     (tmp_path / "manifest.json").write_text(json.dumps({"files": {"job.zip": {"sha256": "0" * 64}}}))
     with pytest.raises(SystemExit, match=r"job\.zip has SHA-256 .* and .*manifest\.json says 0{64}"):
         program.main()
+
+
+def test_the_program_finds_its_folder_where_it_has_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = compile(Path(str(program.__file__)).read_text(), "cell", "exec")
+    monkeypatch.setenv("STORM_SPARK_JOB", str(tmp_path))
+    monkeypatch.chdir(tmp_path.parent)
+    with pytest.raises(SystemExit, match=rf"there is neither {tmp_path}/job\.zip"):
+        exec(code, {"__name__": "__main__"})
+    monkeypatch.delenv("STORM_SPARK_JOB")
+    with pytest.raises(SystemExit, match=rf"there is neither {tmp_path.parent}/job\.zip"):
+        exec(code, {"__name__": "__main__"})

@@ -24,7 +24,7 @@ from storm_on_spark import (
 
 SENTENCES = 300
 
-conf = {"topology.partitions": 2}
+conf = {"topology.partitions": 1}
 
 
 class Sentences(BaseRichSpout):
