@@ -81,6 +81,14 @@ class Handler:
         """Returns a topology with its executors and errors."""
         return self._info(self._named(name))
 
+    def getTopologyInfoWithOpts(self, id: str, options: Any) -> Any:  # noqa: A002
+        """Returns the same, with all, the last or none of each component's errors."""
+        return self._info(self._control.topology(_text(id, "id")), _most_errors(options))
+
+    def getTopologyInfoByNameWithOpts(self, name: str, options: Any) -> Any:
+        """Returns the same, with all, the last or none of each component's errors."""
+        return self._info(self._named(name), _most_errors(options))
+
     def getTopologyConf(self, id: str) -> str:  # noqa: A002
         """Returns a topology's configuration as JSON, without secrets."""
         return json.dumps(hidden(self._control.topology(_text(id, "id")).conf))
@@ -173,11 +181,11 @@ class Handler:
                 return base
         raise NotAliveError(f"there is no topology with the name {name[:220]!r}")
 
-    def _info(self, base: StormBase) -> Any:
+    def _info(self, base: StormBase, most_errors: int | None = None) -> Any:
         picture, errors = self._picture(), self._control.errors(base.topology_id)
         if errors is None:
             errors = topology_page.beat_errors(picture, base.topology_id)
-        return structs.topology_info(picture, base, errors)
+        return structs.topology_info(picture, base, errors, most_errors)
 
     def _picture(self) -> Picture:
         control = self._control
@@ -266,6 +274,16 @@ def _sentence(error: Exception) -> str:
         return scrubbed(str(error))
     logger.error("A Thrift call failed", exc_info=error)
     return f"{type(error).__name__}; see the log of this Nimbus"
+
+
+def _most_errors(options: Any) -> int | None:
+    """Returns how many errors of a component a client asks for; None for all."""
+    choice = None if options is None else options.num_err_choice
+    choices = interface().NumErrorsChoice
+    known: dict[int | None, int | None] = {None: None, choices.ALL: None, choices.NONE: 0, choices.ONE: 1}
+    if choice not in known:
+        raise RecordError(f"num_err_choice of a call: expected 0 (ALL), 1 (NONE) or 2 (ONE), given {choice}")
+    return known[choice]
 
 
 def _text(value: object, what: str) -> str:

@@ -64,8 +64,17 @@ def topology_summary(picture: Picture, base: StormBase) -> Any:
     )
 
 
-def topology_info(picture: Picture, base: StormBase, errors: Mapping[str, Sequence[ErrorRecord]]) -> Any:
-    """Returns a `TopologyInfo`; executors have a place only while the topology has a slot."""
+def topology_info(
+    picture: Picture, base: StormBase, errors: Mapping[str, Sequence[ErrorRecord]], most_errors: int | None = None
+) -> Any:
+    """Returns a `TopologyInfo`; executors have a place only while the topology has a slot.
+
+    Args:
+        picture: the cluster.
+        base: of the topology.
+        errors: its components' last errors, oldest first.
+        most_errors: of a component, the newest ones; None for all.
+    """
     return interface().TopologyInfo(
         executors=_executors(picture, base),
         errors={
@@ -76,7 +85,7 @@ def topology_info(picture: Picture, base: StormBase, errors: Mapping[str, Sequen
                     host=error.host,
                     port=error.port,
                 )
-                for error in reversed(found)
+                for error in list(reversed(found))[:most_errors]
             ]
             for component, found in errors.items()
         },

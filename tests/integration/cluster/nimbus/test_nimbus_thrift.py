@@ -20,7 +20,7 @@ from thriftpy2.transport import TFramedTransportFactory
 from world import World, wait_for
 
 from storm_on_spark.cluster.daemons.nimbus import Nimbus
-from storm_on_spark.cluster.records import StormBase
+from storm_on_spark.cluster.records import ErrorRecord, StormBase
 from storm_on_spark.cluster.thrift.interface import interface
 
 pytestmark = pytest.mark.integration
@@ -125,3 +125,27 @@ def test_a_cluster_with_a_secret_answers_no_thrift(world: World, tmp_path: Path)
         message = b"\x80\x01\x00\x01\x00\x00\x00\x09getLeader\x00\x00\x00\x01\x00"
         connection.sendall(struct.pack("!i", len(message)) + message)
         assert connection.recv(100).startswith(b"HTTP/1.1 400")
+
+
+def test_a_client_says_how_many_errors_it_wants(world: World, nimbus: Nimbus, words: StormBase) -> None:
+    for component, text in (("split", "first"), ("split", "second"), ("count", "only")):
+        error = ErrorRecord(component=component, task=1, message=text, time=1.0, host="h", port=6700)
+        world.state.add_error(words.topology_id, error)
+    types = interface()
+    choices = types.NumErrorsChoice
+    due = {
+        None: {"split": ["second", "first"], "count": ["only"]},
+        choices.ALL: {"split": ["second", "first"], "count": ["only"]},
+        choices.ONE: {"split": ["second"], "count": ["only"]},
+        choices.NONE: {"split": [], "count": []},
+    }
+    with asking(nimbus) as client:
+        for choice, expected in due.items():
+            options = types.GetInfoOptions(num_err_choice=choice)
+            for found in (
+                client.getTopologyInfoWithOpts(words.topology_id, options),
+                client.getTopologyInfoByNameWithOpts("words", options),
+            ):
+                assert {name: [each.error for each in errors] for name, errors in found.errors.items()} == expected
+        with pytest.raises(TApplicationException, match=r"expected 0 \(ALL\), 1 \(NONE\) or 2 \(ONE\), given 7"):
+            client.getTopologyInfoWithOpts(words.topology_id, types.GetInfoOptions(num_err_choice=7))

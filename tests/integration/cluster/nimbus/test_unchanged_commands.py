@@ -21,7 +21,7 @@ from world import World, wait_for
 from storm_on_spark.cluster.daemons.nimbus import Nimbus
 from storm_on_spark.cluster.daemons.supervisor import Supervisor
 from storm_on_spark.cluster.paths import WORKERBEATS
-from storm_on_spark.cluster.records import StormBase, WorkerBeat
+from storm_on_spark.cluster.records import ErrorRecord, StormBase, WorkerBeat
 from storm_on_spark.cluster.supervisor.slots import Phase
 from storm_on_spark.cluster.zookeeper.java import find_java
 from storm_on_spark.runtime.processes.sessions import session_members
@@ -34,9 +34,13 @@ CLASSES = {
     "activate": "Activate",
     "deactivate": "Deactivate",
     "rebalance": "Rebalance",
+    "get-errors": "GetErrors",
 }
 SCRIPT = Path(__file__).parents[3] / "unit" / "multilang" / "components" / "exclaim.sh"
 STREAMPARSE = "streamparse==5.0.1"
+# Its commands import pkg_resources. Its statistics compare versions as setuptools did before 66, which Python 3.12 does
+# not import.
+SETUPTOOLS = "setuptools<66" if sys.version_info < (3, 12) else "setuptools<81"
 COMMAND_SECS = 120
 DIGEST = "org.apache.storm.security.auth.digest.DigestSaslTransportPlugin"
 # Storm's clients try a failed login again.
@@ -110,7 +114,9 @@ class Sparse:
     """
 
     def __init__(self, nimbus: Nimbus, folder: Path) -> None:
+        self.nimbus = nimbus
         self._installed = installed()
+        self._python = {"PYTHONPATH": str(self._installed), "PYTHONWARNINGS": "ignore"}
         self.folder = folder
         template = self._installed / "streamparse" / "bootstrap" / "project"
         for part in ("src", "topologies", "virtualenvs"):
@@ -131,14 +137,21 @@ class Sparse:
         # With it, sparse puts an option of streamparse_run before the script of every command.
         del config["serializer"]
         nowhere = {"workers": ["localhost"], "use_ssh_for_nimbus": False, "use_virtualenv": False}
-        config["envs"]["prod"] |= {**nowhere, "nimbus": nimbus.address}
+        port = nimbus.address.rpartition(":")[2]
+        config["envs"]["prod"] |= {**nowhere, "nimbus": nimbus.address, "ui.port": int(port)}
         (folder / "config.json").write_text(json.dumps(config))
+        # Its statistics ask Leiningen only for the version of Storm that the project names.
+        programs = folder / "bin"
+        programs.mkdir()
+        (programs / "lein").write_text("""#!/bin/sh\necho '[org.apache.storm/storm-core "2.8.3"]'\n""")
+        (programs / "lein").chmod(0o755)
+        self._path = f"{programs}:{os.environ['PATH']}"
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-c", "from streamparse.cli.sparse import main; main()", *arguments],
             # It asks for LEIN_ROOT where root runs it, though it needs no Leiningen here.
-            env={**os.environ, "PYTHONPATH": str(self._installed), "PYTHONWARNINGS": "ignore", "LEIN_ROOT": "1"},
+            env={**os.environ, "PATH": self._path, **self._python, "LEIN_ROOT": "1"},
             cwd=self.folder,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -152,19 +165,36 @@ class Sparse:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
+    def cells(self, *arguments: str) -> set[str]:
+        """Returns the cells of the tables that a command prints, without blanks: what is too wide goes on below."""
+        found: set[str] = set()
+        row: list[str] = []
+        for line in self.succeeds(*arguments, "-e", "prod").splitlines():
+            if line.startswith("|"):
+                parts = [part.replace(" ", "") for part in line.strip("|").split("|")]
+                row = list(map(str.__add__, row, parts)) if row else parts
+            else:
+                found.update(row)
+                row = []
+        # What sparse prints for a field that an answer lacks.
+        assert "MISSING" not in found
+        return found
+
 
 def installed() -> Path:
     """Returns a folder with streamparse and what it needs; installs it there if it is not."""
-    folder = ROOT / "build" / f"{STREAMPARSE}-{sys.version_info.major}.{sys.version_info.minor}"
+    folder = (
+        ROOT
+        / "build"
+        / f"{STREAMPARSE}-{SETUPTOOLS.replace('<', '-')}-{sys.version_info.major}.{sys.version_info.minor}"
+    )
     if not folder.is_dir():
         folder.parent.mkdir(exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
             new = Path(scratch) / "new"
             command = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-compile"]
-            wanted = [STREAMPARSE, "setuptools<81"]  # its commands import pkg_resources
-            done = subprocess.run(
-                [*command, "--target", str(new), *wanted], capture_output=True, text=True, timeout=240, check=False
-            )
+            command += ["--target", str(new), STREAMPARSE, SETUPTOOLS]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
             assert done.returncode == 0, done.stderr
             new.rename(folder)
     return folder
@@ -201,10 +231,7 @@ def test_sparse_submits_a_project_that_storms_commands_steer_and_sparse_kills(
     wait_for(lambda: info()["components"]["exclaim"]["emitted"] > 0, "the script exclaims", START_SECS)
     name, status, tasks, workers, _, its_id, _ = row()
     assert (name, status, tasks, workers, its_id) == ("wordcount", "ACTIVE", "5", "1", topology_id)
-    # A narrow table: what stands in a cell goes on below.
-    lines = [line.strip("|").split("|") for line in sparse.succeeds("list", "-e", "prod").splitlines() if "|" in line]
-    cells = ["".join(part.strip() for part in column) for column in zip(*lines, strict=True)]
-    assert {f"id{topology_id}", "namewordcount", "statusACTIVE"} <= set(cells)
+    assert {topology_id, "wordcount", "ACTIVE"} <= sparse.cells("list")
     again = sparse.run(*submit)
     assert again.returncode != 0
     assert f"is ACTIVE already, as {topology_id}" in again.stderr
@@ -227,6 +254,34 @@ def test_sparse_submits_a_project_that_storms_commands_steer_and_sparse_kills(
     wait_for(lambda: topology_id not in world.view.snapshot().storms, "it is gone")
     wait_for(lambda: supervisor.slots[6700].slot.phase is Phase.EMPTY, "the end of its driver", START_SECS)
     assert "NotAliveException(msg:there is no topology with the" in storm.fails("kill", "wordcount")
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="sparse needs setuptools before 66 for its statistics")
+def test_sparse_shows_statistics_from_the_rest_interface(world: World, storm: Storm, sparse: Sparse) -> None:
+    world.idle_supervisor("s")
+    submit = ("submit", "-e", "prod", "-n", "wordcount", "-j", str(sparse.jar), "-o", "topology.workers=1")
+    sparse.succeeds(*submit)
+    ((topology_id, _),) = wait_for(lambda: world.view.snapshot().storms, "the topology").items()
+    spout = {"kind": "spout", "tasks": 1, "emitted": 12_345, "transferred": 12_345, "acked": 12_344, "failed": 1}
+    bolt = {"kind": "bolt", "tasks": 2, "emitted": 6_789, "executed": 12_346, "execute_latency_ms": 0.125}
+    counts = {"status": "ACTIVE", "uptime_secs": 60.0, "emitted": 12_345, "acked": 12_344, "failed": 1}
+    world.beat(world.own(topology_id), {**counts, "components": {"word_spout": spout, "count_bolt": bolt}})
+    seen = sparse.nimbus.view
+    wait_for(lambda: topology_id in seen.snapshot().workerbeats, "its driver's counts")
+
+    assert {"wordcount", topology_id, "host-s", "ACTIVE"} <= sparse.cells("stats")
+    topology = sparse.cells("stats", "-n", "wordcount")
+    assert {topology_id, "Alltime", "word_spout", "count_bolt", "exclaim", "12345", "6789", "0.125"} <= topology
+    assert {"word_spout", "12344", "host-s", "6700"} <= sparse.cells("stats", "-n", "wordcount", "-c", "word_spout")
+    assert {"word_spout", "12346", "0.125"} <= sparse.cells("stats", "-n", "wordcount", "-c", "count_bolt")
+    assert {"host-s"} <= sparse.cells("worker_uptime")
+    assert {"host-s", "1(3)"} <= sparse.cells("slot_usage")
+
+    for text in ("first", "second"):
+        error = ErrorRecord(component="exclaim", task=1, message=text, time=1.0, host="host-s", port=6700)
+        world.state.add_error(topology_id, error)
+    errors = json.loads(storm.succeeds("get-errors", "wordcount").splitlines()[-1])
+    assert errors == {"Comp-Errors": {"exclaim": "second"}, "Topology Name": "wordcount"}
 
 
 def jaas(file: Path, text: str) -> Path:
