@@ -116,6 +116,34 @@ class Jars(Document):
     error: str | None
 
 
+class ModuleOption(Document):
+    """An option of a module."""
+
+    name: str
+    type: str
+    """`text`, `integer`, `number`, `boolean` or `expression`."""
+    default: str | None
+    """None for an option that has to be given."""
+    help: str
+    choices: list[str]
+
+
+class StreamModule(Document):
+    """A module that streams are made of."""
+
+    type: str
+    """`source`, `processor` or `sink`."""
+    name: str
+    help: str
+    options: list[ModuleOption]
+
+
+class Modules(Document):
+    """`module list` and `module info`."""
+
+    modules: list[StreamModule]
+
+
 class MigrateFinding(Document):
     """A row of `migrate`."""
 
@@ -365,6 +393,8 @@ COMMANDS: dict[str, tuple[Any, ...]] = {
     "compile": (Compiled, Failed),
     "explain": (Plan, Failed),
     "flux": (Run, Plan, Valid, Submitted, Failed),
+    "stream": (Run, Valid, Failed),
+    "module": (Modules, Failed),
     "validate": (Valid,),
     "jars": (Jars, Failed),
     "config": (list[Key], Failed),

@@ -15,6 +15,8 @@ SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "Here": {
         "run": "local.run",
         "flux": "local.flux",
+        "stream": "local.stream",
+        "module": "local.module",
         "compile": "local.compiling",
         "explain": "local.explain",
         "validate": "local.validate",

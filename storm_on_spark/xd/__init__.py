@@ -1,1 +1,1 @@
-"""Streams by description: text becomes definitions of streams."""
+"""Streams by description: text becomes definitions of streams, and these become topologies."""

@@ -64,6 +64,16 @@ def test_the_configuration_page_is_up_to_date(tmp_path: Path) -> None:
     )
 
 
+def test_the_modules_on_the_page_of_streams_are_up_to_date() -> None:
+    spec = importlib.util.spec_from_file_location("generate_streams_docs", ROOT / "tools/generate_streams_docs.py")
+    assert spec is not None
+    assert spec.loader is not None
+    generator = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(generator)
+    text = generator.PAGE.read_text(encoding="utf-8")
+    assert generator.with_modules(text) == text, "docs/streams.md: run python tools/generate_streams_docs.py"
+
+
 def test_decisions_are_numbered_and_listed() -> None:
     folder = ROOT / "docs/decisions"
     decisions = sorted(path.name for path in folder.glob("[0-9]*.md"))

@@ -46,7 +46,7 @@ def _run(request: Request) -> int:
     from storm_on_spark.runtime.in_process import InProcessTopology
     from storm_on_spark.spark.compiled import compile_topology
 
-    target = load(request.target)
+    target = request.loaded or load(request.target)
     given = options.conf_of(target, request.files, request.pairs, quiet=request.quiet)
     name = options.name_of(request.name, given, target)
     # Time passes while a user looks at variables.

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from storm_on_spark.launch.loader import Target
+
 
 @dataclass(frozen=True)
 class Request:
@@ -23,3 +25,5 @@ class Request:
     debug: bool = False
     debugger: bool = False
     debugger_port: int | None = None
+    loaded: Target | None = None
+    """The target, where it is nothing that `load` finds."""

@@ -164,7 +164,7 @@ def _run(request: Request, outcome: Outcome, stopper: Stopper, screen: Console) 
     from storm_on_spark.spark.checkpoint.stored import is_in_a_store, reset_stored
     from storm_on_spark.spark.compiled import compile_topology
 
-    target = load(request.target)
+    target = request.loaded or load(request.target)
     outcome.name = request.name or target.name
     given = options.conf_of(target, request.files, request.pairs, quiet=request.quiet)
     outcome.name = options.name_of(request.name, given, target)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 
@@ -26,11 +26,18 @@ class Tap:
 
 @dataclass(frozen=True)
 class Module:
-    """One module of a stream; without a label of its own, its name is its label."""
+    """One module of a stream; without a label of its own, its name is its label.
+
+    Positions count characters of the definition, from 0. They are for errors, and two modules that differ only in them
+    are equal.
+    """
 
     name: str
     label: str
     options: tuple[tuple[str, str], ...] = ()
+    position: int = field(default=0, compare=False, repr=False)
+    value_positions: tuple[int, ...] = field(default=(), compare=False, repr=False)
+    """Where the value of each option begins, behind its quote."""
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ class _Parser:
             raise self._error(Code.EMPTY, "Expected a stream, got an empty text")
         if name is not None and not re.fullmatch(_WORD, name):
             message = f"Expected a stream's name of letters, digits, '_' and '-', got {name!r:.100}"
-            raise DslError(Code.NAME, self._text, 0, message)
+            raise DslError(Code.NAME, name[:100], 0, message)
         start = self._at
         if match := self._take(_NAME):
             if name not in (None, match[1]):
@@ -131,6 +131,7 @@ class _Parser:
         if not match:
             raise self._error(Code.EXPECTED_MODULE, "Expected the name of a module")
         options: dict[str, str] = {}
+        positions: list[int] = []
         end = self._at
         self._skip()
         while self._text.startswith("--", self._at):
@@ -140,10 +141,11 @@ class _Parser:
             if option[1] in options:
                 raise self._error(Code.DUPLICATE_OPTION, f"Expected each option once, got --{option[1]} again")
             self._at = option.end()
+            positions.append(self._at + (self._peek("'") or self._peek('"')))
             options[option[1]] = self._value()
             end = self._at
             self._skip()
-        return Module(match[2], match[1] or match[2], tuple(options.items()))
+        return Module(match[2], match[1] or match[2], tuple(options.items()), match.start(), tuple(positions))
 
     def _value(self) -> str:
         if not (self._peek("'") or self._peek('"')):

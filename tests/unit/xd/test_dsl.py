@@ -93,5 +93,18 @@ def test_a_name_that_is_none_or_another_is_refused(text: str, name: str, positio
     assert (caught.value.code, caught.value.position) == (Code.NAME, position)
 
 
+def test_the_caret_for_a_malformed_name_stands_under_that_name() -> None:
+    with pytest.raises(DslError) as caught:
+        parse_stream("time | log", "tick tock")
+    assert str(caught.value).splitlines()[1:] == ["tick tock", "^"]
+
+
+def test_modules_know_where_they_stand() -> None:
+    text = "time  --a=1 --b='2' | x:log"
+    first, last = parse_stream(text).modules
+    assert (first.position, last.position) == (0, text.index("x:log"))
+    assert [text[at] for at in first.value_positions] == ["1", "2"]
+
+
 def test_a_name_may_be_given_twice() -> None:
     assert parse_stream("ticktock = time | log", "ticktock") == parse_stream("time | log", "ticktock")

@@ -1,0 +1,88 @@
+"""`storm-spark stream`: streams that one line of text describes."""
+
+from __future__ import annotations
+
+import json as jsonlib
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from storm_on_spark.api.errors import StormError
+from storm_on_spark.cli.local.request import Request
+from storm_on_spark.cli.shared import options
+from storm_on_spark.cli.shared.errors import exit_code, reporting_errors
+
+_definition = click.argument("definition", metavar="DEFINITION")
+
+
+@click.group("stream", short_help="Run a stream that one line of text describes.")
+def command() -> None:
+    """Run or check a stream of modules, such as "time --fixedDelay=1 | log".
+
+    The definition is one argument, so it needs quotes. `storm-spark module list` shows the modules.
+    """
+
+
+@command.command("run")
+@_definition
+@options.configuration
+@options.master
+@click.option("--checkpoint", metavar="DIR", help="Keep state in DIR, and go on from what is there.")
+@click.option("--reset-checkpoint", is_flag=True, help="Remove the state that is in the checkpoint first.")
+@options.name
+@click.option("-t", "--seconds", type=options.POSITIVE_SECONDS, help="Drain and end after this many seconds.")
+@click.option("--in-process", is_flag=True, help="Run in this process, without Spark.")
+@click.option("--json", is_flag=True, help="Print one JSON document on standard output.")
+@click.option("--quiet", is_flag=True, help="Show no progress and no summary.")
+@options.debug
+def run(definition: str, in_process: bool, **given: Any) -> None:
+    """Run a stream as one topology, until its source ends, it fails, or Ctrl-C."""
+    from storm_on_spark.cli.local.run import run as running
+    from storm_on_spark.spark.session.answer import answer_only
+    from storm_on_spark.xd.fused import load_stream
+
+    with reporting_errors(given["debug"], given["json"]):
+        target = load_stream(definition)
+    request = Request(definition, loaded=target, debugger=in_process, **given)
+    if in_process:
+        if request.json:
+            raise click.UsageError("--json goes with a run on Spark, without --in-process")
+        from storm_on_spark.cli.local.debugger import run_under_debugger
+
+        sys.exit(run_under_debugger(request))
+    with answer_only(request.json) as answer:
+        code = running(request, answer)
+    sys.exit(code)
+
+
+@command.command("validate")
+@_definition
+@options.name
+@options.configuration
+@click.option("--json", is_flag=True, help="Print one JSON document.")
+@options.debug
+def validate(
+    definition: str, name: str | None, pairs: tuple[str, ...], files: tuple[Path, ...], json: bool, debug: bool
+) -> None:
+    """Check a stream. Exit code 2 and a message with code and caret if something is wrong."""
+    from storm_on_spark.spark.compiled import compile_topology
+    from storm_on_spark.xd.fused import load_stream
+
+    with reporting_errors(debug):
+        try:
+            target = load_stream(definition, name)
+            conf = options.conf_of(target, files, pairs)
+            topology = target.topology(conf)
+            compile_topology(topology, conf).check()
+        except StormError as error:
+            if json:
+                click.echo(jsonlib.dumps({"valid": False, "problems": [str(error)], "warnings": []}))
+                sys.exit(exit_code(error))
+            raise
+        if json:
+            counts = {"spouts": len(topology.spouts), "bolts": len(topology.bolts)}
+            click.echo(jsonlib.dumps({"valid": True, "problems": [], "warnings": [], **counts}))
+        else:
+            click.echo(f"{target.name} is valid: {' | '.join(module.label for module in target.stream.modules)}")

@@ -1,0 +1,144 @@
+"""A stream as one topology: each module is a component, and messages go from one to the next inside the topology."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from storm_on_spark.api.builder import TopologyBuilder
+from storm_on_spark.api.component import BaseBasicBolt, BaseRichSpout
+from storm_on_spark.api.topology import Topology
+from storm_on_spark.launch.loader import LoadError, Target
+from storm_on_spark.xd.dsl import Code, DslError, Module, Stream, parse_stream
+from storm_on_spark.xd.modules import ModuleDeclaration, ModuleType, OptionError, find_module, modules
+from storm_on_spark.xd.modules.declaration import Component
+
+DEFAULT_NAME: Final = "stream"
+"""The name of a stream that has none."""
+
+
+@dataclass(frozen=True)
+class StreamTarget(Target):
+    """A stream, as the commands use it."""
+
+    where: str
+    stream: Stream
+
+    @property
+    def name(self) -> str:
+        """The stream's name."""
+        return self.stream.name or DEFAULT_NAME
+
+    @property
+    def file(self) -> Path | None:
+        """None: a stream is given as text."""
+        return None
+
+    @property
+    def conf(self) -> dict[str, Any]:
+        """Nothing: a definition has no configuration."""
+        return {}
+
+    def topology(self, conf: Mapping[str, Any]) -> Topology:
+        """Returns the topology.
+
+        Raises:
+            LoadError: a module or option of the stream makes no sense.
+        """
+        try:
+            return build(self.stream, self.where)
+        except DslError as error:
+            raise LoadError(str(error)) from error
+
+
+def load_stream(definition: str, name: str | None = None) -> StreamTarget:
+    """Parses a definition.
+
+    Raises:
+        LoadError: the text is no stream.
+    """
+    try:
+        return StreamTarget(definition, parse_stream(definition, name))
+    except DslError as error:
+        raise LoadError(str(error)) from error
+
+
+def build(stream: Stream, definition: str) -> Topology:
+    """Returns a stream as a topology: a source, processors and a sink; their labels are the component ids.
+
+    Args:
+        stream: what was parsed.
+        definition: the text that it was parsed from, for errors.
+
+    Raises:
+        DslError: a module or an option is unknown, or a value makes no sense.
+
+    Example:
+        >>> text = "time | log"
+        >>> sorted(build(parse_stream(text), text).bolts)
+        ['log']
+    """
+    if stream.source is not None or stream.sink is not None:
+        at = 0 if stream.source is not None else definition.rfind(">")
+        message = "Expected a source and a sink; queue:, topic: and taps need a message bus, which one topology has not"
+        raise DslError(Code.NOT_FUSED, definition, at, message)
+    if len(stream.modules) == 1:
+        raise DslError(Code.INCOMPLETE, definition, stream.modules[0].position, "Expected a source and a sink")
+    builder = TopologyBuilder()
+    before: str | None = None
+    for module in stream.modules:
+        if module.label.startswith("__"):
+            message = "Expected a label that does not begin with '__', as Storm's own components do"
+            raise DslError(Code.NAME, definition, module.position, message)
+        component = _component(module, _type(stream, module), stream.name or DEFAULT_NAME, definition)
+        if before is None:
+            assert isinstance(component, BaseRichSpout)
+            builder.set_spout(module.label, component)
+        else:
+            assert isinstance(component, BaseBasicBolt)
+            builder.set_bolt(module.label, component).local_or_shuffle_grouping(before)
+        before = module.label
+    return builder.create_topology()
+
+
+def _type(stream: Stream, module: Module) -> ModuleType:
+    if module is stream.modules[0]:
+        return "source"
+    return "sink" if module is stream.modules[-1] else "processor"
+
+
+def _component(module: Module, type: ModuleType, stream: str, definition: str) -> Component:  # noqa: A002
+    declaration = _declaration(module, type, definition)
+    try:
+        return declaration.make(dict(module.options), stream)
+    except OptionError as error:
+        raise _positioned(error, module, declaration, definition) from error
+
+
+def _declaration(module: Module, type: ModuleType, definition: str) -> ModuleDeclaration:  # noqa: A002
+    try:
+        return find_module(type, module.name)
+    except KeyError:
+        names = [found.name for found in modules(type)]
+        near = difflib.get_close_matches(module.name, names, n=1)
+        others = [found.type for found in modules() if found.name == module.name]
+        hint = f", which is a {others[0]}" if others else f". Did you mean {near[0]}?" if near else ""
+        message = f"Expected a {type} here, one of {', '.join(names)}; got {module.name:.100}{hint}"
+        raise DslError(Code.UNKNOWN_MODULE, definition, module.position, message) from None
+
+
+def _positioned(error: OptionError, module: Module, declaration: ModuleDeclaration, definition: str) -> DslError:
+    given = [name for name, _ in module.options]
+    if error.option not in given:
+        return DslError(Code.MISSING_OPTION, definition, module.position, error.message)
+    number = given.index(error.option)
+    begin, value = module.value_positions[number], module.options[number][1]
+    if error.option not in [option.name for option in declaration.options]:
+        start = definition.rfind(f"--{error.option}=", 0, begin)
+        return DslError(Code.UNKNOWN_OPTION, definition, start, error.message)
+    # A quote that is written twice moves what is behind it.
+    exact = definition.startswith(value, begin)
+    return DslError(Code.BAD_VALUE, definition, begin + (error.position or 0 if exact else 0), error.message)

@@ -1,0 +1,154 @@
+"""The declaration of a module: a component and its typed options, in one place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from storm_on_spark.api.component import BaseBasicBolt, BaseRichSpout
+from storm_on_spark.xd.expressions import ExpressionError, parse_expression
+
+ModuleType = Literal["source", "processor", "sink"]
+OptionType = Literal["text", "integer", "number", "boolean", "expression"]
+Component = BaseRichSpout | BaseBasicBolt
+
+STREAM_NAME: Final = "${xd.stream.name}"
+"""A default that stands for the stream's name."""
+MAXIMUM_NUMBER: Final = 2**31 - 1
+
+_BOOLEANS: Final = {"true": True, "false": False}
+_INTEGER = re.compile(r"[+-]?[0-9]{1,10}")
+_NUMBER = re.compile(r"[+-]?[0-9]{1,10}(\.[0-9]{1,9})?")
+
+
+class OptionError(ValueError):
+    """An option that is unknown or missing, or can't have its value.
+
+    `position` is a place in that value, where the error has one; `option` is the option's name.
+    """
+
+    def __init__(self, message: str, position: int | None = None, option: str = "") -> None:
+        super().__init__(message, position, option)
+        self.message = message
+        self.position = position
+        self.option = option
+
+    def __str__(self) -> str:
+        return self.message
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of a module.
+
+    Args:
+        name: as it is written after `--`.
+        type: of its value.
+        default: as text, as a definition would give it; None for an option that has to be given.
+        help: one sentence.
+        minimum: the least value of a number.
+        choices: the values that are allowed; empty for all.
+        check: called with the typed value; raises `ValueError` for one that makes no sense.
+    """
+
+    name: str
+    type: OptionType
+    default: str | None
+    help: str
+    minimum: float | None = None
+    choices: tuple[str, ...] = ()
+    check: Callable[[Any], object] | None = None
+
+    @property
+    def argument(self) -> str:
+        """The parameter of the component that gets the value: `fixed_delay` for `fixedDelay`."""
+        return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", self.name).lower()
+
+    def value(self, text: str) -> Any:
+        """Returns the typed value of a text.
+
+        Raises:
+            OptionError: the option can't have it.
+        """
+        found: Any = text
+        try:
+            if self.type == "expression":
+                found = parse_expression(text)
+            elif self.type == "boolean":
+                found = _BOOLEANS[text]
+            elif self.type != "text":
+                found = self._number(text)
+            if self.check is not None:
+                self.check(found)
+        except ExpressionError as error:
+            raise OptionError(error.message, error.position) from error
+        except KeyError:
+            raise OptionError(f"Expected true or false, got {text!r:.100}") from None
+        except ValueError as error:
+            raise OptionError(str(error)) from error
+        if self.choices and text not in self.choices:
+            raise OptionError(f"Expected one of {', '.join(self.choices)}, got {text!r:.100}")
+        return found
+
+    def _number(self, text: str) -> float:
+        whole = self.type == "integer"
+        low = "" if self.minimum is None else f" of at least {self.minimum:g}"
+        message = f"Expected {'an integer' if whole else 'a number'}{low}, got {text!r:.100}"
+        if not (_INTEGER if whole else _NUMBER).fullmatch(text):
+            raise ValueError(message)
+        number = int(text) if whole else float(text)
+        if self.minimum is not None and number < self.minimum:
+            raise ValueError(message)
+        if abs(number) > MAXIMUM_NUMBER:
+            raise ValueError(f"Expected at most {MAXIMUM_NUMBER}, got {text}")
+        return number
+
+
+@dataclass(frozen=True)
+class ModuleDeclaration:
+    """A module: what it is called, what it does, and the component that it becomes.
+
+    The component gets each option as an argument: `fixedDelay` as `fixed_delay`.
+    """
+
+    type: ModuleType
+    name: str
+    help: str
+    component: Callable[..., Component]
+    options: tuple[Option, ...] = ()
+
+    def make(self, given: Mapping[str, str], stream: str) -> Component:
+        """Returns the component.
+
+        Args:
+            given: option -> its value as text.
+            stream: the stream's name.
+
+        Raises:
+            OptionError: an option is unknown or missing, or can't have its value.
+
+        Example:
+            >>> from storm_on_spark.xd.modules import find_module
+            >>> find_module("source", "time").make({"fixedDelay": "5"}, "ticktock").fixed_delay
+            5.0
+        """
+        known = {option.name: option for option in self.options}
+        for name in given:
+            if name not in known:
+                raise OptionError(f"Expected one of {self.option_names()}, got --{name:.100}", option=name)
+        values: dict[str, Any] = {}
+        for option in self.options:
+            text = given.get(option.name, option.default)
+            if text is None:
+                raise OptionError(f"Expected --{option.name}, which {self.name} needs", option=option.name)
+            try:
+                values[option.argument] = option.value(stream if text == STREAM_NAME else text)
+            except OptionError as error:
+                raise OptionError(error.message, error.position, option.name) from error
+        return self.component(**values)
+
+    def option_names(self) -> str:
+        """Returns the options as a definition writes them."""
+        return ", ".join(f"--{option.name}" for option in self.options) or "no options"

@@ -1,0 +1,110 @@
+"""Processors: bolts in the middle of a stream."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from storm_on_spark.api.collector import BasicOutputCollector
+from storm_on_spark.api.component import BaseBasicBolt
+from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
+from storm_on_spark.api.streams.fields import Fields
+from storm_on_spark.api.tuple import Tuple
+from storm_on_spark.xd.expressions import Expression
+from storm_on_spark.xd.modules.declaration import ModuleDeclaration, Option
+from storm_on_spark.xd.modules.messages import FIELDS
+
+
+class _Processor(BaseBasicBolt):
+    stateless = True
+
+    def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
+        """Declares payload and headers."""
+        declarer.declare(Fields(*FIELDS))
+
+
+class Filter(_Processor):
+    """Passes the messages on for which an expression is true."""
+
+    def __init__(self, expression: Expression) -> None:
+        self.expression = expression
+
+    def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
+        """Tests a message."""
+        if self.expression.test(tup["payload"], tup["headers"]):
+            collector.emit([tup["payload"], tup["headers"]])
+
+
+class Transform(_Processor):
+    """Replaces the payload by the value of an expression."""
+
+    def __init__(self, expression: Expression) -> None:
+        self.expression = expression
+
+    def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
+        """Transforms a message."""
+        collector.emit([self.expression.value(tup["payload"], tup["headers"]), tup["headers"]])
+
+
+class Splitter(_Processor):
+    """Makes a message of each item of a list; any other value becomes one message."""
+
+    def __init__(self, expression: Expression) -> None:
+        self.expression = expression
+
+    def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
+        """Splits a message."""
+        value = self.expression.value(tup["payload"], tup["headers"])
+        for item in value if isinstance(value, list) else [value]:
+            collector.emit([item, tup["headers"]])
+
+
+class JsonToTuple(_Processor):
+    """Parses the payload, a JSON object, so that expressions can read its properties."""
+
+    def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
+        """Parses a message.
+
+        Raises:
+            ValueError: the payload is no JSON object.
+        """
+        collector.emit([_object(tup["payload"]), tup["headers"]])
+
+
+def _object(payload: Any) -> dict[str, Any]:
+    message = f"json-to-tuple expects a JSON object, got {payload!r:.100}"
+    if not isinstance(payload, str | bytes):
+        raise ValueError(message)
+    try:
+        found = json.loads(payload)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{message}: {error}") from error
+    if not isinstance(found, dict):
+        raise ValueError(message)
+    return found
+
+
+PROCESSORS: Final = (
+    ModuleDeclaration(
+        "processor",
+        "filter",
+        "Passes on the messages for which an expression is true.",
+        Filter,
+        (Option("expression", "expression", "true", "True for the messages to pass on."),),
+    ),
+    ModuleDeclaration("processor", "json-to-tuple", "Parses a payload that is a JSON object.", JsonToTuple),
+    ModuleDeclaration(
+        "processor",
+        "splitter",
+        "Makes a message of each item of a list.",
+        Splitter,
+        (Option("expression", "expression", "payload", "The list, such as payload.split(' ')."),),
+    ),
+    ModuleDeclaration(
+        "processor",
+        "transform",
+        "Replaces the payload by the value of an expression.",
+        Transform,
+        (Option("expression", "expression", "payload", "The new payload."),),
+    ),
+)

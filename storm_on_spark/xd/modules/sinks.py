@@ -1,0 +1,59 @@
+"""Sinks: bolts that end a stream."""
+
+from __future__ import annotations
+
+import sys
+from typing import Final
+
+from storm_on_spark.api.collector import BasicOutputCollector
+from storm_on_spark.api.component import BaseBasicBolt
+from storm_on_spark.api.tuple import Tuple
+from storm_on_spark.xd.expressions import Expression
+from storm_on_spark.xd.expressions.evaluating import as_text
+from storm_on_spark.xd.modules.declaration import STREAM_NAME, ModuleDeclaration, Option
+
+_LEVELS: Final = ("FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE")
+
+
+class Log(BaseBasicBolt):
+    r"""Writes a line to standard error for each message; line breaks in it are written as `\n`."""
+
+    stateless = True
+
+    def __init__(self, name: str, expression: Expression, level: str) -> None:
+        self.name = name
+        self.expression = expression
+        self.level = level
+
+    def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
+        """Writes a message."""
+        text = as_text(self.expression.value(tup["payload"], tup["headers"]))
+        safe = text.replace("\\", "\\\\").replace("\r", "\\r").replace("\n", "\\n")
+        # Written at once: a Python worker may be ended without a flush.
+        sys.stderr.write(f"{self.level} sink.{self.name} - {safe}\n")
+        sys.stderr.flush()
+
+
+class Null(BaseBasicBolt):
+    """Drops every message."""
+
+    stateless = True
+
+    def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
+        """Does nothing."""
+
+
+SINKS: Final = (
+    ModuleDeclaration(
+        "sink",
+        "log",
+        "Writes a line for each message to standard error.",
+        Log,
+        (
+            Option("name", "text", STREAM_NAME, "Stands in each line; by default the stream's name."),
+            Option("expression", "expression", "payload", "What is written."),
+            Option("level", "text", "INFO", "Stands in each line.", choices=_LEVELS),
+        ),
+    ),
+    ModuleDeclaration("sink", "null", "Drops every message.", Null),
+)

@@ -1,0 +1,157 @@
+"""Sources: spouts that begin a stream."""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from storm_on_spark.api.collector import SpoutOutputCollector
+from storm_on_spark.api.component import BaseRichSpout
+from storm_on_spark.api.context import TopologyContext
+from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
+from storm_on_spark.api.streams.fields import Fields
+from storm_on_spark.xd.modules.dates import check_pattern, format_date
+from storm_on_spark.xd.modules.declaration import ModuleDeclaration, Option
+from storm_on_spark.xd.modules.messages import FIELDS
+
+
+class PeriodicSource(BaseRichSpout):
+    """Emits a message at once, and another each time a delay has passed. A message that fails is emitted again.
+
+    Args:
+        fixed_delay: seconds between two messages.
+        max_messages: how many there are; -1 for no end.
+    """
+
+    def __init__(self, fixed_delay: float, max_messages: int) -> None:
+        self.fixed_delay = fixed_delay
+        self.max_messages = max_messages
+        self._sent = 0
+        self._last: float | None = None
+        self._pending: dict[int, str] = {}
+        self._again: list[int] = []
+
+    @abstractmethod
+    def payload(self, now: float) -> str:
+        """Returns the next payload; `now` is in seconds since 1970."""
+
+    def now(self) -> float:
+        """Returns the time, in seconds since 1970. Not a monotonic clock: the last time is saved over restarts."""
+        return time.time()
+
+    def open(self, conf: Mapping[str, Any], context: TopologyContext, collector: SpoutOutputCollector) -> None:
+        """Keeps the collector."""
+        self._collector = collector
+
+    def next_tuple(self) -> None:
+        """Emits a message that failed, or a new one if it is time."""
+        if self._again:
+            self._emit(self._again.pop(0))
+            return
+        now = self.now()
+        # A clock that was set back does not stop the source.
+        if self.exhausted() or (self._last is not None and 0 <= now - self._last < self.fixed_delay):
+            return
+        self._last = now
+        self._sent += 1
+        self._pending[self._sent] = self.payload(now)
+        self._emit(self._sent)
+
+    def ack(self, message_id: Any) -> None:
+        """Forgets a message."""
+        self._pending.pop(message_id, None)
+
+    def fail(self, message_id: Any) -> None:
+        """Emits a message again with the next call."""
+        if message_id in self._pending:
+            self._again.append(message_id)
+
+    def exhausted(self) -> bool:
+        """Returns whether all messages were emitted."""
+        return self._sent == self.max_messages
+
+    def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
+        """Declares payload and headers."""
+        declarer.declare(Fields(*FIELDS))
+
+    def _emit(self, number: int) -> None:
+        self._collector.emit([self._pending[number], {}], message_id=number)
+
+
+class TimeSource(PeriodicSource):
+    """Emits the time of this machine, in its zone."""
+
+    def __init__(self, fixed_delay: float, format: str, max_messages: int) -> None:  # noqa: A002 # the option's name
+        super().__init__(fixed_delay, max_messages)
+        self.format = format
+
+    def payload(self, now: float) -> str:
+        """Returns the time in the form of the pattern."""
+        return format_date(self.format, datetime.fromtimestamp(now).astimezone())
+
+
+class TriggerSource(PeriodicSource):
+    """Emits the same payload every time."""
+
+    def __init__(self, payload: str, fixed_delay: float, max_messages: int) -> None:
+        super().__init__(fixed_delay, max_messages)
+        self.text = payload
+
+    def payload(self, now: float) -> str:
+        """Returns the payload."""
+        return self.text
+
+
+class RateSource(PeriodicSource):
+    """Emits 0, 1, 2, ... as text."""
+
+    def __init__(self, messages_per_second: float, max_messages: int) -> None:
+        super().__init__(1 / messages_per_second, max_messages)
+
+    def payload(self, now: float) -> str:
+        """Returns the number of the message, counted from 0."""
+        return str(self._sent - 1)
+
+
+def _not_zero(count: int) -> None:
+    if count == 0:
+        raise ValueError("Expected -1 for no end, or at least 1, got '0'")
+
+
+_DELAY: Final = Option("fixedDelay", "number", "1", "Seconds between two messages.", minimum=0.001)
+_COUNT: Final = Option(
+    "maxMessages", "integer", "-1", "How many messages there are; -1 for no end.", minimum=-1, check=_not_zero
+)
+
+SOURCES: Final = (
+    ModuleDeclaration(
+        "source",
+        "rate",
+        "Emits 0, 1, 2, ... at a rate.",
+        RateSource,
+        (Option("messagesPerSecond", "number", "1", "Messages per second, at most.", minimum=0.001), _COUNT),
+    ),
+    ModuleDeclaration(
+        "source",
+        "time",
+        "Emits the time.",
+        TimeSource,
+        (
+            _DELAY,
+            Option(
+                "format", "text", "yyyy-MM-dd HH:mm:ss", "The pattern, as Java's SimpleDateFormat.", check=check_pattern
+            ),
+            _COUNT,
+        ),
+    ),
+    ModuleDeclaration(
+        "source",
+        "trigger",
+        "Emits a text again and again.",
+        TriggerSource,
+        (Option("payload", "text", "", "The text."), _DELAY, _COUNT),
+    ),
+)

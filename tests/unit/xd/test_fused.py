@@ -1,0 +1,83 @@
+"""A stream as a topology, and the commands on streams and modules."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner, Result
+
+from storm_on_spark.cli.main import main
+from storm_on_spark.xd.dsl import Code, DslError, parse_stream
+from storm_on_spark.xd.fused import build, load_stream
+
+WORDS = "words = trigger --payload='to be or not' --maxMessages=1 | splitter --expression=\"payload.split(' ')\""
+
+
+def invoke(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments)
+
+
+def test_modules_become_components() -> None:
+    target = load_stream("ticktock = time | a:filter | b:filter | log")
+    topology = target.topology({})
+    assert (target.name, list(topology.spouts), sorted(topology.bolts)) == ("ticktock", ["time"], ["a", "b", "log"])
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "position"),
+    [
+        ("tyme | log", Code.UNKNOWN_MODULE, 0),
+        ("log | time", Code.UNKNOWN_MODULE, 0),
+        ("time | x:time | log", Code.UNKNOWN_MODULE, 7),
+        ("time | log --nme=x", Code.UNKNOWN_OPTION, 11),
+        ("time --fixedDelay=x | log", Code.BAD_VALUE, 18),
+        ("time | filter --expression='payload ++ 1' | log", Code.BAD_VALUE, 37),
+        ("time | filter --expression='''a'' ++ 1' | log", Code.BAD_VALUE, 28),
+        ("time", Code.INCOMPLETE, 0),
+        ("a = time", Code.INCOMPLETE, 4),
+        ("time > queue:x", Code.NOT_FUSED, 5),
+        ("tap:stream:x > log", Code.NOT_FUSED, 0),
+        ("time | __a:log", Code.NAME, 7),
+    ],
+)
+def test_what_makes_no_topology(text: str, code: Code, position: int) -> None:
+    with pytest.raises(DslError) as caught:
+        build(parse_stream(text), text)
+    assert (caught.value.code, caught.value.position) == (code, position)
+
+
+def test_a_stream_runs_in_process() -> None:
+    done = invoke("stream", "run", "--in-process", "--quiet", f"{WORDS} | filter --expression=payload!='or' | log")
+    assert (done.exit_code, done.output.splitlines()) == (
+        0,
+        ["INFO sink.words - to", "INFO sink.words - be", "INFO sink.words - not"],
+    )
+
+
+def test_a_message_without_a_value_ends_the_run() -> None:
+    done = invoke("stream", "run", "--in-process", "--quiet", f"{WORDS} | transform --expression=payload.a | log")
+    assert done.exit_code == 1
+    assert "Expected a map or a list before 'a', got a text" in done.stderr
+
+
+def test_wrong_text_is_an_error_with_a_caret() -> None:
+    done = invoke("stream", "run", "time | ")
+    assert (done.exit_code, done.stderr.splitlines()[1:]) == (2, ["time | ", "       ^"])
+
+
+def test_validate() -> None:
+    done = invoke("stream", "validate", "time | log")
+    assert (done.exit_code, done.output) == (0, "stream is valid: time | log\n")
+    done = invoke("stream", "validate", "--json", "time | logg")
+    assert done.exit_code == 2
+    assert json.loads(done.stdout)["problems"][0].startswith("XD112E: (pos 7): Expected a sink here")
+
+
+def test_module_list_and_info() -> None:
+    listed = json.loads(invoke("module", "list", "--json").stdout)["modules"]
+    shown = json.loads(invoke("module", "info", "sink:log", "--json").stdout)["modules"]
+    assert shown == [module for module in listed if module["name"] == "log"]
+    assert [option["name"] for option in shown[0]["options"]] == ["name", "expression", "level"]
+    assert invoke("module", "info", "gone").exit_code == 2
+    assert "--fixedDelay (number, default: 1)" in invoke("module", "info", "time").output

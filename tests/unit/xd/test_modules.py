@@ -1,0 +1,107 @@
+"""Each module by itself, with the test kit; and the options of all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from storm_on_spark.testing import SpoutTester, make_tuple, run_bolt
+from storm_on_spark.xd.modules import MODULES, ModuleType, OptionError, find_module
+from storm_on_spark.xd.modules.declaration import Option
+
+FIELDS = ["payload", "headers"]
+
+
+def through(type: ModuleType, name: str, payloads: list[Any], **options: str) -> list[Any]:  # noqa: A002
+    bolt: Any = find_module(type, name).make(options, "s")
+    done = run_bolt(bolt, [make_tuple([payload, {"h": 1}], FIELDS) for payload in payloads])
+    return [payload for payload, _ in done.values()]
+
+
+def test_time_emits_at_once_and_after_each_delay() -> None:
+    source: Any = find_module("source", "time").make({"fixedDelay": "5", "format": "yyyy"}, "s")
+    now = [1_000_000_000.0]
+    source.now = lambda: now[0]
+    tester = SpoutTester(source)
+    assert [emission.values for emission in tester.next_tuple(calls=3)] == [("2001", {})]
+    now[0] += 5
+    assert len(tester.next_tuple(calls=3)) == 1
+    now[0] -= 3600
+    assert len(tester.next_tuple(calls=3)) == 1, "a clock that was set back stops nothing"
+
+
+def test_a_source_ends_and_repeats_what_fails() -> None:
+    source: Any = find_module("source", "rate").make({"messagesPerSecond": "1000", "maxMessages": "2"}, "s")
+    now = iter(range(100))
+    source.now = lambda: next(now)
+    tester = SpoutTester(source)
+    assert [emission.values[0] for emission in tester.next_tuple(calls=5)] == ["0", "1"]
+    assert source.exhausted()
+    tester.ack(2)
+    tester.fail(1)
+    assert [emission.values[0] for emission in tester.next_tuple(calls=5)] == ["0"]
+
+
+def test_trigger_emits_its_payload() -> None:
+    source: Any = find_module("source", "trigger").make({"payload": "a b", "maxMessages": "1"}, "s")
+    assert [emission.values[0] for emission in SpoutTester(source).next_tuple(calls=2)] == ["a b"]
+
+
+def test_processors() -> None:
+    assert through("processor", "filter", ["a", "bb"], expression="payload.length() == 2") == ["bb"]
+    assert through("processor", "transform", ["a"], expression="payload + headers.h") == ["a1"]
+    assert through("processor", "splitter", ["a b", ""], expression="payload.split(' ')") == ["a", "b", ""]
+    assert through("processor", "splitter", [7]) == [7]
+    assert through("processor", "json-to-tuple", ['{"a": [1]}']) == [{"a": [1]}]
+
+
+@pytest.mark.parametrize("payload", ["[1]", "{", "[" * 100_000, 7, None])
+def test_what_is_no_json_object(payload: Any) -> None:
+    with pytest.raises(ValueError, match="json-to-tuple expects a JSON object, got"):
+        through("processor", "json-to-tuple", [payload])
+
+
+def test_log_writes_one_line_per_message(capsys: pytest.CaptureFixture[str]) -> None:
+    assert through("sink", "log", ["a\nb", True], level="WARN") == []
+    assert capsys.readouterr().err == "WARN sink.s - a\\nb\nWARN sink.s - true\n"
+
+
+def test_null_drops() -> None:
+    assert through("sink", "null", ["a"]) == []
+
+
+@pytest.mark.parametrize("module", MODULES.values(), ids=lambda module: f"{module.type}:{module.name}")
+def test_every_module_works_with_its_defaults(module: Any) -> None:
+    assert module.make({}, "s") is not None
+    assert module.help.endswith(".")
+    assert all(option.help.endswith(".") for option in module.options)
+
+
+@pytest.mark.parametrize(
+    ("module", "given", "message"),
+    [
+        (("source", "time"), {"fixedDelay": "0"}, "Expected a number of at least 0.001, got '0'"),
+        (("source", "time"), {"fixedDelay": "1e3"}, "Expected a number"),
+        (("source", "time"), {"fixedDelay": "9999999999"}, "Expected at most 2147483647"),
+        (("source", "time"), {"maxMessages": "0"}, "Expected -1 for no end, or at least 1"),
+        (("source", "time"), {"maxMessages": "1.5"}, "Expected an integer of at least -1, got '1.5'"),
+        (("source", "time"), {"format": "QQ"}, "Expected one of yyyy, .* got 'QQ'"),
+        (("source", "time"), {"format": "'a"}, "Expected a closing '"),
+        (("source", "time"), {"format": "y" * 300}, "at most 200 characters"),
+        (("sink", "log"), {"level": "loud"}, "Expected one of FATAL, .* got 'loud'"),
+        (("sink", "null"), {"x": "1"}, "Expected one of no options, got --x"),
+        (("processor", "filter"), {"expression": "1 +"}, "Expected a value, got the end"),
+    ],
+)
+def test_options_that_are_refused(module: tuple[str, str], given: dict[str, str], message: str) -> None:
+    with pytest.raises(OptionError, match=message) as caught:
+        MODULES[module].make(given, "s")
+    assert caught.value.option == next(iter(given))
+
+
+def test_typed_options() -> None:
+    assert Option("aB", "boolean", "true", "Help.").value("false") is False
+    assert Option("fixedDelay", "text", None, "Help.").argument == "fixed_delay"
+    with pytest.raises(OptionError, match="Expected true or false, got 'no'"):
+        Option("a", "boolean", "true", "Help.").value("no")
