@@ -145,7 +145,7 @@ def submit(line: str, artifact: Path, python: Path, tmp_path: Path, *more: str) 
 @pytest.fixture(scope="module")
 def dev(tmp_path_factory: pytest.TempPathFactory, artifact: Path) -> Iterator[Dev]:
     """A development cluster with Spark's standalone mode; a Ctrl-C ends it, and nothing may be left."""
-    found = Dev(tmp_path_factory.mktemp("dev"), "--spark-workers", "2", "-c", "spark.driver.memory=512m")
+    found = Dev(tmp_path_factory.mktemp("dev"), "--spark-workers", "1", "-c", "spark.driver.memory=512m")
     found.environment |= {**JAVA, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(artifact.parent / "kept-wheels")}
     try:
         found.start()
@@ -191,7 +191,7 @@ def test_nimbuses_take_the_same_artifact_and_run_it_on_the_workers_of_spark(arti
     worker = psutil.Process(dev.said["processes"][name])
     worker.kill()
     worker.wait(30)
-    done = dev.run("submit", artifact, "--wait", "--json", "--name", "words", timeout=150)
+    done = dev.run("submit", artifact, "--wait", "--json", "--name", "words", timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     wait_until(lambda: dev.document("status", "words")["driverStatus"] == "COMPLETED", lambda: "not complete", 120)
     page = dev.document("status", "words")
@@ -202,7 +202,7 @@ def test_nimbuses_take_the_same_artifact_and_run_it_on_the_workers_of_spark(arti
         for process in dev.processes()
         if "deploy.worker.Worker" in (line := "\0".join(process.cmdline()))
     }
-    assert workers == {"127.0.0.2", "127.0.0.3"}
+    assert workers == {"127.0.0.2"}
     # Executors have written there.
     logs = list((Path(dev.said["folder"]) / "spark").glob("127.0.0.*/app-*/*/stderr"))
     assert {log.parents[2].name for log in logs} == workers

@@ -17,6 +17,7 @@ from click.testing import CliRunner, Result
 from storm_on_spark.artifact import main as program
 from storm_on_spark.cli.main import main
 from storm_on_spark.cluster.code.checksums import artifacts_of
+from storm_on_spark.spark.session.owned import remove_abandoned
 
 ROOT = Path(__file__).parents[3]
 UNIT = Path(__file__).parents[1]
@@ -261,3 +262,27 @@ def test_the_program_finds_its_folder_where_it_has_no_name(tmp_path: Path, monke
     monkeypatch.delenv("STORM_SPARK_JOB")
     with pytest.raises(SystemExit, match=rf"there is neither {tmp_path.parent}/job\.zip"):
         exec(code, {"__name__": "__main__"})
+
+
+def test_what_a_killed_driver_has_unpacked_is_removed_by_a_later_start(written: Path, tmp_path: Path) -> None:
+    code = (
+        "import runpy, sys, time\n"
+        "program = runpy.run_path(sys.argv[1])\n"
+        "with program['_folder']() as (folder, archive):\n"
+        "    print(folder, flush=True)\n"
+        "    time.sleep(600)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(written / "main.py")],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as driver:
+        assert driver.stdout is not None
+        folder = Path(driver.stdout.readline().strip())
+        remove_abandoned([tmp_path])
+        assert (folder / "job.json").is_file(), "it is removed while the driver lives"
+        driver.kill()
+    assert folder.exists()
+    remove_abandoned([tmp_path])
+    assert not folder.exists()
