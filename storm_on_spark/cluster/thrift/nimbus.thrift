@@ -5,6 +5,9 @@ exception NotAliveException { 1: required string msg; }
 exception InvalidTopologyException { 1: required string msg; }
 exception AlreadyAliveException { 1: required string msg; }
 
+exception KeyNotFoundException { 1: required string msg; }
+exception KeyAlreadyExistsException { 1: required string msg; }
+
 struct NimbusSummary {
   1: required string host;
   2: required i32 port;
@@ -164,6 +167,8 @@ struct StormTopology {
   2: required map<string, Bolt> bolts;
   3: required map<string, StateSpoutSpec> state_spouts;
   4: optional list<binary> worker_hooks;
+  5: optional list<string> dependency_jars;
+  6: optional list<string> dependency_artifacts;
 }
 
 enum TopologyInitialStatus {
@@ -178,6 +183,38 @@ struct Credentials {
 struct SubmitOptions {
   1: required TopologyInitialStatus initial_status;
   2: optional Credentials creds;
+}
+
+enum AccessControlType {
+  OTHER = 1,
+  USER = 2
+}
+
+struct AccessControl {
+  1: required AccessControlType type;
+  2: optional string name;
+  3: required i32 access;
+}
+
+struct SettableBlobMeta {
+  1: required list<AccessControl> acl;
+  2: optional i32 replication_factor;
+}
+
+struct ReadableBlobMeta {
+  1: required SettableBlobMeta settable;
+  2: required i64 version;
+}
+
+struct ListBlobsResult {
+  1: required list<string> keys;
+  2: required string session;
+}
+
+struct BeginDownloadResult {
+  1: required i64 version;
+  2: required string session;
+  3: optional i64 data_size;
 }
 
 service Nimbus {
@@ -200,6 +237,20 @@ service Nimbus {
   void activate(1: string name) throws (1: NotAliveException e, 2: AuthorizationException aze);
   void deactivate(1: string name) throws (1: NotAliveException e, 2: AuthorizationException aze);
   void rebalance(1: string name, 2: RebalanceOptions options) throws (1: NotAliveException e, 2: InvalidTopologyException ite, 3: AuthorizationException aze);
+  string beginCreateBlob(1: string key, 2: SettableBlobMeta meta) throws (1: AuthorizationException aze, 2: KeyAlreadyExistsException kae);
+  string beginUpdateBlob(1: string key) throws (1: AuthorizationException aze, 2: KeyNotFoundException knf);
+  void uploadBlobChunk(1: string session, 2: binary chunk) throws (1: AuthorizationException aze);
+  void finishBlobUpload(1: string session) throws (1: AuthorizationException aze);
+  void cancelBlobUpload(1: string session) throws (1: AuthorizationException aze);
+  ReadableBlobMeta getBlobMeta(1: string key) throws (1: AuthorizationException aze, 2: KeyNotFoundException knf);
+  void setBlobMeta(1: string key, 2: SettableBlobMeta meta) throws (1: AuthorizationException aze, 2: KeyNotFoundException knf);
+  BeginDownloadResult beginBlobDownload(1: string key) throws (1: AuthorizationException aze, 2: KeyNotFoundException knf);
+  binary downloadBlobChunk(1: string session) throws (1: AuthorizationException aze);
+  void deleteBlob(1: string key) throws (1: AuthorizationException aze, 2: KeyNotFoundException knf);
+  ListBlobsResult listBlobs(1: string session);
+  i32 getBlobReplication(1: string key) throws (1: AuthorizationException aze, 2: KeyNotFoundException knf);
+  i32 updateBlobReplication(1: string key, 2: i32 replication) throws (1: AuthorizationException aze, 2: KeyNotFoundException knf);
+  bool isRemoteBlobExists(1: string blobKey) throws (1: AuthorizationException aze);
   string beginFileUpload() throws (1: AuthorizationException aze);
   void uploadChunk(1: string location, 2: binary chunk) throws (1: AuthorizationException aze);
   void finishFileUpload(1: string location) throws (1: AuthorizationException aze);

@@ -21,6 +21,7 @@ from storm_on_spark.cluster.records import StormBase
 from storm_on_spark.cluster.rest import topology_page
 from storm_on_spark.cluster.rest.picture import Picture
 from storm_on_spark.cluster.thrift import structs, submissions
+from storm_on_spark.cluster.thrift.blobs import NoBlobs
 from storm_on_spark.cluster.thrift.checks import check_call
 from storm_on_spark.cluster.thrift.interface import interface
 from storm_on_spark.cluster.thrift.login import DigestLogin
@@ -33,7 +34,7 @@ logger = logging.getLogger(__name__)
 _ELSEWHERE: Final = "use storm-spark, or the REST interface of the same address"
 
 
-class Handler:
+class Handler(NoBlobs):
     """The methods, under Storm's names. Any thread may call it.
 
     Args:
@@ -266,6 +267,8 @@ def _declared(error: Exception) -> Any:
         return interface().AlreadyAliveException(msg=scrubbed(str(error)))
     if isinstance(error, InvalidTopologyError | ConfigError):
         return interface().InvalidTopologyException(msg=scrubbed(str(error)))
+    if isinstance(error, (interface().AuthorizationException, interface().KeyNotFoundException)):
+        return error
     return None
 
 

@@ -24,6 +24,7 @@ from storm_on_spark.cluster.errors import CodeError
 from storm_on_spark.cluster.nimbus.control import Control
 from storm_on_spark.cluster.nimbus.submission import SubmitRequest, check_name
 from storm_on_spark.cluster.plan_summary import MAX_TASKS, PlanSummary
+from storm_on_spark.cluster.thrift.blobs import INSTEAD
 from storm_on_spark.cluster.thrift.interface import interface
 from storm_on_spark.cluster.thrift.uploads import Uploads
 from storm_on_spark.plan.compile import compile_graph
@@ -86,6 +87,8 @@ def submit(
         check_name(name)
         conf = {key: value for key, value in conf.items() if key not in _STREAMPARSES}
         _check_counts(conf, "jsonConf")
+        if conf.get(Config.TOPOLOGY_BLOBSTORE_MAP):
+            raise InvalidTopologyError(f"{Config.TOPOLOGY_BLOBSTORE_MAP} can't be used: {INSTEAD}")
         document = description(topology)
         plan = _plan(document, conf)
         with control.inbox.using(key) as folder:
@@ -177,6 +180,8 @@ def description(topology: Any) -> dict[str, Any]:
         raise InvalidTopologyError(f"state spouts are not supported: {_some(topology.state_spouts)}")
     if topology.worker_hooks:
         raise InvalidTopologyError("worker hooks are serialized Java objects, and Java does not run here")
+    if topology.dependency_jars or topology.dependency_artifacts:
+        raise InvalidTopologyError("a topology can't have jars that it depends on, as Java does not run here")
     spouts, bolts = topology.spouts or {}, topology.bolts or {}
     if len(spouts) + len(bolts) > _MOST_COMPONENTS:
         raise InvalidTopologyError(f"{len(spouts) + len(bolts):,} components; at most {_MOST_COMPONENTS:,} are allowed")

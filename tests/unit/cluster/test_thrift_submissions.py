@@ -231,10 +231,14 @@ def test_a_subscription_to_nothing_and_a_wrong_count_are_refused(inbox: Inbox, t
     leader: Any = Leader(inbox, tmp_path / "code")
     types, uploads = interface(), Uploads()
     nothing = common({types.GlobalStreamId("nobody", "default"): types.Grouping(shuffle=types.NullStruct())})
+    depending = topology()
+    depending.dependency_jars = ["words.jar"]
     refused: list[tuple[str, dict[str, Any], Any, str]] = [
         ("w", {}, topology(bolt=nothing), "nobody"),
         ("w", {"topology.acker.executors": 10**9}, topology(), r"jsonConf: topology\.acker\.executors is 1000000000"),
         ("a/b", {}, topology(), "can't be the name"),
+        ("w", {"topology.blobstore.map": {"words": {}}}, topology(), r"topology\.blobstore\.map can't be used"),
+        ("w", {}, depending, "can't have jars that it depends on"),
     ]
     for name, conf, sent, message in refused:
         location = uploaded(uploads, inbox, jar(tmp_path))

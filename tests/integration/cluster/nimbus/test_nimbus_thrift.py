@@ -149,3 +149,20 @@ def test_a_client_says_how_many_errors_it_wants(world: World, nimbus: Nimbus, wo
                 assert {name: [each.error for each in errors] for name, errors in found.errors.items()} == expected
         with pytest.raises(TApplicationException, match=r"expected 0 \(ALL\), 1 \(NONE\) or 2 \(ONE\), given 7"):
             client.getTopologyInfoWithOpts(words.topology_id, types.GetInfoOptions(num_err_choice=7))
+
+
+def test_there_is_no_blob_store(nimbus: Nimbus) -> None:
+    types = interface()
+    with asking(nimbus) as client:
+        assert (client.listBlobs("").keys, client.isRemoteBlobExists("words")) == ([], False)
+        with pytest.raises(types.AuthorizationException) as created:
+            client.beginCreateBlob("words", types.SettableBlobMeta(acl=[]))
+        assert "this cluster has no blob store: put files into the folder resources" in created.value.msg
+        for ask in (client.getBlobMeta, client.beginUpdateBlob, client.beginBlobDownload, client.deleteBlob):
+            with pytest.raises(types.KeyNotFoundException) as missing:
+                ask("words")
+            assert "there is no blob 'words'" in missing.value.msg
+        for ask in (client.finishBlobUpload, client.cancelBlobUpload, client.downloadBlobChunk):
+            with pytest.raises(types.AuthorizationException) as refused:
+                ask("a session")
+            assert "there is no session 'a session'" in refused.value.msg

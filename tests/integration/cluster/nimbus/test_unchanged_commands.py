@@ -35,6 +35,7 @@ CLASSES = {
     "deactivate": "Deactivate",
     "rebalance": "Rebalance",
     "get-errors": "GetErrors",
+    "blobstore": "Blobstore",
 }
 SCRIPT = Path(__file__).parents[3] / "unit" / "multilang" / "components" / "exclaim.sh"
 STREAMPARSE = "streamparse==5.0.1"
@@ -282,6 +283,15 @@ def test_sparse_shows_statistics_from_the_rest_interface(world: World, storm: St
         world.state.add_error(topology_id, error)
     errors = json.loads(storm.succeeds("get-errors", "wordcount").splitlines()[-1])
     assert errors == {"Comp-Errors": {"exclaim": "second"}, "Topology Name": "wordcount"}
+
+
+def test_storms_blobstore_says_that_there_is_none(storm: Storm, tmp_path: Path) -> None:
+    storm.succeeds("blobstore", "list")
+    (tmp_path / "words").write_text("a b")
+    create = storm.fails("blobstore", "create", "words", "-f", str(tmp_path / "words"), "-a", "o::rwa")
+    assert "AuthorizationException(msg:the blob 'words' can't be created: this cluster has no blob store" in create
+    for command in ("cat", "delete"):
+        assert "KeyNotFoundException(msg:there is no blob 'words'; this" in storm.fails("blobstore", command, "words")
 
 
 def jaas(file: Path, text: str) -> Path:
