@@ -38,7 +38,6 @@ _CALLS: Final = {
     "read_message": ("no", "there is no pipe to read from"),
     "read_handshake": ("no", "there is no pipe to read from"),
     "send_message": ("differs", "messages go to the runtime; only those of Storm's protocol are taken"),
-    "report_metric": ("differs", "the metric goes to the component's log"),
     "Thread": ("differs", "a component may emit, ack and fail only on the thread that calls it"),
     "_exit": ("differs", "the process is shared with other components; raise an exception"),
 }

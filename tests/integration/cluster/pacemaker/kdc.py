@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from storm_jars import FETCH_SECS, ROOT, need
+from fetching import FETCH_SECS, need
+from storm_jars import ROOT
 
 from storm_on_spark.cluster.zookeeper.java import die_with_parent
 from storm_on_spark.cluster.zookeeper.server import free_port
