@@ -24,7 +24,6 @@ from storm_on_spark.cluster.errors import CodeError
 from storm_on_spark.cluster.nimbus.control import Control
 from storm_on_spark.cluster.nimbus.submission import SubmitRequest, check_name
 from storm_on_spark.cluster.plan_summary import MAX_TASKS, PlanSummary
-from storm_on_spark.cluster.thrift.blobs import INSTEAD
 from storm_on_spark.cluster.thrift.interface import interface
 from storm_on_spark.cluster.thrift.uploads import Uploads
 from storm_on_spark.plan.compile import compile_graph
@@ -87,8 +86,6 @@ def submit(
         check_name(name)
         conf = {key: value for key, value in conf.items() if key not in _STREAMPARSES}
         _check_counts(conf, "jsonConf")
-        if conf.get(Config.TOPOLOGY_BLOBSTORE_MAP):
-            raise InvalidTopologyError(f"{Config.TOPOLOGY_BLOBSTORE_MAP} can't be used: {INSTEAD}")
         document = description(topology)
         plan = _plan(document, conf)
         with control.inbox.using(key) as folder:

@@ -237,7 +237,6 @@ def test_a_subscription_to_nothing_and_a_wrong_count_are_refused(inbox: Inbox, t
         ("w", {}, topology(bolt=nothing), "nobody"),
         ("w", {"topology.acker.executors": 10**9}, topology(), r"jsonConf: topology\.acker\.executors is 1000000000"),
         ("a/b", {}, topology(), "can't be the name"),
-        ("w", {"topology.blobstore.map": {"words": {}}}, topology(), r"topology\.blobstore\.map can't be used"),
         ("w", {}, depending, "can't have jars that it depends on"),
     ]
     for name, conf, sent, message in refused:
