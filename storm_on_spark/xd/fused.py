@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from storm_on_spark.api.builder import TopologyBuilder
-from storm_on_spark.api.component import BaseBasicBolt, BaseRichSpout
+from storm_on_spark.api.component import BaseRichSpout
 from storm_on_spark.api.topology import Topology
 from storm_on_spark.launch.loader import LoadError, Target
 from storm_on_spark.xd.dsl import Code, DslError, Module, Stream, parse_stream
@@ -98,7 +98,7 @@ def build(stream: Stream, definition: str) -> Topology:
             assert isinstance(component, BaseRichSpout)
             builder.set_spout(module.label, component)
         else:
-            assert isinstance(component, BaseBasicBolt)
+            assert not isinstance(component, BaseRichSpout)
             builder.set_bolt(module.label, component).local_or_shuffle_grouping(before)
         before = module.label
     return builder.create_topology()

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from storm_on_spark.api.component import BaseBasicBolt, BaseRichSpout
+from storm_on_spark.api.component import BaseBasicBolt, BaseRichBolt, BaseRichSpout
 from storm_on_spark.xd.expressions import ExpressionError, parse_expression
 
 ModuleType = Literal["source", "processor", "sink"]
 OptionType = Literal["text", "integer", "number", "boolean", "expression"]
-Component = BaseRichSpout | BaseBasicBolt
+Component = BaseRichSpout | BaseBasicBolt | BaseRichBolt
 
 STREAM_NAME: Final = "${xd.stream.name}"
 """A default that stands for the stream's name."""

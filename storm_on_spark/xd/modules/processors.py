@@ -11,6 +11,7 @@ from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
 from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.xd.expressions import Expression
+from storm_on_spark.xd.expressions.evaluating import as_text
 from storm_on_spark.xd.modules.declaration import ModuleDeclaration, Option
 from storm_on_spark.xd.modules.messages import FIELDS
 
@@ -71,6 +72,29 @@ class JsonToTuple(_Processor):
         collector.emit([_object(tup["payload"]), tup["headers"]])
 
 
+class Aggregator(_Processor):
+    """Collects payloads, and emits a list of them once there are enough.
+
+    What is collected is saved with the micro-batch, so messages are acked when they are collected.
+    """
+
+    stateless = False
+
+    def __init__(self, count: int, correlation: Expression) -> None:
+        self.count = count
+        self.correlation = correlation
+        self._groups: dict[str, list[Any]] = {}
+
+    def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
+        """Collects a message."""
+        key = as_text(self.correlation.value(tup["payload"], tup["headers"]))
+        group = self._groups.setdefault(key, [])
+        group.append(tup["payload"])
+        if len(group) == self.count:
+            del self._groups[key]
+            collector.emit([group, tup["headers"]])
+
+
 def _object(payload: Any) -> dict[str, Any]:
     message = f"json-to-tuple expects a JSON object, got {payload!r:.100}"
     if not isinstance(payload, str | bytes):
@@ -85,6 +109,16 @@ def _object(payload: Any) -> dict[str, Any]:
 
 
 PROCESSORS: Final = (
+    ModuleDeclaration(
+        "processor",
+        "aggregator",
+        "Makes one message, a list, of several payloads; its headers are those of the last.",
+        Aggregator,
+        (
+            Option("count", "integer", "50", "How many payloads there are in a list.", minimum=1),
+            Option("correlation", "expression", "'all'", "Payloads for which this is equal are put together."),
+        ),
+    ),
     ModuleDeclaration(
         "processor",
         "filter",

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from storm_on_spark.xd.modules import files
 from storm_on_spark.xd.modules.declaration import ModuleDeclaration, ModuleType
 from storm_on_spark.xd.modules.processors import PROCESSORS
 from storm_on_spark.xd.modules.sinks import SINKS
 from storm_on_spark.xd.modules.sources import SOURCES
 
 MODULES: Final[Mapping[tuple[str, str], ModuleDeclaration]] = MappingProxyType(
-    {(found.type, found.name): found for found in (*SOURCES, *PROCESSORS, *SINKS)}
+    {(found.type, found.name): found for found in (files.SOURCE, *SOURCES, *PROCESSORS, files.SINK, *SINKS)}
 )
 """(type, name) -> module. A source and a sink may share a name."""
 

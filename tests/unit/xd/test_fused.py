@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
@@ -34,6 +35,7 @@ def test_modules_become_components() -> None:
         ("time --fixedDelay=x | log", Code.BAD_VALUE, 18),
         ("time | filter --expression='payload ++ 1' | log", Code.BAD_VALUE, 37),
         ("time | filter --expression='''a'' ++ 1' | log", Code.BAD_VALUE, 28),
+        ("time | file", Code.MISSING_OPTION, 7),
         ("time", Code.INCOMPLETE, 0),
         ("a = time", Code.INCOMPLETE, 4),
         ("time > queue:x", Code.NOT_FUSED, 5),
@@ -53,6 +55,16 @@ def test_a_stream_runs_in_process() -> None:
         0,
         ["INFO sink.words - to", "INFO sink.words - be", "INFO sink.words - not"],
     )
+
+
+def test_a_stream_goes_from_file_to_file(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_text("one\ntwo\nthree\n")
+    source, sink = f"file --dir='{tmp_path / 'in'}' --once=true", f"file --dir='{tmp_path / 'out'}'"
+    done = invoke("stream", "run", "--in-process", "--quiet", f"from:{source} | to:{sink}")
+    assert (done.exit_code, done.output) == (0, "")
+    lines = "".join(path.read_text() for path in sorted((tmp_path / "out").iterdir())).splitlines()
+    assert [json.loads(line)["payload"] for line in lines] == ["one", "two", "three"]
 
 
 def test_a_message_without_a_value_ends_the_run() -> None:

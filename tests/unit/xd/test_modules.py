@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -56,6 +57,51 @@ def test_processors() -> None:
     assert through("processor", "json-to-tuple", ['{"a": [1]}']) == [{"a": [1]}]
 
 
+def test_aggregator_makes_lists_of_what_belongs_together() -> None:
+    made = through(
+        "processor", "aggregator", ["a1", "b1", "a2", "a3"], count="2", correlation="payload.substring(0, 1)"
+    )
+    assert made == [["a1", "a2"]]
+
+
+def test_file_reads_every_file_once_and_goes_on_after_a_restart(tmp_path: Path) -> None:
+    (tmp_path / "b.txt").write_bytes(b"three\n")
+    (tmp_path / "a.txt").write_bytes(b"one\ntwo\r\n\n")
+    (tmp_path / "a.log").write_bytes(b"no\n")
+    source: Any = find_module("source", "file").make({"dir": str(tmp_path), "pattern": "*.txt", "once": "true"}, "s")
+    tester: Any = SpoutTester(source)
+    emitted = tester.next_tuple()
+    tester.restart()
+    emitted += tester.next_tuple(calls=10)
+    assert [emission.values[0] for emission in emitted] == ["one", "two", "", "three"]
+    assert emitted[-1].values[1] == {"file_name": "b.txt"}
+    assert tester.spout.exhausted()
+    tester.fail(2)
+    assert [emission.values[0] for emission in tester.next_tuple(calls=3)] == ["two"]
+
+
+def test_file_waits_for_new_files(tmp_path: Path) -> None:
+    source: Any = find_module("source", "file").make({"dir": str(tmp_path / "later")}, "s")
+    now = [0.0]
+    source.now = lambda: now[0]
+    tester = SpoutTester(source)
+    assert tester.next_tuple(calls=2) == []
+    (tmp_path / "later").mkdir()
+    (tmp_path / "later" / "a").write_text("one")
+    assert tester.next_tuple(calls=2) == []
+    now[0] += 5
+    assert [emission.values[0] for emission in tester.next_tuple(calls=3)] == ["one"]
+    assert not source.exhausted()
+
+
+@pytest.mark.parametrize(("content", "message"), [(b"\xff\n", "no UTF-8"), (b"a" * 1_000_001, "at most 1000000 bytes")])
+def test_file_refuses_what_is_no_line_of_text(tmp_path: Path, content: bytes, message: str) -> None:
+    (tmp_path / "a").write_bytes(content)
+    source: Any = find_module("source", "file").make({"dir": str(tmp_path)}, "s")
+    with pytest.raises(ValueError, match=message):
+        SpoutTester(source).next_tuple()
+
+
 @pytest.mark.parametrize("payload", ["[1]", "{", "[" * 100_000, 7, None])
 def test_what_is_no_json_object(payload: Any) -> None:
     with pytest.raises(ValueError, match="json-to-tuple expects a JSON object, got"):
@@ -73,7 +119,8 @@ def test_null_drops() -> None:
 
 @pytest.mark.parametrize("module", MODULES.values(), ids=lambda module: f"{module.type}:{module.name}")
 def test_every_module_works_with_its_defaults(module: Any) -> None:
-    assert module.make({}, "s") is not None
+    needed = {option.name: "folder" for option in module.options if option.default is None}
+    assert module.make(needed, "s") is not None
     assert module.help.endswith(".")
     assert all(option.help.endswith(".") for option in module.options)
 
@@ -90,6 +137,10 @@ def test_every_module_works_with_its_defaults(module: Any) -> None:
         (("source", "time"), {"format": "'a"}, "Expected a closing '"),
         (("source", "time"), {"format": "y" * 300}, "at most 200 characters"),
         (("sink", "log"), {"level": "loud"}, "Expected one of FATAL, .* got 'loud'"),
+        (("source", "file"), {"dir": ""}, "Expected the path of a folder, got ''"),
+        (("source", "file"), {"pattern": "../*", "dir": "d"}, "Expected a pattern of names"),
+        (("sink", "file"), {"format": "xml", "dir": "d"}, "Expected one of json, csv, got 'xml'"),
+        (("sink", "file"), {}, "Expected --dir, which file needs"),
         (("sink", "null"), {"x": "1"}, "Expected one of no options, got --x"),
         (("processor", "filter"), {"expression": "1 +"}, "Expected a value, got the end"),
     ],
@@ -97,7 +148,7 @@ def test_every_module_works_with_its_defaults(module: Any) -> None:
 def test_options_that_are_refused(module: tuple[str, str], given: dict[str, str], message: str) -> None:
     with pytest.raises(OptionError, match=message) as caught:
         MODULES[module].make(given, "s")
-    assert caught.value.option == next(iter(given))
+    assert caught.value.option == next(iter(given), "dir")
 
 
 def test_typed_options() -> None:
