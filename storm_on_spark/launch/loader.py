@@ -30,7 +30,11 @@ from storm_on_spark.streamparse.front_end import StreamparseFrontEnd
 ATTRIBUTES = ("topology", "build")
 """The attributes that are tried without `:ATTRIBUTE`, in this order."""
 
-FRONT_ENDS: Final[Mapping[str, str]] = {".yaml": "storm_on_spark.flux", ".yml": "storm_on_spark.flux"}
+FRONT_ENDS: Final[Mapping[str, str]] = {
+    ".yaml": "storm_on_spark.flux",
+    ".yml": "storm_on_spark.flux",
+    ".stream": "storm_on_spark.xd",
+}
 """End of a file's name -> the package that loads it; imported when such a file is loaded."""
 
 

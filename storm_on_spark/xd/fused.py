@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ from storm_on_spark.api.builder import TopologyBuilder
 from storm_on_spark.api.component import BaseRichSpout
 from storm_on_spark.api.topology import Topology
 from storm_on_spark.launch.loader import LoadError, Target
-from storm_on_spark.xd.dsl import Code, DslError, Module, Stream, parse_stream
+from storm_on_spark.xd.dsl import MAXIMUM_LENGTH, Code, DslError, Module, Stream, parse_stream
 from storm_on_spark.xd.modules import ModuleDeclaration, ModuleType, OptionError, find_module, modules
 from storm_on_spark.xd.modules.declaration import Component
 
@@ -26,6 +26,8 @@ class StreamTarget(Target):
 
     where: str
     stream: Stream
+    definition: str
+    path: Path | None = None
 
     @property
     def name(self) -> str:
@@ -34,8 +36,8 @@ class StreamTarget(Target):
 
     @property
     def file(self) -> Path | None:
-        """None: a stream is given as text."""
-        return None
+        """The file that the definition was in, if it was in one."""
+        return self.path
 
     @property
     def conf(self) -> dict[str, Any]:
@@ -49,7 +51,7 @@ class StreamTarget(Target):
             LoadError: a module or option of the stream makes no sense.
         """
         try:
-            return build(self.stream, self.where)
+            return build(self.stream, self.definition)
         except DslError as error:
             raise LoadError(str(error)) from error
 
@@ -61,9 +63,33 @@ def load_stream(definition: str, name: str | None = None) -> StreamTarget:
         LoadError: the text is no stream.
     """
     try:
-        return StreamTarget(definition, parse_stream(definition, name))
+        return StreamTarget(definition, parse_stream(definition, name), definition)
     except DslError as error:
         raise LoadError(str(error)) from error
+
+
+def load_file(path: Path, where: str) -> StreamTarget:
+    """Reads a file with one definition; the stream's name is that of the file, unless the definition has one.
+
+    Args:
+        path: the file.
+        where: its name in messages.
+
+    Raises:
+        LoadError: it can't be read, or is no stream.
+    """
+    try:
+        with path.open("rb") as file:
+            # A character has at most four bytes.
+            text = file.read(4 * MAXIMUM_LENGTH + 1).decode()
+        stream = parse_stream(text)
+    except OSError as error:
+        raise LoadError(f"{where} can't be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise LoadError(f"{where} is no UTF-8: {error.reason}") from error
+    except DslError as error:
+        raise LoadError(f"{where}: {error}") from error
+    return StreamTarget(where, replace(stream, name=stream.name or path.stem), text, path)
 
 
 def build(stream: Stream, definition: str) -> Topology:

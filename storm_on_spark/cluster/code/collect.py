@@ -115,7 +115,7 @@ def collect(target: str) -> Collected:
     if path.is_dir():
         found = _package(path.resolve(), where)
     elif path.suffix in FRONT_ENDS:
-        found = _flux(where)
+        found = _described(where)
     elif where.endswith(".py") or os.sep in where:
         found = _file(path, where)
     else:
@@ -205,14 +205,17 @@ def _with_resources(found: Collected, *folders: Path) -> Collected:
     return found
 
 
-def _flux(where: str) -> Collected:
-    """Takes a Flux file as it is understood here, and the modules of its classes from beside it."""
+def _described(where: str) -> Collected:
+    """Takes a file that describes a topology, and of a Flux file the modules of its classes from beside it."""
     target = load(where)
-    assert isinstance(target, FluxTarget)
-    folder, name = target.path.parent, target.path.name
+    assert target.file is not None
+    folder, name = target.file.parent, target.file.name
     problem = archive.name_problem(name)
     if problem is not None:
         raise CodeError(f"{where} can't be packed: its name {problem}")
+    if not isinstance(target, FluxTarget):
+        return Collected(name, {name: target.file.read_bytes()}, [name])
+    # A Flux file as it is understood here: placeholders have no values elsewhere.
     found = Collected(name, {name: target.interpreted()}, [name])
     needed = (beside(class_name, (folder,)) for class_name in target.class_names())
     found = _with_imports(found, [path for path in needed if path is not None], folder, (folder,))

@@ -9,6 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from storm_on_spark.cli.main import main
+from storm_on_spark.cluster.code.collect import collect
+from storm_on_spark.launch.loader import LoadError, load
 from storm_on_spark.xd.dsl import Code, DslError, parse_stream
 from storm_on_spark.xd.fused import build, load_stream
 
@@ -76,6 +78,25 @@ def test_a_message_without_a_value_ends_the_run() -> None:
 def test_wrong_text_is_an_error_with_a_caret() -> None:
     done = invoke("stream", "run", "time | ")
     assert (done.exit_code, done.stderr.splitlines()[1:]) == (2, ["time | ", "       ^"])
+
+
+def test_a_file_with_a_definition_is_a_topology_for_all_commands(tmp_path: Path) -> None:
+    file = tmp_path / "words.stream"
+    file.write_text("trigger --maxMessages=1\n | log\n")
+    assert load(str(file)).name == "words"
+    assert invoke("validate", str(file)).output == f"{file} is valid: 1 spout, 1 bolt\n"
+    assert "trigger" in invoke("explain", str(file)).output
+    assert collect(str(file)).files == {"words.stream": file.read_bytes()}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(b"\xff", "no UTF-8"), (b"time |", "XD103E: .*pos 6"), (b" " * 300_000, "Expected at most 65536 characters")],
+)
+def test_a_file_that_is_no_stream(tmp_path: Path, content: bytes, message: str) -> None:
+    (tmp_path / "x.stream").write_bytes(content)
+    with pytest.raises(LoadError, match=message):
+        load(str(tmp_path / "x.stream"))
 
 
 def test_validate() -> None:
