@@ -165,6 +165,7 @@ class Nimbus:
         authentication = Authentication.of(security, tokens)
         tls = Tls.of_daemon(security)
         users = login_users(ThriftSettings.of(conf))
+        no_thrift = _why_no_thrift(authentication, tls, users is not None)
         self._tokens, self._signed_with = tokens, None if tokens is None else tokens.first
         bind = own.bind_address
         authentication.check_bind(bind)
@@ -238,11 +239,10 @@ class Nimbus:
             reader,
         )
         frames = None
-        why = _why_no_thrift(authentication, tls, users is not None)
-        if why is None:
+        if no_thrift is None:
             frames = frame_service(control, conf, users)
         else:
-            logger.info("Nimbus %s answers no Thrift: %s", self.address, why)
+            logger.info("Nimbus %s answers no Thrift: %s", self.address, no_thrift)
         stack.enter_context(RestServer(make_app(control, authentication), listener, tls=tls.server, frames=frames))
         self._sync.start()
         actor = threading.Thread(target=self._act, name="nimbus", daemon=True)

@@ -13,12 +13,14 @@ from typing import Any
 
 import httpx
 import pytest
+import trustme
 from thriftpy2.protocol import TBinaryProtocolFactory
 from thriftpy2.rpc import make_client
 from thriftpy2.thrift import TApplicationException
 from thriftpy2.transport import TFramedTransportFactory
 from world import World, wait_for
 
+from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cluster.daemons.nimbus import Nimbus
 from storm_on_spark.cluster.records import ErrorRecord, StormBase
 from storm_on_spark.cluster.thrift.interface import interface
@@ -125,6 +127,33 @@ def test_a_cluster_with_a_secret_answers_no_thrift(world: World, tmp_path: Path)
         message = b"\x80\x01\x00\x01\x00\x00\x00\x09getLeader\x00\x00\x00\x01\x00"
         connection.sendall(struct.pack("!i", len(message)) + message)
         assert connection.recv(100).startswith(b"HTTP/1.1 400")
+
+
+def secret(file: Path, text: str) -> str:
+    file.write_text(text)
+    file.chmod(0o600)
+    return os.fspath(file)
+
+
+def test_a_nimbus_that_can_not_offer_its_transport_does_not_start(world: World, tmp_path: Path) -> None:
+    ca = trustme.CA()
+    certificate = ca.issue_cert("localhost")
+    (tmp_path / "ca.pem").write_bytes(ca.cert_pem.bytes())
+    chain = b"".join(each.bytes() for each in certificate.cert_chain_pems)
+    (tmp_path / "cert.pem").write_bytes(chain)
+    tls = {
+        "storm.tls.certificate.file": os.fspath(tmp_path / "cert.pem"),
+        "storm.tls.key.file": secret(tmp_path / "key.pem", certificate.private_key_pem.bytes().decode()),
+        "storm.tls.ca.file": os.fspath(tmp_path / "ca.pem"),
+    }
+    digest = {
+        "storm.thrift.transport": "org.apache.storm.security.auth.digest.DigestSaslTransportPlugin",
+        "java.security.auth.login.config": secret(tmp_path / "jaas", 'StormServer { a.B required user_ann="pw"; };'),
+    }
+    with pytest.raises(SetupError, match="can't be offered: Thrift has no TLS here"):
+        world.nimbus("a", **digest, **tls)
+    with pytest.raises(SetupError, match=r"nimbus\.thrift\.transport: 'a\.Kerberos' is not supported"):
+        world.nimbus("a", **{"nimbus.thrift.transport": "a.Kerberos"})
 
 
 def test_a_client_says_how_many_errors_it_wants(world: World, nimbus: Nimbus, words: StormBase) -> None:
