@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from storm_on_spark.api.errors import SetupError
-from storm_on_spark.cluster.http.frames import LoginError
+from storm_on_spark.cluster.http.doors import Limits
+from storm_on_spark.cluster.http.frames import FrameService, LoginError, framed
+from storm_on_spark.cluster.http.server import RestServer, listen
 from storm_on_spark.cluster.security.digest import THRIFT, Answering, Login
 from storm_on_spark.cluster.thrift.login import DIGEST, DigestLogin, Status, login_users, message
 from storm_on_spark.cluster.thrift.settings import ThriftSettings
@@ -128,3 +134,64 @@ def test_a_password_without_quotes_is_in_no_error(tmp_path: Path) -> None:
     with pytest.raises(SetupError) as refused:
         login_users(settings(tmp_path, "StormServer { a.B required user_ann=secret another; };"))
     assert "another" not in str(refused.value)
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    """A server that answers each frame with itself, after a login, beside HTTP."""
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await Response("http")(scope, receive, send)
+
+    listener = listen("127.0.0.1", 0)
+    frames = FrameService(lambda frame: frame, 100, 1, lambda: DigestLogin(USERS))
+    server = RestServer(app, listener, Limits(head_secs=0.5), frames=frames)
+    server.start()
+    yield listener.getsockname()[1]
+    server.close()
+
+
+def received(connection: socket.socket, size: int) -> bytes:
+    found = b""
+    while len(found) < size and (more := connection.recv(size - len(found))):
+        found += more
+    return found
+
+
+def reply(connection: socket.socket) -> tuple[int, bytes]:
+    status, length = struct.unpack("!Bi", received(connection, 5))
+    return status, received(connection, length)
+
+
+def test_frames_are_answered_after_a_login_and_http_without(port: int) -> None:
+    client = Answering(Login("ann", "pw"), dialect=THRIFT)
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+        connection.sendall(BEGIN)
+        _, asked = reply(connection)
+        # The first call in the same bytes as the end of the login.
+        connection.sendall(message(Status.OK, client.answer(asked)) + framed(b"one"))
+        status, last = reply(connection)
+        client.check(last)
+        assert (status, received(connection, 7)) == (Status.COMPLETE, framed(b"one"))
+        connection.sendall(framed(b"two"))
+        assert received(connection, 7) == framed(b"two")
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert received(connection, 12) == b"HTTP/1.1 200"
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        pytest.param(framed(b"one"), None, id="no login"),
+        pytest.param(BEGIN[:17], None, id="a login that does not go on"),
+        pytest.param(message(Status.START, b"PLAIN"), Status.BAD, id="another login"),
+    ],
+)
+def test_without_a_login_no_frame_is_answered(port: int, sent: bytes, status: Status | None) -> None:
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+        connection.sendall(sent)
+        with contextlib.suppress(ConnectionResetError):
+            if status is not None:
+                assert reply(connection)[0] == status
+            assert connection.recv(1) == b""
