@@ -107,6 +107,10 @@ failover-short: java $(STAMP) ## the form of it that `make test` has: half a min
 fuzz: $(STAMP) ## send mutated messages to a Pacemaker for SECONDS (600): it must not fall, swell or hang
 	@$(PY) tools/fuzz_pacemaker.py --seconds $(or $(SECONDS),600) $(FUZZ_ARGS)
 
+.PHONY: fuzz-streams
+fuzz-streams: $(STAMP) ## read mutated definitions of streams and expressions for SECONDS (600): each has a meaning or an error
+	@$(PY) tools/fuzz_streams.py --seconds $(or $(SECONDS),600) $(FUZZ_ARGS)
+
 .PHONY: fuzz-coverage
 fuzz-coverage: $(STAMP) ## the same guided by coverage, for SECONDS (600), of the parsers alone; fetches atheris
 	@test -d build/atheris || $(PY) -m pip install -q --target build/atheris --only-binary :all: atheris==3.0.0
