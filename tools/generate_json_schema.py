@@ -155,6 +155,17 @@ class MigrateFinding(Document):
     why: str
 
 
+class MigrateNative(Document):
+    """What becomes of a component by `migrate --write`."""
+
+    file: str
+    line: int
+    what: str
+    target: str
+    """The file of the native class; empty if there is none."""
+    why: str
+
+
 class Migrate(Document):
     """`migrate`."""
 
@@ -163,6 +174,8 @@ class Migrate(Document):
     runs: int
     differs: int
     no: int
+    native: list[MigrateNative]
+    written: bool
 
 
 class StageEntry(Document):

@@ -13,6 +13,7 @@ from storm_on_spark.api.component import BaseRichBolt
 from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.errors import StormError
 from storm_on_spark.api.tuple import Tuple
+from storm_on_spark.multilang import child as child_module
 from storm_on_spark.multilang.child import Child
 from storm_on_spark.multilang.component import ShellComponent
 from storm_on_spark.multilang.errors import ShellError
@@ -38,6 +39,8 @@ class _State:
     """Whether the child answers heartbeats."""
     deaths: int = 0
     """Deaths since the last ack."""
+    said: int = 0
+    """Messages since the child last acked, failed or answered."""
     rest: bytes = b""
     """What was read of a message that is not complete."""
     unsent: bytes = b""
@@ -209,6 +212,12 @@ class ShellBolt(ShellComponent, BaseRichBolt):
     def _handle(self, message: Any) -> None:
         command, message = command_of(message)
         state = self._state
+        state.said = 0 if command in ("ack", "fail", "sync") else state.said + 1
+        if state.said > child_module.MOST_MESSAGES:
+            raise ShellError(
+                f"it sent more than {child_module.MOST_MESSAGES} messages without reading its input "
+                "or saying that it is done"
+            )
         if command == "emit":
             self._emit(message)
         elif command in ("ack", "fail"):

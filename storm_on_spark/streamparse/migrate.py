@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import os
 import warnings
 from collections.abc import Iterator, Mapping
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from storm_on_spark.api.errors import ConfigError
+from storm_on_spark.streamparse.native import SUFFIX, Native, native_of
 from storm_on_spark.streamparse.project import find_project
 
 Verdict = Literal["runs", "differs", "no"]
@@ -94,6 +96,62 @@ def read_project(folder: Path) -> list[Finding]:
                     found += _component(name, node, kind, has_ticks)
     found += _around(folder)
     return sorted(found, key=lambda finding: (finding.file, finding.line, finding.what))
+
+
+def native_code(folder: Path) -> tuple[list[Native], dict[str, str]]:
+    """Returns what becomes of a project's components, and the code of the native ones by its new file's place.
+
+    Args:
+        folder: as for `read_project`.
+
+    Raises:
+        ConfigError: as `read_project`.
+    """
+    if not folder.is_dir():
+        raise ConfigError(f"{folder} is no folder")
+    parsed = {path.relative_to(folder).as_posix(): _parsed(path) for path in _python_files(folder)}
+    trees = {name: tree for name, tree in parsed.items() if isinstance(tree, ast.Module)}
+    kinds = _Kinds(trees)
+    found: list[Native] = []
+    files: dict[str, str] = {}
+    for name, tree in trees.items():
+        classes = {node.name: kinds.of(name, node.name) for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+        try:
+            natives, code = native_of(name, tree, {key: kind for key, kind in classes.items() if kind in _COMPONENTS})
+        except RecursionError:
+            found.append(Native(name, 1, name, "", "its code is nested too deep"))
+            continue
+        found += natives
+        if code:
+            files[name.removesuffix(".py") + SUFFIX] = code
+    return found, files
+
+
+def write_native(folder: Path) -> list[Native]:
+    """Writes the native classes of a project's simple components beside them; a file that is there stays as it is.
+
+    Returns:
+        What became of each component.
+
+    Raises:
+        ConfigError: as `read_project`, or a file can't be written.
+    """
+    found, files = native_code(folder)
+    kept: set[str] = set()
+    for name, code in files.items():
+        try:
+            with (folder / name).open("x", encoding="utf-8") as file:
+                file.write(code)
+        except FileExistsError:
+            kept.add(name)
+        except OSError as error:
+            raise ConfigError(f"{folder / name} can't be written: {error.strerror}") from error
+    return [
+        dataclasses.replace(native, target="", why=f"{native.target} is there, and is not written over")
+        if native.target in kept
+        else native
+        for native in found
+    ]
 
 
 def _python_files(folder: Path) -> Iterator[Path]:

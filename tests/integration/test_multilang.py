@@ -37,3 +37,31 @@ def test_children_keep_their_memory_whichever_worker_executes_their_task(nothing
     for word, number in captured.values("count"):
         highest[word] = max(highest[word], number)
     assert highest == expected
+
+
+FAULTS = {
+    "die": "it ended, exit code 7; its last lines on stderr:\nabout to die",
+    "hang": "it was silent for",
+    "garbage": "it sent what is no JSON: b'hello'",
+}
+
+
+def test_children_that_fail_are_started_again_and_their_tuples_are_replayed(
+    nothing_left_behind, spark_session, tmp_path: Path
+) -> None:
+    words = ["ant", "bee", "bad", "cat", "dog"]
+    builder = TopologyBuilder()
+    builder.set_spout("words", ListSpout([[word] for word in words], Fields("word"), max_fails=None))
+    for how in FAULTS:
+        command = [sys.executable, "bad_once.py", how, str(tmp_path)]
+        conf = {"topology.subprocess.timeout.secs": 3 if how == "hang" else 60}
+        bolt = builder.set_bolt(how, ShellBolt(command, ["word"], directory=str(COMPONENTS)))
+        bolt.shuffle_grouping("words").add_configurations(conf)
+
+    captured = run_topology(builder.create_topology(), spark=spark_session, capture=list(FAULTS), timeout=120)
+
+    assert captured.info.acked == len(words), captured.errors
+    assert captured.info.failed >= 1
+    for how, said in FAULTS.items():
+        assert {word for (word,) in captured.values(how)} == set(words), how
+        assert any(said in error.message for error in captured.info.components[how].errors), how

@@ -14,25 +14,28 @@ from rich.table import Table
 from storm_on_spark.cli.shared import options
 from storm_on_spark.cli.shared.errors import reporting_errors
 from storm_on_spark.cli.shared.terminal import console
-from storm_on_spark.streamparse.migrate import read_project
+from storm_on_spark.streamparse.migrate import native_code, read_project, write_native
 
 
 @click.command("migrate", short_help="Say what of a streamparse project runs here.")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--write", is_flag=True, help="Write native classes of the simple components, to new files beside them.")
 @click.option("--json", is_flag=True, help="Print one JSON document.")
 @options.debug
-def command(folder: Path, json: bool, debug: bool) -> None:
+def command(folder: Path, write: bool, json: bool, debug: bool) -> None:
     """Say what of the streamparse project in DIR runs here as it is, what does not, and why.
 
-    Its code is read and not run, and nothing is written.
+    Its code is read and not run. Nothing is written without --write, and no file is ever written over.
     """
     with reporting_errors(debug, json):
         found = read_project(folder)
+        natives = write_native(folder) if write else native_code(folder)[0]
         count = Counter(finding.verdict for finding in found)
         totals = {"runs": count["runs"], "differs": count["differs"], "no": count["no"]}
         if json:
             findings = [dataclasses.asdict(finding) for finding in found]
-            click.echo(jsonlib.dumps({"folder": str(folder), "findings": findings, **totals}))
+            made = {"native": [dataclasses.asdict(native) for native in natives], "written": write}
+            click.echo(jsonlib.dumps({"folder": str(folder), "findings": findings, **totals, **made}))
             return
         table = Table("where", "what", "runs", "why")
         for finding in found:
@@ -40,3 +43,8 @@ def command(folder: Path, json: bool, debug: bool) -> None:
             table.add_row(f"{finding.file}:{finding.line}", finding.what, verdict, finding.why)
         console(sys.stdout).print(table)
         click.echo(f"{count['runs']} run as they are, {count['differs']} with a difference, {count['no']} do not run")
+        for native in natives:
+            became = f"{'is now' if write else 'can be made'} native in {native.target}" if native.target else "stays"
+            click.echo(f"{native.file}:{native.line} {native.what} {became}{native.why and ': '}{native.why}")
+        if not write and any(native.target for native in natives):
+            click.echo("--write writes the native classes")

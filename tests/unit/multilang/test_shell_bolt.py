@@ -126,6 +126,16 @@ def test_a_child_that_floods_and_does_not_read_is_ended(monkeypatch: pytest.Monk
         assert kit.collector.failed[0]["word"] == "bad"
 
 
+def test_a_child_that_floods_over_many_micro_batches_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child, "MOST_MESSAGES", 1000)
+    with shell_bolt(python("bad.py", "flood"), **{"topology.subprocess.timeout.secs": 1}) as kit:
+        kit.execute(word("bad"))
+        until(kit, lambda: kit.collector.failed)
+        assert "it sent more than 1000 messages without reading its input or saying that it is done" in errors(kit)
+        kit.execute(word("after"))
+        assert kit.collector.values() == [("after",)]
+
+
 @pytest.mark.parametrize("rate", [1, 5])
 def test_ticks_of_any_rate_are_for_the_child(rate: int) -> None:
     with shell_bolt(python("bad.py", "none"), **{"topology.tick.tuple.freq.secs": rate}) as kit:
