@@ -74,6 +74,21 @@ def test_the_modules_on_the_page_of_streams_are_up_to_date() -> None:
     assert generator.with_modules(text) == text, "docs/streams.md: run python tools/generate_streams_docs.py"
 
 
+def test_the_support_matrix_is_up_to_date_and_every_yes_names_a_test_that_exists() -> None:
+    spec = importlib.util.spec_from_file_location("generate_support_matrix", ROOT / "tools/generate_support_matrix.py")
+    assert spec is not None
+    assert spec.loader is not None
+    generator = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(generator)
+    text = generator.PAGE.read_text(encoding="utf-8")
+    assert generator.with_matrix(text) == text, "docs/migration.md: run python tools/generate_support_matrix.py"
+    for row in (row for rows in generator.sections().values() for row in rows):
+        assert row["answer"] in {"yes", "partly", "not yet", "no"}, row
+        assert ("proof" in row or row.get("untested") is True) == (row["answer"] in {"yes", "partly"}), row
+        if "proof" in row:
+            assert "def test_" in (ROOT / row["proof"]).read_text(encoding="utf-8"), row
+
+
 def test_decisions_are_numbered_and_listed() -> None:
     folder = ROOT / "docs/decisions"
     decisions = sorted(path.name for path in folder.glob("[0-9]*.md"))
