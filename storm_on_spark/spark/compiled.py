@@ -222,6 +222,7 @@ class CompiledTopology:
             SetupError: Spark can't be started, or can't call this process, or the session is no classic one.
         """
         from storm_on_spark.launch.conf_text import spark_conf
+        from storm_on_spark.runtime.live.client import LiveClient
         from storm_on_spark.spark.checkpoint.location import location_of
         from storm_on_spark.spark.checkpoint.stored import open_checkpoint
         from storm_on_spark.spark.query.durability import MachineDurability, drop_torn, durability_of
@@ -295,7 +296,10 @@ class CompiledTopology:
                 spouts = ExecutorSpouts(spark, name, start_id, len(spout_groups(plan)))
                 stack.callback(spouts.close)
                 make_host = spouts.host
-            coordinator = Coordinator(spec, store.own, clock or SystemClock(), active, on_failure, durable, make_host)
+            live = LiveClient(start_id) if spec.realtime and not remote else None
+            coordinator = Coordinator(
+                spec, store.own, clock or SystemClock(), active, on_failure, durable, make_host, live
+            )
             stack.callback(coordinator.stop)
             # Spouts open, and emit, from here on; Spark prepares the query meanwhile.
             started = time.monotonic()

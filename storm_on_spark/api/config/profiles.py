@@ -17,6 +17,12 @@ PROFILES: Final[Mapping[str, Mapping[str, object]]] = MappingProxyType(
             N.TOPOLOGY_BATCH_MAX_TUPLES: 20_000,
             N.TOPOLOGY_BATCH_MIN_INTERVAL_MS: 0,
         },
+        # The same, and tuples don't wait for micro-batches, which are checkpoints only.
+        "realtime": {
+            N.TOPOLOGY_PARTITIONS: 1,
+            N.TOPOLOGY_BATCH_MAX_TUPLES: 20_000,
+            N.TOPOLOGY_BATCH_MIN_INTERVAL_MS: 0,
+        },
         # A micro-batch costs some 100 ms of processor time, whatever is in it: fewer and larger ones share that.
         "throughput": {
             N.TOPOLOGY_BATCH_MAX_TUPLES: 400_000,

@@ -175,10 +175,10 @@ HONOURED_KEYS: Final[tuple[ConfigKey, ...]] = (
     ),
     honoured(
         N.TOPOLOGY_PROFILE,
-        choice("latency", "throughput"),
+        choice("realtime", "latency", "throughput"),
         None,
         "Sets other keys, where they aren't set, for small delays or for high throughput; see the list of profiles. "
-        "Unset: in between. Not a key of Storm's.",
+        "`realtime` executes tuples between micro-batches. Unset: in between. Not a key of Storm's.",
     ),
     honoured(
         N.TOPOLOGY_DURABILITY,
@@ -277,12 +277,12 @@ PLANNED_KEYS: Final[tuple[ConfigKey, ...]] = (
         _STATE,
         component=True,
     ),
-    planned(
+    honoured(
         N.TOPOLOGY_STATE_CHECKPOINT_INTERVAL,
         integer(100),
         1000,
-        "Milliseconds between checkpoints of stateful bolts.",
-        _STATE,
+        "Milliseconds between two checkpoints with the profile `realtime`: so much is executed again after a "
+        "crash, and its side effects may happen twice. In the other profiles each micro-batch is a checkpoint.",
     ),
     # Windows.
     planned(

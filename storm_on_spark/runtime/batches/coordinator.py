@@ -21,10 +21,12 @@ from storm_on_spark.plan.explain.words import listed
 from storm_on_spark.plan.model import PlacedPlan
 from storm_on_spark.runtime.batches.clock import Clock
 from storm_on_spark.runtime.batches.files import BatchFiles
+from storm_on_spark.runtime.batches.live import LiveProcess
 from storm_on_spark.runtime.batches.metrics import Metrics
 from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.batches.rules.events import (
     Activated,
+    AskBarrier,
     Committed,
     Complete,
     Delivered,
@@ -50,17 +52,29 @@ from storm_on_spark.runtime.batches.rules.events import (
     Tell,
     TellOutcomes,
     WaitForNews,
+    WasCut,
+    WentLive,
 )
 from storm_on_spark.runtime.batches.rules.planning import BatchPace, BatchRules
 from storm_on_spark.runtime.batches.rules.size import BatchSize
 from storm_on_spark.runtime.batches.spout_outcomes import SpoutOutcomes
 from storm_on_spark.runtime.reports.report import Failure
-from storm_on_spark.runtime.run.settings import BatchSettings, TrackingSettings
+from storm_on_spark.runtime.run.settings import BatchSettings, LiveSettings, TrackingSettings
 from storm_on_spark.runtime.run.spec import RunSpec
 from storm_on_spark.runtime.run.wiring import Wiring
 from storm_on_spark.runtime.spouts.host_process import HostProcess, spout_groups
 from storm_on_spark.runtime.spouts.log import WriterEpoch, iter_cuts, list_segments
-from storm_on_spark.runtime.spouts.messages import Consumed, Failed, Idle, Message, Progress, Ready, SetActive, Setup
+from storm_on_spark.runtime.spouts.messages import (
+    Consumed,
+    Failed,
+    GoLive,
+    Idle,
+    Message,
+    Progress,
+    Ready,
+    SetActive,
+    Setup,
+)
 from storm_on_spark.runtime.storage import Folder, as_storage, inside, name_of
 from storm_on_spark.runtime.storage.claims import make_claim
 from storm_on_spark.runtime.storage.durable import Durable
@@ -82,6 +96,7 @@ class Coordinator:
         on_failure: called once, on any thread, when a spout or host fails for good.
         durable: makes micro-batches survive the loss of the machine; None where that is not wanted, or goes by itself.
         make_host: makes what spouts run in; None for processes beside this one.
+        live: the live process of the run, if there may be one.
     """
 
     host_class: type[HostProcess] = HostProcess
@@ -98,8 +113,10 @@ class Coordinator:
         on_failure: Callable[[Failure], None],
         durable: Durable | None = None,
         make_host: Callable[..., HostProcess] | None = None,
+        live: LiveProcess | None = None,
     ) -> None:
         self._make_host = make_host or self.host_class
+        self._live = live
         self._spec = spec
         self._plan: PlacedPlan = spec.plan
         self._folder = folder
@@ -121,6 +138,7 @@ class Coordinator:
             {*self._wiring.tick_periods().values(), *self._wiring.turn_periods().values()},
             active=active,
             clock_runs=clock.started_at is not None,
+            checkpoint_secs=LiveSettings.of(spec.plan.conf).checkpoint_ms / 1000,
             pace=self.pace,
         )
         #: Held while the rules take a step, never while a message is sent: its receiver may be waiting for an answer.
@@ -254,18 +272,39 @@ class Coordinator:
         """
         with self._writing_checkpoint():
             self._do(self._step(Polled(start)))
-        with self._changed:
-            while True:
-                for instruction in self._rules.step(Looked(), self._moment()):
+        self._look_at_live()
+        barrier: AskBarrier | None = None
+        while True:
+            event = Looked() if barrier is None else self._cut_state(barrier)
+            barrier = None
+            with self._changed:
+                for instruction in self._rules.step(event, self._moment()):
                     if isinstance(instruction, Plan):
                         return instruction.end
                     if isinstance(instruction, NothingNew):
                         return start
                     if isinstance(instruction, Complete):
                         self._completed.set()
+                    elif isinstance(instruction, AskBarrier):
+                        barrier = instruction
                     else:
                         assert isinstance(instruction, WaitForNews)
                         self._changed.wait(instruction.secs)
+
+    def _cut_state(self, barrier: AskBarrier) -> WasCut:
+        assert self._live is not None, "nothing goes live without it"
+        return WasCut(self._live.barrier(barrier.start))
+
+    def _look_at_live(self) -> None:
+        """Lets spouts know of the live process, and the rules whether tuples are executed there."""
+        started_at = self._clock.started_at
+        if self._live is None or started_at is None:
+            return
+        found = self._live.look(self._clock.now_ms(), time.monotonic())
+        self._step(WentLive(found is not None and found.live))
+        if found is not None:
+            for host in self._hosts:
+                host.send(GoLive(str(self._live.path), found.pid))
 
     def _do(self, instructions: Iterable[Instruction]) -> None:
         for instruction in instructions:

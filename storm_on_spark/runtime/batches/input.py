@@ -6,7 +6,7 @@ changed is that tasks of stateless bolts, and those of the acker, have other num
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from storm_on_spark.plan.model import StageKind
 from storm_on_spark.runtime.batches.files import BatchFiles
@@ -36,7 +36,7 @@ def chunks_between(wiring: Wiring, folder: Folder, start: Offset, end: Offset, p
             yield from _logged(wiring, inside(folder, "spouts", str(task)), begin, end.mark(task), partition)
     if end.carried > start.carried:  # to list what is not there takes a round trip, where the folder is in a store
         yield from _carried(wiring, BatchFiles(inside(folder, "carried")), start.carried, end.carried, partition)
-    yield from map(chunk.with_header, _clocks(wiring, start.clock, end.clock, partition))
+    yield from map(chunk.with_header, due_clocks(wiring, start.clock, end.clock, partition))
 
 
 def _carried(wiring: Wiring, files: BatchFiles, begin: int, end: int, partition: int) -> Iterator[Chunk]:
@@ -50,20 +50,39 @@ def _carried(wiring: Wiring, files: BatchFiles, begin: int, end: int, partition:
 
 
 def _logged(wiring: Wiring, log: Folder, begin: int, end: Mark, partition: int) -> Iterator[Chunk]:
+    is_here = _targets(wiring, partition)
+    entries = read_entries(log, begin, end.position, is_here, end.epoch)
+    yield from logged_chunks(wiring, ((target, body) for _, target, body in entries), partition)
+
+
+def logged_chunks(wiring: Wiring, entries: Iterable[tuple[int, bytes]], partition: int) -> Iterator[Chunk]:
+    """Yields the chunks of entries of a spout log for the tasks on `partition`; arguments as for `chunks_between`."""
     plan = wiring.plan
-    ackers = {ACKER - index: task for index, task in enumerate(plan.acker_tasks)}
-    nobodys_home = plan.placement[plan.acker_tasks[0]] if plan.acker_tasks else None
-
-    def is_here(target: int) -> bool:
-        return plan.placement.get(ackers.get(target, target), nobodys_home if target >= 0 else None) == partition
-
-    for _, target, body in read_entries(log, begin, end.position, is_here, end.epoch):
+    ackers, is_here = _acker_targets(wiring), _targets(wiring, partition)
+    for target, body in entries:
+        if not is_here(target):
+            continue
         if target in ackers:
             yield chunk.with_header(chunk.with_target(body, ackers[target]))
         elif wiring.reads(target, (header := chunk.read_header(body)).stream):
             yield header, body
         else:
             yield from map(chunk.with_header, _nobodys(plan.acker_tasks, header, body))
+
+
+def _acker_targets(wiring: Wiring) -> dict[int, int]:
+    return {ACKER - index: task for index, task in enumerate(wiring.plan.acker_tasks)}
+
+
+def _targets(wiring: Wiring, partition: int) -> Callable[[int], bool]:
+    """Returns whether what has a target in a spout log is for `partition`."""
+    plan, ackers = wiring.plan, _acker_targets(wiring)
+    nobodys_home = plan.placement[plan.acker_tasks[0]] if plan.acker_tasks else None
+
+    def is_here(target: int) -> bool:
+        return plan.placement.get(ackers.get(target, target), nobodys_home if target >= 0 else None) == partition
+
+    return is_here
 
 
 def _nobodys(ackers: tuple[int, ...], header: Header, body: bytes) -> Iterator[bytes]:
@@ -75,7 +94,8 @@ def _nobodys(ackers: tuple[int, ...], header: Header, body: bytes) -> Iterator[b
             yield chunk.encode_acks(*part, target=task, source=-1, receipts=chunk.receipt(header, body))
 
 
-def _clocks(wiring: Wiring, before: int, now: int, partition: int) -> Iterator[bytes]:
+def due_clocks(wiring: Wiring, before: int, now: int, partition: int) -> Iterator[bytes]:
+    """Yields the CLOCK chunks between two times of the topology, in ms: of all that is due, and one for each acker."""
     plan = wiring.plan
     due: dict[int, int] = {}
     for flag, periods in ((chunk.TICK, wiring.tick_periods()), (chunk.TURN, wiring.turn_periods())):

@@ -27,9 +27,10 @@ from storm_on_spark.api.hooks import BoltExecuteInfo
 from storm_on_spark.api.metrics.registry import Reading
 from storm_on_spark.api.state import BaseStatefulBolt
 from storm_on_spark.api.topology import ComponentKind
-from storm_on_spark.api.tuple import Delivery, Tuple
+from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.plan.model import EdgeKind
 from storm_on_spark.runtime.bolts.collectors import BasicCollector, BatchCollector, Held, Ledger, RichCollector
+from storm_on_spark.runtime.bolts.inputs import Input, rows_between, taken_in
 from storm_on_spark.runtime.emit.output import OutputMark, Sealed, Sent, TaskOutput
 from storm_on_spark.runtime.reports.report import USER_ERRORS
 from storm_on_spark.runtime.run.settings import BoltSettings
@@ -72,14 +73,6 @@ class Kept(NamedTuple):
     entries: int
 
 
-class Input(NamedTuple):
-    """Tuples that arrived together: rows of values, or a record batch for a `BatchBolt`."""
-
-    delivery: Delivery
-    rows: Any
-    size: int
-
-
 @dataclass
 class Execution:
     """The result of executing one micro-batch."""
@@ -95,6 +88,10 @@ class Execution:
     errors: list[ComponentError] = field(default_factory=list)
     registered: tuple[Reading, ...] = ()
     """What the metrics that the bolt registered have to say."""
+
+
+class UnsavedError(Exception):
+    """A bolt raised, and its state before that was not saved: it can't be set back to that."""
 
 
 class _PoisonError(Exception):
@@ -157,6 +154,8 @@ class BoltTask:
         self._output = TaskOutput(wiring, context)
         #: Snapshot that equals the instance's state between executions; None for a stateless bolt.
         self.snapshot: bytes | None = None
+        #: The one that is in the state store; it is older after executions that saved nothing.
+        self.saved: bytes | None = None
         try:
             if self.kind is ComponentKind.BASIC_BOLT:
                 self._collector: Any = BasicCollector(self._output)
@@ -197,13 +196,13 @@ class BoltTask:
                 self._snapshots = Snapshots(instance, f'bolt "{self.component}" (task {self.task})', given)
             except USER_ERRORS as error:
                 raise self._wrap("snapshot", error) from error
-            self.snapshot = self._snapshots.prepared
+            self.snapshot = self.saved = self._snapshots.prepared
 
     def restore(self, snapshot: bytes) -> None:
         """Puts a snapshot from the state store over the prepared instance."""
         assert self._snapshots is not None
         self._snapshots.restore(snapshot)
-        self.snapshot = snapshot
+        self.snapshot = self.saved = snapshot
 
     def catch_up(self, snapshot: bytes, kept: Kept, held: int) -> None:
         """Brings the instance from an earlier state of its task to that of the state store, where others have gone on.
@@ -238,6 +237,8 @@ class BoltTask:
         ids: EdgeIds,
         batch: int,
         kept: Kept | None = None,
+        *,
+        saves: bool = True,
     ) -> Execution:
         """Executes one micro-batch; afterwards `snapshot` and `state` are the new state.
 
@@ -246,25 +247,23 @@ class BoltTask:
             ids: where edge ids come from.
             batch: the number of the micro-batch, the same for every attempt at it.
             kept: the key-value state as it was before this batch; only for a `BaseStatefulBolt`.
+            saves: whether `snapshot` becomes the new state; without that, call `save` later.
 
         Raises:
             ComponentError: the bolt raised and `topology.fail.fast` is set, or its state can't be pickled.
+            UnsavedError: the bolt raised, and nothing was saved to which it could be set back.
         """
         started = time.perf_counter()
         ledger: Ledger = self._collector.open_ledger()
-        lineage = _taken_in(inputs, ledger)
+        lineage = taken_in(inputs, ledger)
         self._output.begin(mix64(batch))
         result = Execution(executed=sum(part.size for part in inputs))
-        poisoned = self._execute_all(inputs, result, kept)
+        poisoned = self._execute_all(inputs, result, kept, saves=saves)
         if self.kind is ComponentKind.BOLT:
             with self.guarded("finish_micro_batch"):
                 self.instance.finish_micro_batch()
-        if self.state is not None:
-            try:
-                self.instance.pre_prepare(batch)
-                self.instance.pre_commit(batch)
-            except USER_ERRORS as error:
-                raise self._wrap("pre_commit", error) from error
+        if self.state is not None and saves:
+            self._announce(batch)
         # A row of a batch may have been failed more than once.
         ledger.failed = list(dict.fromkeys([*ledger.failed, *poisoned]))
         result.errors += [
@@ -279,17 +278,43 @@ class BoltTask:
                 # It is executed in a micro-batch to come; see `InputLineage.left`.
                 roots, edges = contributions(sealed.roots, sealed.edges.ids())
                 result.folds.append(marked(roots, 0, xors=edges))
+        if saves:
+            self._save_attributes()
+        self._collector.close_ledger()
+        if self._metrics and saves:
+            result.registered = self.readings(result.errors)
+        result.seconds = time.perf_counter() - started
+        return result
+
+    def save(self, batch: int) -> None:
+        """Makes `snapshot` the present state, after executions without it.
+
+        Raises:
+            ComponentError: the state can't be pickled, or the bolt raised.
+        """
+        if self.state is not None:
+            self._announce(batch)
+        self._save_attributes()
+
+    def readings(self, errors: list[ComponentError]) -> tuple[Reading, ...]:
+        """Returns what the metrics that the bolt registered have to say; adds what they raise to `errors`."""
+        if not self._metrics:
+            return ()
+        return self._metrics.readings(lambda name, error: errors.append(self._wrap(f"metric {name!r}", error)))
+
+    def _announce(self, batch: int) -> None:
+        """Tells a `BaseStatefulBolt` that its state is about to be committed."""
+        try:
+            self.instance.pre_prepare(batch)
+            self.instance.pre_commit(batch)
+        except USER_ERRORS as error:
+            raise self._wrap("pre_commit", error) from error
+
+    def _save_attributes(self) -> None:
         if self._snapshots is not None:
             self.snapshot = self._take()
             if len(self.snapshot) > self._warn_bytes:
                 self._warn_of_size(self._snapshots, len(self.snapshot))
-        self._collector.close_ledger()
-        if self._metrics:
-            result.registered = self._metrics.readings(
-                lambda name, error: result.errors.append(self._wrap(f"metric {name!r}", error))
-            )
-        result.seconds = time.perf_counter() - started
-        return result
 
     @classmethod
     def loops(cls) -> frozenset[CodeType]:
@@ -301,7 +326,7 @@ class BoltTask:
 
     # --- executing ---------------------------------------------------------------
 
-    def _execute_all(self, inputs: Sequence[Input], result: Execution, kept: Kept | None) -> list[int]:
+    def _execute_all(self, inputs: Sequence[Input], result: Execution, kept: Kept | None, *, saves: bool) -> list[int]:
         """Executes all tuples but the poison ones; returns the positions of these."""
         good = self._good(0, self.snapshot)
         poisoned: list[int] = []
@@ -314,6 +339,8 @@ class BoltTask:
                 self._run(inputs, good.index, stop)
             except _PoisonError as poison:
                 error = self._wrap("execute", poison.cause, traced=len(poisoned) < _TRACED_ERRORS)
+                if not saves and self._snapshots is not None:
+                    raise UnsavedError from poison.cause
                 if self._fail_fast:
                     raise error from poison.cause
                 result.errors.append(error)
@@ -376,7 +403,7 @@ class BoltTask:
 
     def _run_basic(self, inputs: Sequence[Input], start: int, stop: int | None) -> None:
         execute, collector, ledger = self._execute, self._collector, self._collector.ledger
-        for delivery, first, rows in _from(inputs, start, stop):
+        for delivery, first, rows in rows_between(inputs, start, stop):
             tup = Tuple.of((), delivery)
             for index, position, values in zip(count(delivery.offset + first), count(first), rows, strict=False):
                 ledger.current = index
@@ -395,7 +422,7 @@ class BoltTask:
 
     def _run_rich(self, inputs: Sequence[Input], start: int, stop: int | None) -> None:
         execute = self._execute
-        parts = _from(inputs, start, stop)
+        parts = rows_between(inputs, start, stop)
         if self.state is not None and self.state.looks_ahead:
             parts = looking_ahead(self.state, self._grouped_by, list(parts))
         for delivery, first, rows in parts:
@@ -459,28 +486,7 @@ class BoltTask:
         return ComponentError.of(self.component, self.task, phase, error, traced=traced)
 
 
-def _taken_in(inputs: Sequence[Input], ledger: Ledger) -> InputLineage:
-    """Adds the deliveries to an execution."""
-    offset = 0
-    for delivery, _, size in inputs:
-        delivery.execution = ledger.execution
-        delivery.offset = offset
-        offset += size
-    return InputLineage([(delivery, size) for delivery, _, size in inputs])
-
-
 def _fold_of_held(held: Sequence[Held], mark: int) -> Fold:
     pairs = [(root, edge) for roots, edge in held for root in roots]
     flat = np.array(pairs, dtype=np.uint64).reshape(-1, 2)
     return marked(flat[:, 0], mark, xors=None if mark else flat[:, 1])
-
-
-def _from(inputs: Sequence[Input], start: int, stop: int | None) -> Any:
-    """Yields (delivery, first position, rows) for the tuples from `start` up to `stop`."""
-    for delivery, rows, size in inputs:
-        first = max(0, start - delivery.offset)
-        last = size if stop is None else min(size, stop - delivery.offset)
-        if first == 0 and last == size:
-            yield delivery, 0, rows
-        elif first < last:
-            yield delivery, first, rows[first:last]

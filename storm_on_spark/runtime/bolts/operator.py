@@ -11,7 +11,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 
 from storm_on_spark.plan.model import Operator, Stage, StageKind
-from storm_on_spark.runtime.bolts.stage import BatchInfo, Row, StateAccess, execute_acker, execute_bolts
+from storm_on_spark.runtime.bolts.saved import StateAccess
+from storm_on_spark.runtime.bolts.stage import BatchInfo, Row, execute_acker, execute_bolts
 from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.codec.chunk import Chunk

@@ -10,7 +10,6 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
-from typing import Protocol
 
 import pyarrow as pa
 
@@ -20,7 +19,9 @@ from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.topology import ComponentKind
 from storm_on_spark.api.tuple import Delivery
 from storm_on_spark.plan.model import EdgeKind, Stage
-from storm_on_spark.runtime.bolts.bolt_task import Execution, Input, Kept
+from storm_on_spark.runtime.bolts.bolt_task import Execution
+from storm_on_spark.runtime.bolts.inputs import Input
+from storm_on_spark.runtime.bolts.saved import SavedTask, StateAccess
 from storm_on_spark.runtime.bolts.worker import CachedTask, Worker
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.codec.chunk import Chunk, Header, Kind
@@ -30,8 +31,6 @@ from storm_on_spark.runtime.processes.prints import speaking
 from storm_on_spark.runtime.reports.report import Failure, TaskMetrics
 from storm_on_spark.runtime.run.settings import BoltSettings, TrackingSettings
 from storm_on_spark.runtime.run.wiring import StreamInfo, Wiring
-from storm_on_spark.runtime.state import deltas
-from storm_on_spark.runtime.state.version import StateVersion, StateVersions
 from storm_on_spark.runtime.tracking import acker
 from storm_on_spark.runtime.tracking.fold import Fold, fold, split_by_acker
 from storm_on_spark.runtime.tracking.ids import EdgeIds
@@ -42,26 +41,7 @@ Row = tuple[int, bytes]
 
 _MOST_ERRORS = 100
 """Errors of a task that one execution reports; a bolt may fail on every tuple."""
-MOST_DELTAS = 32
-"""Deltas of a snapshot before it is written whole again. Each is read by itself, by a worker that has nothing yet."""
 _TICK_FIELDS = Fields("rate_secs")
-
-
-class StateAccess(Protocol):
-    """The state of one task in this batch: values by name, and of `entries` by name and number.
-
-    A bolt has `version`, `snapshot` and `entries`: the journal of key-value state, and, by numbers below zero, deltas
-    of the snapshot; and where its key-value state is large, `header`, `directory` and `pages`. An acker has `pending`.
-    """
-
-    def get(self, name: str, index: int = 0) -> bytes | None:
-        """Returns a value, or None."""
-
-    def put(self, name: str, value: bytes, index: int = 0) -> None:
-        """Sets a value."""
-
-    def remove(self, name: str, index: int = 0) -> None:
-        """Removes a value, if there is one."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +50,9 @@ class BatchInfo:
 
     batch: int
     partition: int
+    saves: bool = True
+    """Whether the state of tasks is saved at the end. Without it, instances are ahead of their saved state until
+    `SavedTask.save_later`."""
 
 
 def execute_bolts(
@@ -219,85 +202,21 @@ class _StageRun:
         return execution
 
     def _execute_stateful(self, task: int, inputs: list[Input], ids: EdgeIds) -> Execution:
-        """Executes a task whose instance is a cache over the state store.
-
-        State variable `version` says which state the others hold: `snapshot`, and the entries of key-value state. Among
-        the entries are the deltas to the snapshot, from -1 down.
-        """
         assert self.state is not None
-        versions = StateVersions.load(self.state.get("version"))
-        cached = self._instance_at(task, versions)
+        saved = SavedTask(self.worker, task, self.state)
+        cached = saved.taken_out()
         bolt = cached.bolt
-        before = bolt.snapshot
-        kept = Kept(self.state, versions.newest.entries)
         if bolt.state is not None:
             bolt.state.attach(self.state)
-        execution = bolt.execute(inputs, ids, self.info.batch, kept)
-        assert bolt.snapshot is not None
-        _, generation, entries, *written = versions.newest
-        changed = not versions or bolt.snapshot != before
-        if changed:
-            written = self._write_snapshot(before if versions else None, bolt.snapshot, versions.newest)
+        execution = bolt.execute(inputs, ids, self.info.batch, saved.kept, saves=self.info.saves)
+        if self.info.saves:
+            saved.save(cached)
+        else:
+            cached.unsaved = True
         if bolt.state is not None:
-            changes = bolt.state.commit(self.state, entries, lambda: bolt.guarded("snapshot"))
-            if changes is not None:
-                changed = True
-                entries, generation = changes.entries, generation + changes.rewritten
             bolt.state.attach(None)
-        if changed:
-            versions = versions.next(generation, entries, *written)
-            cached.version = versions.newest.id
-            self.state.put("version", versions.dump())
         self.worker.tasks[task] = cached
         return execution
-
-    def _write_snapshot(self, before: bytes | None, after: bytes, newest: StateVersion) -> list[int]:
-        """Writes a snapshot, as a delta if that is much smaller; returns its two numbers for `StateVersion`."""
-        assert self.state is not None
-        if before is not None and newest.deltas < MOST_DELTAS and (delta := deltas.delta_of(before, after)) is not None:
-            self.state.put("entries", delta, -1 - newest.deltas)
-            return [newest.snapshot, newest.deltas + 1]
-        self.state.put("snapshot", after)
-        for number in range(newest.deltas):
-            self.state.remove("entries", -1 - number)
-        return [newest.snapshot + 1, 0]
-
-    def _read_snapshot(
-        self, newest: StateVersion, held: StateVersion | None = None, known: bytes | None = None
-    ) -> bytes:
-        """Returns the present snapshot; from a known one only the deltas since are read, if it is not too old."""
-        assert self.state is not None
-        if held is not None and held.snapshot == newest.snapshot:
-            snapshot, first = known, held.deltas
-        else:
-            snapshot, first = self.state.get("snapshot"), 0
-        assert snapshot is not None, "a version without a snapshot"
-        for number in range(first, newest.deltas):
-            delta = self.state.get("entries", -1 - number)
-            assert delta is not None, f"delta {number} of {newest.deltas} is missing"
-            snapshot = deltas.applied(snapshot, delta)
-        return snapshot
-
-    def _instance_at(self, task: int, versions: StateVersions) -> CachedTask:
-        cached = self.worker.tasks.pop(task, None)
-        newest = versions.newest
-        if cached is not None and versions and cached.version == newest.id:
-            return cached
-        if not versions:
-            # Nothing of this task has been committed yet.
-            return CachedTask(self.worker.prepare(task), None)
-        assert self.state is not None
-        kept = Kept(self.state, newest.entries)
-        if cached is None:
-            cached = CachedTask(self.worker.prepare(task, kept), newest.id)
-            cached.bolt.restore(self._read_snapshot(newest))
-        elif (held := versions.held(cached.version)) is not None:
-            snapshot = self._read_snapshot(newest, held, cached.bolt.snapshot)
-            cached.bolt.catch_up(snapshot, kept, held.entries)
-        else:
-            cached.bolt.roll_back(self._read_snapshot(newest), kept)
-        cached.version = newest.id
-        return cached
 
     def _folded(self) -> Iterator[Chunk]:
         if not self.folds and not self.receipts:

@@ -31,6 +31,8 @@ class CachedTask:
 
     bolt: BoltTask
     version: bytes | None
+    unsaved: bool = False
+    """Whether it has executed since, and its state is only here."""
 
 
 class Worker(Run):

@@ -20,6 +20,7 @@ from storm_on_spark.api.topology import Topology
 from storm_on_spark.api.worker import NO_PORT
 from storm_on_spark.plan.model import PlacedPlan
 from storm_on_spark.runtime.processes.run_folder import run_folder
+from storm_on_spark.runtime.run.settings import LiveSettings
 from storm_on_spark.runtime.storage import Folder, StoragePlace
 from storm_on_spark.runtime.values import pickling
 
@@ -50,6 +51,11 @@ class RunSpec:
     """The topology's worker hooks, cloudpickled one by one."""
     port: int = NO_PORT
     """Of the slot that runs the topology."""
+
+    @property
+    def realtime(self) -> bool:
+        """Whether tuples are executed between micro-batches; tasks on several partitions can't be, as yet."""
+        return LiveSettings.of(self.plan.conf).realtime and len(self.plan.operators) == 1
 
     def dumps(self) -> bytes:
         """Returns the specification as bytes for other processes of this run."""

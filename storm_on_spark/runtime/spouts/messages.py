@@ -1,7 +1,8 @@
 """The messages between the coordinator and the spout hosts.
 
 Messages are pickled: no one else can write them. A host beside the driver inherits one end of a socket pair; one on
-another machine has an authenticated connection (`remote.line`).
+another machine has an authenticated connection (`remote.line`). Those of a live process come over a Unix socket in a
+folder that only this user can enter.
 
 They are dataclasses, not named tuples: two messages of different types are never equal.
 """
@@ -16,7 +17,7 @@ from storm_on_spark.api.metrics.registry import Reading
 from storm_on_spark.runtime.codec.packing import pack_ids, pack_marks, unpack_ids, unpack_marks
 from storm_on_spark.runtime.reports.latency import LatencyHistogram
 from storm_on_spark.runtime.reports.report import Failure, Reported
-from storm_on_spark.runtime.spouts.log import Mark, WriterEpoch
+from storm_on_spark.runtime.spouts.log import Entry, Mark, WriterEpoch
 from storm_on_spark.runtime.spouts.spout_task import SpoutStats
 from storm_on_spark.runtime.tracking.fold import U8Array
 from storm_on_spark.runtime.tracking.ids import U64Array
@@ -172,7 +173,58 @@ class Failed:
         return Failure(self.component, self.task, self.message, self.trace, True, self.own_trace)
 
 
-Message = Setup | SetClock | Want | Consumed | Settle | SetActive | Stop | Ready | Progress | Idle | Failed
+@dataclass(frozen=True, slots=True)
+class GoLive:
+    """From the coordinator: there is a live process."""
+
+    path: str
+    """Of its Unix socket."""
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """To a live process: the log of a task has grown."""
+
+    task: int
+    begin: int
+    end: Mark
+    entries: tuple[Entry, ...] | None
+    """What is between the two; None if it has to be read from the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """From a live process: it has executed everything up to `position` of a task's log."""
+
+    task: int
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """From a live process: whether it executes what is written."""
+
+    on: bool
+
+
+Message = (
+    Setup
+    | SetClock
+    | Want
+    | Consumed
+    | Settle
+    | SetActive
+    | Stop
+    | Ready
+    | Progress
+    | Idle
+    | Failed
+    | GoLive
+    | Written
+    | Executed
+    | Live
+)
 
 
 def _unpacked(task: int, batch: int, count: int, roots: bytes, codes: bytes) -> Settle:

@@ -7,7 +7,8 @@ whether to cut and what to tell the coordinator. Three limits hold a spout back:
 tuples of the next two micro-batches, and the bytes that may wait in the log.
 
 A cut is made when it is full; when the coordinator wants one and there is a tuple for it; or when something has waited
-for `Pace.cut_secs`. A wanted cut waits for `Pace.gather_secs` while the spout goes on emitting.
+for `Pace.cut_secs`. A wanted cut waits for `Pace.gather_secs` while the spout goes on emitting. In real time a cut is
+made as soon as the one before was executed: the more there is to do, the larger they become.
 """
 
 from __future__ import annotations
@@ -105,7 +106,19 @@ class WasCut(NamedTuple):
     """How long it took."""
 
 
-Event = Turn | TurnEnded | Wanted | Committed | WasCut
+class WentLive(NamedTuple):
+    """Whether tuples are executed as they are cut, and not in micro-batches."""
+
+    on: bool
+
+
+class Executed(NamedTuple):
+    """Everything up to this position of the log was executed, between two micro-batches."""
+
+    position: int
+
+
+Event = Turn | TurnEnded | Wanted | Committed | WasCut | WentLive | Executed
 
 
 # What is to be done. Dataclasses, so that two instructions of different types are never equal.
@@ -189,9 +202,12 @@ class PacingRules:
         self._cut_tuples = self._by_size()
         #: The answer to a `Turn`, which stays the same until one of the two changes.
         self._bursts = self._burst()
-        #: Cuts that Spark has not committed: (end position, tuples).
-        self._uncommitted = deque(uncommitted)
-        self._waiting_tuples = sum(tuples for _, tuples in self._uncommitted)
+        self._live = False
+        #: Cuts that wait to be executed: (end position, tuples).
+        self._waiting = deque(uncommitted)
+        self._waiting_tuples = sum(tuples for _, tuples in self._waiting)
+        #: End of the last cut with tuples.
+        self._tuples_end = max((end for end, tuples in self._waiting if tuples), default=consumed)
         self._consumed = consumed
         #: Position up to which Spark has committed. A micro-batch behind it may run again, and needs its input.
         self.committed = 0
@@ -226,11 +242,18 @@ class PacingRules:
             # A host that was started again may hear of an earlier position after a later one.
             self.committed = max(self.committed, event.position)
             self._consumed = max(self._consumed, event.position)
-            while self._uncommitted and self._uncommitted[0][0] <= event.position:
-                self._waiting_tuples -= self._uncommitted.popleft()[1]
+            self._executed(event.position)
+        elif isinstance(event, Executed):
+            self._executed(event.position)
+        elif isinstance(event, WentLive):
+            self._live = event.on
         else:
             self._was_cut(event, now)
         return ()
+
+    def _executed(self, position: int) -> None:
+        while self._waiting and self._waiting[0][0] <= position:
+            self._waiting_tuples -= self._waiting.popleft()[1]
 
     def reach(self, load: Load) -> float:
         """Returns how many tuples may be in no cut before this has to be asked again.
@@ -256,8 +279,8 @@ class PacingRules:
         room: float = 2 * self._share - waiting
         if self._max_pending is not None:
             room = min(room, self._max_pending - load.pending)
-        if waiting > 0:
-            # Without a tuple that waits, no micro-batch is coming that would make room in the log.
+        if fresh or self._tuples_end > self._consumed:
+            # Without a tuple that is not committed, no micro-batch is coming that would make room in the log.
             free = self._log_bytes - (load.log_end - self._consumed)
             room = min(room, free / self._tuple_bytes - fresh)
         return room
@@ -283,7 +306,8 @@ class PacingRules:
             rested = now - self._last_cut >= pace.cut_share * self._cut_secs
             due = now - self._dirty_at >= pace.cut_secs and rested
             gathering = self._wanted and event.going_on and now - self._wanted_at < pace.gather_secs
-            if fresh >= self._full() or ((due or (self._wanted and fresh)) and not gathering):
+            at_once = self._live and fresh and not self._waiting_tuples
+            if at_once or fresh >= self._full() or ((due or (self._wanted and fresh)) and not gathering):
                 done.append(MakeCut())
                 if fresh:
                     self._wanted = self._asked = False
@@ -301,8 +325,10 @@ class PacingRules:
             self._tuple_bytes = max(1.0, event.size / event.tuples)
             self._cut_tuples = self._by_size()
             self._bursts = self._burst()
-        self._uncommitted.append((event.end, event.tuples))
+        self._waiting.append((event.end, event.tuples))
         self._waiting_tuples += event.tuples
+        if event.tuples:
+            self._tuples_end = event.end
         self._dirty_at = None
         self._last_cut, self._cut_secs = now, event.secs
 

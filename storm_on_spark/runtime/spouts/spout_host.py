@@ -24,10 +24,13 @@ from storm_on_spark.runtime.processes.parent import die_with
 from storm_on_spark.runtime.run.run import Run
 from storm_on_spark.runtime.run.spec import load_spec
 from storm_on_spark.runtime.run.worker_process import release
+from storm_on_spark.runtime.spouts.live_line import LineChanged, LiveLine
 from storm_on_spark.runtime.spouts.messages import (
     Channel,
     Consumed,
+    Executed,
     Failed,
+    GoLive,
     Message,
     Ready,
     SetActive,
@@ -55,11 +58,11 @@ class Executor(threading.Thread):
         self._host = host
         self.tasks = tasks
         self._active = active
-        self._inbox: deque[Message] = deque()
+        self._inbox: deque[Message | LineChanged] = deque()
         self._news = threading.Event()
         self._stopping = False
 
-    def tell(self, message: Message) -> None:
+    def tell(self, message: Message | LineChanged) -> None:
         """Hands a message to the thread."""
         self._inbox.append(message)
         self._news.set()
@@ -88,7 +91,7 @@ class Executor(threading.Thread):
                         if message.active == self._active:
                             continue
                         self._active = message.active
-                    for task in [message.task] if isinstance(message, (Settle, Consumed)) else self.tasks:
+                    for task in [message.task] if isinstance(message, (Settle, Consumed, Executed)) else self.tasks:
                         if several:
                             prints.speaks(loops[task].task.component, task)
                         loops[task].handle(message)
@@ -142,10 +145,11 @@ class SpoutHost:
         self._run = Run(load_spec(setup.spec))
         self._clock_ms = setup.clock_ms
         self._executors = [Executor(self, tasks, setup.active) for tasks in setup.tasks]
+        self._by_task = {task: executor for executor in self._executors for task in executor.tasks}
+        self._line: LiveLine | None = None
 
     def run(self) -> None:
         """Runs until the coordinator sends `Stop` or closes the connection."""
-        by_task = {task: executor for executor in self._executors for task in executor.tasks}
         for executor in self._executors:
             executor.start()
         try:
@@ -155,11 +159,10 @@ class SpoutHost:
                     break
                 if isinstance(message, SetClock):
                     self._clock_ms = message.clock_ms
-                elif isinstance(message, (Settle, Consumed)):
-                    by_task[message.task].tell(message)
+                elif isinstance(message, GoLive):
+                    self._go_live(message)
                 else:
-                    for executor in self._executors:
-                        executor.tell(message)
+                    self._tell(message)
         except (EOFError, OSError):
             _end()  # the driver is gone; what is in the log is all that counts
         for executor in self._executors:
@@ -168,6 +171,21 @@ class SpoutHost:
         for executor in self._executors:
             executor.join(max(0.0, deadline - time.monotonic()))
         release(self._run.spec.start_id)
+
+    def _tell(self, message: Message | LineChanged) -> None:
+        if isinstance(message, (Settle, Consumed, Executed)):
+            self._by_task[message.task].tell(message)
+        else:
+            for executor in self._executors:
+                executor.tell(message)
+
+    def _go_live(self, message: GoLive) -> None:
+        if self._line is not None and self._line.pid == message.pid and not self._line.over:
+            return
+        try:
+            self._line = LiveLine(message.path, message.pid, self._tell, keep_from_children)
+        except OSError:
+            self._line = None  # it is gone again
 
     def open(self, task: int) -> TaskLoop:
         """Opens a task's spout and log."""

@@ -165,6 +165,8 @@ class SpoutTask:
         self.log = open_log(folder, segment_bytes, epoch=epoch, planned=planned, sync=sync)
         #: Bytes of the tuples in the last cut that had any.
         self.cut_bytes = 0
+        #: The chunks of the last cut.
+        self.cut_entries: tuple[Entry, ...] = ()
         self._snapshot = b""
         self.spout = spec.instance(self.component)
         # Numbers and pending messages first, as `open` may emit; then what `open` makes, and its state over that.
@@ -283,6 +285,8 @@ class SpoutTask:
             for task, part in split_by_acker(self._ackers, marked(roots[:-1], acker.INIT)):
                 init = chunk.encode_acks(*part, target=task, source=self.task, clock=clock, receipts=receipts)
                 entries.append((ACKER - self._ackers.index(task), init))
+        self.cut_entries = tuple(entries)
+        if count:
             entries.append((MESSAGE_IDS, self._close_block()))
         if self.fresh:
             self.cut_bytes = sum(len(body) for _, body in entries)

@@ -8,15 +8,19 @@ from typing import Final
 
 from storm_on_spark.runtime.reports.latency import LatencyHistogram
 from storm_on_spark.runtime.run.settings import SpoutSettings
+from storm_on_spark.runtime.spouts import pacing
+from storm_on_spark.runtime.spouts.live_line import LineChanged, LiveLine
 from storm_on_spark.runtime.spouts.messages import (
     FIRST_TUPLES,
     Consumed,
+    Executed,
     Idle,
     Message,
     Progress,
     SetActive,
     Settle,
     Want,
+    Written,
 )
 from storm_on_spark.runtime.spouts.pacing import (
     Burst,
@@ -29,11 +33,15 @@ from storm_on_spark.runtime.spouts.pacing import (
     TurnEnded,
     Wanted,
     WasCut,
+    WentLive,
 )
 from storm_on_spark.runtime.spouts.spout_task import SpoutTask
 
 _METRICS_SECS: Final = 1.0
 """Metrics of a spout that emits nothing are reported so often."""
+
+_TOLD_SECS: Final = 0.05
+"""In real time the coordinator, which needs no cut to plan micro-batches, hears of them so often."""
 
 _TURNS: Final = (Turn(active=False), Turn(active=True))
 
@@ -94,6 +102,11 @@ class TaskLoop:
         )
         self._load = _TaskLoad(task)
         self._going_on = False
+        #: To the live process, while there is one.
+        self._line: LiveLine | None = None
+        #: Tuples of cuts of which the coordinator has not heard; None if it has heard of all.
+        self._untold: int | None = None
+        self._told_at = float("-inf")
         self._reported = copy.copy(task.stats)
         self._saved_batch = task.settled_batch
         #: When registered metrics were reported last.
@@ -134,7 +147,7 @@ class TaskLoop:
         self._going_on = True
         return emitted
 
-    def handle(self, message: Message) -> None:
+    def handle(self, message: Message | LineChanged) -> None:
         """Deals with a message to the task."""
         if isinstance(message, Settle):
             self.task.settle(message.batch, message.roots, message.codes)
@@ -143,6 +156,15 @@ class TaskLoop:
             self.task.trim(message.position)
         elif isinstance(message, Want):
             self._rules.step(Wanted(message.share), self.task.now())
+        elif isinstance(message, Executed):
+            self._rules.step(pacing.Executed(message.position), self.task.now())
+        elif isinstance(message, LineChanged):
+            self._line = message.line
+            self._rules.step(WentLive(message.line is not None), self.task.now())
+            if self._line is not None:
+                # It reads from the log what it has not executed.
+                log = self.task.log
+                self._line.send(Written(self.task.task, log.end, log.written, None))
         elif isinstance(message, SetActive):
             (self.task.activate if message.active else self.task.deactivate)()
 
@@ -154,6 +176,8 @@ class TaskLoop:
                 self._cut(now)
             elif isinstance(instruction, SayIdle):
                 self._send(Idle(task.task, active))
+            elif self._untold is not None:
+                self._progress(cut=True, tuples=self._untold)
             else:
                 task.stats.pending = len(task.pending)
                 task.stats.exhausted = task.exhausted()
@@ -169,10 +193,17 @@ class TaskLoop:
         if tuples and cut.position == task.log.base:
             # The segment before could not go while it was the last one.
             task.trim(self._rules.committed)
-        self._progress(cut=True, tuples=tuples)
+        if self._line is not None:
+            self._line.send(Written(task.task, cut.position, cut.mark, task.cut_entries))
+        untold = tuples + (self._untold or 0)
+        if self._line is not None and now - self._told_at < _TOLD_SECS:
+            self._untold = untold
+        else:
+            self._progress(cut=True, tuples=untold)
 
     def _progress(self, *, cut: bool, tuples: int) -> None:
         task = self.task
+        self._told_at, self._untold = task.now(), None
         task.stats.pending = len(task.pending)
         task.stats.exhausted = task.exhausted()
         self._reported = copy.copy(task.stats)

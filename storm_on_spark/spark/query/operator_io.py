@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -10,9 +11,11 @@ from pyspark import TaskContext
 from storm_on_spark.runtime.batches.input import chunks_between
 from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.bolts.operator import execute_operator
+from storm_on_spark.runtime.bolts.saved import StateAccess
 from storm_on_spark.runtime.bolts.stage import BatchInfo, Row
 from storm_on_spark.runtime.bolts.worker import Worker, worker_for
 from storm_on_spark.runtime.codec.chunk import Chunk
+from storm_on_spark.runtime.live.conduct import micro_batch
 from storm_on_spark.runtime.storage import Folder
 from storm_on_spark.spark.query.positions import SourceSettings, offsets_of
 
@@ -33,6 +36,29 @@ def chunks_of(worker: Worker, rows: Iterable[bytes]) -> Iterator[Chunk]:
     """Yields the chunks of the micro-batch for which the source's one row stands."""
     for row in rows:
         yield from chunks_between(worker.wiring, _folder(worker), *offsets_of(row), partition=0)
+
+
+def execute_beside(
+    run: tuple[str, bytes],
+    worker: Worker,
+    rows: Iterable[bytes],
+    execute: Callable[[Iterable[bytes]], Iterable[Row]],
+    state_of: Callable[[int], StateAccess],
+    values: Callable[[], Mapping[tuple[int, str, int], bytes]],
+) -> Iterator[Row]:
+    """Yields the output of an operator beside a live process: what that has executed, or what `execute` does.
+
+    Args:
+        run: start id and specification.
+        worker: this process's instances.
+        rows: the one that stands for the micro-batch.
+        execute: executes the operator for that row.
+        state_of: gives the state of a task.
+        values: returns the state of all tasks.
+    """
+    for row in rows:
+        start, end = offsets_of(row)
+        yield from micro_batch(run, state_of, values, start, end, partial(execute, [row]), worker.wiring.system_key)
 
 
 def _folder(worker: Worker) -> Folder:

@@ -6,7 +6,7 @@ and does no more. So what only workers need, numpy and pyarrow above all, is imp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -67,15 +67,27 @@ class OperatorProcessor(StatefulProcessor):
         from storm_on_spark.runtime.bolts.operator import execute_operator
         from storm_on_spark.runtime.bolts.worker import worker_for
         from storm_on_spark.runtime.codec.chunk import with_header
-        from storm_on_spark.spark.query.operator_io import batch_info, chunks_of
+        from storm_on_spark.spark.query.operator_io import batch_info, chunks_of, execute_beside
 
         worker = worker_for(self._start_id, self._spec)
         operator = worker.spec.plan.operators[self._index]
         bodies: Iterator[bytes] = (bytes(row[1]) for row in rows)
-        chunks = map(with_header, bodies) if operator.source is None else chunks_of(worker, bodies)
         state_of = partial(_TaskState, self._state)
-        for row_key, body in execute_operator(worker, operator, chunks, batch_info(), state_of):
+
+        def execute(bodies: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+            chunks = map(with_header, bodies) if operator.source is None else chunks_of(worker, bodies)
+            return execute_operator(worker, operator, chunks, batch_info(), state_of)
+
+        if worker.spec.realtime:
+            produced = execute_beside((self._start_id, self._spec), worker, bodies, execute, state_of, self._values)
+        else:
+            produced = execute(bodies)
+        for row_key, body in produced:
             yield Row(key=row_key, body=body)
+
+    def _values(self) -> dict[tuple[int, str, int], bytes]:
+        """Returns all of the state."""
+        return {(key[0], key[1], key[2]): bytes(value[0]) for key, value in self._state.iterator()}
 
     def close(self) -> None:
         """Does nothing."""

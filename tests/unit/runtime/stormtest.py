@@ -15,7 +15,8 @@ from storm_on_spark.api.config import effective_conf
 from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.tuple import Delivery, KnownLineage
 from storm_on_spark.plan.compile import compile_graph, place
-from storm_on_spark.runtime.bolts.bolt_task import BoltTask, Input
+from storm_on_spark.runtime.bolts.bolt_task import BoltTask
+from storm_on_spark.runtime.bolts.inputs import Input
 from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.emit.output import Sealed
 from storm_on_spark.runtime.run.spec import make_spec

@@ -90,6 +90,21 @@ class HostGone:
 
 
 @dataclass(frozen=True)
+class WentLive:
+    """Whether tuples are executed between micro-batches, which are checkpoints then."""
+
+    on: bool
+
+
+@dataclass(frozen=True)
+class WasCut:
+    """The state was cut at a barrier."""
+
+    end: Offset | None
+    """Up to where everything is executed; None if there is no cut."""
+
+
+@dataclass(frozen=True)
 class LetGo:
     """Spark's query is about to stop."""
 
@@ -109,6 +124,8 @@ Event = (
     | LogRead
     | LogUnreadable
     | HostGone
+    | WentLive
+    | WasCut
     | LetGo
     | Ended
     | Ready
@@ -146,6 +163,14 @@ class DropCarried:
     """Delete the carried tuples of all micro-batches up to this one: they have been taken in."""
 
     batch: int
+
+
+@dataclass(frozen=True)
+class AskBarrier:
+    """Let the live process cut its state; answered by `WasCut`."""
+
+    start: Offset
+    """Up to where everything is committed."""
 
 
 @dataclass(frozen=True)
@@ -214,6 +239,7 @@ Instruction = (
     | TellOutcomes
     | Tell
     | DropCarried
+    | AskBarrier
     | Plan
     | NothingNew
     | WaitForNews

@@ -8,6 +8,9 @@ One round with Spark, from its question for the next micro-batch to the answer:
                                                  |                                      |
                                                  +--nothing for `BatchPace.poll_secs`---+--the query ends--> IDLE
 
+In real time, GATHERING lasts until a checkpoint is due, and CUTTING follows: the live process says up to where it has
+executed, and the micro-batch ends there. If it has nothing to say, the micro-batch is planned as ever.
+
 In ASKING, all spouts have been asked for a cut. Tuples in a cut, carried tuples, a tick, or the timeout of a message
 that is pending are something to do. In GATHERING, every spout has a moment to add what it has, and the least interval
 between two micro-batches passes.
@@ -18,12 +21,13 @@ Spouts may die at any time. What a spout has cut is in its log and stays; the ru
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.batches.rules.events import (
     Activated,
+    AskBarrier,
     Committed,
     Complete,
     Delivered,
@@ -48,6 +52,8 @@ from storm_on_spark.runtime.batches.rules.events import (
     Tell,
     TellOutcomes,
     WaitForNews,
+    WasCut,
+    WentLive,
 )
 from storm_on_spark.runtime.batches.rules.restarts import RestartPolicy
 from storm_on_spark.runtime.batches.rules.size import BatchSize
@@ -75,6 +81,7 @@ class Phase(Enum):
     COMMITTING = "spouts are told what became of their tuples"
     ASKING = "spouts are asked for cuts, and there is nothing to do"
     GATHERING = "there is something to do, and more may come"
+    CUTTING = "the live process cuts its state"
 
 
 _HAND_SECS = 0.01
@@ -93,6 +100,7 @@ class BatchRules:
         tick_ms: the periods of ticks and turns.
         active: whether spouts start out active.
         clock_runs: whether the topology's clock runs by itself.
+        checkpoint_secs: least time between the plans of two micro-batches in real time.
         pace: times of the rules.
 
     Example:
@@ -123,12 +131,16 @@ class BatchRules:
         *,
         active: bool,
         clock_runs: bool,
+        checkpoint_secs: float = 0.0,
         pace: BatchPace = BatchPace(),
     ) -> None:
         self._restarts = {tuple(tasks): RestartPolicy() for tasks in hosts}
         self._tasks = {task: SpoutProgress() for task in sorted(task for tasks in self._restarts for task in tasks)}
         self._size = size
         self._interval = interval_secs
+        self._checkpoint_secs = checkpoint_secs
+        #: Whether tuples are executed between micro-batches.
+        self.live = False
         self._timeout_ms = timeout_ms
         self._tick_ms = set(tick_ms)
         self._clock_runs = clock_runs
@@ -159,7 +171,7 @@ class BatchRules:
         """
         if isinstance(event, (Ready, Idle, Progress, Failed, LogRead, LogUnreadable)):
             return self._spout(event)
-        if isinstance(event, (Started, Polled, Committed, Looked)):
+        if isinstance(event, (Started, Polled, Committed, Looked, WasCut)):
             return self._round(event, at)
         if isinstance(event, HostGone):
             return self._gone(event)
@@ -167,6 +179,8 @@ class BatchRules:
             return self._activate(event.active)
         if isinstance(event, Delivered):
             self._carried = max(self._carried, event.batch)
+        elif isinstance(event, WentLive):
+            self.live = event.on
         elif isinstance(event, LetGo):
             self._let_go = True
         else:
@@ -199,7 +213,7 @@ class BatchRules:
 
     # --- a round with Spark ---------------------------------------------------------------------------------------
 
-    def _round(self, event: Started | Polled | Committed | Looked, at: Moment) -> list[Instruction]:
+    def _round(self, event: Started | Polled | Committed | Looked | WasCut, at: Moment) -> list[Instruction]:
         if isinstance(event, Started):
             self._planned, self._carried = event.planned, event.carried
             for number, task in self._tasks.items():
@@ -210,6 +224,8 @@ class BatchRules:
             return self._polled(event.start, at)
         if isinstance(event, Committed):
             return self._committed(at)
+        if isinstance(event, WasCut):
+            return self._was_cut(event.end, at)
         return self._looked(at)
 
     def _polled(self, start: Offset, at: Moment) -> list[Instruction]:
@@ -261,14 +277,40 @@ class BatchRules:
         self._quiet_polls = 0
         self._patience = self._patience or min(self._deadline, at.secs + self._pace.answer_secs)
         answered = at.secs >= self._patience or all(task.answered for task in self._tasks.values())
-        rested = self._batch_at + self._interval
-        if self._is_full() or (answered and at.secs >= rested):
-            self._batch_at = at.secs
-            self.phase = Phase.IDLE
-            self._planned = self._cover(at)
-            return [*done, Plan(self._planned)]
+        rested = self._batch_at + (self._checkpoint_secs if self.live else self._interval)
+        if (self._is_full() and not self.live) or (answered and at.secs >= rested):
+            if self.live:
+                self.phase = Phase.CUTTING
+                return [*done, AskBarrier(self._planned)]
+            return [*done, self._plan(self._cover(at), at)]
         self._patience = max(self._patience, rested)
         return [*done, WaitForNews(self._patience - at.secs)]
+
+    def _was_cut(self, end: Offset | None, at: Moment) -> list[Instruction]:
+        if self.stopped or self._let_go:
+            self.phase = Phase.IDLE
+            return [NothingNew(self._planned)]
+        if end is None or not self._is_ahead(end):
+            self.live = False
+            return [self._plan(self._cover(at), at)]
+        for number, task in self._tasks.items():
+            task.take_to(end.mark(number))
+        self._size.began(0, at.secs)
+        return [self._plan(replace(end, carried=max(self._planned.carried, self._carried)), at)]
+
+    def _is_ahead(self, end: Offset) -> bool:
+        """Whether an offset can follow the one that is planned, in the logs as far as they are known."""
+        for number, task in self._tasks.items():
+            mark, planned = end.mark(number), self._planned.mark(number)
+            if mark != planned and (mark.position <= planned.position or mark.epoch < task.head.epoch):
+                return False
+        return end.clock >= self._planned.clock
+
+    def _plan(self, end: Offset, at: Moment) -> Plan:
+        self._batch_at = at.secs
+        self.phase = Phase.IDLE
+        self._planned = end
+        return Plan(end)
 
     def _has_tuples(self) -> bool:
         return any(task.waiting() for task in self._tasks.values()) or self._carried > self._planned.carried

@@ -20,6 +20,8 @@ class SpoutProgress:
     #: Cuts that no batch was planned for: (end, tuples). One without tuples, which only saves what was settled, is no
     #: reason for a batch.
     cuts: deque[tuple[Mark, int]] = field(default_factory=deque)
+    #: Position up to which `take_to` has taken cuts.
+    taken: int = 0
     #: End of the last cut that holds tuples, or what was planned at the start.
     tuples_end: int = 0
     #: Position up to which Spark has committed a micro-batch that was planned here.
@@ -34,11 +36,12 @@ class SpoutProgress:
     pending: int = 0
 
     def add_cut(self, end: Mark, tuples: int) -> None:
-        """Notes a cut."""
-        self.head = end
-        self.cuts.append((end, tuples))
+        """Notes a cut, unless a micro-batch was planned for it before anybody told of it."""
         if tuples:
-            self.tuples_end = end.position
+            self.tuples_end = max(self.tuples_end, end.position)
+        if end.position > self.taken:
+            self.head = end
+            self.cuts.append((end, tuples))
 
     def waiting(self) -> int:
         """Returns how many tuples no batch was planned for."""
@@ -63,3 +66,11 @@ class SpoutProgress:
             last, tuples = self.cuts.popleft()
             taken += tuples
         return taken, last
+
+    def take_to(self, end: Mark) -> None:
+        """Takes the cuts up to a position of the log, which may lie behind all that is known of it."""
+        self.taken = end.position
+        while self.cuts and self.cuts[0][0].position <= end.position:
+            self.cuts.popleft()
+        if end.position > self.head.position:
+            self.head = end

@@ -17,7 +17,7 @@ planned from, and a reader follows that writer's files and those of its ancestor
 
 from __future__ import annotations
 
-from storm_on_spark.runtime.spouts.log.lineage import NOBODY, Mark, Segment, WriterEpoch
+from storm_on_spark.runtime.spouts.log.lineage import NOBODY, Mark, Segment, WriterEpoch, goes_on_from
 from storm_on_spark.runtime.spouts.log.reader import iter_cuts, list_segments, read_entries
 from storm_on_spark.runtime.spouts.log.record import ACKER, MESSAGE_IDS, SNAPSHOT, Cut, Entry
 from storm_on_spark.runtime.spouts.log.stored import StoredSpoutLog, open_log
@@ -36,6 +36,7 @@ __all__ = [
     "SpoutLog",
     "StoredSpoutLog",
     "WriterEpoch",
+    "goes_on_from",
     "iter_cuts",
     "list_segments",
     "open_log",

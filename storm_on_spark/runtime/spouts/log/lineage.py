@@ -138,6 +138,12 @@ def newest(segments: Iterable[Segment], planned: Mark) -> WriterEpoch | None:
     return NOBODY if planned.position == 0 else None
 
 
+def goes_on_from(segments: Iterable[Segment], epoch: WriterEpoch, mark: Mark) -> bool:
+    """Returns whether the record that ends at `mark` counts for the writer with `epoch`."""
+    line = line_of(segments, epoch)
+    return mark.position == 0 or (bool(line) and _passes(line, mark))
+
+
 def _passes(line: Line, mark: Mark) -> bool:
     """Whether the record that ends at `mark` is on the line, or was before it was trimmed."""
     first = line[0].segment

@@ -16,7 +16,8 @@ from stormtest import anchored, batch_input, ids, rows, solo
 
 from storm_on_spark.api import BaseBasicBolt, BaseRichBolt, BatchBolt, Fields
 from storm_on_spark.api.state import BaseStatefulBolt
-from storm_on_spark.runtime.bolts.bolt_task import BoltTask, Execution, Input, Kept
+from storm_on_spark.runtime.bolts.bolt_task import BoltTask, Execution, Kept
+from storm_on_spark.runtime.bolts.inputs import Input
 from storm_on_spark.runtime.state.keyvalue.store import MemoryStore
 from storm_on_spark.runtime.state.snapshot import read_snapshot
 from storm_on_spark.runtime.tracking.acker import FAIL

@@ -18,7 +18,7 @@ from storm_on_spark.api import BaseBasicBolt, Fields, TopologyBuilder
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.api.state import BaseStatefulBolt
 from storm_on_spark.plan.model import Operator
-from storm_on_spark.runtime.bolts import stage
+from storm_on_spark.runtime.bolts import saved
 from storm_on_spark.runtime.bolts.operator import execute_operator
 from storm_on_spark.runtime.bolts.stage import BatchInfo
 from storm_on_spark.runtime.bolts.worker import Worker
@@ -263,7 +263,7 @@ class KeyValueDeltaHistories(Histories):
 
 
 def test_a_snapshot_that_changes_little_is_stored_as_a_delta(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage, "MOST_DELTAS", 3)
+    monkeypatch.setattr(saved, "MOST_DELTAS", 3)
     history = DeltaHistories()
     history.begin()
     wholes, sizes = [], []

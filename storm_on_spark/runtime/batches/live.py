@@ -1,0 +1,42 @@
+"""What the coordinator asks of a live process; `runtime.live` has the process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from storm_on_spark.runtime.batches.offsets import Offset
+
+
+class Status(NamedTuple):
+    """How a live process is."""
+
+    pid: int
+    live: bool
+    """Whether it executes tuples."""
+
+
+class LiveProcess(Protocol):
+    """The live process of a run, which may come and go."""
+
+    @property
+    def path(self) -> Path:
+        """Where it listens."""
+
+    def look(self, clock_ms: int, clock_at: float) -> Status | None:
+        """Says that the topology runs; returns how the process is, None if there is none.
+
+        Args:
+            clock_ms: the topology's time.
+            clock_at: the machine's monotonic time in s at which it is that.
+        """
+
+    def barrier(self, start: Offset) -> Offset | None:
+        """Cuts the state of all tasks.
+
+        Args:
+            start: up to where everything is committed.
+
+        Returns:
+            Up to where the tasks have executed; None if they don't go on from `start`.
+        """

@@ -1,0 +1,39 @@
+"""What a bolt's task executes: tuples that arrived together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from storm_on_spark.api.tuple import Delivery
+from storm_on_spark.runtime.bolts.collectors import Ledger
+from storm_on_spark.runtime.tracking.lineage import InputLineage
+
+
+class Input(NamedTuple):
+    """Tuples that arrived together: rows of values, or a record batch for a `BatchBolt`."""
+
+    delivery: Delivery
+    rows: Any
+    size: int
+
+
+def taken_in(inputs: Sequence[Input], ledger: Ledger) -> InputLineage:
+    """Adds the deliveries to an execution."""
+    offset = 0
+    for delivery, _, size in inputs:
+        delivery.execution = ledger.execution
+        delivery.offset = offset
+        offset += size
+    return InputLineage([(delivery, size) for delivery, _, size in inputs])
+
+
+def rows_between(inputs: Sequence[Input], start: int, stop: int | None) -> Any:
+    """Yields (delivery, first position, rows) for the tuples from `start` up to `stop`."""
+    for delivery, rows, size in inputs:
+        first = max(0, start - delivery.offset)
+        last = size if stop is None else min(size, stop - delivery.offset)
+        if first == 0 and last == size:
+            yield delivery, 0, rows
+        elif first < last:
+            yield delivery, first, rows[first:last]

@@ -1,0 +1,122 @@
+"""What a worker and the coordinator ask of a live process, over its Unix socket."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from storm_on_spark.runtime.batches.live import Status
+from storm_on_spark.runtime.batches.offsets import Offset
+from storm_on_spark.runtime.live.messages import Adopt, Adopted, Barrier, Cut, Fetch, Look
+from storm_on_spark.runtime.processes.run_folder import make_private, run_folder
+
+ANSWER_SECS = 10.0
+"""A live process that takes longer to answer is ended: the log has all that it knows."""
+_START_SECS = 20.0
+"""A process that was started may take so long to listen, before another is started."""
+_MOST_PATH = 100
+"""The path of a Unix socket may have 107 bytes (Linux), and it is moved to its name from a longer one."""
+
+_started_at: dict[str, float] = {}
+#: When this process has started a live process for a run, by start id.
+
+
+def socket_of(start_id: str) -> Path:
+    """Returns where the live process of a run listens, on this machine."""
+    return run_folder(start_id) / "live"
+
+
+class LiveClient:
+    """Asks the live process of a run, if there is one; None is always a possible answer.
+
+    Args:
+        start_id: the run.
+    """
+
+    def __init__(self, start_id: str) -> None:
+        self._start_id = start_id
+        self.path = socket_of(start_id)
+
+    def look(self, clock_ms: int, clock_at: float) -> Status | None:
+        """Says that the topology runs, and what time it is there; see `LiveProcess`."""
+        answer = self._ask(Look(clock_ms, clock_at))
+        return answer if isinstance(answer, Status) else None
+
+    def barrier(self, start: Offset) -> Offset | None:
+        """Returns the end of the micro-batch that begins at `start`, whose cut `fetch` returns."""
+        answer = self._ask(Barrier(start))
+        return answer if isinstance(answer, Offset) else None
+
+    def fetch(self, token: bytes | None, start: Offset, end: Offset) -> Cut | None:
+        """Returns what happened between two offsets, if the live process went on from the state with this token."""
+        answer = None if token is None else self._ask(Fetch(token, start, end))
+        return answer if isinstance(answer, Cut) else None
+
+    def adopt(self, adopt: Adopt) -> bool:
+        """Hands over the state; returns whether tuples are executed live from here on."""
+        answer = self._ask(adopt)
+        return isinstance(answer, Adopted) and answer.live
+
+    def listens(self) -> bool:
+        """Returns whether there is a live process."""
+        return self.path.exists()
+
+    def start(self) -> None:
+        """Starts the process, unless it was started just now; it listens once it is ready."""
+        now = time.monotonic()
+        if (
+            len(os.fsencode(self.path)) > _MOST_PATH
+            or now - _started_at.get(self._start_id, -_START_SECS) < _START_SECS
+        ):
+            return
+        _started_at[self._start_id] = now
+        make_private(self.path.parent)
+        package = str(Path(__file__).parents[3])
+        path = os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])
+        subprocess.Popen(
+            [sys.executable, "-m", "storm_on_spark.runtime.live.process", self._start_id],
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": path},
+        )
+
+    def _ask(self, question: object) -> Any:
+        try:
+            with socket.socket(socket.AF_UNIX) as end:
+                end.settimeout(ANSWER_SECS)
+                end.connect(str(self.path))
+                pid = _peer(end)
+                end.settimeout(None)
+                connection = Connection(end.detach())
+        except FileNotFoundError:
+            return None
+        except OSError:
+            # Nobody listens there any more.
+            self.path.unlink(missing_ok=True)
+            return None
+        with connection:
+            try:
+                connection.send_bytes(pickle.dumps(question, 5))
+                if connection.poll(ANSWER_SECS):
+                    return pickle.loads(connection.recv_bytes())
+            except (OSError, EOFError):
+                return None
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+        return None
+
+
+def _peer(end: socket.socket) -> int:
+    """Returns the id of the process at the other end."""
+    found = end.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    pid: int = struct.unpack("3i", found)[0]
+    return pid

@@ -1,0 +1,74 @@
+"""What tasks have for the sink since the last barrier, put together as one micro-batch would have it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from storm_on_spark.runtime.batches.outcomes import merged
+from storm_on_spark.runtime.codec import chunk
+from storm_on_spark.runtime.reports.report import Failure, TaskMetrics
+from storm_on_spark.runtime.tracking.acker import Outcome
+
+_MOST_FAILURES = 200
+"""Errors between two barriers; a bolt may fail on every tuple."""
+
+
+class Gathered:
+    """Outcomes, errors, counters and carried tuples."""
+
+    def __init__(self) -> None:
+        self._outcomes: list[Outcome] = []
+        self._failures: list[Failure] = []
+        self._left_out = 0
+        self._metrics: dict[int, TaskMetrics] = {}
+        #: Chunks of back edges that wait for the next round.
+        self.carried: list[bytes] = []
+
+    def add_outcome(self, outcome: Outcome) -> None:
+        """Adds roots that have ended."""
+        self._outcomes.append(outcome)
+
+    def add_reports(self, reports: Iterable[TaskMetrics | Failure]) -> None:
+        """Adds counters and errors, which are not fatal."""
+        for report in reports:
+            if isinstance(report, Failure):
+                if len(self._failures) < _MOST_FAILURES:
+                    self._failures.append(report)
+                else:
+                    self._left_out += 1
+            else:
+                known = self._metrics.get(report.task)
+                self._metrics[report.task] = report if known is None else _sum(known, report)
+
+    def add(self, later: Gathered) -> None:
+        """Adds what came later."""
+        self._outcomes += later._outcomes
+        self.add_reports([*later._failures, *later._metrics.values()])
+        self._left_out += later._left_out
+        self.carried = later.carried
+
+    def rows(self) -> tuple[bytes, ...]:
+        """Returns it as chunks for the sink."""
+        found: list[bytes] = []
+        if self._outcomes:
+            found.append(chunk.encode_outcome(*merged(self._outcomes), source=-1))
+        reports: list[TaskMetrics | Failure] = [*self._metrics.values(), *self._failures]
+        if self._left_out:
+            reports.append(Failure("", None, f"tasks had {self._left_out} more errors since the last ones", "", False))
+        if reports:
+            found.append(chunk.encode_report(reports, source=-1))
+        return (*found, *self.carried)
+
+
+def _sum(one: TaskMetrics, other: TaskMetrics) -> TaskMetrics:
+    return TaskMetrics(
+        one.component,
+        one.task,
+        one.executed + other.executed,
+        one.acked + other.acked,
+        one.failed + other.failed,
+        one.emitted + other.emitted,
+        one.transferred + other.transferred,
+        one.seconds + other.seconds,
+        one.registered + other.registered,
+    )

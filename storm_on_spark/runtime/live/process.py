@@ -1,0 +1,211 @@
+"""The live process: one thread that hears what spouts have written, executes it, and tells them what became of it.
+
+A worker starts it (`python -m storm_on_spark.runtime.live.process START_ID`) and hands it the state of the tasks
+after a micro-batch. It ends when the coordinator has not looked at it for some time, or the run's folder is gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import pickle
+import selectors
+import signal
+import socket
+import sys
+import time
+from multiprocessing.connection import Connection
+from typing import Any
+
+from storm_on_spark.api.errors import StormError
+from storm_on_spark.runtime.batches.live import Status
+from storm_on_spark.runtime.bolts.worker import worker_for
+from storm_on_spark.runtime.live.client import socket_of
+from storm_on_spark.runtime.live.messages import Adopt, Adopted, Barrier, Fetch, Look
+from storm_on_spark.runtime.live.tasks import GivenUpError, LiveTasks
+from storm_on_spark.runtime.processes import breakpoints
+from storm_on_spark.runtime.run.worker_process import release
+from storm_on_spark.runtime.spouts.messages import Live, Written
+
+log = logging.getLogger(__name__)
+
+_ALONE_SECS = 30.0
+"""The process ends if the coordinator has not looked at it for so long."""
+_LOOK_SECS = 0.25
+"""How often it looks whether it should end, and whether a tick is due."""
+_MOST_MESSAGES = 64
+"""Messages of one sender that a round waits for."""
+_PAUSES = (0.0, 1.0, 5.0, 20.0, 60.0)
+"""After tasks were given up so many times in a row, so long no others are taken."""
+_HEALTHY_SECS = 60.0
+
+
+class LiveProcess:
+    """Sockets on one side, tasks on the other.
+
+    Args:
+        start_id: the run.
+    """
+
+    def __init__(self, start_id: str) -> None:
+        self._start_id = start_id
+        self._path = socket_of(start_id)
+        self._selector = selectors.DefaultSelector()
+        self._tasks: LiveTasks | None = None
+        self._look: Look | None = None
+        self._looked_at = time.monotonic()
+        #: Connections of spout hosts, and which of them runs a task.
+        self._hosts: set[Connection] = set()
+        self._host_of: dict[int, Connection] = {}
+        self._given_up = 0
+        self._given_up_at = float("-inf")
+        self._listener = socket.socket(socket.AF_UNIX)
+        own = self._path.with_name(f"live.{os.getpid()}")
+        self._listener.bind(str(own))
+        self._listener.listen()
+        own.rename(self._path)
+        self._inode = self._path.stat().st_ino
+        self._selector.register(self._listener, selectors.EVENT_READ)
+
+    def run(self) -> None:
+        """Runs until nobody needs the process any more."""
+        while self._is_needed():
+            for key, _ in self._selector.select(self._pause()):
+                if key.fileobj is self._listener:
+                    end, _ = self._listener.accept()
+                    self._selector.register(Connection(end.detach()), selectors.EVENT_READ)
+                else:
+                    self._read(key.fileobj)  # type: ignore[arg-type] # a connection
+            if self._tasks is not None and (self._tasks.waiting or self._tasks.due(self._clock_ms())):
+                self._round(self._tasks)
+
+    def _is_needed(self) -> bool:
+        if time.monotonic() - self._looked_at > _ALONE_SECS:
+            return False
+        try:
+            # Another process may have taken this one's place.
+            return self._path.stat().st_ino == self._inode
+        except FileNotFoundError:
+            return False
+
+    def _pause(self) -> float:
+        return 0.0 if self._tasks is not None and self._tasks.waiting else _LOOK_SECS
+
+    def _clock_ms(self) -> int:
+        look = self._look
+        assert look is not None, "tasks are adopted once there is a clock"
+        return look.clock_ms + int(1000 * (time.monotonic() - look.clock_at))
+
+    def _round(self, tasks: LiveTasks) -> None:
+        try:
+            told = tasks.execute(self._clock_ms())
+        except GivenUpError as error:
+            self._give_up(error)
+            return
+        for message in told:
+            host = self._host_of.get(message.task)
+            if host is not None:
+                self._send(host, message)
+
+    def _give_up(self, error: GivenUpError) -> None:
+        log.warning("tuples wait for the next micro-batch: %s", error)
+        now = time.monotonic()
+        self._given_up = 1 + (self._given_up if now - self._given_up_at < _HEALTHY_SECS else 0)
+        self._given_up_at = now
+        self._tasks = None
+        for host in list(self._hosts):
+            self._send(host, Live(on=False))
+
+    def _read(self, connection: Connection) -> None:
+        try:
+            for _ in range(_MOST_MESSAGES):
+                self._handle(connection, pickle.loads(connection.recv_bytes()))
+                if connection.closed or not connection.poll(0):
+                    return
+        except (EOFError, OSError):
+            self._forget(connection)
+
+    def _handle(self, connection: Connection, message: Any) -> None:
+        tasks = self._tasks
+        if isinstance(message, Written):
+            self._host_of[message.task] = connection
+            if tasks is not None:
+                try:
+                    tasks.take(message)
+                except GivenUpError as error:
+                    self._give_up(error)
+        elif isinstance(message, Live):
+            self._hosts.add(connection)
+            self._send(connection, Live(on=tasks is not None))
+        elif isinstance(message, Look):
+            self._look, self._looked_at = message, time.monotonic()
+            self._send(connection, Status(os.getpid(), tasks is not None))
+        elif isinstance(message, Barrier):
+            end = None
+            try:
+                end = None if tasks is None else tasks.barrier(message.start)
+            except GivenUpError as error:
+                self._give_up(error)
+            self._send(connection, end)
+        elif isinstance(message, Fetch):
+            self._send(connection, None if tasks is None else tasks.cut(message.token, message.start, message.end))
+        else:
+            assert isinstance(message, Adopt), message
+            self._send(connection, Adopted(self._adopt(message)))
+
+    def _adopt(self, message: Adopt) -> bool:
+        pause = _PAUSES[min(self._given_up, len(_PAUSES) - 1)]
+        if self._look is None or time.monotonic() - self._given_up_at < pause:
+            return False
+        worker = worker_for(message.start_id, message.spec)
+        worker.tasks.clear()
+        try:
+            self._tasks = LiveTasks(worker, message.values, message.token, message.offset)
+        except (GivenUpError, StormError) as error:
+            self._give_up(GivenUpError(str(error)))
+            return False
+        for host in list(self._hosts):
+            self._send(host, Live(on=True))
+        return True
+
+    def _send(self, connection: Connection, message: object) -> None:
+        try:
+            connection.send_bytes(pickle.dumps(message, 5))
+        except OSError:
+            self._forget(connection)
+
+    def _forget(self, connection: Connection) -> None:
+        if connection.closed:
+            return
+        self._selector.unregister(connection)
+        self._hosts.discard(connection)
+        connection.close()
+
+    def close(self) -> None:
+        """Stops listening."""
+        self._listener.close()
+        with contextlib.suppress(FileNotFoundError):
+            if self._path.stat().st_ino == self._inode:
+                self._path.unlink()
+
+
+def main() -> None:
+    """Runs the live process of the run that the first argument names."""
+    # With its daemon's process group comes Ctrl-C; the driver decides what becomes of the topology.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    breakpoints.pass_over()
+    from storm_on_spark.worker_daemon import marked_output
+
+    start_id = sys.argv[1]
+    with marked_output():
+        process = LiveProcess(start_id)
+        try:
+            process.run()
+        finally:
+            process.close()
+            release(start_id)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,256 @@
+"""The tasks of a partition, live: they execute what spouts have written as soon as they hear of it.
+
+A *round* executes what has been written since the last one, by the code that executes a micro-batch. It doesn't save
+the state of bolts, which takes longer than most rounds. A *barrier* does, and what changed since the last one is the
+cut that a worker writes to Spark's state store in place of executing the micro-batch.
+
+When a bolt raises, there is nothing to which it could be set back. The tasks are given up then, and the micro-batch
+executes from the log what they have executed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+
+import numpy as np
+
+from storm_on_spark.api.errors import ComponentError, StormError
+from storm_on_spark.runtime.batches.input import due_clocks, logged_chunks
+from storm_on_spark.runtime.batches.offsets import Offset
+from storm_on_spark.runtime.bolts.bolt_task import UnsavedError
+from storm_on_spark.runtime.bolts.operator import execute_operator
+from storm_on_spark.runtime.bolts.saved import SavedTask
+from storm_on_spark.runtime.bolts.stage import BatchInfo
+from storm_on_spark.runtime.bolts.worker import Worker
+from storm_on_spark.runtime.codec import chunk
+from storm_on_spark.runtime.codec.chunk import Chunk, Kind
+from storm_on_spark.runtime.live.gathered import Gathered
+from storm_on_spark.runtime.live.messages import Cut, Key
+from storm_on_spark.runtime.live.state import LiveState
+from storm_on_spark.runtime.reports.report import Failure, TaskMetrics
+from storm_on_spark.runtime.spouts.log import Mark, goes_on_from, list_segments, read_entries
+from storm_on_spark.runtime.spouts.messages import Executed, Settle, Written
+from storm_on_spark.runtime.storage import inside
+from storm_on_spark.runtime.tracking.acker import Outcome
+from storm_on_spark.runtime.tracking.ids import spout_task_of
+
+EARLY = -1
+"""The number of the micro-batch in which a message ended that a spout hears of before any: in none."""
+
+
+class GivenUpError(Exception):
+    """The tasks can't go on; what they executed since the last barrier is executed from the log."""
+
+
+@dataclass
+class _Uncommitted:
+    """Cuts that Spark has not committed, as one."""
+
+    end: Offset
+    base: bytes
+    """Token of the state before."""
+    token: bytes
+    changes: dict[Key, bytes | None] = field(default_factory=dict)
+    gathered: Gathered = field(default_factory=Gathered)
+
+
+class LiveTasks:
+    """All tasks of a plan of one operator.
+
+    Args:
+        worker: this process's instances, of this run; nothing else executes them.
+        values: the state.
+        token: names it.
+        offset: up to where it has executed the logs.
+
+    Raises:
+        GivenUpError: the plan has more than one operator.
+    """
+
+    def __init__(self, worker: Worker, values: Mapping[Key, bytes], token: bytes, offset: Offset) -> None:
+        plan = worker.spec.plan
+        if len(plan.operators) != 1 or plan.partitions != 1:
+            raise GivenUpError("a topology of several partitions can't be live")
+        self._worker = worker
+        self._operator = plan.operators[0]
+        self._state = LiveState(values)
+        self._token = token
+        #: Up to where the tasks have executed.
+        self._offset = offset
+        self._marks = {task: offset.mark(task) for task in offset.logs}
+        #: What was written and is not executed.
+        self._waiting: list[Chunk] = []
+        self._heard: dict[int, Mark] = {}
+        self._carried: list[Chunk] = []
+        self._gathered = Gathered()
+        #: Up to where Spark has committed.
+        self._committed = offset
+        self._uncommitted: _Uncommitted | None = None
+        self._rounds = _rounds()
+        assert worker.folder is not None, "a run has a checkpoint"
+        self._folder = worker.folder
+
+    @property
+    def waiting(self) -> bool:
+        """Whether there is something to execute."""
+        return bool(self._waiting or self._carried)
+
+    def take(self, written: Written) -> None:
+        """Takes what a spout has written, for the next round; what is missing before it is read from the log.
+
+        Raises:
+            GivenUpError: the log is another than the one that was executed.
+        """
+        task = written.task
+        known = self._heard.get(task) or self._marks.get(task) or Mark()
+        if written.end.position <= known.position and written.end.epoch <= known.epoch:
+            return
+        folder = inside(self._folder, "spouts", str(task))
+        if written.end.epoch != known.epoch and not goes_on_from(list_segments(folder), written.end.epoch, known):
+            raise GivenUpError(f"the log of spout task {task} goes on from another record than {known}")
+        if written.entries is not None and written.begin == known.position:
+            entries: Iterator[tuple[int, bytes]] = iter(written.entries)
+        else:
+            found = read_entries(folder, known.position, written.end.position, lambda _: True, written.end.epoch)
+            entries = ((target, body) for _, target, body in found)
+        try:
+            self._waiting += logged_chunks(self._worker.wiring, entries, 0)
+        except StormError as error:
+            raise GivenUpError(str(error)) from error
+        self._heard[task] = written.end
+
+    def due(self, clock_ms: int) -> bool:
+        """Returns whether a tick, a turn or a timeout is due at the topology's time."""
+        wiring = self._worker.wiring
+        periods = {*wiring.tick_periods().values(), *wiring.turn_periods().values()}
+        if wiring.plan.acker_tasks:
+            periods.add(1000)
+        return any(clock_ms // period > self._offset.clock // period for period in periods)
+
+    def execute(self, clock_ms: int) -> list[Settle | Executed]:
+        """Executes a round; returns what spouts are to hear.
+
+        Args:
+            clock_ms: the topology's time.
+
+        Raises:
+            GivenUpError: a bolt raised.
+        """
+        wiring, before = self._worker.wiring, self._offset
+        now = max(clock_ms, before.clock)
+        chunks = [*self._carried, *self._waiting, *map(chunk.with_header, due_clocks(wiring, before.clock, now, 0))]
+        self._carried, self._waiting = [], []
+        heard, self._heard = self._heard, {}
+        self._gathered.carried = []
+        told: list[Settle | Executed] = []
+        info = BatchInfo(next(self._rounds), 0, saves=False)
+        try:
+            for _, body in execute_operator(self._worker, self._operator, chunks, info, self._state.of):
+                self._sort_out(body, told)
+        except UnsavedError as error:
+            raise GivenUpError(f"a bolt raised {error.__cause__!r:.500}") from error
+        except StormError as error:
+            raise GivenUpError(str(error)) from error
+        self._marks.update(heard)
+        logs = {task: mark.position for task, mark in self._marks.items()}
+        epochs = {task: mark.epoch for task, mark in self._marks.items()}
+        self._offset = Offset(logs, now, before.carried, epochs)
+        return [*told, *(Executed(task, mark.position) for task, mark in heard.items())]
+
+    def _sort_out(self, body: bytes, told: list[Settle | Executed]) -> None:
+        header = chunk.read_header(body)
+        if header.kind == Kind.OUTCOME:
+            outcome = Outcome(*chunk.read_outcome(header, body))
+            self._gathered.add_outcome(outcome)
+            told += _settles(outcome)
+        elif header.kind == Kind.REPORT:
+            reports: list[TaskMetrics | Failure] = chunk.read_report(body)
+            for report in reports:
+                if isinstance(report, Failure) and report.fatal:
+                    raise GivenUpError(report.message)
+            self._gathered.add_reports(reports)
+        else:
+            self._gathered.carried.append(body)
+            own = header._replace(flags=header.flags & ~chunk.CARRIED)
+            self._carried.append((own, chunk.without_flag(body, chunk.CARRIED)))
+
+    def barrier(self, start: Offset) -> Offset | None:
+        """Saves the state of all tasks; returns up to where they have executed.
+
+        Args:
+            start: up to where Spark has committed.
+
+        Returns:
+            None if the tasks have not executed from there.
+
+        Raises:
+            GivenUpError: a state can't be saved.
+        """
+        held = self._uncommitted
+        if held is not None and _same(held.end, start):
+            self._committed, self._uncommitted, held = start, None, None
+        if not _same(self._committed, start):
+            return None
+        self._save()
+        base = self._token
+        self._token = os.urandom(16)
+        if held is None:
+            held = self._uncommitted = _Uncommitted(self._offset, base, self._token)
+        held.end, held.token = self._offset, self._token
+        held.changes.update(self._state.take_changes())
+        held.gathered.add(self._gathered)
+        self._gathered = Gathered()
+        self._gathered.carried = held.gathered.carried
+        return self._offset
+
+    def cut(self, token: bytes, start: Offset, end: Offset) -> Cut | None:
+        """Returns what a micro-batch between two offsets would have done.
+
+        Args:
+            token: of the state that is in the state store.
+            start: where the micro-batch begins.
+            end: where it ends.
+
+        Returns:
+            None if the tasks went on from another state, or have no cut of that micro-batch.
+        """
+        held = self._uncommitted
+        if held is None or held.base != token or not _same(self._committed, start) or not _same(held.end, end):
+            return None
+        return Cut(held.token, held.changes, held.gathered.rows())
+
+    def _save(self) -> None:
+        worker, number = self._worker, next(self._rounds)
+        try:
+            for task, cached in list(worker.tasks.items()):
+                errors: list[ComponentError] = []
+                registered = cached.bolt.readings(errors)
+                if registered:
+                    component = worker.wiring.component_of[task]
+                    self._gathered.add_reports([TaskMetrics(component, task, 0, 0, 0, 0, 0, 0.0, registered)])
+                self._gathered.add_reports(Failure.of(error, fatal=False) for error in errors)
+                if cached.unsaved:
+                    SavedTask(worker, task, self._state.of(task)).save_later(number)
+        except StormError as error:
+            raise GivenUpError(str(error)) from error
+
+
+def _same(one: Offset, other: Offset) -> bool:
+    """Whether two offsets are the same point of the logs and of time; the coordinator adds the rest."""
+    return (one.logs, one.epochs, one.clock) == (other.logs, other.epochs, other.clock)
+
+
+def _settles(outcome: Outcome) -> Iterator[Settle]:
+    """Yields what each spout task is told."""
+    owners = spout_task_of(outcome.roots)
+    for task in np.unique(owners).tolist():
+        own = owners == task
+        yield Settle(task, EARLY, outcome.roots[own], outcome.codes[own])
+
+
+def _rounds() -> Iterator[int]:
+    """Yields numbers that no micro-batch of the topology has, and no round before: edge ids are made of them."""
+    return count(int.from_bytes(os.urandom(7), "big") << 8)
