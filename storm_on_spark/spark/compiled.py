@@ -296,7 +296,8 @@ class CompiledTopology:
                 spouts = ExecutorSpouts(spark, name, start_id, len(spout_groups(plan)))
                 stack.callback(spouts.close)
                 make_host = spouts.host
-            live = LiveClient(start_id) if spec.realtime and not remote else None
+            # A live process has a clock of its own, and hears only of what is written on this machine.
+            live = LiveClient(start_id) if spec.realtime and clock is None and not remote else None
             coordinator = Coordinator(
                 spec, store.own, clock or SystemClock(), active, on_failure, durable, make_host, live
             )

@@ -297,8 +297,7 @@ class Coordinator:
 
     def _look_at_live(self) -> None:
         """Lets spouts know of the live process, and the rules whether tuples are executed there."""
-        started_at = self._clock.started_at
-        if self._live is None or started_at is None:
+        if self._live is None:
             return
         found = self._live.look(self._clock.now_ms(), time.monotonic())
         self._step(WentLive(found is not None and found.live))

@@ -26,6 +26,8 @@ class Adopt:
     """Up to where the state has executed the logs."""
     values: Mapping[Key, bytes]
     """The state."""
+    carried: tuple[bytes, ...]
+    """Chunks of back edges that wait to be executed."""
 
 
 @dataclass(frozen=True, slots=True)

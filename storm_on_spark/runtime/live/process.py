@@ -161,7 +161,7 @@ class LiveProcess:
         worker = worker_for(message.start_id, message.spec)
         worker.tasks.clear()
         try:
-            self._tasks = LiveTasks(worker, message.values, message.token, message.offset)
+            self._tasks = LiveTasks(worker, message)
         except (GivenUpError, StormError) as error:
             self._give_up(GivenUpError(str(error)))
             return False

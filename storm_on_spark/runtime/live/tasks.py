@@ -11,7 +11,7 @@ executes from the log what they have executed.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -28,7 +28,7 @@ from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.codec.chunk import Chunk, Kind
 from storm_on_spark.runtime.live.gathered import Gathered
-from storm_on_spark.runtime.live.messages import Cut, Key
+from storm_on_spark.runtime.live.messages import Adopt, Cut, Key
 from storm_on_spark.runtime.live.state import LiveState
 from storm_on_spark.runtime.reports.report import Failure, TaskMetrics
 from storm_on_spark.runtime.spouts.log import Mark, goes_on_from, list_segments, read_entries
@@ -62,30 +62,29 @@ class LiveTasks:
 
     Args:
         worker: this process's instances, of this run; nothing else executes them.
-        values: the state.
-        token: names it.
-        offset: up to where it has executed the logs.
+        adopt: from where they go on.
 
     Raises:
         GivenUpError: the plan has more than one operator.
     """
 
-    def __init__(self, worker: Worker, values: Mapping[Key, bytes], token: bytes, offset: Offset) -> None:
+    def __init__(self, worker: Worker, adopt: Adopt) -> None:
         plan = worker.spec.plan
         if len(plan.operators) != 1 or plan.partitions != 1:
             raise GivenUpError("a topology of several partitions can't be live")
         self._worker = worker
         self._operator = plan.operators[0]
-        self._state = LiveState(values)
-        self._token = token
+        self._state = LiveState(adopt.values)
+        self._token = adopt.token
         #: Up to where the tasks have executed.
-        self._offset = offset
+        self._offset = offset = adopt.offset
         self._marks = {task: offset.mark(task) for task in offset.logs}
         #: What was written and is not executed.
         self._waiting: list[Chunk] = []
         self._heard: dict[int, Mark] = {}
-        self._carried: list[Chunk] = []
         self._gathered = Gathered()
+        self._gathered.carried = list(adopt.carried)
+        self._carried = [_own(body) for body in adopt.carried]
         #: Up to where Spark has committed.
         self._committed = offset
         self._uncommitted: _Uncommitted | None = None
@@ -174,8 +173,7 @@ class LiveTasks:
             self._gathered.add_reports(reports)
         else:
             self._gathered.carried.append(body)
-            own = header._replace(flags=header.flags & ~chunk.CARRIED)
-            self._carried.append((own, chunk.without_flag(body, chunk.CARRIED)))
+            self._carried.append(_own(body))
 
     def barrier(self, start: Offset) -> Offset | None:
         """Saves the state of all tasks; returns up to where they have executed.
@@ -236,6 +234,11 @@ class LiveTasks:
                     SavedTask(worker, task, self._state.of(task)).save_later(number)
         except StormError as error:
             raise GivenUpError(str(error)) from error
+
+
+def _own(body: bytes) -> Chunk:
+    """Returns a chunk of a back edge as one that is executed now."""
+    return chunk.with_header(chunk.without_flag(body, chunk.CARRIED))
 
 
 def _same(one: Offset, other: Offset) -> bool:

@@ -15,6 +15,7 @@ from storm_on_spark.runtime.bolts.saved import StateAccess
 from storm_on_spark.runtime.bolts.stage import BatchInfo, Row
 from storm_on_spark.runtime.bolts.worker import Worker, worker_for
 from storm_on_spark.runtime.codec.chunk import Chunk
+from storm_on_spark.runtime.live.client import LiveClient
 from storm_on_spark.runtime.live.conduct import micro_batch
 from storm_on_spark.runtime.storage import Folder
 from storm_on_spark.spark.query.positions import SourceSettings, offsets_of
@@ -56,9 +57,10 @@ def execute_beside(
         state_of: gives the state of a task.
         values: returns the state of all tasks.
     """
+    client, key = LiveClient(run[0]), worker.wiring.system_key
     for row in rows:
         start, end = offsets_of(row)
-        yield from micro_batch(run, state_of, values, start, end, partial(execute, [row]), worker.wiring.system_key)
+        yield from micro_batch(client, run, state_of, values, start, end, partial(execute, [row]), key)
 
 
 def _folder(worker: Worker) -> Folder:

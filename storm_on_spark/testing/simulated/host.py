@@ -9,6 +9,7 @@ from storm_on_spark.runtime.run.spec import load_spec
 from storm_on_spark.runtime.spouts.messages import (
     Consumed,
     Failed,
+    GoLive,
     Message,
     Ready,
     SetActive,
@@ -70,6 +71,8 @@ class SimulatedHost:
             self.clock_ms = message.clock_ms
         elif isinstance(message, (Settle, Consumed)):
             self.loops[message.task].handle(message)
+        elif isinstance(message, GoLive):
+            self.go_live(message)
         elif not isinstance(message, Stop):
             if isinstance(message, SetActive):
                 self.active = message.active
@@ -77,6 +80,9 @@ class SimulatedHost:
                 loop.handle(message)
                 if isinstance(message, Want):
                     self.work(loop, self.calls)
+
+    def go_live(self, message: GoLive) -> None:
+        """Connects to a live process; there is none here."""
 
     def work(self, loop: TaskLoop, calls: int) -> None:
         """Lets a spout emit, and cuts."""

@@ -6,7 +6,7 @@ Real are the coordinator, spouts, log, chunks, stages, acker and snapshots; only
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import count
 from random import Random
 from typing import Any
@@ -20,6 +20,7 @@ from storm_on_spark.plan.passes.placement import partition_of
 from storm_on_spark.runtime.batches.clock import ManualClock
 from storm_on_spark.runtime.batches.coordinator import Coordinator
 from storm_on_spark.runtime.batches.input import chunks_between
+from storm_on_spark.runtime.batches.live import LiveProcess
 from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.batches.rules.planning import BatchPace
 from storm_on_spark.runtime.bolts.operator import execute_operator
@@ -71,6 +72,8 @@ class SimulatedSpark:
     """What spouts run in."""
     deterministic = True
     """Whether all attempts at a Spark task must give the same chunks; one that does not is an `AssertionError`."""
+    live: LiveProcess | None = None
+    """The live process, if there is one."""
     calls: int | None = None
     """Calls of `next_tuple` before each micro-batch; None for as many as the host makes by itself."""
 
@@ -161,7 +164,7 @@ class SimulatedSpark:
         def failed(failure: Failure) -> None:
             self.failures.append(failure.message)
 
-        return _Coordinator(self.spec, self.folder, self.clock, True, failed, durable, self._make_host)
+        return _Coordinator(self.spec, self.folder, self.clock, True, failed, durable, self._make_host, self.live)
 
     def _make_host(self, *args: Any) -> Any:
         host = self.host_class(*args)
@@ -264,14 +267,13 @@ class SimulatedSpark:
     def _execute(self, batch: int, start: Offset, end: Offset, state: State) -> list[Row]:
         plan = self.spec.plan
         rows: list[Row] = []
-        wiring = self.workers[0].wiring
         for operator in plan.operators:
             groups: list[tuple[list[Chunk], BatchInfo]] = []
             arrived = self.exchanged(batch, rows) if operator.exchange else rows
             for partition in range(plan.partitions):
                 info = BatchInfo(batch, partition)
                 if operator.source is not None:
-                    groups.append((list(chunks_between(wiring, self.folder, start, end, partition)), info))
+                    groups.append((self.read(start, end, partition), info))
                     continue
                 here = [
                     (key, chunk.with_header(body))
@@ -286,6 +288,10 @@ class SimulatedSpark:
             rows = [row for bodies, info in groups for row in self._call(operator, bodies, info, state)]
         return rows
 
+    def read(self, start: Offset, end: Offset, partition: int) -> list[Chunk]:
+        """Returns the chunks of a micro-batch for the first operator."""
+        return list(chunks_between(self.workers[0].wiring, self.folder, start, end, partition))
+
     def _call(self, operator: Operator, chunks: list[Chunk], info: BatchInfo, state: State) -> list[Row]:
         before = copy.deepcopy(state)
 
@@ -297,11 +303,22 @@ class SimulatedSpark:
                 assert task not in after, f"the state of task {task} was asked for twice"
                 return MemoryStore(after.setdefault(task, copy.deepcopy(before.get(task, {}))))
 
-            found = list(execute_operator(worker, operator, chunks, info, state_of))
+            found = self.executed(worker, operator, chunks, info, state_of)
             state.update(after)
             return found
 
         return self._attempt(run)
+
+    def executed(
+        self,
+        worker: Worker,
+        operator: Operator,
+        chunks: list[Chunk],
+        info: BatchInfo,
+        state_of: Callable[[int], MemoryStore],
+    ) -> list[Row]:
+        """Returns what a Spark task does in a worker."""
+        return list(execute_operator(worker, operator, chunks, info, state_of))
 
     def _attempt(self, run: Any) -> list[Row]:
         """Runs a Spark task on some worker, now and then a second time on some other."""

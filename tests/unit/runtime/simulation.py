@@ -7,12 +7,14 @@ import random
 from collections import Counter
 from pathlib import Path
 from random import Random
+from typing import ClassVar
 
 import pyarrow as pa
 from stormtest import make_worker
 
 from storm_on_spark.api import BaseBasicBolt, BaseRichBolt, BaseRichSpout, BatchBolt, Fields, TopologyBuilder
 from storm_on_spark.api.component import BaseTickTupleAwareRichBolt
+from storm_on_spark.runtime.run.spec import RunSpec
 from storm_on_spark.runtime.spouts.log import MESSAGE_IDS, read_entries
 from storm_on_spark.runtime.storage import LocalPlace, inside
 from storm_on_spark.runtime.tracking.acker import ACKED
@@ -225,6 +227,10 @@ def build(limit: int, flaky: float = 0.0) -> TopologyBuilder:
 class Simulation:
     """Runs the topology to its end and checks after each micro-batch and at the end."""
 
+    spark = SimulatedSpark
+    partitions = (1, 2, 3)
+    conf: ClassVar = {}
+
     def __init__(
         self,
         folder: Path,
@@ -241,18 +247,22 @@ class Simulation:
         self.limit, self.kills, self.flaky = limit, kills, flaky
         #: Each point at which the driver can be killed comes at least once.
         self.due = self.random.sample(POINTS, len(POINTS)) if kills else []
-        partitions = self.random.choice([1, 2, 3])
-        spec = make_worker(build(limit, flaky), {"topology.acker.executors": ackers}, partitions).spec
+        partitions = self.random.choice(self.partitions)
+        spec = make_worker(build(limit, flaky), {"topology.acker.executors": ackers, **self.conf}, partitions).spec
+        spec = self.specified(spec, folder)
         if stored:
             spec = dataclasses.replace(spec, place=LocalPlace(str(folder)))
         self.plan = spec.plan
-        self.cluster = SimulatedSpark(spec, spec.open_folder() if stored else folder, self.random, retries=retries)
+        self.cluster = self.spark(spec, spec.open_folder() if stored else folder, self.random, retries=retries)
         self.cluster.deterministic = not flaky
         self.cluster.calls = self.random.choice([1, 3, 8])
         self.kinds: Counter = Counter()
         self.checked = 0
         self.numbers: dict[int, int] = {}
         self.noted = 0
+
+    def specified(self, spec: RunSpec, folder: Path) -> RunSpec:
+        return spec
 
     def run(self) -> None:
         cluster = self.cluster

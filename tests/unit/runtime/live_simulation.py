@@ -1,0 +1,194 @@
+"""The topology with all that can go wrong, with a live process that executes it between micro-batches, and dies."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar
+
+from simulation import Simulation
+
+from storm_on_spark.plan.model import Operator
+from storm_on_spark.runtime.batches.live import Status
+from storm_on_spark.runtime.batches.offsets import Offset
+from storm_on_spark.runtime.bolts.stage import BatchInfo, Row
+from storm_on_spark.runtime.bolts.worker import Worker
+from storm_on_spark.runtime.codec.chunk import Chunk
+from storm_on_spark.runtime.live.conduct import micro_batch
+from storm_on_spark.runtime.live.messages import Adopt, Cut, Key
+from storm_on_spark.runtime.live.tasks import GivenUpError, LiveTasks
+from storm_on_spark.runtime.run.spec import RunSpec
+from storm_on_spark.runtime.spouts.live_line import LineChanged
+from storm_on_spark.runtime.spouts.messages import Executed, GoLive, Settle, Written
+from storm_on_spark.runtime.state.keyvalue.store import MemoryStore
+from storm_on_spark.testing.simulated import SimulatedSpark
+from storm_on_spark.testing.simulated.host import SimulatedHost
+
+
+class Live:
+    """A live process in the test's own."""
+
+    path = Path("live")
+
+    def __init__(self, spark: LiveSpark) -> None:
+        self.spark = spark
+        self.tasks: LiveTasks | None = None
+        self.worker: Worker | None = None
+        self.given_up: list[str] = []
+        self.cuts = self.rounds = self.early = 0
+
+    # --- what the coordinator and workers ask ---
+
+    def look(self, clock_ms: int, clock_at: float) -> Status:
+        return Status(1, self.tasks is not None)
+
+    def barrier(self, start: Offset) -> Offset | None:
+        return self.guarded(lambda tasks: tasks.barrier(start))
+
+    def fetch(self, token: bytes | None, start: Offset, end: Offset) -> Cut | None:
+        found = None if self.tasks is None or token is None else self.tasks.cut(token, start, end)
+        self.cuts += found is not None
+        return found
+
+    def listens(self) -> bool:
+        return self.spark.random.random() < 0.8
+
+    def start(self) -> None:
+        """Nothing to start."""
+
+    def adopt(self, adopt: Adopt) -> bool:
+        self.worker = Worker(self.spark.spec)
+        self.tasks = LiveTasks(self.worker, adopt)
+        for host in self.spark.hosts:
+            host.line_changed(self)
+        return True
+
+    # --- what happens to it ---
+
+    def guarded(self, act: Callable[[LiveTasks], Any]) -> Any:
+        if self.tasks is None:
+            return None
+        try:
+            return act(self.tasks)
+        except GivenUpError as error:
+            self.given_up.append(str(error))
+            self.die()
+        return None
+
+    def send(self, written: Written) -> None:
+        self.guarded(lambda tasks: tasks.take(written))
+
+    def round(self) -> None:
+        self.rounds += 1
+        for message in self.guarded(lambda tasks: tasks.execute(self.spark.clock.now_ms())) or []:
+            assert isinstance(message, (Settle, Executed))
+            self.early += isinstance(message, Settle)
+            for host in self.spark.hosts:
+                if message.task in host.loops:
+                    host.loops[message.task].handle(message)
+
+    def die(self) -> None:
+        self.tasks = None
+        for host in self.spark.hosts:
+            host.line_changed(None)
+
+
+class LiveHost(SimulatedHost):
+    """A host that is on the line to the live process, if there is one."""
+
+    spark: LiveSpark
+    on_line = False
+
+    def go_live(self, message: GoLive) -> None:
+        if not self.on_line:
+            self.on_line = True
+            if self.spark.live.tasks is not None:
+                self.line_changed(self.spark.live)
+
+    def line_changed(self, line: Live | None) -> None:
+        for loop in self.loops.values() if self.on_line else ():
+            loop.handle(LineChanged(line))  # type: ignore[arg-type]
+
+    def die(self) -> None:
+        self.on_line = False
+        super().die()
+
+
+class LiveSpark(SimulatedSpark):
+    host_class = LiveHost
+    live: Live
+
+    def make_coordinator(self, durable: Any = None) -> Any:
+        # With the driver goes the run, and its live process with that.
+        self.live = Live(self)
+        return super().make_coordinator(durable)
+
+    def _make_host(self, *args: Any) -> Any:
+        host = super()._make_host(*args)
+        host.spark = self
+        return host
+
+    def executed(
+        self,
+        worker: Worker,
+        operator: Operator,
+        chunks: list[Chunk],
+        info: BatchInfo,
+        state_of: Callable[[int], MemoryStore],
+    ) -> list[Row]:
+        touched: dict[int, MemoryStore] = {}
+
+        def noted(task: int) -> MemoryStore:
+            touched[task] = state_of(task)
+            return touched[task]
+
+        def values() -> dict[Key, bytes]:
+            found = {**self.state, **{task: store.values for task, store in touched.items()}}
+            return {(task, *name): value for task, values in found.items() for name, value in values.items()}
+
+        start, end = self.offsets[info.batch], self.offsets[info.batch + 1]
+        return list(
+            micro_batch(
+                self.live,
+                (self.spec.start_id, b""),
+                noted,
+                values,
+                start,
+                end,
+                lambda: super(LiveSpark, self).executed(worker, operator, chunks, info, noted),
+                worker.wiring.system_key,
+            )
+        )
+
+
+class LiveSimulation(Simulation):
+    """Rounds, and the end of the live process, come at any time."""
+
+    spark = LiveSpark
+    partitions = (1,)
+    conf: ClassVar = {"topology.profile": "realtime"}
+    cluster: LiveSpark
+    deaths = 0.0
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.seen: list[Live] = []
+
+    def specified(self, spec: RunSpec, folder: Path) -> RunSpec:
+        return dataclasses.replace(spec, folder=str(folder))
+
+    def kill_something(self) -> None:
+        super().kill_something()
+        live = self.cluster.live
+        if live not in self.seen:
+            self.seen.append(live)
+        for _ in range(self.random.randrange(6)):
+            host = self.random.choice(self.cluster.hosts)
+            for loop in list(host.loops.values()):
+                host.work(loop, self.random.choice([0, 1, 3]))
+            if self.random.random() < 0.7:
+                self.cluster.clock.advance(self.random.choice([0, 0.1, 0.5]))
+                live.round()
+            if self.random.random() < self.deaths:
+                live.die()
