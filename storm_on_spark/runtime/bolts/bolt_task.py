@@ -340,6 +340,8 @@ class BoltTask:
             except _PoisonError as poison:
                 error = self._wrap("execute", poison.cause, traced=len(poisoned) < _TRACED_ERRORS)
                 if not saves and self._snapshots is not None:
+                    self._output.truncate(good.output)
+                    self._collector.ledger.truncate(good.ledger)
                     raise UnsavedError from poison.cause
                 if self._fail_fast:
                     raise error from poison.cause

@@ -19,7 +19,7 @@ from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.topology import ComponentKind
 from storm_on_spark.api.tuple import Delivery
 from storm_on_spark.plan.model import EdgeKind, Stage
-from storm_on_spark.runtime.bolts.bolt_task import Execution
+from storm_on_spark.runtime.bolts.bolt_task import Execution, UnsavedError
 from storm_on_spark.runtime.bolts.inputs import Input
 from storm_on_spark.runtime.bolts.saved import SavedTask, StateAccess
 from storm_on_spark.runtime.bolts.worker import CachedTask, Worker
@@ -208,7 +208,12 @@ class _StageRun:
         bolt = cached.bolt
         if bolt.state is not None:
             bolt.state.attach(self.state)
-        execution = bolt.execute(inputs, ids, self.info.batch, saved.kept, saves=self.info.saves)
+        try:
+            execution = bolt.execute(inputs, ids, self.info.batch, saved.kept, saves=self.info.saves)
+        except UnsavedError:
+            cached.version, cached.unsaved = None, False  # it is set back when it is needed next
+            self.worker.tasks[task] = cached
+            raise
         if self.info.saves:
             saved.save(cached)
         else:

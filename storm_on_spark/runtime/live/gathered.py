@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from storm_on_spark.runtime.batches.outcomes import merged
 from storm_on_spark.runtime.codec import chunk
@@ -14,15 +14,20 @@ _MOST_FAILURES = 200
 
 
 class Gathered:
-    """Outcomes, errors, counters and carried tuples."""
+    """Outcomes, errors, counters and carried tuples.
 
-    def __init__(self) -> None:
+    Args:
+        carried: chunks of back edges that waited at the last barrier.
+    """
+
+    def __init__(self, carried: Sequence[bytes] = ()) -> None:
+        self.at_barrier = tuple(carried)
         self._outcomes: list[Outcome] = []
         self._failures: list[Failure] = []
         self._left_out = 0
         self._metrics: dict[int, TaskMetrics] = {}
         #: Chunks of back edges that wait for the next round.
-        self.carried: list[bytes] = []
+        self.carried: list[bytes] = list(carried)
 
     def add_outcome(self, outcome: Outcome) -> None:
         """Adds roots that have ended."""

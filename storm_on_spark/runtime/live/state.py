@@ -18,46 +18,71 @@ class LiveState:
         >>> state.of(3).put("snapshot", b"new")
         >>> state.of(3).get("snapshot"), state.take_changes(), state.take_changes()
         (b'new', {(3, 'snapshot', 0): b'new'}, {})
+        >>> state.of(3).remove("snapshot")
+        >>> state.undo_changes()
+        >>> state.of(3).get("snapshot")
+        b'new'
     """
 
     def __init__(self, values: Mapping[Key, bytes]) -> None:
         self._values = dict(values)
         self._changes: dict[Key, bytes | None] = {}
+        #: What was there before each of the changes.
+        self._before: dict[Key, bytes | None] = {}
         self._tasks: dict[int, TaskState] = {}
 
     def of(self, task: int) -> TaskState:
         """Returns the state of a task, as a stage takes it."""
         found = self._tasks.get(task)
         if found is None:
-            found = self._tasks[task] = TaskState(self._values, self._changes, task)
+            found = self._tasks[task] = TaskState(self, task)
         return found
 
+    def get(self, key: Key) -> bytes | None:
+        """Returns a value, or None."""
+        return self._values.get(key)
+
+    def set(self, key: Key, value: bytes | None) -> None:
+        """Sets a value; removes it for None."""
+        self._before.setdefault(key, self._values.get(key))
+        self._changes[key] = value
+        if value is None:
+            self._values.pop(key, None)
+        else:
+            self._values[key] = value
+
     def take_changes(self) -> dict[Key, bytes | None]:
-        """Returns what was put since this was called last, and None for what was removed."""
-        taken = dict(self._changes)
-        self._changes.clear()
+        """Returns what was set since this was called last, and None for what was removed."""
+        taken, self._changes, self._before = self._changes, {}, {}
         return taken
+
+    def undo_changes(self) -> None:
+        """Makes everything as it was when `take_changes` was called last."""
+        before, self._before, self._changes = self._before, {}, {}
+        for key, value in before.items():
+            if value is None:
+                self._values.pop(key, None)
+            else:
+                self._values[key] = value
 
 
 class TaskState:
     """`StateAccess` of one task; see `LiveState`."""
 
-    def __init__(self, values: dict[Key, bytes], changes: dict[Key, bytes | None], task: int) -> None:
-        self._values = values
-        self._changes = changes
+    def __init__(self, state: LiveState, task: int) -> None:
+        self._state = state
         self._task = task
 
     def get(self, name: str, index: int = 0) -> bytes | None:
         """Returns a value, or None."""
-        return self._values.get((self._task, name, index))
+        return self._state.get((self._task, name, index))
 
     def put(self, name: str, value: bytes, index: int = 0) -> None:
         """Sets a value."""
-        key = self._task, name, index
-        self._values[key] = self._changes[key] = value
+        self._state.set((self._task, name, index), value)
 
     def remove(self, name: str, index: int = 0) -> None:
         """Removes a value, if there is one."""
         key = self._task, name, index
-        if self._values.pop(key, None) is not None:
-            self._changes[key] = None
+        if self._state.get(key) is not None:
+            self._state.set(key, None)

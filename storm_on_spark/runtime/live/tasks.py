@@ -4,12 +4,14 @@ A *round* executes what has been written since the last one, by the code that ex
 the state of bolts, which takes longer than most rounds. A *barrier* does, and what changed since the last one is the
 cut that a worker writes to Spark's state store in place of executing the micro-batch.
 
-When a bolt raises, there is nothing to which it could be set back. The tasks are given up then, and the micro-batch
-executes from the log what they have executed.
+When a bolt raises, it can't be set back to the round before. All tasks go back to the last barrier then, and execute
+from the log, as one round that does save, what has been written since. What spouts have heard before, they ignore. Where
+that is not enough, the tasks are given up, and a micro-batch does the same.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -36,6 +38,8 @@ from storm_on_spark.runtime.spouts.messages import Executed, Settle, Written
 from storm_on_spark.runtime.storage import inside
 from storm_on_spark.runtime.tracking.acker import Outcome
 from storm_on_spark.runtime.tracking.ids import spout_task_of
+
+log = logging.getLogger(__name__)
 
 EARLY = -1
 """The number of the micro-batch in which a message ended that a spout hears of before any: in none."""
@@ -82,9 +86,10 @@ class LiveTasks:
         #: What was written and is not executed.
         self._waiting: list[Chunk] = []
         self._heard: dict[int, Mark] = {}
-        self._gathered = Gathered()
-        self._gathered.carried = list(adopt.carried)
+        self._gathered = Gathered(adopt.carried)
         self._carried = [_own(body) for body in adopt.carried]
+        #: Where the last barrier was, and what waited there.
+        self._barrier = offset, self._carried
         #: Up to where Spark has committed.
         self._committed = offset
         self._uncommitted: _Uncommitted | None = None
@@ -138,26 +143,49 @@ class LiveTasks:
         Raises:
             GivenUpError: a bolt raised.
         """
+        now = max(clock_ms, self._offset.clock)
+        try:
+            return self._round(now, saves=False)
+        except UnsavedError as error:
+            log.info("tasks go back to the last barrier: a bolt raised %.500r", error.__cause__)
+        self._go_back()
+        try:
+            return self._round(now, saves=True)
+        except UnsavedError as error:
+            raise GivenUpError(f"a bolt raised {error.__cause__!r:.500}") from error
+
+    def _round(self, now: int, *, saves: bool) -> list[Settle | Executed]:
         wiring, before = self._worker.wiring, self._offset
-        now = max(clock_ms, before.clock)
         chunks = [*self._carried, *self._waiting, *map(chunk.with_header, due_clocks(wiring, before.clock, now, 0))]
         self._carried, self._waiting = [], []
-        heard, self._heard = self._heard, {}
         self._gathered.carried = []
         told: list[Settle | Executed] = []
-        info = BatchInfo(next(self._rounds), 0, saves=False)
+        info = BatchInfo(next(self._rounds), 0, saves)
         try:
             for _, body in execute_operator(self._worker, self._operator, chunks, info, self._state.of):
                 self._sort_out(body, told)
-        except UnsavedError as error:
-            raise GivenUpError(f"a bolt raised {error.__cause__!r:.500}") from error
         except StormError as error:
             raise GivenUpError(str(error)) from error
+        heard, self._heard = self._heard, {}
         self._marks.update(heard)
         logs = {task: mark.position for task, mark in self._marks.items()}
         epochs = {task: mark.epoch for task, mark in self._marks.items()}
         self._offset = Offset(logs, now, before.carried, epochs)
         return [*told, *(Executed(task, mark.position) for task, mark in heard.items())]
+
+    def _go_back(self) -> None:
+        """Makes state and tasks as they were at the last barrier; what was written since waits again."""
+        reached = {**self._marks, **self._heard}
+        for cached in self._worker.tasks.values():
+            if cached.unsaved:
+                cached.unsaved, cached.version = False, None
+        self._state.undo_changes()
+        self._offset, self._carried = self._barrier
+        self._marks = {task: self._offset.mark(task) for task in self._offset.logs}
+        self._waiting, self._heard = [], {}
+        self._gathered = Gathered(self._gathered.at_barrier)
+        for task, mark in reached.items():
+            self.take(Written(task, -1, mark, None))
 
     def _sort_out(self, body: bytes, told: list[Settle | Executed]) -> None:
         header = chunk.read_header(body)
@@ -200,8 +228,8 @@ class LiveTasks:
         held.end, held.token = self._offset, self._token
         held.changes.update(self._state.take_changes())
         held.gathered.add(self._gathered)
-        self._gathered = Gathered()
-        self._gathered.carried = held.gathered.carried
+        self._gathered = Gathered(held.gathered.carried)
+        self._barrier = self._offset, self._carried
         return self._offset
 
     def cut(self, token: bytes, start: Offset, end: Offset) -> Cut | None:
