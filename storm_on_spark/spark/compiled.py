@@ -297,7 +297,8 @@ class CompiledTopology:
                 stack.callback(spouts.close)
                 make_host = spouts.host
             # A live process has a clock of its own, and hears only of what is written on this machine.
-            live = LiveClient(start_id) if spec.realtime and clock is None and not remote else None
+            here = clock is None and not remote and store.location.path is not None
+            live = LiveClient(start_id) if spec.realtime and here else None
             coordinator = Coordinator(
                 spec, store.own, clock or SystemClock(), active, on_failure, durable, make_host, live
             )

@@ -39,6 +39,15 @@ def chunks_between(wiring: Wiring, folder: Folder, start: Offset, end: Offset, p
     yield from map(chunk.with_header, due_clocks(wiring, start.clock, end.clock, partition))
 
 
+def carried_between(folder: Folder, start: Offset, end: Offset) -> Iterator[bytes]:
+    """Yields the chunks of back edges that a micro-batch takes in, as they were carried; all tasks' are meant."""
+    files = BatchFiles(inside(folder, "carried"))
+    if end.carried > start.carried:
+        for batch in files.batches():
+            if start.carried < batch <= end.carried:
+                yield from files.read(batch)
+
+
 def _carried(wiring: Wiring, files: BatchFiles, begin: int, end: int, partition: int) -> Iterator[Chunk]:
     for batch in files.batches():
         if begin < batch <= end:

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
 from operator import itemgetter
+from pathlib import Path
 from typing import Protocol
 
+from storm_on_spark.runtime.batches.input import carried_between
 from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.bolts.saved import StateAccess
 from storm_on_spark.runtime.bolts.stage import Row
+from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.live.messages import Adopt, Cut, Key
+from storm_on_spark.runtime.live.rounds import ROUNDS, read_rounds
+from storm_on_spark.runtime.live.tasks import GivenUpError, LiveTasks
+
+log = logging.getLogger(__name__)
 
 NOBODY = -1
 """The task under which the state store has the token of the state."""
@@ -37,44 +45,45 @@ class Client(Protocol):
 
 def micro_batch(
     client: Client,
+    worker: Worker,
     run: tuple[str, bytes],
     state_of: Callable[[int], StateAccess],
     values: Callable[[], Mapping[Key, bytes]],
     start: Offset,
     end: Offset,
     execute: Callable[[], Iterable[Row]],
-    key: int,
 ) -> Iterator[Row]:
     """Yields the rows of a micro-batch.
 
     Args:
         client: to the live process.
+        worker: this process's instances.
         run: start id and specification.
         state_of: gives the state of a task.
         values: returns all that is in the state store.
         start: where the micro-batch begins.
         end: where it ends.
         execute: executes it from the log.
-        key: of rows for the sink.
     """
-    own = state_of(NOBODY)
-    cut = client.fetch(own.get(_NAME), start, end)
+    own, key = state_of(NOBODY), worker.wiring.system_key
+    token = own.get(_NAME)
+    cut = client.fetch(token, start, end)
     if cut is not None:
-        for task, changes in groupby(sorted(cut.changes.items(), key=itemgetter(0)), key=lambda change: change[0][0]):
-            state = state_of(task)
-            for (_, name, index), value in changes:
-                if value is None:
-                    state.remove(name, index)
-                else:
-                    state.put(name, value, index)
+        _write(cut, state_of)
         own.put(_NAME, cut.token)
         yield from ((key, body) for body in cut.rows)
         return
+    again = None if token is None else _caught_up(worker, token, values, start, end)
     carried: list[bytes] = []
-    for row in execute():
-        if chunk.read_header(row[1]).flags & chunk.CARRIED:
-            carried.append(row[1])
-        yield row
+    if again is not None:
+        _write(again, state_of)
+        carried = [body for body in again.rows if _is_carried(body)]
+        yield from ((key, body) for body in again.rows)
+    else:
+        for row in execute():
+            if _is_carried(row[1]):
+                carried.append(row[1])
+            yield row
     token = os.urandom(16)
     own.put(_NAME, token)
     if client.listens():
@@ -82,3 +91,36 @@ def micro_batch(
         client.adopt(Adopt(*run, token, end, held, tuple(carried)))
     else:
         client.start()
+
+
+def _caught_up(
+    worker: Worker, token: bytes, values: Callable[[], Mapping[Key, bytes]], start: Offset, end: Offset
+) -> Cut | None:
+    """Executes a micro-batch as a live process did that is gone; returns None if that had not begun, or it can't."""
+    if not isinstance(worker.folder, Path):
+        return None
+    rounds = read_rounds(worker.folder / ROUNDS, token)
+    if not rounds:
+        return None
+    held = {where: value for where, value in values().items() if where[0] != NOBODY}
+    carried = tuple(carried_between(worker.folder, start, end))
+    try:
+        return LiveTasks(worker, Adopt("", b"", token, start, held, carried)).catch_up(rounds, end)
+    except GivenUpError as error:
+        log.warning("the rounds that were executed once can't be executed again: %s", error)
+        worker.tasks.clear()
+        return None
+
+
+def _write(cut: Cut, state_of: Callable[[int], StateAccess]) -> None:
+    for task, changes in groupby(sorted(cut.changes.items(), key=itemgetter(0)), key=lambda change: change[0][0]):
+        state = state_of(task)
+        for (_, name, index), value in changes:
+            if value is None:
+                state.remove(name, index)
+            else:
+                state.put(name, value, index)
+
+
+def _is_carried(body: bytes) -> bool:
+    return bool(chunk.read_header(body).flags & chunk.CARRIED)

@@ -16,15 +16,19 @@ import socket
 import sys
 import time
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 from storm_on_spark.api.errors import StormError
 from storm_on_spark.runtime.batches.live import Status
-from storm_on_spark.runtime.bolts.worker import worker_for
+from storm_on_spark.runtime.batches.offsets import Offset
+from storm_on_spark.runtime.bolts.worker import Worker, worker_for
 from storm_on_spark.runtime.live.client import socket_of
 from storm_on_spark.runtime.live.messages import Adopt, Adopted, Barrier, Fetch, Look
+from storm_on_spark.runtime.live.rounds import ROUNDS, Round, RoundLog
 from storm_on_spark.runtime.live.tasks import GivenUpError, LiveTasks
 from storm_on_spark.runtime.processes import breakpoints
+from storm_on_spark.runtime.run.settings import SpoutSettings
 from storm_on_spark.runtime.run.worker_process import release
 from storm_on_spark.runtime.spouts.messages import Live, Written
 
@@ -58,6 +62,8 @@ class LiveProcess:
         #: Connections of spout hosts, and which of them runs a task.
         self._hosts: set[Connection] = set()
         self._host_of: dict[int, Connection] = {}
+        #: Where the rounds since the last barrier are written down.
+        self._rounds: RoundLog | None = None
         self._given_up = 0
         self._given_up_at = float("-inf")
         self._listener = socket.socket(socket.AF_UNIX)
@@ -142,12 +148,7 @@ class LiveProcess:
             self._look, self._looked_at = message, time.monotonic()
             self._send(connection, Status(os.getpid(), tasks is not None))
         elif isinstance(message, Barrier):
-            end = None
-            try:
-                end = None if tasks is None else tasks.barrier(message.start)
-            except GivenUpError as error:
-                self._give_up(error)
-            self._send(connection, end)
+            self._send(connection, None if tasks is None else self._barrier(tasks, message.start))
         elif isinstance(message, Fetch):
             self._send(connection, None if tasks is None else tasks.cut(message.token, message.start, message.end))
         else:
@@ -161,13 +162,41 @@ class LiveProcess:
         worker = worker_for(message.start_id, message.spec)
         worker.tasks.clear()
         try:
-            self._tasks = LiveTasks(worker, message)
-        except (GivenUpError, StormError) as error:
+            tasks = LiveTasks(worker, message, self._note)
+            self._open_rounds(tasks, worker)
+            self._tasks = tasks
+        except (GivenUpError, StormError, OSError) as error:
             self._give_up(GivenUpError(str(error)))
             return False
         for host in list(self._hosts):
             self._send(host, Live(on=True))
         return True
+
+    def _open_rounds(self, tasks: LiveTasks, worker: Worker) -> None:
+        folder = worker.folder
+        assert isinstance(folder, Path), "nothing is live where the checkpoint is in a store"
+        if self._rounds is not None:
+            self._rounds.close()
+        sync = worker.wiring.settings(SpoutSettings).durability == "machine"
+        self._rounds = RoundLog(folder / ROUNDS, sync)
+        self._rounds.follow(tasks.tokens)
+
+    def _note(self, done: Round) -> None:
+        assert self._rounds is not None
+        try:
+            self._rounds.append(done)
+        except OSError as error:
+            raise GivenUpError(f"a round can't be written: {error}") from error
+
+    def _barrier(self, tasks: LiveTasks, start: Offset) -> Offset | None:
+        try:
+            end = tasks.barrier(start)
+            if end is not None and self._rounds is not None:
+                self._rounds.follow(tasks.tokens)
+        except (GivenUpError, OSError) as error:
+            self._give_up(GivenUpError(str(error)))
+            return None
+        return end
 
     def _send(self, connection: Connection, message: object) -> None:
         try:

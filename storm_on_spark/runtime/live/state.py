@@ -51,6 +51,10 @@ class LiveState:
         else:
             self._values[key] = value
 
+    def values(self) -> dict[Key, bytes]:
+        """Returns all of it."""
+        return dict(self._values)
+
     def take_changes(self) -> dict[Key, bytes | None]:
         """Returns what was set since this was called last, and None for what was removed."""
         taken, self._changes, self._before = self._changes, {}, {}

@@ -4,16 +4,16 @@ A *round* executes what has been written since the last one, by the code that ex
 the state of bolts, which takes longer than most rounds. A *barrier* does, and what changed since the last one is the
 cut that a worker writes to Spark's state store in place of executing the micro-batch.
 
-When a bolt raises, it can't be set back to the round before. All tasks go back to the last barrier then, and execute
-from the log, as one round that does save, what has been written since. What spouts have heard before, they ignore. Where
-that is not enough, the tasks are given up, and a micro-batch does the same.
+When a bolt raises, it can't be set back to the round before. All tasks go back to the last barrier then, execute the
+same rounds from the log, save, and execute the round with the error as a micro-batch would. Where that doesn't help,
+the tasks are given up, and a worker does the same.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -31,6 +31,7 @@ from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.codec.chunk import Chunk, Kind
 from storm_on_spark.runtime.live.gathered import Gathered
 from storm_on_spark.runtime.live.messages import Adopt, Cut, Key
+from storm_on_spark.runtime.live.rounds import Round
 from storm_on_spark.runtime.live.state import LiveState
 from storm_on_spark.runtime.reports.report import Failure, TaskMetrics
 from storm_on_spark.runtime.spouts.log import Mark, goes_on_from, list_segments, read_entries
@@ -67,16 +68,17 @@ class LiveTasks:
     Args:
         worker: this process's instances, of this run; nothing else executes them.
         adopt: from where they go on.
+        note: called with each round before anybody hears of it.
 
     Raises:
         GivenUpError: the plan has more than one operator.
     """
 
-    def __init__(self, worker: Worker, adopt: Adopt) -> None:
+    def __init__(self, worker: Worker, adopt: Adopt, note: Callable[[Round], None] | None = None) -> None:
         plan = worker.spec.plan
         if len(plan.operators) != 1 or plan.partitions != 1:
             raise GivenUpError("a topology of several partitions can't be live")
-        self._worker = worker
+        self.worker = worker
         self._operator = plan.operators[0]
         self._state = LiveState(adopt.values)
         self._token = adopt.token
@@ -93,7 +95,10 @@ class LiveTasks:
         #: Up to where Spark has committed.
         self._committed = offset
         self._uncommitted: _Uncommitted | None = None
-        self._rounds = _rounds()
+        self._numbers = _numbers()
+        #: Since the last barrier.
+        self._done: list[Round] = []
+        self._note = note
         assert worker.folder is not None, "a run has a checkpoint"
         self._folder = worker.folder
 
@@ -121,14 +126,14 @@ class LiveTasks:
             found = read_entries(folder, known.position, written.end.position, lambda _: True, written.end.epoch)
             entries = ((target, body) for _, target, body in found)
         try:
-            self._waiting += logged_chunks(self._worker.wiring, entries, 0)
+            self._waiting += logged_chunks(self.worker.wiring, entries, 0)
         except StormError as error:
             raise GivenUpError(str(error)) from error
         self._heard[task] = written.end
 
     def due(self, clock_ms: int) -> bool:
         """Returns whether a tick, a turn or a timeout is due at the topology's time."""
-        wiring = self._worker.wiring
+        wiring = self.worker.wiring
         periods = {*wiring.tick_periods().values(), *wiring.turn_periods().values()}
         if wiring.plan.acker_tasks:
             periods.add(1000)
@@ -143,40 +148,81 @@ class LiveTasks:
         Raises:
             GivenUpError: a bolt raised.
         """
-        now = max(clock_ms, self._offset.clock)
+        number, now = next(self._numbers), max(clock_ms, self._offset.clock)
+        marks = {**self._marks, **self._heard}
+        logs = {task: mark.position for task, mark in marks.items()}
+        epochs = {task: mark.epoch for task, mark in marks.items()}
+        done = Round(number, Offset(logs, now, self._offset.carried, epochs), saved=False)
         try:
-            return self._round(now, saves=False)
+            told = self._round(done)
         except UnsavedError as error:
             log.info("tasks go back to the last barrier: a bolt raised %.500r", error.__cause__)
-        self._go_back()
+            self._go_back()
+            done = done._replace(saved=True)
+            told = self._again([*self._done, done])
+        self._done.append(done)
+        if self._note is not None:
+            self._note(done)
+        return told
+
+    def catch_up(self, rounds: Sequence[Round], end: Offset) -> Cut:
+        """Executes a micro-batch: the rounds that were executed once, and what is left up to its end.
+
+        Args:
+            rounds: that followed the state; perhaps also earlier and later ones.
+            end: of the micro-batch.
+
+        Raises:
+            GivenUpError: the tasks can't go on.
+        """
+        known = [done for done in rounds if _is_before(done.end, end) and not _is_before(done.end, self._offset)]
+        self._again([*known, Round(next(self._numbers), end, saved=True)])
+        self._save()
+        return Cut(os.urandom(16), self._state.take_changes(), self._gathered.rows())
+
+    @property
+    def carried(self) -> tuple[bytes, ...]:
+        """The chunks of back edges that wait to be executed."""
+        return tuple(self._gathered.carried)
+
+    def values(self) -> dict[Key, bytes]:
+        """Returns the whole state, as of the last time that it was saved."""
+        return self._state.values()
+
+    def _again(self, rounds: Sequence[Round]) -> list[Settle | Executed]:
+        """Executes rounds as they were executed before; returns what spouts hear of the last."""
+        told: list[Settle | Executed] = []
         try:
-            return self._round(now, saves=True)
+            for done in rounds:
+                for task in done.end.logs:
+                    self.take(Written(task, -1, done.end.mark(task), None))
+                if done.saved:
+                    self._save()
+                told = self._round(done)
         except UnsavedError as error:
             raise GivenUpError(f"a bolt raised {error.__cause__!r:.500}") from error
+        return told
 
-    def _round(self, now: int, *, saves: bool) -> list[Settle | Executed]:
-        wiring, before = self._worker.wiring, self._offset
+    def _round(self, done: Round) -> list[Settle | Executed]:
+        wiring, before, now = self.worker.wiring, self._offset, done.end.clock
         chunks = [*self._carried, *self._waiting, *map(chunk.with_header, due_clocks(wiring, before.clock, now, 0))]
         self._carried, self._waiting = [], []
         self._gathered.carried = []
         told: list[Settle | Executed] = []
-        info = BatchInfo(next(self._rounds), 0, saves)
+        info = BatchInfo(done.number, 0, done.saved)
         try:
-            for _, body in execute_operator(self._worker, self._operator, chunks, info, self._state.of):
+            for _, body in execute_operator(self.worker, self._operator, chunks, info, self._state.of):
                 self._sort_out(body, told)
         except StormError as error:
             raise GivenUpError(str(error)) from error
         heard, self._heard = self._heard, {}
         self._marks.update(heard)
-        logs = {task: mark.position for task, mark in self._marks.items()}
-        epochs = {task: mark.epoch for task, mark in self._marks.items()}
-        self._offset = Offset(logs, now, before.carried, epochs)
+        self._offset = done.end
         return [*told, *(Executed(task, mark.position) for task, mark in heard.items())]
 
     def _go_back(self) -> None:
-        """Makes state and tasks as they were at the last barrier; what was written since waits again."""
-        reached = {**self._marks, **self._heard}
-        for cached in self._worker.tasks.values():
+        """Makes state and tasks as they were at the last barrier."""
+        for cached in self.worker.tasks.values():
             if cached.unsaved:
                 cached.unsaved, cached.version = False, None
         self._state.undo_changes()
@@ -184,8 +230,6 @@ class LiveTasks:
         self._marks = {task: self._offset.mark(task) for task in self._offset.logs}
         self._waiting, self._heard = [], {}
         self._gathered = Gathered(self._gathered.at_barrier)
-        for task, mark in reached.items():
-            self.take(Written(task, -1, mark, None))
 
     def _sort_out(self, body: bytes, told: list[Settle | Executed]) -> None:
         header = chunk.read_header(body)
@@ -221,16 +265,22 @@ class LiveTasks:
         if not _same(self._committed, start):
             return None
         self._save()
-        base = self._token
-        self._token = os.urandom(16)
         if held is None:
+            base, self._token = self._token, os.urandom(16)
             held = self._uncommitted = _Uncommitted(self._offset, base, self._token)
-        held.end, held.token = self._offset, self._token
+        held.end = self._offset
         held.changes.update(self._state.take_changes())
         held.gathered.add(self._gathered)
         self._gathered = Gathered(held.gathered.carried)
         self._barrier = self._offset, self._carried
+        self._done = []
         return self._offset
+
+    @property
+    def tokens(self) -> tuple[bytes, ...]:
+        """The names of the states that may be in the state store; the present one is the last."""
+        held = self._uncommitted
+        return (self._token,) if held is None else (held.base, self._token)
 
     def cut(self, token: bytes, start: Offset, end: Offset) -> Cut | None:
         """Returns what a micro-batch between two offsets would have done.
@@ -249,7 +299,7 @@ class LiveTasks:
         return Cut(held.token, held.changes, held.gathered.rows())
 
     def _save(self) -> None:
-        worker, number = self._worker, next(self._rounds)
+        worker, number = self.worker, next(self._numbers)
         try:
             for task, cached in list(worker.tasks.items()):
                 errors: list[ComponentError] = []
@@ -269,6 +319,12 @@ def _own(body: bytes) -> Chunk:
     return chunk.with_header(chunk.without_flag(body, chunk.CARRIED))
 
 
+def _is_before(one: Offset, other: Offset) -> bool:
+    """Whether a round ended within a micro-batch that ends at `other`."""
+    within = all(position <= other.logs.get(task, 0) for task, position in one.logs.items())
+    return within and one.clock <= other.clock
+
+
 def _same(one: Offset, other: Offset) -> bool:
     """Whether two offsets are the same point of the logs and of time; the coordinator adds the rest."""
     return (one.logs, one.epochs, one.clock) == (other.logs, other.epochs, other.clock)
@@ -282,6 +338,6 @@ def _settles(outcome: Outcome) -> Iterator[Settle]:
         yield Settle(task, EARLY, outcome.roots[own], outcome.codes[own])
 
 
-def _rounds() -> Iterator[int]:
+def _numbers() -> Iterator[int]:
     """Yields numbers that no micro-batch of the topology has, and no round before: edge ids are made of them."""
     return count(int.from_bytes(os.urandom(7), "big") << 8)

@@ -57,10 +57,10 @@ def execute_beside(
         state_of: gives the state of a task.
         values: returns the state of all tasks.
     """
-    client, key = LiveClient(run[0]), worker.wiring.system_key
+    client = LiveClient(run[0])
     for row in rows:
         start, end = offsets_of(row)
-        yield from micro_batch(client, run, state_of, values, start, end, partial(execute, [row]), key)
+        yield from micro_batch(client, worker, run, state_of, values, start, end, partial(execute, [row]))
 
 
 def _folder(worker: Worker) -> Folder:

@@ -17,6 +17,7 @@ from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.codec.chunk import Chunk
 from storm_on_spark.runtime.live.conduct import micro_batch
 from storm_on_spark.runtime.live.messages import Adopt, Cut, Key
+from storm_on_spark.runtime.live.rounds import ROUNDS, RoundLog
 from storm_on_spark.runtime.live.tasks import GivenUpError, LiveTasks
 from storm_on_spark.runtime.run.spec import RunSpec
 from storm_on_spark.runtime.spouts.live_line import LineChanged
@@ -36,6 +37,7 @@ class Live:
         self.tasks: LiveTasks | None = None
         self.worker: Worker | None = None
         self.given_up: list[str] = []
+        self.ended = False
         self.cuts = self.rounds = self.early = 0
 
     # --- what the coordinator and workers ask ---
@@ -44,7 +46,10 @@ class Live:
         return Status(1, self.tasks is not None)
 
     def barrier(self, start: Offset) -> Offset | None:
-        return self.guarded(lambda tasks: tasks.barrier(start))
+        end = self.guarded(lambda tasks: tasks.barrier(start))
+        if end is not None:
+            self.rounds_log.follow(self.tasks.tokens)
+        return end
 
     def fetch(self, token: bytes | None, start: Offset, end: Offset) -> Cut | None:
         found = None if self.tasks is None or token is None else self.tasks.cut(token, start, end)
@@ -52,14 +57,17 @@ class Live:
         return found
 
     def listens(self) -> bool:
-        return self.spark.random.random() < 0.8
+        return not self.ended and self.spark.random.random() < 0.8
 
     def start(self) -> None:
         """Nothing to start."""
 
     def adopt(self, adopt: Adopt) -> bool:
         self.worker = Worker(self.spark.spec)
-        self.tasks = LiveTasks(self.worker, adopt)
+        self.folder = self.worker.folder / ROUNDS
+        self.rounds_log = RoundLog(self.folder, sync=False)
+        self.tasks = LiveTasks(self.worker, adopt, self.rounds_log.append)
+        self.rounds_log.follow(self.tasks.tokens)
         for host in self.spark.hosts:
             host.line_changed(self)
         return True
@@ -140,7 +148,8 @@ class LiveSpark(SimulatedSpark):
         touched: dict[int, MemoryStore] = {}
 
         def noted(task: int) -> MemoryStore:
-            touched[task] = state_of(task)
+            if task not in touched:
+                touched[task] = state_of(task)
             return touched[task]
 
         def values() -> dict[Key, bytes]:
@@ -151,13 +160,13 @@ class LiveSpark(SimulatedSpark):
         return list(
             micro_batch(
                 self.live,
+                worker,
                 (self.spec.start_id, b""),
                 noted,
                 values,
                 start,
                 end,
                 lambda: super(LiveSpark, self).executed(worker, operator, chunks, info, noted),
-                worker.wiring.system_key,
             )
         )
 
@@ -192,3 +201,9 @@ class LiveSimulation(Simulation):
                 live.round()
             if self.random.random() < self.deaths:
                 live.die()
+
+    def check_end(self) -> None:
+        # Nobody calls rounds any more; time goes on in micro-batches.
+        self.cluster.live.ended = True
+        self.cluster.live.die()
+        super().check_end()
