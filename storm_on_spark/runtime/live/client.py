@@ -22,7 +22,7 @@ from storm_on_spark.runtime.processes.run_folder import make_private, run_folder
 
 ANSWER_SECS = 10.0
 """A live process that takes longer to answer is ended: the log has all that it knows."""
-_START_SECS = 20.0
+_START_SECS = 5.0
 """A process that was started may take so long to listen, before another is started."""
 _MOST_PATH = 100
 """The path of a Unix socket may have 107 bytes (Linux), and it is moved to its name from a longer one."""

@@ -165,6 +165,9 @@ class TaskLoop:
                 # It reads from the log what it has not executed.
                 log = self.task.log
                 self._line.send(Written(self.task.task, log.end, log.written, None))
+            elif self._untold is not None:
+                # The next micro-batch has to reach as far as the live process has executed.
+                self._progress(cut=True, tuples=self._untold)
         elif isinstance(message, SetActive):
             (self.task.activate if message.active else self.task.deactivate)()
 

@@ -1,0 +1,139 @@
+"""Real time through Spark: messages end between micro-batches, and state is exact whatever happens."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from storm_on_spark import BaseBasicBolt, BaseRichSpout, Fields, TopologyBuilder, compile_topology
+from storm_on_spark.runtime.processes.run_folder import run_folder
+from storm_on_spark.spark.state import read_bolt_state
+
+EVERY = 0.004
+KEYS = 10
+POISON = 300
+
+
+class Numbers(BaseRichSpout):
+    """Counts up every few milliseconds until there is a file."""
+
+    def __init__(self, end):
+        self.end = end
+
+    def open(self, conf, context, collector):
+        self.collector, self.next, self.again, self.due = collector, 0, [], 0.0
+
+    def next_tuple(self):
+        now = time.monotonic()
+        if self.again:
+            self.emit(self.again.pop(), 1)
+        elif now >= self.due and not self.over():
+            self.emit(self.next, 0)
+            self.next, self.due = self.next + 1, now + EVERY
+
+    def emit(self, number, attempt):
+        self.collector.emit([number, attempt], message_id=number)
+
+    def fail(self, message_id):
+        self.again.append(message_id)
+
+    def over(self):
+        return self.next > POISON and Path(self.end).exists()
+
+    def exhausted(self):
+        return self.over() and not self.again
+
+    def declare_output_fields(self, declarer):
+        declarer.declare(Fields("number", "attempt"))
+
+
+class Keyed(BaseBasicBolt):
+    def execute(self, tup, collector):
+        collector.emit([*tup, tup[0] % KEYS])
+
+    def declare_output_fields(self, declarer):
+        declarer.declare(Fields("number", "attempt", "key"))
+
+
+class Count(BaseBasicBolt):
+    """Counts each number; raises at one of them until it comes again, after it has counted it."""
+
+    def prepare(self, conf, context):
+        self.counts = Counter()
+
+    def execute(self, tup, collector):
+        self.counts[tup[0]] += 1
+        if tup[0] == POISON and tup["attempt"] == 0:
+            raise ValueError(tup[0])
+
+
+def until(condition: Callable[[], object], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it took too long"
+        time.sleep(0.05)
+
+
+def live_processes() -> list[int]:
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal():
+            try:
+                words = (folder / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if b"storm_on_spark.runtime.live.process" in words and run_folder(words[-2].decode()).exists():
+                found.append(int(folder.name))
+    return found
+
+
+@pytest.mark.representative
+def test_messages_end_between_micro_batches_and_state_is_exact_when_the_live_process_dies(
+    spark_session: SparkSession, tmp_path: Path
+) -> None:
+    builder = TopologyBuilder()
+    builder.set_spout("numbers", Numbers(str(tmp_path / "end")))
+    builder.set_bolt("keyed", Keyed()).shuffle_grouping("numbers")
+    builder.set_bolt("count", Count(), 2).fields_grouping("keyed", "key")
+    conf = {"topology.profile": "realtime", "topology.state.checkpoint.interval.ms": 3000}
+    compiled = compile_topology(builder.create_topology(), conf)
+    query = compiled.start(spark_session, "realtime", checkpoint=tmp_path / "checkpoint")
+
+    def acked() -> int:
+        return query.status_info().acked
+
+    def batch() -> int:
+        return query.lastProgress["batchId"] if query.lastProgress else -1
+
+    def ends_between_batches() -> bool:
+        before, known = batch(), acked()
+        time.sleep(0.5)
+        after = acked()
+        return batch() == before and after >= known + 20
+
+    try:
+        until(lambda: acked() > 0)
+        until(ends_between_batches)
+        for process in live_processes():
+            os.kill(process, signal.SIGKILL)
+        known = acked()
+        until(lambda: acked() > known)
+        until(ends_between_batches)
+        (tmp_path / "end").touch()
+        query.awaitTermination(60)
+    finally:
+        query.stop()
+
+    info = query.status_info()
+    # The poison failed once, and came again.
+    assert (info.status, info.acked, info.failed, info.pending) == ("COMPLETED", info.emitted - 1, 1, 0)
+    states = read_bolt_state(spark_session, tmp_path / "checkpoint", "count").values()
+    assert sum((state["counts"] for state in states), Counter()) == Counter(range(info.acked))
+    until(lambda: not live_processes())
