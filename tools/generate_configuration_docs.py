@@ -68,7 +68,7 @@ def page() -> str:
     parts += ["\n".join(rows(honoured, with_scope=True)), ""]
     parts.append("## What the profiles set\n")
     parts.append("`topology.profile` sets these keys where nobody else does; a key that you set counts, whatever the")
-    parts.append("profile is. [Two profiles](performance.md#two-profiles) says when to take which.\n")
+    parts.append("profile is. [Three profiles](performance.md#three-profiles) says when to take which.\n")
     parts += [*profiles(), ""]
     parts.append("## Keys without effect so far\n")
     parts += sections(Level.PLANNED)

@@ -35,10 +35,11 @@ def main() -> int:
     chosen = command.choose(fitting, options, _SHORT, [scenario.name for scenario in fitting])
     load, times = (_SHORT_LOAD, 1) if options.short else (Load(options.messages, options.seconds), options.times)
     progress = Console(stderr=True, highlight=False)
-    if options.partitions:
-        extra = {"topology.partitions": options.partitions}
+    given = {"topology.partitions": options.partitions, "topology.profile": options.profile}
+    extra = {key: value for key, value in given.items() if value is not None}
+    if extra:
         chosen = [replace(scenario, conf={**scenario.conf, **extra}) for scenario in chosen]
-    if options.docs and (options.partitions or len(chosen) < len(fitting)):
+    if options.docs and (extra or len(chosen) < len(fitting)):
         progress.print("--docs goes with all scenarios, as they are: the page shows them all")
         return 2
     seed = options.seed if options.seed is not None else str(random.SystemRandom().randrange(10**6))
@@ -69,6 +70,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=Load.seconds, help="how long emitting them takes")
     parser.add_argument("--rounds", type=int, default=1, help="how often each scenario is run")
     parser.add_argument("--seed", help="of an earlier run, for the same moments and victims; random by default")
+    parser.add_argument("--profile", help="topology.profile, such as realtime")
     parser.add_argument("--partitions", type=int, help="topology.partitions; with 1, one operator executes all stages")
     return parser.parse_args()
 
