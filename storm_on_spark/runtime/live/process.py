@@ -212,17 +212,20 @@ class LiveProcess:
         connection.close()
 
     def close(self) -> None:
-        """Stops listening."""
+        """Stops listening, and removes what nobody else would if the driver was killed."""
         self._listener.close()
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(OSError):  # the folder is gone, or others use it
             if self._path.stat().st_ino == self._inode:
                 self._path.unlink()
+            self._path.parent.rmdir()
 
 
 def main() -> None:
     """Runs the live process of the run that the first argument names."""
     # With its daemon's process group comes Ctrl-C; the driver decides what becomes of the topology.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # The daemon's last act, when its executor is gone.
+    signal.signal(signal.SIGHUP, lambda *_: sys.exit(0))
     breakpoints.pass_over()
     from storm_on_spark.worker_daemon import marked_output
 

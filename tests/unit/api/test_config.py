@@ -206,7 +206,7 @@ def test_default_of_an_unknown_key() -> None:
         ("topology.acker.executors", -1, "an int of at least 0, not -1 (int)"),
         ("topology.debug", 1, "True or False, not 1 (int)"),
         ("topology.checkpoint.dir", 3, "a string, not 3 (int)"),
-        ("topology.profile", "fast", 'one of "latency", "throughput", not \'fast\' (str)'),
+        ("topology.profile", "fast", 'one of "realtime", "latency", "throughput", not \'fast\' (str)'),
         ("topology.auto.task.hooks", "a.B", "a list of strings, not 'a.B' (str)"),
         ("topology.auto.task.hooks", ["a.B", 3], "a list of strings, not ['a.B', 3] (list)"),
         ("topology.stats.sample.rate", 1.5, "a number from 0 to 1, not 1.5 (float)"),
