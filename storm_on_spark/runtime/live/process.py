@@ -17,7 +17,7 @@ import sys
 import time
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from storm_on_spark.api.errors import StormError
 from storm_on_spark.runtime.batches.live import Status
@@ -224,14 +224,19 @@ def main() -> None:
     """Runs the live process of the run that the first argument names."""
     # With its daemon's process group comes Ctrl-C; the driver decides what becomes of the topology.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # The daemon's last act, when its executor is gone.
-    signal.signal(signal.SIGHUP, lambda *_: sys.exit(0))
     breakpoints.pass_over()
     from storm_on_spark.worker_daemon import marked_output
 
     start_id = sys.argv[1]
     with marked_output():
         process = LiveProcess(start_id)
+
+        def end(*_: object) -> NoReturn:
+            process.close()
+            os._exit(0)  # an exception would look like a bolt's
+
+        # The daemon's last act, when its executor is gone.
+        signal.signal(signal.SIGHUP, end)
         try:
             process.run()
         finally:
