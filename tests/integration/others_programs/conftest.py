@@ -14,6 +14,9 @@ from typing import Any
 import pytest
 import yaml
 
+collect_ignore = ["adapters"]
+"""Programs that run beside Storm's adapters, which they import."""
+
 SUITES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("suites.yaml").read_text("utf-8"))
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "storm-on-spark", "sdists")
 _NO_NETWORK = ("Temporary failure in name resolution", "Connection refused", "Network is unreachable", "timed out")
