@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 Refusal = Callable[[], TupleError]
 
+_ORDER = "values come first: emit([...], anchors=tup)"
+
 Held = tuple[tuple[int, ...], int]
 """Roots and edge of a tuple that came in an earlier execution."""
 
@@ -189,11 +191,11 @@ class RichCollector(_Collector, OutputCollector):
         if anchors is None:
             return UNANCHORED
         if anchors.__class__ is not list and not isinstance(anchors, Iterable):
-            raise TupleError(f"anchors must be a tuple, several tuples or None, not {anchors!r:.100}")
+            raise TupleError(f"anchors must be a tuple, several tuples or None, not {anchors!r:.100}; {_ORDER}")
         roots: list[int] = []
         for tup in anchors:
             if not isinstance(tup, Tuple):
-                raise TupleError(f"an anchor must be a Tuple that the bolt received, not {tup!r:.100}")
+                raise TupleError(f"an anchor must be a Tuple that the bolt received, not {tup!r:.100}; {_ORDER}")
             roots += tup._roots
         return tuple(dict.fromkeys(roots)) or UNANCHORED
 

@@ -172,7 +172,10 @@ def test_reset_timeout_marks_every_root() -> None:
 
 @pytest.mark.parametrize(
     ("anchors", "message"),
-    [(7, "anchors must be a tuple, several tuples or None, not 7"), (["x"], "an anchor must be a Tuple .* not 'x'")],
+    [
+        (7, "anchors must be a tuple, several tuples or None, not 7"),
+        (["x"], r"an anchor must be a Tuple .* not 'x'; values come first: emit\(\[...\], anchors=tup\)"),
+    ],
 )
 def test_wrong_anchors_are_refused(anchors: Any, message: str) -> None:
     class Wrong(Bolt):
