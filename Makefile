@@ -79,6 +79,10 @@ bench: java $(STAMP) ## measure beside Apache Storm and native PySpark: forty mi
 bench-quick: java $(STAMP) ## one short round of the most important cases: under five minutes
 	@$(PY) -m lab.benchmarks --quick $(BENCH_ARGS)
 
+.PHONY: bench-realtime
+bench-realtime: java $(STAMP) ## one round of real time beside Storm, native PySpark and the other profiles: ten minutes
+	@$(PY) -m lab.benchmarks --realtime $(BENCH_ARGS)
+
 .PHONY: pacemaker-bench
 pacemaker-bench: java $(STAMP) ## load our Pacemaker, Storm's and ZooKeeper: half an hour, forty minutes at most (PACEMAKER_ARGS= for options)
 	@$(PY) -m lab.benchmarks.pacemaker $(PACEMAKER_ARGS)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 MILLION = 1_000_000
 
 Contender = Literal["ours", "native", "storm", "command"]
-Group = Literal["main", "growth"]
+Group = Literal["main", "growth", "realtime"]
 Draw = Literal["zipf", "uniform"]
 
 
@@ -52,7 +52,8 @@ class Case:
         profile: of this project's contender, for `topology.profile`.
         quick: whether `make bench-quick` has it.
         side: whether no target needs it: every second round does without.
-        group: `growth` is for how cost grows; it is run only when it is asked for.
+        group: `growth` is for how cost grows, `realtime` for the profile of that name; each is run only when it is
+            asked for.
     """
 
     name: str
@@ -68,6 +69,9 @@ class Case:
 
 HOT = Phase("1,000/s on 10 keys", 1000, keys=10)
 """Few keys change, whatever else is in the state."""
+
+SEVEN_THOUSAND = Phase("7,000/s on 7,000 keys", 7000, keys=7000)
+"""So many keys change between two checkpoints of `realtime`."""
 
 ZIPF, UNIFORM = Phase("Zipf keys", None, draw="zipf"), Phase("uniform keys", None, draw="uniform")
 
@@ -86,6 +90,8 @@ NATIVE_LATENCY, NATIVE_UDF_LATENCY = "latency, native PySpark", "latency, native
 CHAIN, CHAIN_FUSED, CHAIN_STORM = "chain of 3", "chain of 3, fused", "chain of 3, Storm"
 FAN_OUT, JOIN, ROLLING = "fan-out x100", "multi-anchored join", "rolling top words"
 COMMAND = "command to first ack"
+REALTIME, REALTIME_PENDING = "real time", "real time, pending 500"
+REALTIME_CHAIN, REALTIME_MACHINE = "real time, chain of 8", "real time, durability machine"
 
 
 def keys_case(count: int, in_state: bool) -> str:
@@ -96,6 +102,11 @@ def keys_case(count: int, in_state: bool) -> str:
 def large_case(count: int, in_memory: bool) -> str:
     """Returns the name of the case whose only task has this many keys in its state, in memory as a whole or not."""
     return f"{count:,} keys of one task, {'all in memory' if in_memory else 'memory of the default'}"
+
+
+def realtime_case(count: int, in_state: bool) -> str:
+    """Returns the name of the case of real time with this many keys."""
+    return f"real time, {keys_case(count, in_state)}"
 
 
 def pending_case(count: int) -> str:
@@ -195,12 +206,37 @@ def _growth() -> list[Case]:
     ]
 
 
+def _realtime() -> list[Case]:
+    words = "word count"
+    cases = [
+        Case(REALTIME, "ours", words, (*LATENCIES, IDLE, FULL)),
+        Case(REALTIME_PENDING, "ours", words, (FULL,), {"conf": {"topology.max.spout.pending": 500}}),
+        Case(REALTIME_CHAIN, "ours", "chain", (at(1000),), {"levels": 8}),
+        Case(REALTIME_MACHINE, "ours", words, (at(1000),), {"conf": {"topology.durability": "machine"}}),
+        *(
+            Case(
+                realtime_case(MILLION, in_state),
+                "ours",
+                "keys in KeyValueState" if in_state else "keys",
+                (SEVEN_THOUSAND,),
+                {"keys": MILLION},
+            )
+            for in_state in (False, True)
+        ),
+    ]
+    return [replace(case, profile="realtime", group="realtime") for case in cases]
+
+
+REALTIME_BESIDE = (STORM, PER_TUPLE, LATENCY, NATIVE_LATENCY)
+"""The cases with which those of real time are compared; they run in the same round."""
+
 CASES: dict[str, Case] = {
     case.name: case
     for case in (
         *_word_counts(),
         *_others(),
         *(replace(case, group="growth") for case in _growth()),
+        *_realtime(),
     )
 }
 """All, by name, in the order in which a round runs them: what is compared comes close together."""

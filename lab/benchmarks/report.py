@@ -22,6 +22,8 @@ from lab.suite.tables import Table, cores
 
 BEGIN, END = "<!-- benchmarks: begin -->", "<!-- benchmarks: end -->"
 
+REALTIME_BEGIN, REALTIME_END = "<!-- real time: begin -->", "<!-- real time: end -->"
+
 _TARGETS = ("what", "target", "measured", "spread", "")
 _SPEED = ("case", "per second", "least", "most", "ratio", "CPU s per million", "checkpoint MB per million")
 _LATENCY = ("case", "rate", "p50 ms", "p95 ms", "p99 ms", "CPU cores")
@@ -77,26 +79,43 @@ def show(outcomes: Mapping[str, Outcome], verdicts: Sequence[Verdict], pace: Pac
         console.print(sentence, style="red", markup=False)
 
 
-def write_docs(outcomes: Mapping[str, Outcome], verdicts: Sequence[Verdict], pace: Pace, page: Path) -> None:
+def write_docs(
+    outcomes: Mapping[str, Outcome], verdicts: Sequence[Verdict], pace: Pace, page: Path, realtime: bool = False
+) -> None:
     """Puts the tables between the markers of a page, and the plots into the folder beside it that has its name.
+
+    Args:
+        outcomes: what was measured.
+        verdicts: on the targets.
+        pace: how often and how long.
+        page: the page.
+        realtime: whether it was real time that was measured, which has a place of its own.
 
     Raises:
         ValueError: the page has no markers.
     """
     folder, plots = page.with_suffix(""), list(_plots(outcomes))
+    begin, end, command = BEGIN, END, "make bench BENCH_ARGS=--docs"
+    if realtime:
+        begin, end, command = REALTIME_BEGIN, REALTIME_END, "make bench-realtime BENCH_ARGS=--docs"
+        plots = [("real-time", title, drawing) for name, title, drawing in plots if name == "latency"]
     images = [f"![{title}]({folder.name}/{name}.svg)" for name, title, _ in plots]
-    put_between(page, BEGIN, END, markdown(outcomes, verdicts, pace, images))
+    put_between(page, begin, end, markdown(outcomes, verdicts, pace, images, command))
     folder.mkdir(exist_ok=True)
     for name, _, drawing in plots:
         (folder / f"{name}.svg").write_text(drawing, "utf-8")
 
 
 def markdown(
-    outcomes: Mapping[str, Outcome], verdicts: Sequence[Verdict], pace: Pace, images: Sequence[str] = ()
+    outcomes: Mapping[str, Outcome],
+    verdicts: Sequence[Verdict],
+    pace: Pace,
+    images: Sequence[str] = (),
+    command: str = "make bench BENCH_ARGS=--docs",
 ) -> str:
     """Returns the tables in Markdown."""
     lines = [
-        "<!-- Written by `make bench BENCH_ARGS=--docs`. Don't edit. -->",
+        f"<!-- Written by `{command}`. Don't edit. -->",
         "",
         f"{cores()} cores, {pace.rounds} rounds, {pace.seconds:g} s a phase.",
         "",
@@ -157,7 +176,7 @@ def _latencies(outcomes: Mapping[str, Outcome]) -> list[list[str]]:
         [
             name,
             phase.name,
-            *(_text(_median(outcome, phase.name, "latency_ms", p), "{:,.1f}") for p in ("p50", "p95", "p99")),
+            *(_milliseconds(_median(outcome, phase.name, "latency_ms", p)) for p in ("p50", "p95", "p99")),
             _text(_median(outcome, phase.name, "cores_used"), "{:.2f}" if phase is not IDLE else "{:.3f}"),
         ]
         for name, outcome in outcomes.items()
@@ -204,6 +223,10 @@ def _text(value: float | None, pattern: str, factor: float = 1.0) -> str:
     return "" if value is None else pattern.format(value * factor)
 
 
+def _milliseconds(value: float | None) -> str:
+    return _text(value, "{:,.2f}" if value is not None and value < 10 else "{:,.1f}")
+
+
 def _wrong(outcomes: Mapping[str, Outcome]) -> list[str]:
     skipped = {outcome.skipped for outcome in outcomes.values() if outcome.skipped}
     sentences = []
@@ -226,7 +249,14 @@ def _plots(outcomes: Mapping[str, Outcome]) -> list[tuple[str, str, str]]:
         cases.STORM_50,
         cases.STORM_PYTHON,
     )
-    latencies = (cases.STORM, cases.NATIVE_LATENCY, cases.NATIVE_UDF_LATENCY, cases.LATENCY, cases.COLUMNAR_LATENCY)
+    latencies = (
+        cases.STORM,
+        cases.NATIVE_LATENCY,
+        cases.NATIVE_UDF_LATENCY,
+        cases.LATENCY,
+        cases.COLUMNAR_LATENCY,
+        cases.REALTIME,
+    )
     at_1000 = cases.at(1000).name
     wanted = (
         ("throughput", "Word count", "sentences per second", speeds, (FULL.name, "roots_per_second")),

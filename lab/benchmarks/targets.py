@@ -10,10 +10,23 @@ from functools import reduce
 from typing import Any, Literal
 
 from lab.benchmarks import cases
-from lab.benchmarks.cases import FULL, HOT, IDLE, MILLION, UNIFORM, ZIPF, Phase, at, keys_case, large_case, pending_case
+from lab.benchmarks.cases import (
+    FULL,
+    HOT,
+    IDLE,
+    MILLION,
+    SEVEN_THOUSAND,
+    UNIFORM,
+    ZIPF,
+    Phase,
+    at,
+    keys_case,
+    large_case,
+    pending_case,
+)
 from lab.benchmarks.harness import Outcome
 
-Unit = Literal["x", "%", "s", "MB", "bytes"]
+Unit = Literal["x", "%", "s", "ms", "MB", "bytes"]
 
 
 class MissingError(Exception):
@@ -123,8 +136,17 @@ def judge(outcomes: Mapping[str, Outcome], rounds: int, soak: Mapping[str, Any] 
         rounds: how often.
         soak: what `make soak` left; None if it was not run.
     """
+    return [*_judged(TARGETS, outcomes, rounds), *_of_soak(soak)]
+
+
+def judge_realtime(outcomes: Mapping[str, Outcome], rounds: int) -> list[Verdict]:
+    """Returns a verdict on each target of real time; arguments as for `judge`."""
+    return _judged(REALTIME_TARGETS, outcomes, rounds)
+
+
+def _judged(targets: Sequence[Target], outcomes: Mapping[str, Outcome], rounds: int) -> list[Verdict]:
     found = []
-    for target in TARGETS:
+    for target in targets:
         values, missing = [], ""
         for number in range(rounds):
             try:
@@ -132,7 +154,7 @@ def judge(outcomes: Mapping[str, Outcome], rounds: int, soak: Mapping[str, Any] 
             except MissingError as error:
                 missing = str(error)
         found.append(Verdict(target, tuple(values), None if values else missing))
-    return [*found, *_of_soak(soak)]
+    return found
 
 
 def _of_soak(soak: Mapping[str, Any] | None) -> Sequence[Verdict]:
@@ -158,6 +180,8 @@ SOAK_LIMITS = (
 
 def shown(value: float, unit: Unit, *, brief: bool = False) -> str:
     """Returns a figure as people write it."""
+    if unit == "ms":
+        return f"{value:g} ms" if brief else f"{value:.2f} ms"
     if unit == "x":
         return f"{value:g} x" if brief else f"{value:.2f} x"
     if unit == "%":
@@ -287,3 +311,47 @@ TARGETS: tuple[Target, ...] = (
     Target("command to first ack", 9, False, "s", lambda of: of(cases.COMMAND, "first_ack_secs")),
 )
 """Apart from those of the soak."""
+
+
+def _ms(what: str, case: str, phase: Phase, p50: float | None, p99: float | None) -> list[Target]:
+    """Returns the targets of a case's latency; None for one that it doesn't have."""
+
+    def figure(percentile: str) -> Callable[[Round], float]:
+        return lambda of: of(case, "phases", phase.name, "latency_ms", percentile)
+
+    limits = (("p50", p50), ("p99", p99))
+    return [Target(f"{what}: {p}", ms, False, "ms", figure(p)) for p, ms in limits if ms is not None]
+
+
+def _written(case: str) -> Callable[[Round], float]:
+    return lambda of: of(case, "phases", at(1000).name, "checkpoint_bytes_per_million")
+
+
+REALTIME_TARGETS: tuple[Target, ...] = (
+    *_ms("word count at 1,000/s, acked", cases.REALTIME, at(1000), 1, 10),
+    Target(
+        "the same, p50 over Storm's Java bolts",
+        1,
+        False,
+        "x",
+        lambda of: of.latency(cases.REALTIME, "p50") / of.latency(cases.STORM, "p50"),
+    ),
+    *_ms("the same at 10/s", cases.REALTIME, at(10), 1, 10),
+    *_ms("the same at 10,000/s", cases.REALTIME, at(10_000), 2, 20),
+    *_ms("chain of 8 levels at 1,000/s", cases.REALTIME_CHAIN, at(1000), 3, None),
+    *_ms("1 million keys as attributes, 7,000/s", cases.realtime_case(MILLION, False), SEVEN_THOUSAND, None, 25),
+    *_ms("1 million keys in KeyValueState, 7,000/s", cases.realtime_case(MILLION, True), SEVEN_THOUSAND, None, 25),
+    *_ms('durability "machine" at 1,000/s', cases.REALTIME_MACHINE, at(1000), 3, 25),
+    *_ms("full speed with 500 pending", cases.REALTIME_PENDING, FULL, None, 25),
+    Target("full speed over Storm's Java bolts", 1, True, "x", _speeds(cases.REALTIME, cases.STORM)),
+    Target("full speed, of the throughput profile's", 0.7, True, "%", _speeds(cases.REALTIME, cases.PER_TUPLE)),
+    Target("idle, of one core", 0.03, False, "%", lambda of: of(cases.REALTIME, "phases", IDLE.name, "cores_used")),
+    Target(
+        "bytes written a message at 1,000/s, over the latency profile's",
+        1.5,
+        False,
+        "x",
+        lambda of: _written(cases.REALTIME)(of) / _written(cases.LATENCY)(of),
+    ),
+)
+"""Of the profile `realtime`, which is measured by itself: `--realtime`."""

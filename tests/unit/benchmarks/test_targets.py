@@ -15,7 +15,7 @@ from lab.benchmarks.breakdown import parts
 from lab.benchmarks.cases import CASES, FULL, at
 from lab.benchmarks.harness import Outcome, Pace
 from lab.benchmarks.plots import Bar, bars, stacked
-from lab.benchmarks.targets import TARGETS, judge
+from lab.benchmarks.targets import REALTIME_TARGETS, TARGETS, judge, judge_realtime
 
 PACE = Pace(rounds=3)
 
@@ -92,6 +92,36 @@ def test_every_target_names_cases_that_there_are() -> None:
         assert CASES[name].group == "main"
 
 
+def test_targets_of_real_time_name_cases_of_its_round() -> None:
+    verdicts = judge_realtime({}, 1)
+    assert len(verdicts) == len(REALTIME_TARGETS)
+    for verdict in verdicts:
+        [name] = re.findall(r'^"(.+)" was not run$', verdict.missing or "")
+        assert CASES[name].profile == "realtime"
+    assert all(CASES[name].group == "main" for name in cases.REALTIME_BESIDE)
+
+
+def test_real_time_is_compared_with_storm_and_has_a_place_of_its_own(
+    outcomes: dict[str, Outcome], tmp_path: Path
+) -> None:
+    latency = {"latency_ms": {"p50": 0.5, "p95": 2.0, "p99": 20.0}, "cores_used": 0.5}
+    for name, times in ((cases.REALTIME, 1), (cases.STORM, 4)):
+        found = {**latency, "latency_ms": {p: times * ms for p, ms in latency["latency_ms"].items()}}
+        outcomes[name] = Outcome(CASES[name], [{"phases": {at(1000).name: found}}])
+    verdicts = judge_realtime(outcomes, 1)
+    met = {verdict.target.what: (verdict.median, verdict.met) for verdict in verdicts if verdict.values}
+    assert met["word count at 1,000/s, acked: p50"] == (0.5, True)
+    assert met["word count at 1,000/s, acked: p99"] == (20.0, False)
+    assert met["the same, p50 over Storm's Java bolts"] == (0.25, True)
+    page = tmp_path / "performance.md"
+    page.write_text(f"{report.BEGIN}\nold\n{report.END}\n{report.REALTIME_BEGIN}\n{report.REALTIME_END}\n")
+    report.write_docs(outcomes, verdicts, PACE, page, realtime=True)
+    text = page.read_text()
+    assert text.startswith(f"{report.BEGIN}\nold\n{report.END}\n{report.REALTIME_BEGIN}\n")
+    assert "| real time | 1,000/s | 0.50 | 2.00 | 20.0 | 0.50 |" in text
+    assert re.findall(r"!\[[^\]]+\]\((\S+)\)", text) == ["performance/real-time.svg"]
+
+
 def test_the_tables_show_everything(outcomes: dict[str, Outcome]) -> None:
     verdicts = judge(outcomes, 3, None)
     page = report.markdown(outcomes, verdicts, PACE)
@@ -99,7 +129,7 @@ def test_the_tables_show_everything(outcomes: dict[str, Outcome]) -> None:
         "| word count, per-tuple, acked, over Storm's Java bolts | ≥ 1.2 x | 1.75 x | 1.50 x to 2.00 x | met |" in page
     )
     assert "| per-tuple, acked | 125,000 | 100,000 | 150,000 | 1.00 | 16.7 |  |" in page
-    assert "| latency, per-tuple | 1,000/s | 2.0 | 3.0 |  | 2.00 |" in page
+    assert "| latency, per-tuple | 1,000/s | 2.00 | 3.00 |  | 2.00 |" in page
     assert "- Not run: Storm, Python bolts. There is no mvn here.\n- it broke\n" in page
     console = Console(record=True, width=200)
     report.show(outcomes, verdicts, PACE, console)
