@@ -5,7 +5,8 @@
 It prints one JSON document. Three questions:
 
 - which of the two sources has rows in a micro-batch, when only one of them has news;
-- whether a micro-batch whose driver was killed before the commit has the same rows and time when it is executed again;
+- whether a micro-batch whose driver was killed before the commit has the same rows and time when it is executed again,
+  and whether rows that "fail" and are kept in the state of an operator come again once, in the next micro-batch;
 - how many rows a second pass from Parquet files to a sink: natively, as Arrow batches through Python, and
   row by row through Python.
 """
@@ -26,14 +27,16 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as sf
 from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from storm_on_spark.spark.session.local import local_session
 
 _FILES, _ROWS_PER_FILE, _REPEATS = 12, 200_000, 3
 _CHUNKS = "key int, body binary"
+_KEPT = "kind string, number bigint, now string"
 _DEADLINE_S = 60.0
 
 
@@ -93,6 +96,26 @@ def _clock(folder: str) -> type[DataSource]:
     return Clock
 
 
+class _Keeper(StatefulProcessor):
+    """Gives rows on, keeps those with an odd number as if they had failed, and gives them again next time."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._failed = handle.getMapState("failed", "number bigint", "now string")
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
+        arrived = list(rows)
+        for (number,), (now,) in list(self._failed.iterator()):
+            self._failed.removeKey((number,))
+            yield Row(kind="again", number=number, now=now)
+        for row in arrived:
+            if row.kind == "native" and row.number % 2:
+                self._failed.updateValue((row.number,), (row.now,))
+            yield Row(kind=row.kind, number=row.number, now=row.now)
+
+    def close(self) -> None:
+        pass
+
+
 def _union(folder: Path) -> None:
     spark = local_session("local[2,4]")
     spark.dataSource.register(_clock(str(folder)))
@@ -101,7 +124,9 @@ def _union(folder: Path) -> None:
     native = (
         spark.readStream.schema("number bigint").parquet(str(files)).select(sf.lit("native").alias("kind"), "number")
     )
-    both = spark.readStream.format("lab-clock").load().union(native).withColumn("now", sf.current_timestamp())
+    both = spark.readStream.format("lab-clock").load().union(native)
+    stamped = both.select(sf.lit(0).alias("key"), "kind", "number", sf.current_timestamp().cast("string").alias("now"))
+    kept = stamped.groupBy("key").transformWithState(_Keeper(), _KEPT, "Append", "None")
     seen: list[dict[str, Any]] = []
     to_die = sys.argv[1] == "die"
 
@@ -111,6 +136,7 @@ def _union(folder: Path) -> None:
             "batch": batch,
             "clock": sum(row.kind == "clock" for row in rows),
             "native": sorted(row.number for row in rows if row.kind == "native"),
+            "again": sorted(row.number for row in rows if row.kind == "again"),
             "now": sorted({str(row.now) for row in rows}),
         }
         seen.append(found)
@@ -118,7 +144,7 @@ def _union(folder: Path) -> None:
         if to_die and found["native"] == [3, 4]:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    query = both.writeStream.foreachBatch(sink).option("checkpointLocation", str(folder / "checkpoint")).start()
+    query = kept.writeStream.foreachBatch(sink).option("checkpointLocation", str(folder / "checkpoint")).start()
     if to_die:
         _wait_after(seen, lambda: _set(folder, 1))
         _wait_after(seen, lambda: _put(files, [1, 2]))
