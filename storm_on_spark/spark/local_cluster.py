@@ -112,6 +112,7 @@ class LocalCluster:
         checkpoint = CheckpointSettings.of(conf).folder
         session = self._session(checkpoint, conf)
         query = compiled.start(session, name=name, checkpoint=checkpoint, clock=self._clock, active=active)
+        query.log_failure()
         self._topologies[name], self._submitted[name] = query, submitted
         return query
 

@@ -72,7 +72,7 @@ class SlowToOpen(Numbers):
         time.sleep(2)
 
 
-def test_a_spout_that_fails_before_another_is_open_has_a_topology_that_failed(local_cluster: LocalCluster):
+def test_a_spout_that_fails_before_another_is_open_has_a_topology_that_failed(local_cluster: LocalCluster, caplog):
     builder = TopologyBuilder()
     builder.set_spout("hasty", RaisingSpout("next_tuple"))
     builder.set_spout("slow", SlowToOpen(3))
@@ -81,6 +81,9 @@ def test_a_spout_that_fails_before_another_is_open_has_a_topology_that_failed(lo
     with pytest.raises(TopologyFailedError, match='component "hasty"'):
         local_cluster.await_completion("hasty", 60)
     assert local_cluster.get_topology_info("hasty").status == "FAILED"
+    # Whoever doesn't wait for the end reads it, too.
+    (said,) = [record.getMessage() for record in caplog.records if "hasty" in record.getMessage()]
+    assert said.startswith('topology "hasty" failed: component "hasty" (task')
 
 
 @pytest.mark.representative

@@ -54,16 +54,16 @@ def spread(value: int) -> int:
 def stable_hash(value: object) -> int:
     """Returns a hash in `range(2**64)`, equal for equal values in every process.
 
-    Numbers, text, bytes, `None`, tuples, frozen sets, dates and times, UUIDs, enum members and frozen dataclasses of
-    such values have one.
+    Numbers, text, bytes, `None`, dates and times, UUIDs, enum members, and tuples, lists, sets, maps and frozen
+    dataclasses of such values have one. A list has that of a tuple, as what went through JSON is a list.
 
     Raises:
-        TypeError: the value is mutable (a list, a dict) or its equality is not known to be stable.
+        TypeError: it isn't known which values equal it, in every process.
 
     Example:
         >>> stable_hash(1) == stable_hash(1.0) == stable_hash(True)
         True
-        >>> stable_hash(("storm", 3)) == stable_hash(("storm", 3.0))
+        >>> stable_hash(("storm", 3)) == stable_hash(["storm", 3.0])
         True
     """
     if isinstance(value, str):
@@ -78,13 +78,14 @@ def stable_hash(value: object) -> int:
         return spread(_NAN if is_nan else hash(value))
     if value is None:
         return mix64(_NONE)
-    if isinstance(value, bytes):
+    if isinstance(value, (bytes, bytearray)):
         return mix64(crc32(value, _BYTES) + len(value))
-    if isinstance(value, tuple):
+    if isinstance(value, (tuple, list)):
         return _combine(len(value), value)
-    if isinstance(value, frozenset):
+    if isinstance(value, (frozenset, set, dict)):
+        # In any order: equal sets and maps may list what they hold differently.
         total = 0
-        for item in value:
+        for item in value.items() if isinstance(value, dict) else value:
             total += stable_hash(item)
         return mix64(total ^ len(value))
     if isinstance(value, (datetime.datetime, datetime.time)):
@@ -100,7 +101,7 @@ def stable_hash(value: object) -> int:
         raise TypeError(f"a {type(value).__qualname__} is mutable, so it has no stable hash")
     raise TypeError(
         f"a {type(value).__qualname__} has no hash that is the same in every process; "
-        "use text, bytes, numbers, tuples or a frozen dataclass"
+        "use text, bytes, numbers, tuples, lists or a frozen dataclass"
     )
 
 

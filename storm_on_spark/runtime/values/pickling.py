@@ -119,11 +119,19 @@ def find(module: str, qualname: str) -> Any:
             load()
             found = _known(module, qualname)
     if found is None:
+        found = _brought_along(module, qualname)
+    if found is None:
         raise StormError(
             f"{module}.{qualname} is needed to read a value, but no component of the topology uses that name; "
             "define it in a module that every worker can import"
         )
     return found
+
+
+def _brought_along(module: str, qualname: str) -> Any:
+    """Returns the newest class of that name that came with a component which doesn't name it, say by a global list."""
+    made = [cls for cls in current.classes.values() if (cls.__module__, cls.__qualname__) == (module, qualname)]
+    return made[-1] if made else None
 
 
 def _known(module: str, qualname: str) -> Any:

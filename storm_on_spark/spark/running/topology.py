@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -22,6 +23,8 @@ from storm_on_spark.spark.running.failures import reason_of, topology_failed
 from storm_on_spark.spark.running.interrupts import interruptible
 
 _WATCH_SECONDS = 0.1
+
+log = logging.getLogger(__name__)
 
 
 class TopologyQuery(StreamingQuery):
@@ -60,6 +63,7 @@ class TopologyQuery(StreamingQuery):
         self._ended: float | None = None
         self._failure: TopologyFailedError | None = None
         self._status: TopologyStatus | None = None
+        self._log_failure = False
         self._lock = threading.Lock()
         self._done = threading.Event()
         #: Set when Spark's query has ended.
@@ -70,6 +74,16 @@ class TopologyQuery(StreamingQuery):
     def at_end(self, action: Callable[[], None]) -> None:
         """Adds what is to be done, before anything else, when the topology ends."""
         self._release.callback(action)
+
+    def log_failure(self) -> None:
+        """Logs in one line why the topology failed, as soon as it has: perhaps nobody waits for its end."""
+        with self._lock:
+            self._log_failure = True
+            if self._status == "FAILED":
+                self._say_failure()
+
+    def _say_failure(self) -> None:
+        log.error("%s", str(self._failure).partition("\n")[0])
 
     def watch(self) -> None:
         """Begins to watch the query; called once, by the code that started it."""
@@ -217,6 +231,8 @@ class TopologyQuery(StreamingQuery):
         with self._lock:
             if self._failure is not None:
                 self._status = "FAILED"
+                if self._log_failure:
+                    self._say_failure()
             elif self._status is None:
                 self._status = "KILLED"
         self._ended = time.monotonic()

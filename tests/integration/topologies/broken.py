@@ -265,8 +265,8 @@ class Mistaken(BaseBasicBolt):
             collector.emit([])
         elif self.mistake == "stream":
             collector.emit([1], "side")
-        elif self.mistake == "list":
-            collector.emit([[1, 2]])
+        elif self.mistake == "key":
+            collector.emit([object()])
         elif self.mistake == "anchor":
             tup["word"]
 
@@ -277,8 +277,8 @@ class Mistaken(BaseBasicBolt):
 MISTAKES = {
     "few": 'TupleError: "few" (task *) emitted 0 value(s) on stream "default", which declares 1 (n): []',
     "stream": 'TupleError: "stream" (task *) emitted to stream "side", which it does not declare; declared: "default"',
-    "list": 'TupleError: "list" (task *) emitted a value for field "n" of stream "default" that can\'t be grouped by: '
-    "a list is mutable, so it has no stable hash (given [1, 2])",
+    "key": 'TupleError: "key" (task *) emitted a value for field "n" of stream "default" that can\'t be grouped by: '
+    "a object has no hash that is the same in every process; *",
     "anchor": "UnknownFieldError: *word*n*",
     "columns": 'TupleError: "columns" (task *) emitted 1 value(s) on stream "default", which declares 2 (n, more): *',
 }
@@ -340,10 +340,10 @@ SPOUT_BROKEN = {
         '"numbers" (task 2) emitted a tuple whose message id can\'t be pickled: *lock*',
     ),
     "a value that can't be grouped by": Broken(
-        lambda: line(SendingSpout([[1, 2]]), grouping="n"),
+        lambda: line(SendingSpout(lambda: [object()]), grouping="n"),
         'component "numbers" (task 2) failed in next_tuple: TupleError: "numbers" (task 2) emitted a value '
-        'for field "n" of stream "default" that can\'t be grouped by: a list is mutable, so it has no stable hash '
-        "(given [1, 2])",
+        'for field "n" of stream "default" that can\'t be grouped by: a object has no hash that is the same in every '
+        "process; *",
     ),
     "a custom grouping that raises in prepare": Broken(
         lambda: line(grouping=RaisingGrouping("prepare")),

@@ -218,7 +218,7 @@ def test_what_is_truncated_was_never_emitted(rows: list[tuple[Any, ...]], data: 
 @pytest.mark.parametrize("width", [1, 2])
 def test_a_refused_tuple_leaves_nothing(width: int) -> None:
     output = output_for(lambda b: b.fields_grouping("spout", "word"), TASKS, FIELDS[:width])
-    for wrong in ([[1]] * width, ["a"] * (width + 1), "a" * width, []):
+    for wrong in ([object()] * width, ["a"] * (width + 1), "a" * width, []):
         with pytest.raises(TupleError):
             output.emits["default"](wrong, 0)
     assert outcome(output) == {}

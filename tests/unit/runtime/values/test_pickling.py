@@ -55,6 +55,15 @@ class Emitter(BaseBasicBolt):
     def execute(self, tup, collector):
         return Kind, Point, Pair, make, Only
 
+class Sample:
+    '''Of which only a list of the script knows.'''
+
+SAMPLES = [Sample()]
+
+class Sampler(BaseBasicBolt):
+    def execute(self, tup, collector):
+        return SAMPLES
+
 class Reader(BaseBasicBolt):
     def execute(self, tup, collector):
         return Point
@@ -122,6 +131,13 @@ def test_a_name_that_only_another_component_knows_is_found_there() -> None:
     assert len(loaded) == 1
     with pytest.raises(StormError, match=r"__main__\.Gone is needed to read a value, but no component"):
         pickling.find("__main__", "Gone")
+
+
+def test_a_class_that_came_with_a_value_of_the_script_is_found() -> None:
+    script = run_script()
+    pickling.enter(pickling.Namespace())
+    (sample,) = load_component(script, "Sampler").execute(None, None)
+    assert type(pickling.loads(pickling.dumps(script.SAMPLES))[0]) is type(sample)
 
 
 def test_a_run_that_is_over_is_not_kept() -> None:
