@@ -476,8 +476,10 @@ class BoltTask:
         acked = ledger.acked if self.kind is ComponentKind.BOLT else None
         count = lineage.size - len(ledger.failed) if acked is None else len(acked)
         folds = lineage.report(acked, ledger.failed)
-        folds.append(_fold_of_held(ledger.acked_held, 0))
-        folds.append(_fold_of_held(ledger.failed_held, FAIL))
+        if ledger.acked_held:
+            folds.append(_fold_of_held(ledger.acked_held, 0))
+        if ledger.failed_held:
+            folds.append(_fold_of_held(ledger.failed_held, FAIL))
         if ledger.reset:
             folds.append(marked(np.array(ledger.reset, np.uint64), RESET))
         return [part for part in folds if len(part.roots)], count + len(ledger.acked_held)

@@ -33,9 +33,12 @@ def pack_ids(ids: U64Array) -> bytes:
     """
     if len(ids) == 0:
         return b""
-    first, steps = int(ids[0]), np.diff(ids)  # modulo 2**64
-    if len(steps) == 0 or (steps == steps[0]).all():
-        return _HEAD.pack(0, first) + _STEP.pack(int(steps[0]) if len(steps) else 0)
+    first = int(ids[0])
+    if len(ids) == 1:
+        return _HEAD.pack(0, first) + _STEP.pack(0)
+    steps = np.diff(ids)  # modulo 2**64
+    if (steps == steps[0]).all():
+        return _HEAD.pack(0, first) + _STEP.pack(int(steps[0]))
     most = int(steps.max())
     width = next(width for width in _WIDTHS if most < 1 << 8 * width)
     return _HEAD.pack(width, first) + steps.astype(_WIDTHS[width]).tobytes()

@@ -30,7 +30,7 @@ from storm_on_spark.runtime.live.tasks import GivenUpError, LiveTasks
 from storm_on_spark.runtime.processes import breakpoints
 from storm_on_spark.runtime.run.settings import SpoutSettings
 from storm_on_spark.runtime.run.worker_process import release
-from storm_on_spark.runtime.spouts.messages import Live, Written
+from storm_on_spark.runtime.spouts.messages import Live, Told, Written
 
 log = logging.getLogger(__name__)
 
@@ -109,10 +109,13 @@ class LiveProcess:
         except GivenUpError as error:
             self._give_up(error)
             return
+        by_host: dict[Connection, Told] = {}
         for message in told:
             host = self._host_of.get(message.task)
             if host is not None:
-                self._send(host, message)
+                by_host.setdefault(host, []).append(message)
+        for host, messages in by_host.items():
+            self._send(host, messages)
 
     def _give_up(self, error: GivenUpError) -> None:
         log.warning("tuples wait for the next micro-batch: %s", error)

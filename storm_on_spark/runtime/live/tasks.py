@@ -96,6 +96,11 @@ class LiveTasks:
         self._committed = offset
         self._uncommitted: _Uncommitted | None = None
         self._numbers = _numbers()
+        wiring = worker.wiring
+        #: In milliseconds.
+        self._periods = {*wiring.tick_periods().values(), *wiring.turn_periods().values()}
+        if plan.acker_tasks:
+            self._periods.add(1000)
         #: Since the last barrier.
         self._done: list[Round] = []
         self._note = note
@@ -133,11 +138,7 @@ class LiveTasks:
 
     def due(self, clock_ms: int) -> bool:
         """Returns whether a tick, a turn or a timeout is due at the topology's time."""
-        wiring = self.worker.wiring
-        periods = {*wiring.tick_periods().values(), *wiring.turn_periods().values()}
-        if wiring.plan.acker_tasks:
-            periods.add(1000)
-        return any(clock_ms // period > self._offset.clock // period for period in periods)
+        return any(clock_ms // period > self._offset.clock // period for period in self._periods)
 
     def execute(self, clock_ms: int) -> list[Settle | Executed]:
         """Executes a round; returns what spouts are to hear.

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 
-from storm_on_spark.runtime.spouts.messages import Executed, Live, Settle, Written
+from storm_on_spark.runtime.spouts.messages import Executed, Live, Settle, Told, Written
 
 
 class LiveLine:
@@ -64,11 +64,12 @@ class LiveLine:
     def _read(self) -> None:
         try:
             while True:
-                message = pickle.loads(self._connection.recv_bytes())
-                if isinstance(message, Live):
-                    self._tell(LineChanged(self if message.on else None))
+                said: Live | Told = pickle.loads(self._connection.recv_bytes())
+                if isinstance(said, Live):
+                    self._tell(LineChanged(self if said.on else None))
                 else:
-                    self._tell(message)
+                    for message in said:
+                        self._tell(message)
         except (EOFError, OSError):
             self._over = True
         with self._lock:

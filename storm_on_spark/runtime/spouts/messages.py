@@ -201,6 +201,10 @@ class Executed:
     position: int
 
 
+Told = list[Settle | Executed]
+"""From a live process: what a round was for the tasks of a spout host."""
+
+
 @dataclass(frozen=True, slots=True)
 class Live:
     """From a live process: whether it executes what is written."""
