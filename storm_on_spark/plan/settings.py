@@ -18,3 +18,17 @@ class TaskSettings(Settings):
     tasks: Annotated[int | None, Config.TOPOLOGY_TASKS]
     max_parallelism: Annotated[int | None, Config.TOPOLOGY_MAX_TASK_PARALLELISM]
     partitions: Annotated[int | None, Config.TOPOLOGY_PARTITIONS]
+
+
+@dataclass(frozen=True)
+class LiveSettings(Settings):
+    """Of tasks that execute between micro-batches."""
+
+    spouts: Annotated[str, Config.TOPOLOGY_SPOUTS_PLACEMENT]
+    profile: Annotated[str | None, Config.TOPOLOGY_PROFILE]
+    checkpoint_ms: Annotated[int, Config.TOPOLOGY_STATE_CHECKPOINT_INTERVAL]
+
+    @property
+    def realtime(self) -> bool:
+        """Whether tasks are to be live."""
+        return self.profile == "realtime"

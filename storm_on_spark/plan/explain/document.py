@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from storm_on_spark.plan.explain.words import became, exchanges_of, lowered, where_state_lives, why_there
+from storm_on_spark.plan.explain.words import became, exchanges_of, lowered, what_is_live, where_state_lives, why_there
 from storm_on_spark.plan.model import PlacedPlan, PlannedComponent
 
 
@@ -38,6 +38,7 @@ def explain_dict(plan: PlacedPlan) -> dict[str, Any]:
             for edge in plan.edges
         ],
         "acker_tasks": list(plan.acker_tasks),
+        "live": what_is_live(plan),
         "placement": {str(task): partition for task, partition in plan.placement.items()},
         "keys": {str(task): key for task, key in plan.keys.items()},
     }

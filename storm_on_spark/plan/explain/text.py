@@ -15,6 +15,7 @@ from storm_on_spark.plan.explain.words import (
     of_tasks,
     stream_of,
     travels,
+    what_is_live,
     where_state_lives,
     why_there,
 )
@@ -59,6 +60,8 @@ def explain_text(plan: PlacedPlan, width: int | None = None) -> str:
     parts.extend(_wrapped(f"  sink: {_sink(plan, carried)}", width))
     parts.extend(_section("back to the start of the next micro-batch", _edge_lines(carried, plan), width))
     parts.extend(_section("state", _state_lines(plan), width))
+    live = what_is_live(plan)
+    parts.extend(_section("live, in a process beside Spark", [] if live is None else [live], width))
     title = f"tasks on {counted(plan.partitions, 'partition')} (task@partition)"
     parts.extend(_section(title, _placement_lines(plan, width), width))
     return "\n".join(line.rstrip() for line in parts) + "\n"

@@ -19,6 +19,7 @@ from storm_on_spark.api.streams.grouping import (
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM
 from storm_on_spark.api.topology import ComponentKind
 from storm_on_spark.plan.model import Edge, EdgeKind, Operator, PlacedPlan, PlannedComponent, StageKind
+from storm_on_spark.plan.settings import LiveSettings
 
 KINDS = {
     ComponentKind.SPOUT: "spout",
@@ -130,6 +131,18 @@ def why_there(component: PlannedComponent, plan: PlacedPlan) -> str:
                 sources.setdefault(edge.grouping.describe(), []).append(stream_of(edge))
         return "fused: " + ", ".join(f"{how} from {listed(names)}" for how, names in sources.items())
     return f"level {component.stage}"
+
+
+def what_is_live(plan: PlacedPlan) -> str | None:
+    """Returns what executes between micro-batches with the profile `realtime`; `None` with another one."""
+    settings = LiveSettings.of(plan.conf)
+    if not settings.realtime:
+        return None
+    if len(plan.operators) > 1:
+        return f"nothing: tasks on {counted(plan.partitions, 'partition')} execute in micro-batches; 1 is needed"
+    if settings.spouts != "driver":
+        return "nothing: spouts on executors are not heard between micro-batches"
+    return f"all tasks of bolts and acker; a micro-batch each {settings.checkpoint_ms} ms is a checkpoint"
 
 
 def where_state_lives(component: PlannedComponent, plan: PlacedPlan) -> str | None:

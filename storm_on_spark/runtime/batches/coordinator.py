@@ -19,6 +19,7 @@ from functools import partial
 from storm_on_spark.api.errors import CheckpointError, ComponentError
 from storm_on_spark.plan.explain.words import listed
 from storm_on_spark.plan.model import PlacedPlan
+from storm_on_spark.plan.settings import LiveSettings
 from storm_on_spark.runtime.batches.clock import Clock
 from storm_on_spark.runtime.batches.files import BatchFiles
 from storm_on_spark.runtime.batches.live import LiveProcess
@@ -59,7 +60,7 @@ from storm_on_spark.runtime.batches.rules.planning import BatchPace, BatchRules
 from storm_on_spark.runtime.batches.rules.size import BatchSize
 from storm_on_spark.runtime.batches.spout_outcomes import SpoutOutcomes
 from storm_on_spark.runtime.reports.report import Failure
-from storm_on_spark.runtime.run.settings import BatchSettings, LiveSettings, TrackingSettings
+from storm_on_spark.runtime.run.settings import BatchSettings, TrackingSettings
 from storm_on_spark.runtime.run.spec import RunSpec
 from storm_on_spark.runtime.run.wiring import Wiring
 from storm_on_spark.runtime.spouts.host_process import HostProcess, spout_groups

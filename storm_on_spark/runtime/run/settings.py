@@ -55,19 +55,6 @@ class BatchSettings(Settings):
 
 
 @dataclass(frozen=True)
-class LiveSettings(Settings):
-    """Of tasks that execute between micro-batches."""
-
-    profile: Annotated[str | None, Config.TOPOLOGY_PROFILE]
-    checkpoint_ms: Annotated[int, Config.TOPOLOGY_STATE_CHECKPOINT_INTERVAL]
-
-    @property
-    def realtime(self) -> bool:
-        """Whether tasks are to be live."""
-        return self.profile == "realtime"
-
-
-@dataclass(frozen=True)
 class TrackingSettings(Settings):
     """Of tuple trees.
 

@@ -19,8 +19,8 @@ from storm_on_spark.api.errors import ComponentError, StormError
 from storm_on_spark.api.topology import Topology
 from storm_on_spark.api.worker import NO_PORT
 from storm_on_spark.plan.model import PlacedPlan
+from storm_on_spark.plan.settings import LiveSettings
 from storm_on_spark.runtime.processes.run_folder import run_folder
-from storm_on_spark.runtime.run.settings import LiveSettings
 from storm_on_spark.runtime.storage import Folder, StoragePlace
 from storm_on_spark.runtime.values import pickling
 
