@@ -43,7 +43,7 @@ CONFIGURED = {
     ("docs/reliability.md", "16 MiB"): ("storm_on_spark/runtime/spouts/log/writer.py", "SEGMENT_BYTES = 16 << 20"),
 }
 
-GENERATED = re.compile(r"<!-- (\w+): begin -->.*?<!-- \1: end -->", re.DOTALL)
+GENERATED = re.compile(r"<!-- ([\w ]+): begin -->.*?<!-- \1: end -->", re.DOTALL)
 CODE = re.compile(r"```.*?```|`[^`]*`", re.DOTALL)
 UNIT = r"(?:\u00d7|x|times|%|per cent|ns|µs|ms|s|seconds?|minutes?|\w+/s|[kMGT]i?B|bytes?|(?:\w+ )?(?:a|per) second)"
 FIGURE = re.compile(rf"(?<![\w.])\d[\d.,]*(?: to \d[\d.,]*)?\s?{UNIT}(?!\w)")
