@@ -7,8 +7,10 @@ from typing import Annotated, Any, Final, Generic, Literal, TypeVar
 import msgspec
 from msgspec import Meta
 
-from storm_on_spark.xd.admin.rules import State
 from storm_on_spark.xd.dsl import MAXIMUM_LENGTH
+
+State = Literal["unknown", "deploying", "deployed", "incomplete", "failed", "undeployed"]
+"""The state of a stream, a job or a module."""
 
 MAXIMUM_NAME: Final = 255
 """Characters of the name of a stream, a job or a module."""
