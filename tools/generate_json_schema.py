@@ -144,6 +144,23 @@ class Modules(Document):
     modules: list[StreamModule]
 
 
+class CounterNames(Document):
+    """`counter list`."""
+
+    kind: str
+    """`counter`, `field-value-counter` or `aggregate-counter`."""
+    counters: list[str]
+
+
+class CounterValues(Document):
+    """`counter display`."""
+
+    kind: str
+    name: str
+    values: dict[str, Any]
+    """`value`; each value with its count; or `minute`, `hour`, `day`, `month` and `year` with their sums by start."""
+
+
 class MigrateFinding(Document):
     """A row of `migrate`."""
 
@@ -408,6 +425,7 @@ COMMANDS: dict[str, tuple[Any, ...]] = {
     "flux": (Run, Plan, Valid, Submitted, Failed),
     "stream": (Run, Valid, Failed),
     "module": (Modules, Failed),
+    "counter": (CounterNames, CounterValues, Failed),
     "validate": (Valid,),
     "jars": (Jars, Failed),
     "config": (list[Key], Failed),

@@ -17,6 +17,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
         "flux": "local.flux",
         "stream": "local.stream",
         "module": "local.module",
+        "counter": "local.counter",
         "compile": "local.compiling",
         "explain": "local.explain",
         "validate": "local.validate",

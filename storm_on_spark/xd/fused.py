@@ -10,14 +10,21 @@ from typing import Any, Final
 
 from storm_on_spark.api.builder import TopologyBuilder
 from storm_on_spark.api.component import BaseRichSpout
+from storm_on_spark.api.config import Config
 from storm_on_spark.api.topology import Topology
+from storm_on_spark.connectors.files import FileBolt
 from storm_on_spark.launch.loader import LoadError, Target
 from storm_on_spark.xd.dsl import MAXIMUM_LENGTH, Code, DslError, Module, Stream, parse_stream
 from storm_on_spark.xd.modules import ModuleDeclaration, ModuleType, OptionError, find_module, modules
+from storm_on_spark.xd.modules.dead_letters import DeadLetters, GivesUp, Letter
 from storm_on_spark.xd.modules.declaration import Component
+from storm_on_spark.xd.modules.messages import DEAD_LETTERS, FIELDS
 
 DEFAULT_NAME: Final = "stream"
 """The name of a stream that has none."""
+_LETTER: Final = "dead-letter"
+_DEAD_LETTERS: Final = "dead-letters"
+"""Ids of the components behind a source that gives messages up."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +35,7 @@ class StreamTarget(Target):
     stream: Stream
     definition: str
     path: Path | None = None
+    dead_letters: DeadLetters | None = None
 
     @property
     def name(self) -> str:
@@ -41,8 +49,8 @@ class StreamTarget(Target):
 
     @property
     def conf(self) -> dict[str, Any]:
-        """Nothing: a definition has no configuration."""
-        return {}
+        """With dead letters a message that can't be processed does not end the run."""
+        return {} if self.dead_letters is None else {Config.TOPOLOGY_FAIL_FAST: False}
 
     def topology(self, conf: Mapping[str, Any]) -> Topology:
         """Returns the topology.
@@ -51,19 +59,24 @@ class StreamTarget(Target):
             LoadError: a module or option of the stream makes no sense.
         """
         try:
-            return build(self.stream, self.definition)
+            return build(self.stream, self.definition, self.dead_letters)
         except DslError as error:
             raise LoadError(str(error)) from error
 
 
-def load_stream(definition: str, name: str | None = None) -> StreamTarget:
+def load_stream(definition: str, name: str | None = None, dead_letters: DeadLetters | None = None) -> StreamTarget:
     """Parses a definition.
+
+    Args:
+        definition: the text.
+        name: the stream's name; None where the text may give one.
+        dead_letters: what becomes of messages that fail again and again; they are tried for ever for None.
 
     Raises:
         LoadError: the text is no stream.
     """
     try:
-        return StreamTarget(definition, parse_stream(definition, name), definition)
+        return StreamTarget(definition, parse_stream(definition, name), definition, dead_letters=dead_letters)
     except DslError as error:
         raise LoadError(str(error)) from error
 
@@ -92,12 +105,13 @@ def load_file(path: Path, where: str) -> StreamTarget:
     return StreamTarget(where, replace(stream, name=stream.name or path.stem), text, path)
 
 
-def build(stream: Stream, definition: str) -> Topology:
+def build(stream: Stream, definition: str, dead_letters: DeadLetters | None = None) -> Topology:
     """Returns a stream as a topology: a source, processors and a sink; their labels are the component ids.
 
     Args:
         stream: what was parsed.
         definition: the text that it was parsed from, for errors.
+        dead_letters: what becomes of messages that fail again and again; they are tried for ever for None.
 
     Raises:
         DslError: a module or an option is unknown, or a value makes no sense.
@@ -122,12 +136,30 @@ def build(stream: Stream, definition: str) -> Topology:
         component = _component(module, _type(stream, module), stream.name or DEFAULT_NAME, definition)
         if before is None:
             assert isinstance(component, BaseRichSpout)
+            if dead_letters is not None:
+                _set_dead_letters(builder, component, stream, definition, dead_letters)
             builder.set_spout(module.label, component)
         else:
             assert not isinstance(component, BaseRichSpout)
             builder.set_bolt(module.label, component).local_or_shuffle_grouping(before)
         before = module.label
     return builder.create_topology()
+
+
+def _set_dead_letters(
+    builder: TopologyBuilder, source: BaseRichSpout, stream: Stream, definition: str, dead_letters: DeadLetters
+) -> None:
+    first = stream.modules[0]
+    for module in stream.modules:
+        if module.label in (_LETTER, _DEAD_LETTERS):
+            message = f"Expected another label than {module.label}, which belongs to dead letters"
+            raise DslError(Code.NAME, definition, module.position, message)
+    if not isinstance(source, GivesUp):
+        message = f"Expected a source that can give messages up; {first.name} can't, so dead letters have no meaning"
+        raise DslError(Code.NOT_FUSED, definition, first.position, message)
+    source.give_up_after(dead_letters.attempts)
+    builder.set_bolt(_LETTER, Letter()).local_or_shuffle_grouping(first.label, DEAD_LETTERS)
+    builder.set_bolt(_DEAD_LETTERS, FileBolt(dead_letters.folder, FIELDS)).local_or_shuffle_grouping(_LETTER)
 
 
 def _type(stream: Stream, module: Module) -> ModuleType:

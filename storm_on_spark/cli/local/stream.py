@@ -5,7 +5,7 @@ from __future__ import annotations
 import json as jsonlib
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,6 +13,9 @@ from storm_on_spark.api.errors import StormError
 from storm_on_spark.cli.local.request import Request
 from storm_on_spark.cli.shared import options
 from storm_on_spark.cli.shared.errors import exit_code, reporting_errors
+
+if TYPE_CHECKING:
+    from storm_on_spark.xd.modules.dead_letters import DeadLetters
 
 _definition = click.argument("definition", metavar="DEFINITION")
 
@@ -34,17 +37,25 @@ def command() -> None:
 @options.name
 @click.option("-t", "--seconds", type=options.POSITIVE_SECONDS, help="Drain and end after this many seconds.")
 @click.option("--in-process", is_flag=True, help="Run in this process, without Spark.")
+@click.option("--dead-letters", metavar="DIR", help="Write messages that failed too often to files in DIR.")
+@click.option("--attempts", type=click.IntRange(1), help="How often a message may fail; 3 by default.")
 @click.option("--json", is_flag=True, help="Print one JSON document on standard output.")
 @click.option("--quiet", is_flag=True, help="Show no progress and no summary.")
 @options.debug
-def run(definition: str, in_process: bool, **given: Any) -> None:
-    """Run a stream as one topology, until its source ends, it fails, or Ctrl-C."""
+def run(definition: str, in_process: bool, dead_letters: str | None, attempts: int | None, **given: Any) -> None:
+    """Run a stream as one topology, until its source ends, it fails, or Ctrl-C.
+
+    The first message that a module can't process ends the run; with --dead-letters it is tried again, later each time,
+    and then written to DIR.
+    """
     from storm_on_spark.cli.local.run import run as running
     from storm_on_spark.spark.session.answer import answer_only
     from storm_on_spark.xd.fused import load_stream
 
+    if attempts is not None and dead_letters is None:
+        raise click.UsageError("--attempts goes with --dead-letters")
     with reporting_errors(given["debug"], given["json"]):
-        target = load_stream(definition)
+        target = load_stream(definition, dead_letters=_dead_letters(dead_letters, attempts))
     request = Request(definition, loaded=target, debugger=in_process, **given)
     if in_process:
         if request.json:
@@ -55,6 +66,14 @@ def run(definition: str, in_process: bool, **given: Any) -> None:
     with answer_only(request.json) as answer:
         code = running(request, answer)
     sys.exit(code)
+
+
+def _dead_letters(folder: str | None, attempts: int | None) -> DeadLetters | None:
+    from storm_on_spark.xd.modules.dead_letters import DeadLetters
+
+    if folder is None:
+        return None
+    return DeadLetters(folder) if attempts is None else DeadLetters(folder, attempts)
 
 
 @command.command("validate")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, Literal
 
 from storm_on_spark.api.component import BaseBasicBolt, BaseRichBolt, BaseRichSpout
+from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.xd.expressions import ExpressionError, parse_expression
 
 ModuleType = Literal["source", "processor", "sink"]
@@ -16,11 +19,24 @@ Component = BaseRichSpout | BaseBasicBolt | BaseRichBolt
 
 STREAM_NAME: Final = "${xd.stream.name}"
 """A default that stands for the stream's name."""
+HOME: Final = "${xd.home}"
+"""Begins a default that is a path in the folder of `home()`."""
 MAXIMUM_NUMBER: Final = 2**31 - 1
 
 _BOOLEANS: Final = {"true": True, "false": False}
 _INTEGER = re.compile(r"[+-]?[0-9]{1,10}")
 _NUMBER = re.compile(r"[+-]?[0-9]{1,10}(\.[0-9]{1,9})?")
+
+
+def home() -> Path:
+    """Returns the folder of what belongs to streams on this machine, such as counters.
+
+    It is `STORM_SPARK_XD_HOME`, or else `storm-spark/xd` in the user's folder of data.
+    """
+    if given := os.environ.get("STORM_SPARK_XD_HOME"):
+        return Path(given).absolute()
+    data = os.environ.get("XDG_DATA_HOME")
+    return (Path(data) if data else Path.home() / ".local" / "share") / "storm-spark" / "xd"
 
 
 class OptionError(ValueError):
@@ -144,11 +160,20 @@ class ModuleDeclaration:
             if text is None:
                 raise OptionError(f"Expected --{option.name}, which {self.name} needs", option=option.name)
             try:
-                values[option.argument] = option.value(stream if text == STREAM_NAME else text)
+                values[option.argument] = option.value(_filled(text, stream))
             except OptionError as error:
                 raise OptionError(error.message, error.position, option.name) from error
-        return self.component(**values)
+        try:
+            return self.component(**values)
+        except ConfigError as error:
+            raise OptionError(str(error)) from error
 
     def option_names(self) -> str:
         """Returns the options as a definition writes them."""
         return ", ".join(f"--{option.name}" for option in self.options) or "no options"
+
+
+def _filled(text: str, stream: str) -> str:
+    if text == STREAM_NAME:
+        return stream
+    return f"{home()}{text.removeprefix(HOME)}" if text.startswith(f"{HOME}/") else text

@@ -2,7 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Final
+import json
+from typing import Any, Final
+
+from storm_on_spark.xd.expressions.evaluating import as_text
 
 FIELDS: Final = ("payload", "headers")
 """The fields of every tuple between modules."""
+DEAD_LETTERS: Final = "dead_letters"
+"""The stream of messages that a source gives up."""
+
+
+def written(value: Any) -> str:
+    """Returns a value as what is outside the stream gets it: a text as it is, and a list or a map as JSON.
+
+    Raises:
+        ValueError: JSON does not have it.
+
+    Example:
+        >>> written("a"), written({"a": [1, None]}), written(True)
+        ('a', '{"a": [1, null]}', 'true')
+    """
+    if isinstance(value, bytes):
+        raise ValueError(f"expected a text, a number, a list or a map, got {len(value)} bytes")
+    if not isinstance(value, dict | list):
+        return as_text(value)
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"expected a value that JSON has, got {value!r:.100}: {error}") from error

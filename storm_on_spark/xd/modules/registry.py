@@ -6,14 +6,24 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from storm_on_spark.xd.modules import files
+from storm_on_spark.xd.modules import script
+from storm_on_spark.xd.modules.counters.sinks import SINKS as COUNTERS
 from storm_on_spark.xd.modules.declaration import ModuleDeclaration, ModuleType
+from storm_on_spark.xd.modules.outside import files, http_client, http_source, jdbc, kafka, tail
 from storm_on_spark.xd.modules.processors import PROCESSORS
 from storm_on_spark.xd.modules.sinks import SINKS
 from storm_on_spark.xd.modules.sources import SOURCES
 
+_SOURCES: Final = (files.SOURCE, http_source.SOURCE, kafka.SOURCE, *SOURCES, tail.SOURCE)
+_PROCESSORS: Final = (*PROCESSORS, http_client.PROCESSOR, script.PROCESSOR)
+_SINKS: Final = (*COUNTERS, files.SINK, http_client.SINK, jdbc.SINK, kafka.SINK, *SINKS)
+
 MODULES: Final[Mapping[tuple[str, str], ModuleDeclaration]] = MappingProxyType(
-    {(found.type, found.name): found for found in (files.SOURCE, *SOURCES, *PROCESSORS, files.SINK, *SINKS)}
+    {
+        (found.type, found.name): found
+        for part in (_SOURCES, _PROCESSORS, _SINKS)
+        for found in sorted(part, key=lambda module: module.name)
+    }
 )
 """(type, name) -> module. A source and a sink may share a name."""
 

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from abc import abstractmethod
-from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
-from storm_on_spark.api.collector import SpoutOutputCollector
-from storm_on_spark.api.component import BaseRichSpout
-from storm_on_spark.api.context import TopologyContext
-from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
-from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.xd.modules.dates import check_pattern, format_date
 from storm_on_spark.xd.modules.declaration import ModuleDeclaration, Option
-from storm_on_spark.xd.modules.messages import FIELDS
+from storm_on_spark.xd.modules.repeating import RepeatingSource
 
 
-class PeriodicSource(BaseRichSpout):
-    """Emits a message at once, and another each time a delay has passed. A message that fails is emitted again.
+class PeriodicSource(RepeatingSource):
+    """Emits a message at once, and another each time a delay has passed.
 
     Args:
         fixed_delay: seconds between two messages.
@@ -27,58 +20,29 @@ class PeriodicSource(BaseRichSpout):
     """
 
     def __init__(self, fixed_delay: float, max_messages: int) -> None:
+        super().__init__()
         self.fixed_delay = fixed_delay
         self.max_messages = max_messages
         self._sent = 0
         self._last: float | None = None
-        self._pending: dict[int, str] = {}
-        self._again: list[int] = []
 
     @abstractmethod
     def payload(self, now: float) -> str:
         """Returns the next payload; `now` is in seconds since 1970."""
 
-    def now(self) -> float:
-        """Returns the time, in seconds since 1970. Not a monotonic clock: the last time is saved over restarts."""
-        return time.time()
-
-    def open(self, conf: Mapping[str, Any], context: TopologyContext, collector: SpoutOutputCollector) -> None:
-        """Keeps the collector."""
-        self._collector = collector
-
-    def next_tuple(self) -> None:
-        """Emits a message that failed, or a new one if it is time."""
-        if self._again:
-            self._emit(self._again.pop(0))
-            return
+    def produce(self) -> None:
+        """Sends a message if it is time."""
         now = self.now()
         # A clock that was set back does not stop the source.
-        if self.exhausted() or (self._last is not None and 0 <= now - self._last < self.fixed_delay):
+        if self.ended() or (self._last is not None and 0 <= now - self._last < self.fixed_delay):
             return
         self._last = now
         self._sent += 1
-        self._pending[self._sent] = self.payload(now)
-        self._emit(self._sent)
+        self.send(self.payload(now), {})
 
-    def ack(self, message_id: Any) -> None:
-        """Forgets a message."""
-        self._pending.pop(message_id, None)
-
-    def fail(self, message_id: Any) -> None:
-        """Emits a message again with the next call."""
-        if message_id in self._pending:
-            self._again.append(message_id)
-
-    def exhausted(self) -> bool:
+    def ended(self) -> bool:
         """Returns whether all messages were emitted."""
         return self._sent == self.max_messages
-
-    def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
-        """Declares payload and headers."""
-        declarer.declare(Fields(*FIELDS))
-
-    def _emit(self, number: int) -> None:
-        self._collector.emit([self._pending[number], {}], message_id=number)
 
 
 class TimeSource(PeriodicSource):

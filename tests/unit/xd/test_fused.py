@@ -10,9 +10,12 @@ from click.testing import CliRunner, Result
 
 from storm_on_spark.cli.main import main
 from storm_on_spark.cluster.code.collect import collect
+from storm_on_spark.connectors.kafka import DEAD_LETTER_FIELDS
 from storm_on_spark.launch.loader import LoadError, load
+from storm_on_spark.testing import make_tuple, run_bolt
 from storm_on_spark.xd.dsl import Code, DslError, parse_stream
 from storm_on_spark.xd.fused import build, load_stream
+from storm_on_spark.xd.modules.dead_letters import DeadLetters, Letter
 
 WORDS = "words = trigger --payload='to be or not' --maxMessages=1 | splitter --expression=\"payload.split(' ')\""
 
@@ -114,3 +117,39 @@ def test_module_list_and_info() -> None:
     assert [option["name"] for option in shown[0]["options"]] == ["name", "expression", "level"]
     assert invoke("module", "info", "gone").exit_code == 2
     assert "--fixedDelay (number, default: 1)" in invoke("module", "info", "time").output
+
+
+def test_a_message_that_fails_becomes_a_dead_letter(tmp_path: Path) -> None:
+    letters, done = tmp_path / "letters", tmp_path / "done"
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a").write_text('{"n": 1}\nnone\n{"n": 2}\n')
+    text = f"from:file --dir='{tmp_path / 'in'}' --once=true | json-to-tuple | transform --expression=payload.n"
+    run = invoke(
+        *("stream", "run", "--in-process", "--quiet", "--dead-letters", str(letters), "--attempts", "1"),
+        f"{text} | to:file --dir='{done}'",
+    )
+    assert run.exit_code == 0, run.output
+    assert written(done) == [{"payload": 1}, {"payload": 2}]
+    assert written(letters) == [{"payload": "none", "headers": {"file_name": "a"}}]
+
+
+def written(folder: Path) -> list[object]:
+    return [json.loads(line) for path in sorted(folder.iterdir()) for line in path.read_text().splitlines()]
+
+
+def test_a_record_of_kafka_becomes_a_dead_letter() -> None:
+    record = make_tuple(["t", 0, 7, b"k", b"a\xff", 1, [], "failed", 3], list(DEAD_LETTER_FIELDS))
+    done = run_bolt(Letter(), [record, make_tuple(["p", {"h": 1}], ["payload", "headers"])])
+    headers = {"kafka_topic": "t", "kafka_partition": 0, "kafka_offset": 7, "kafka_timestamp": 1, "kafka_key": "k"}
+    assert done.values() == [("a\\xff", {**headers, "reason": "failed", "failures": 3}), ("p", {"h": 1})]
+
+
+def test_dead_letters_have_ids_of_their_own(tmp_path: Path) -> None:
+    dead_letters = DeadLetters(str(tmp_path))
+    text = "time | log"
+    assert sorted(build(parse_stream(text), text, dead_letters).bolts) == ["dead-letter", "dead-letters", "log"]
+    text = "time | dead-letter:log"
+    with pytest.raises(DslError) as caught:
+        build(parse_stream(text), text, dead_letters)
+    assert (caught.value.code, caught.value.position) == (Code.NAME, 7)
+    assert invoke("stream", "run", "--attempts", "2", "time | log").exit_code == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,9 @@ def test_file_reads_every_file_once_and_goes_on_after_a_restart(tmp_path: Path) 
     assert emitted[-1].values[1] == {"file_name": "b.txt"}
     assert tester.spout.exhausted()
     tester.fail(2)
+    assert not tester.spout.exhausted()
+    assert tester.next_tuple(calls=3) == [], "it comes again after a second"
+    tester.spout.now = lambda: time.time() + 1
     assert [emission.values[0] for emission in tester.next_tuple(calls=3)] == ["two"]
 
 
@@ -118,8 +122,12 @@ def test_null_drops() -> None:
 
 
 @pytest.mark.parametrize("module", MODULES.values(), ids=lambda module: f"{module.type}:{module.name}")
-def test_every_module_works_with_its_defaults(module: Any) -> None:
-    needed = {option.name: "folder" for option in module.options if option.default is None}
+def test_every_module_works_with_its_defaults(module: Any, tmp_path: Path) -> None:
+    (tmp_path / "s.py").write_text("def process(payload, headers): ...")
+    values = {"url": "http://127.0.0.1:1/", "location": str(tmp_path / "s.py")}
+    needed = {option.name: values.get(option.name, "any") for option in module.options if option.default is None}
+    if module.name == "jdbc":
+        needed["database"] = "any"
     assert module.make(needed, "s") is not None
     assert module.help.endswith(".")
     assert all(option.help.endswith(".") for option in module.options)

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Final, get_args
 
-from storm_on_spark.api.collector import SpoutOutputCollector
-from storm_on_spark.api.component import BaseRichSpout
-from storm_on_spark.api.context import TopologyContext
-from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
-from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.connectors.files import FileBolt, FileFormat
 from storm_on_spark.xd.modules.declaration import ModuleDeclaration, Option
-from storm_on_spark.xd.modules.messages import FIELDS
+from storm_on_spark.xd.modules.repeating import RepeatingSource
 
 MAXIMUM_LINE: Final = 1_000_000
 """Bytes that a line may have."""
 
 
-class FileSource(BaseRichSpout):
+class FileSource(RepeatingSource):
     """Emits the lines of the files in a folder: file by file in the order of their names, each file once.
 
     A file has to be whole when it appears: write it elsewhere on the same disk and move it in. After a crash the source
-    goes on behind the last line that was saved. A message that fails is emitted again.
+    goes on behind the last line that was saved.
 
     Args:
         directory: the folder; it may appear later, unless `once` is set.
@@ -37,6 +30,7 @@ class FileSource(BaseRichSpout):
     """
 
     def __init__(self, directory: str, pattern: str, once: bool, fixed_delay: float) -> None:
+        super().__init__()
         # Spouts run with another working directory than the command.
         self.directory = str(Path(directory).absolute())
         self.pattern = pattern
@@ -47,41 +41,15 @@ class FileSource(BaseRichSpout):
         self._offset = 0
         self._ended = False
         self._looked: float | None = None
-        self._count = 0
-        self._pending: dict[int, tuple[str, str]] = {}
-        self._again: list[int] = []
 
-    def now(self) -> float:
-        """Returns the time, in seconds since 1970."""
-        return time.time()
-
-    def open(self, conf: Mapping[str, Any], context: TopologyContext, collector: SpoutOutputCollector) -> None:
-        """Keeps the collector."""
-        self._collector = collector
-
-    def next_tuple(self) -> None:
-        """Emits a line that failed, or the next one."""
-        if self._again:
-            self._emit(self._again.pop(0))
-        elif self._file is not None or self._find():
+    def produce(self) -> None:
+        """Sends the next line."""
+        if self._file is not None or self._find():
             self._next_line()
 
-    def ack(self, message_id: Any) -> None:
-        """Forgets a line."""
-        self._pending.pop(message_id, None)
-
-    def fail(self, message_id: Any) -> None:
-        """Emits a line again with the next call."""
-        if message_id in self._pending:
-            self._again.append(message_id)
-
-    def exhausted(self) -> bool:
+    def ended(self) -> bool:
         """Returns whether all lines were emitted and no new file is waited for."""
         return self._ended
-
-    def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
-        """Declares payload and headers."""
-        declarer.declare(Fields(*FIELDS))
 
     def _find(self) -> bool:
         now = self.now()
@@ -105,22 +73,28 @@ class FileSource(BaseRichSpout):
             self._read.add(self._file)
             self._file = None
             return
-        if len(line) > MAXIMUM_LINE:
-            raise ValueError(
-                f"{path}: a line has at most {MAXIMUM_LINE} bytes; the one at byte {self._offset} has more"
-            )
-        try:
-            text = line.decode().removesuffix("\n").removesuffix("\r")
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{path}: the line at byte {self._offset} is no UTF-8: {error.reason}") from error
+        text = text_of_line(line, path, self._offset)
         self._offset += len(line)
-        self._count += 1
-        self._pending[self._count] = (text, self._file)
-        self._emit(self._count)
+        self.send(text, {"file_name": self._file})
 
-    def _emit(self, number: int) -> None:
-        text, name = self._pending[number]
-        self._collector.emit([text, {"file_name": name}], message_id=number)
+
+def text_of_line(line: bytes, path: Path, offset: int) -> str:
+    """Returns a line without its end.
+
+    Args:
+        line: its bytes; more than `MAXIMUM_LINE` of them are too many.
+        path: the file.
+        offset: where the line begins in it, in bytes.
+
+    Raises:
+        ValueError: it is too long, or no UTF-8.
+    """
+    if len(line) > MAXIMUM_LINE:
+        raise ValueError(f"{path}: a line has at most {MAXIMUM_LINE} bytes; the one at byte {offset} has more")
+    try:
+        return line.decode().removesuffix("\n").removesuffix("\r")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: the line at byte {offset} is no UTF-8: {error.reason}") from error
 
 
 def _source(dir: str, pattern: str, once: bool, fixed_delay: float) -> FileSource:  # noqa: A002 # the option's name

@@ -1,0 +1,1 @@
+"""Modules that reach what is outside the stream: files, HTTP, Kafka, databases."""

@@ -1,0 +1,143 @@
+"""HTTP: a source of the bodies that are posted to it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any, Final, get_args
+
+from storm_on_spark.api.collector import SpoutOutputCollector
+from storm_on_spark.api.context import TopologyContext
+from storm_on_spark.cluster.security.addresses import is_loopback
+from storm_on_spark.xd.modules.declaration import ModuleDeclaration, Option, OptionError
+from storm_on_spark.xd.modules.outside.http_server import Answer, HttpServer, Post
+from storm_on_spark.xd.modules.repeating import RepeatingSource
+
+_MOST_BODY: Final = 100_000_000
+_HIGHEST_PORT: Final = 65_535
+
+_log = logging.getLogger(__name__)
+
+
+class HttpSource(RepeatingSource):
+    """Emits the body of each POST, a UTF-8 text; of a body of `application/x-ndjson`, each line.
+
+    The sender gets 200 once its messages and all that came of them were processed. After a crash in between it gets no
+    answer, and posts again: nothing is lost, and a message may come twice. With `answer` set to `received` it gets
+    200 at once, and what was received since the last micro-batch is lost in a crash.
+
+    Args:
+        host: the address to listen on; one that other hosts reach needs a token.
+        port: 0 for any that is free.
+        path: the only path; empty for all.
+        token_file: a file with tokens, one of which a request must send as `Authorization: Bearer ...`.
+        answer: when the sender gets 200.
+        max_bytes: of a body.
+        timeout: seconds until the sender gets 504; the messages may still be processed then.
+
+    Raises:
+        OptionError: others can reach the address, and there is no token.
+    """
+
+    services = ("_server", "_current", "_emitted")
+
+    def __init__(
+        self, host: str, port: int, path: str, token_file: str, answer: Answer, max_bytes: int, timeout: float
+    ) -> None:
+        super().__init__()
+        if not token_file and not is_loopback(host):
+            message = f"Expected 127.0.0.1, or --tokenFile too, as other hosts can reach {host:.100}"
+            raise OptionError(message, option="host")
+        self.host = host
+        self.port = port
+        self.path = path
+        self.token_file = token_file
+        self.answer = answer
+        self.max_bytes = max_bytes
+        self.timeout = timeout
+
+    @property
+    def address(self) -> str:
+        """Where it listens, such as `http://127.0.0.1:9000`."""
+        return self._server.address
+
+    def open(self, conf: Mapping[str, Any], context: TopologyContext, collector: SpoutOutputCollector) -> None:
+        """Listens.
+
+        Raises:
+            SetupError: the port is taken, there is no such address, or the file of tokens can't be used.
+        """
+        super().open(conf, context, collector)
+        #: The request whose messages are being emitted, and the number of the next of them.
+        self._current: tuple[Post, int] | None = None
+        #: Number of a message -> the request that it came in.
+        self._emitted: dict[int, Post] = {}
+        self._server = HttpServer(
+            self.host,
+            self.port,
+            path=self.path,
+            token_file=self.token_file,
+            answer=self.answer,
+            max_bytes=self.max_bytes,
+            timeout=self.timeout,
+        )
+        _log.info("http listens on %s", self.address)
+
+    def produce(self) -> None:
+        """Sends a message of a request that waits."""
+        if self._current is None:
+            post = self._server.next_post()
+            if post is None:
+                return
+            self._current = post, 0
+        post, number = self._current
+        self._emitted[self.send(post.payloads[number], dict(post.headers))] = post
+        self._current = (post, number + 1) if number + 1 < len(post.payloads) else None
+
+    def ack(self, message_id: Any) -> None:
+        """Answers the request, if this was its last message."""
+        super().ack(message_id)
+        if post := self._emitted.pop(message_id, None):
+            post.settle()
+
+    def close(self) -> None:
+        """Listens no more."""
+        self._server.close()
+
+
+def _a_port(number: int) -> None:
+    if number > _HIGHEST_PORT:
+        raise ValueError(f"Expected a port up to {_HIGHEST_PORT}, got {number}")
+
+
+def _a_path(text: str) -> None:
+    if text and (not text.startswith("/") or "?" in text or any(character.isspace() for character in text)):
+        raise ValueError(f"Expected a path such as /orders, or nothing, got {text!r:.100}")
+
+
+def _a_size(number: int) -> None:
+    if number > _MOST_BODY:
+        raise ValueError(f"Expected at most {_MOST_BODY}, got {number}")
+
+
+SOURCE: Final = ModuleDeclaration(
+    "source",
+    "http",
+    "Emits the text of each POST; with the content type application/x-ndjson, each line of it.",
+    HttpSource,
+    (
+        Option("host", "text", "127.0.0.1", "The address to listen on; one that other hosts reach needs --tokenFile."),
+        Option("port", "integer", "9000", "The port; 0 for any that is free.", minimum=0, check=_a_port),
+        Option("path", "text", "", "The only path that is accepted; empty for all.", check=_a_path),
+        Option("tokenFile", "text", "", "A file with tokens, one of which a request must send as a bearer."),
+        Option(
+            "answer",
+            "text",
+            "processed",
+            "When a sender gets its answer: once its messages were processed, or at once.",
+            choices=get_args(Answer),
+        ),
+        Option("maxBytes", "integer", "1000000", "Most bytes of a body.", minimum=1, check=_a_size),
+        Option("timeout", "number", "30", "Seconds after which a sender gets 504.", minimum=0.001),
+    ),
+)
