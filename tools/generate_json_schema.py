@@ -135,11 +135,13 @@ class StreamModule(Document):
     """`source`, `processor` or `sink`."""
     name: str
     help: str
+    definition: str | None
+    """Of a composed module."""
     options: list[ModuleOption]
 
 
 class Modules(Document):
-    """`module list` and `module info`."""
+    """`module list`, `info`, `compose` and `upload`."""
 
     modules: list[StreamModule]
 

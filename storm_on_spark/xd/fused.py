@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,11 +13,11 @@ from storm_on_spark.api.config import Config
 from storm_on_spark.api.topology import Topology
 from storm_on_spark.connectors.files import FileBolt
 from storm_on_spark.launch.loader import LoadError, Target
-from storm_on_spark.xd.dsl import MAXIMUM_LENGTH, Code, DslError, Module, Stream, parse_stream
-from storm_on_spark.xd.modules import ModuleDeclaration, ModuleType, OptionError, find_module, modules
+from storm_on_spark.xd.dsl import MAXIMUM_LENGTH, Code, DslError, Stream, parse_stream
 from storm_on_spark.xd.modules.dead_letters import DeadLetters, GivesUp, Letter
-from storm_on_spark.xd.modules.declaration import Component
+from storm_on_spark.xd.modules.local_registry import LocalRegistry
 from storm_on_spark.xd.modules.messages import DEAD_LETTERS, FIELDS
+from storm_on_spark.xd.parts import Part, parts_of
 
 DEFAULT_NAME: Final = "stream"
 """The name of a stream that has none."""
@@ -105,13 +104,19 @@ def load_file(path: Path, where: str) -> StreamTarget:
     return StreamTarget(where, replace(stream, name=stream.name or path.stem), text, path)
 
 
-def build(stream: Stream, definition: str, dead_letters: DeadLetters | None = None) -> Topology:
+def build(
+    stream: Stream,
+    definition: str,
+    dead_letters: DeadLetters | None = None,
+    registry: LocalRegistry | None = None,
+) -> Topology:
     """Returns a stream as a topology: a source, processors and a sink; their labels are the component ids.
 
     Args:
         stream: what was parsed.
         definition: the text that it was parsed from, for errors.
         dead_letters: what becomes of messages that fail again and again; they are tried for ever for None.
+        registry: the modules; those of this machine for None.
 
     Raises:
         DslError: a module or an option is unknown, or a value makes no sense.
@@ -129,74 +134,38 @@ def build(stream: Stream, definition: str, dead_letters: DeadLetters | None = No
         raise DslError(Code.INCOMPLETE, definition, stream.modules[0].position, "Expected a source and a sink")
     builder = TopologyBuilder()
     before: str | None = None
-    for module in stream.modules:
-        if module.label.startswith("__"):
+    for part in parts_of(stream, definition, registry or LocalRegistry()):
+        if part.label.startswith("__"):
             message = "Expected a label that does not begin with '__', as Storm's own components do"
-            raise DslError(Code.NAME, definition, module.position, message)
-        component = _component(module, _type(stream, module), stream.name or DEFAULT_NAME, definition)
+            raise DslError(Code.NAME, definition, part.origin.position, message)
+        component = part.component(stream.name or DEFAULT_NAME, definition)
         if before is None:
             assert isinstance(component, BaseRichSpout)
             if dead_letters is not None:
-                _set_dead_letters(builder, component, stream, definition, dead_letters)
-            builder.set_spout(module.label, component)
+                _set_dead_letters(builder, part, component, stream, definition, dead_letters)
+            builder.set_spout(part.label, component)
         else:
             assert not isinstance(component, BaseRichSpout)
-            builder.set_bolt(module.label, component).local_or_shuffle_grouping(before)
-        before = module.label
+            builder.set_bolt(part.label, component).local_or_shuffle_grouping(before)
+        before = part.label
     return builder.create_topology()
 
 
 def _set_dead_letters(
-    builder: TopologyBuilder, source: BaseRichSpout, stream: Stream, definition: str, dead_letters: DeadLetters
+    builder: TopologyBuilder,
+    first: Part,
+    source: BaseRichSpout,
+    stream: Stream,
+    definition: str,
+    dead_letters: DeadLetters,
 ) -> None:
-    first = stream.modules[0]
     for module in stream.modules:
         if module.label in (_LETTER, _DEAD_LETTERS):
             message = f"Expected another label than {module.label}, which belongs to dead letters"
             raise DslError(Code.NAME, definition, module.position, message)
     if not isinstance(source, GivesUp):
-        message = f"Expected a source that can give messages up; {first.name} can't, so dead letters have no meaning"
-        raise DslError(Code.NOT_FUSED, definition, first.position, message)
+        message = f"Expected a source that can give messages up, for dead letters; {first.declaration.name} can't"
+        raise DslError(Code.NOT_FUSED, definition, first.origin.position, message)
     source.give_up_after(dead_letters.attempts)
     builder.set_bolt(_LETTER, Letter()).local_or_shuffle_grouping(first.label, DEAD_LETTERS)
     builder.set_bolt(_DEAD_LETTERS, FileBolt(dead_letters.folder, FIELDS)).local_or_shuffle_grouping(_LETTER)
-
-
-def _type(stream: Stream, module: Module) -> ModuleType:
-    if module is stream.modules[0]:
-        return "source"
-    return "sink" if module is stream.modules[-1] else "processor"
-
-
-def _component(module: Module, type: ModuleType, stream: str, definition: str) -> Component:  # noqa: A002
-    declaration = _declaration(module, type, definition)
-    try:
-        return declaration.make(dict(module.options), stream)
-    except OptionError as error:
-        raise _positioned(error, module, declaration, definition) from error
-
-
-def _declaration(module: Module, type: ModuleType, definition: str) -> ModuleDeclaration:  # noqa: A002
-    try:
-        return find_module(type, module.name)
-    except KeyError:
-        names = [found.name for found in modules(type)]
-        near = difflib.get_close_matches(module.name, names, n=1)
-        others = [found.type for found in modules() if found.name == module.name]
-        hint = f", which is a {others[0]}" if others else f". Did you mean {near[0]}?" if near else ""
-        message = f"Expected a {type} here, one of {', '.join(names)}; got {module.name:.100}{hint}"
-        raise DslError(Code.UNKNOWN_MODULE, definition, module.position, message) from None
-
-
-def _positioned(error: OptionError, module: Module, declaration: ModuleDeclaration, definition: str) -> DslError:
-    given = [name for name, _ in module.options]
-    if error.option not in given:
-        return DslError(Code.MISSING_OPTION, definition, module.position, error.message)
-    number = given.index(error.option)
-    begin, value = module.value_positions[number], module.options[number][1]
-    if error.option not in [option.name for option in declaration.options]:
-        start = definition.rfind(f"--{error.option}=", 0, begin)
-        return DslError(Code.UNKNOWN_OPTION, definition, start, error.message)
-    # A quote that is written twice moves what is behind it.
-    exact = definition.startswith(value, begin)
-    return DslError(Code.BAD_VALUE, definition, begin + (error.position or 0 if exact else 0), error.message)

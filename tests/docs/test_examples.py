@@ -160,7 +160,7 @@ def test_diagrams(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("page", pages_with("sh"), ids=name_of)
 def test_commands_exist(page: Path) -> None:
-    made = {Path(path) for path in ("topology.py", "my-project", "my-reach", "my_topology.py", "main.py")}
+    made = {Path(path) for path in ("topology.py", "my-project", "my-reach", "my_topology.py", "main.py", "shout.py")}
     for block in blocks_of(page):
         if block.language != "sh" or not block.is_tested:
             continue

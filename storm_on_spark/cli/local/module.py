@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as jsonlib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,14 +13,15 @@ from storm_on_spark.cli.shared.errors import reporting_errors
 from storm_on_spark.launch.loader import LoadError
 
 if TYPE_CHECKING:
-    from storm_on_spark.xd.modules import ModuleDeclaration
+    from storm_on_spark.xd.modules import ModuleType
+    from storm_on_spark.xd.modules.local_registry import AnyModule, LocalRegistry
 
 _json = click.option("--json", is_flag=True, help="Print one JSON document.")
 
 
-@click.group("module", short_help="Show the modules of streams, and their options.")
+@click.group("module", short_help="Show the modules of streams, and add your own.")
 def command() -> None:
-    """Show the modules that streams are made of."""
+    """Show the modules that streams are made of, compose new ones, and add your own."""
 
 
 @command.command("list")
@@ -27,14 +29,13 @@ def command() -> None:
 @options.debug
 def listed(json: bool, debug: bool) -> None:
     """List the modules."""
-    from storm_on_spark.xd.modules import modules
-
     with reporting_errors(debug, json):
+        registry = _registry()
         if json:
-            click.echo(jsonlib.dumps({"modules": [_document(found) for found in modules()]}))
+            click.echo(jsonlib.dumps({"modules": [_document(found, registry) for found in registry.all()]}))
             return
-        for found in modules():
-            click.echo(f"{found.type:<9}  {found.name:<13}  {found.help}")
+        for found in registry.all():
+            click.echo(f"{found.type:<9}  {found.name:<19}  {found.help}")
 
 
 @command.command("info")
@@ -43,31 +44,107 @@ def listed(json: bool, debug: bool) -> None:
 @options.debug
 def info(name: str, json: bool, debug: bool) -> None:
     """Show a module's options, such as those of `time` or `source:time`."""
-    from storm_on_spark.xd.modules import modules
-
     with reporting_errors(debug, json):
-        kind, _, short = name.rpartition(":")
-        found = [each for each in modules() if each.name == short and kind in ("", each.type)]
-        if not found:
-            raise LoadError(f"there is no module {name!r:.100}; storm-spark module list shows them")
+        registry = _registry()
+        found = _named(name, registry)
         if json:
-            click.echo(jsonlib.dumps({"modules": [_document(each) for each in found]}))
+            click.echo(jsonlib.dumps({"modules": [_document(each, registry) for each in found]}))
             return
         for each in found:
-            click.echo(_text(each))
+            click.echo(_text(each, registry))
 
 
-def _document(module: ModuleDeclaration) -> dict[str, Any]:
+@command.command("compose")
+@click.argument("name")
+@click.option("--definition", required=True, help="Modules and | between them: the first part of a stream, or another.")
+@_json
+@options.debug
+def compose(name: str, definition: str, json: bool, debug: bool) -> None:
+    """Make a module of a part of a stream.
+
+    An option of a module inside is --LABEL.OPTION, such as --filter.expression.
+    """
+    with reporting_errors(debug, json):
+        registry = _registry()
+        try:
+            made = registry.compose(name, definition)
+        except ValueError as error:
+            raise LoadError(str(error)) from error
+        _tell(made, registry, f"Successfully created module '{made.name}' with type {made.type}", json)
+
+
+@command.command("upload")
+@click.argument("file", type=click.Path(path_type=Path))
+@_json
+@options.debug
+def upload(file: Path, json: bool, debug: bool) -> None:
+    """Add the module of a Python file, whose variable MODULE is a ModuleDeclaration. The file is executed."""
+    with reporting_errors(debug, json):
+        registry = _registry()
+        try:
+            made = registry.upload(file)
+        except ValueError as error:
+            raise LoadError(str(error)) from error
+        _tell(made, registry, f"Successfully uploaded module '{made.type}:{made.name}'", json)
+
+
+@command.command("delete")
+@click.argument("name", metavar="[TYPE:]NAME")
+@options.debug
+def delete(name: str, debug: bool) -> None:
+    """Remove a module that was composed or uploaded."""
+    with reporting_errors(debug):
+        registry = _registry()
+        short, kinds = _kinds(name, registry)
+        if len(kinds) != 1:
+            which = f"there are {' and '.join(f'{each}:{short}' for each in kinds)}" if kinds else "there is none"
+            raise LoadError(f"expected the name of one module, got {name!r:.100}: {which}")
+        try:
+            registry.delete(kinds[0], short)
+        except ValueError as error:
+            raise LoadError(str(error)) from error
+        click.echo(f"Successfully destroyed module '{short}' with type {kinds[0]}")
+
+
+def _registry() -> LocalRegistry:
+    from storm_on_spark.xd.modules.local_registry import LocalRegistry
+
+    return LocalRegistry()
+
+
+def _kinds(name: str, registry: LocalRegistry) -> tuple[str, list[ModuleType]]:
+    """Returns the name of a module without its type, and the types of the modules that have it."""
+    kind, _, short = name.rpartition(":")
+    types: tuple[ModuleType, ...] = ("source", "processor", "sink")
+    return short, [each for each in types if kind in ("", each) and short in registry.names(each)]
+
+
+def _named(name: str, registry: LocalRegistry) -> list[AnyModule]:
+    short, kinds = _kinds(name, registry)
+    if not kinds:
+        raise LoadError(f"there is no module {name!r:.100}; storm-spark module list shows them")
+    return [registry.find(each, short) for each in kinds]
+
+
+def _tell(module: AnyModule, registry: LocalRegistry, sentence: str, json: bool) -> None:
+    click.echo(jsonlib.dumps({"modules": [_document(module, registry)]}) if json else sentence)
+
+
+def _document(module: AnyModule, registry: LocalRegistry) -> dict[str, Any]:
     names = ("name", "type", "default", "help")
     shown = [
-        {**{key: getattr(option, key) for key in names}, "choices": list(option.choices)} for option in module.options
+        {**{key: getattr(option, key) for key in names}, "choices": list(option.choices)}
+        for option in registry.options(module)
     ]
-    return {"type": module.type, "name": module.name, "help": module.help, "options": shown}
+    definition = getattr(module, "definition", None)
+    return {
+        "type": module.type, "name": module.name, "help": module.help, "definition": definition, "options": shown
+    }  # fmt: skip
 
 
-def _text(module: ModuleDeclaration) -> str:
+def _text(module: AnyModule, registry: LocalRegistry) -> str:
     lines = [f"{module.type}:{module.name}", f"  {module.help}"]
-    for option in module.options:
+    for option in registry.options(module):
         default = "required" if option.default is None else f"default: {option.default or repr('')}"
         lines.append(f"  --{option.name} ({option.type}, {default})")
         lines.append(f"      {option.help}" + (f" One of {', '.join(option.choices)}." if option.choices else ""))

@@ -13,6 +13,7 @@ from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.xd.expressions import Expression
 from storm_on_spark.xd.expressions.evaluating import as_text
 from storm_on_spark.xd.modules.declaration import ModuleDeclaration, Option
+from storm_on_spark.xd.modules.kept import Kept
 from storm_on_spark.xd.modules.messages import FIELDS
 
 
@@ -85,12 +86,18 @@ class Aggregator(_Processor):
         self.correlation = correlation
         self._groups: dict[str, list[Any]] = {}
 
+    @property
+    def state_holder(self) -> Kept:
+        """What is saved."""
+        return Kept(self)
+
     def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
         """Collects a message."""
         key = as_text(self.correlation.value(tup["payload"], tup["headers"]))
         group = self._groups.setdefault(key, [])
         group.append(tup["payload"])
-        if len(group) == self.count:
+        # There may be more, where a restart came with a smaller count.
+        if len(group) >= self.count:
             del self._groups[key]
             collector.emit([group, tup["headers"]])
 

@@ -12,6 +12,7 @@ from storm_on_spark.api.component import BaseRichSpout
 from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
 from storm_on_spark.api.streams.fields import Fields
+from storm_on_spark.xd.modules.kept import Kept
 from storm_on_spark.xd.modules.messages import DEAD_LETTERS, FIELDS
 
 _FIRST_DELAY: Final = 1.0
@@ -39,6 +40,11 @@ class RepeatingSource(BaseRichSpout):
     def __getstate__(self) -> dict[str, Any]:
         left_out = {"_collector", *self.services}
         return {name: value for name, value in vars(self).items() if name not in left_out}
+
+    @property
+    def state_holder(self) -> Kept:
+        """What is saved."""
+        return Kept(self, self.services)
 
     @abstractmethod
     def produce(self) -> None:

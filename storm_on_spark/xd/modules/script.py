@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import importlib.abc
-import importlib.util
 import re
 from collections.abc import Callable, Mapping
-from pathlib import Path
-from types import CodeType, ModuleType
 from typing import Any, Final
 
 from storm_on_spark.api.collector import BasicOutputCollector
@@ -19,9 +14,8 @@ from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.xd.modules.declaration import ModuleDeclaration, Option, OptionError
 from storm_on_spark.xd.modules.messages import FIELDS
+from storm_on_spark.xd.modules.python_files import PythonFileError, checksum, compiled, executed, read_python
 
-MAXIMUM_BYTES: Final = 1_000_000
-"""Of a script."""
 _FUNCTION: Final = "process"
 _VALUES: Final = (str, int, float, bool, list, dict)
 
@@ -44,22 +38,21 @@ class Script(BaseBasicBolt):
 
     def __init__(self, location: str, sha256: str) -> None:
         self.location = location
-        source = _read(location)
-        self.sha256 = hashlib.sha256(source).hexdigest()
+        try:
+            self.source = read_python(location)
+            names = compiled(self.source, location).co_names
+        except PythonFileError as error:
+            raise OptionError(str(error), option="location") from error
+        if _FUNCTION not in names:
+            raise OptionError(f"{location}: expected a function {_FUNCTION}(payload, headers)", option="location")
+        self.sha256 = checksum(self.source)
         if sha256 and sha256 != self.sha256:
             message = f"Expected {location} to have the SHA-256 {sha256}, got {self.sha256}"
             raise OptionError(message, option="sha256")
-        self.source = source
-        _check(source, location)
 
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
         """Executes the script."""
-        name = f"script_{self.sha256[:16]}"
-        loader = _Loader(self.source, self.location)
-        spec = importlib.util.spec_from_loader(name, loader)
-        assert spec is not None
-        module = importlib.util.module_from_spec(spec)
-        loader.exec_module(module)
+        module = executed(self.source, self.location)
         self._process: Callable[[Any, Any], Any] = getattr(module, _FUNCTION)
 
     def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
@@ -79,53 +72,6 @@ class Script(BaseBasicBolt):
     def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
         """Declares payload and headers."""
         declarer.declare(Fields(*FIELDS))
-
-
-class _Loader(importlib.abc.InspectLoader):
-    """Loads a module from bytes that were read already."""
-
-    def __init__(self, source: bytes, location: str) -> None:
-        self._source = source
-        self._location = location
-
-    def get_source(self, fullname: str) -> str:
-        """Returns the text."""
-        return importlib.util.decode_source(self._source)
-
-    def get_code(self, fullname: str) -> CodeType:
-        """Returns the code; its traces name the file."""
-        return self.source_to_code(self._source, self._location)
-
-    def create_module(self, spec: Any) -> ModuleType | None:
-        """Leaves it to Python."""
-        return None
-
-
-def _read(location: str) -> bytes:
-    try:
-        with Path(location).open("rb") as file:
-            source = file.read(MAXIMUM_BYTES + 1)
-    except OSError as error:
-        raise OptionError(f"{location} can't be read: {error.strerror}", option="location") from error
-    if len(source) > MAXIMUM_BYTES:
-        raise OptionError(f"{location}: expected at most {MAXIMUM_BYTES} bytes, got more", option="location")
-    return source
-
-
-def _check(source: bytes, location: str) -> None:
-    """Compiles a script, without executing it.
-
-    Raises:
-        OptionError: it is no Python, or has no function `process`.
-    """
-    try:
-        code = _Loader(source, location).get_code("script")
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        line = f", line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
-        what = error.msg if isinstance(error, SyntaxError) else error
-        raise OptionError(f"{location}{line}: expected Python: {what}", option="location") from error
-    if _FUNCTION not in code.co_names:
-        raise OptionError(f"{location}: expected a function {_FUNCTION}(payload, headers)", option="location")
 
 
 def _a_script(text: str) -> None:

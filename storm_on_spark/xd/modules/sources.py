@@ -42,7 +42,7 @@ class PeriodicSource(RepeatingSource):
 
     def ended(self) -> bool:
         """Returns whether all messages were emitted."""
-        return self._sent == self.max_messages
+        return 0 <= self.max_messages <= self._sent
 
 
 class TimeSource(PeriodicSource):

@@ -71,6 +71,17 @@ def test_a_message_that_failed_too_often_becomes_a_dead_letter() -> None:
     assert tester.spout.exhausted()
 
 
+def test_options_are_those_of_the_definition_after_a_restart() -> None:
+    tester: Any = SpoutTester(made("source", "trigger", maxMessages="1", payload="a"))
+    assert payloads(tester) == ["a"]
+    saved = tester.spout.state_holder.__getstate__()
+    again: Any = SpoutTester(made("source", "trigger", maxMessages="2", payload="b", fixedDelay="0.001"))
+    again.spout.state_holder.__setstate__(saved)
+    again.spout.now = lambda: time.time() + 1
+    assert (payloads(again), again.spout.exhausted()) == (["b"], True)
+    assert not {"payload", "max_messages", "_collector"} & saved.keys()
+
+
 # tail
 
 

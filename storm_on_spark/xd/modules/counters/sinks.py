@@ -16,6 +16,7 @@ from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.xd.expressions import Expression
 from storm_on_spark.xd.modules.counters.values import Counter, Kind, checked_name, write_counter
 from storm_on_spark.xd.modules.declaration import HOME, STREAM_NAME, ModuleDeclaration, Option
+from storm_on_spark.xd.modules.kept import Kept
 from storm_on_spark.xd.modules.messages import written
 
 OTHERS: Final = "(others)"
@@ -42,6 +43,11 @@ class _CounterSink(BaseRichBolt):
         # Workers have another working directory than the program that makes the bolt.
         self.folder = str(Path(folder).absolute())
         self._changed = True
+
+    @property
+    def state_holder(self) -> Kept:
+        """What is saved."""
+        return Kept(self)
 
     @abstractmethod
     def count(self, payload: Any, headers: Mapping[str, Any]) -> None:
