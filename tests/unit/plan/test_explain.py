@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import re
 
+import pytest
+
 from storm_on_spark.api import BaseBasicBolt, BaseRichSpout, BatchSpout, TopologyBuilder
+from storm_on_spark.api.config import effective_conf
 from storm_on_spark.plan.compile import compile_graph, place
 from storm_on_spark.plan.explain.document import explain_dict
 from storm_on_spark.plan.explain.mermaid import explain_mermaid
@@ -44,6 +47,7 @@ def test_the_document_is_json_and_the_same_every_time(build):
         "components",
         "edges",
         "acker_tasks",
+        "live",
         "placement",
         "keys",
     ]
@@ -55,6 +59,30 @@ def test_the_document_is_json_and_the_same_every_time(build):
         "kind": "carried",
         "becomes": "carried over to the next micro-batch, evenly over task 2",
     }
+
+
+@pytest.mark.parametrize(
+    ("conf", "partitions", "live"),
+    [
+        ({"topology.profile": "latency"}, 1, None),
+        (
+            {"topology.profile": "realtime"},
+            1,
+            "all tasks of bolts and acker; a micro-batch each 1000 ms is a checkpoint",
+        ),
+        ({"topology.profile": "realtime"}, 2, "nothing: tasks on 2 partitions execute in micro-batches; 1 is needed"),
+        (
+            {"topology.profile": "realtime", "topology.spouts.placement": "executors"},
+            1,
+            "nothing: spouts on executors are not heard between micro-batches",
+        ),
+    ],
+)
+def test_what_is_live_is_said_and_why_nothing_is(build, conf, partitions, live):
+    topology = build({"s": [], "a!": ["fields s"]})
+    plan = place(compile_graph(topology, effective_conf(conf)), partitions)
+    assert explain_dict(plan)["live"] == live
+    assert ("live, in a process beside Spark" in explain_text(plan)) == (live is not None)
 
 
 def test_a_batch_spout_is_a_spout_by_that_name():
