@@ -1,0 +1,96 @@
+"""The resources of an admin. A server has a handler for each name, and a client takes its paths from here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from storm_on_spark.xd.admin.rest import schemas
+
+DEFAULT_PORT: Final = 9393
+PAGING: Final = ("page", "size")
+"""Query parameters of lists: the page from 0, and its size."""
+
+
+@dataclass(frozen=True)
+class Resource:
+    """A method of a path.
+
+    Every refusal has the body of a Nimbus's: `error` and `errorMessage`, one sentence. 400 is for what makes no sense,
+    404 for what does not exist, 409 for what exists already or is in another state, 413 for what is too large, 501 for
+    what is not there yet, 503 for an admin without ZooKeeper or a leader.
+    """
+
+    method: str
+    path: str
+    """With parameters in braces."""
+    name: str
+    summary: str
+    gives: Any
+    """Type of the answer; None if it has no body."""
+    takes: Any = None
+    """Type of the body; None if there is none."""
+    status: int = 200
+    query: tuple[str, ...] = ()
+
+
+def _kind(kind: str) -> tuple[Resource, ...]:
+    """Returns the resources that streams and jobs share."""
+    definitions, deployments, many = f"/{kind}s/definitions", f"/{kind}s/deployments", f"{kind}s"
+    view, placed = schemas.DefinitionView, schemas.DeploymentView
+    create, deploy = schemas.CreateDefinition, schemas.Deploy
+    return (
+        Resource(
+            "GET", definitions, f"list_{many}", f"All {many}", schemas.PageOf[schemas.DefinitionView], query=PAGING
+        ),
+        Resource("POST", definitions, f"create_{kind}", f"Creates a {kind}", view, create, 201),
+        Resource("DELETE", definitions, f"destroy_{many}", f"Destroys all {many}", None, status=204),
+        Resource("GET", definitions + "/{name}", f"get_{kind}", f"A {kind}", view),
+        Resource("DELETE", definitions + "/{name}", f"destroy_{kind}", f"Destroys a {kind}", None, status=204),
+        Resource(
+            "GET",
+            deployments,
+            f"list_{kind}_deployments",
+            "All deployments",
+            schemas.PageOf[schemas.DeploymentView],
+            query=PAGING,
+        ),
+        Resource("DELETE", deployments, f"undeploy_{many}", f"Undeploys all {many}", None, status=204),
+        Resource("GET", deployments + "/{name}", f"get_{kind}_deployment", "A deployment", placed),
+        Resource("POST", deployments + "/{name}", f"deploy_{kind}", f"Deploys a {kind}", placed, deploy, 201),
+        Resource("DELETE", deployments + "/{name}", f"undeploy_{kind}", f"Undeploys a {kind}", None, status=204),
+    )
+
+
+_EXECUTIONS: Final = "/jobs/executions"
+_MODULES: Final = "/modules"
+
+RESOURCES: Final = (
+    *_kind("stream"),
+    *_kind("job"),
+    Resource("GET", _EXECUTIONS, "list_executions", "Executions", schemas.PageOf[schemas.ExecutionView], query=PAGING),
+    Resource("POST", _EXECUTIONS, "launch_job", "Launches a job", schemas.ExecutionView, schemas.LaunchJob, 201),
+    Resource(
+        "GET", _MODULES, "list_modules", "All modules", schemas.PageOf[schemas.ModuleView], query=("type", *PAGING)
+    ),
+    Resource("GET", _MODULES + "/{type}/{name}", "get_module", "A module and its options", schemas.ModuleDetail),
+    Resource(
+        "GET",
+        "/runtime/containers",
+        "list_containers",
+        "Containers",
+        schemas.PageOf[schemas.ContainerView],
+        query=PAGING,
+    ),
+    Resource(
+        "GET",
+        "/runtime/modules",
+        "list_runtime_modules",
+        "Instances of modules, all or those of a container",
+        schemas.PageOf[schemas.RuntimeModuleView],
+        query=("containerId", *PAGING),
+    ),
+    Resource("GET", "/completions/stream", "complete", "How a text goes on", schemas.Completions, query=("start",)),
+    Resource("POST", "/validate", "validate", "Checks a definition", schemas.Validation, schemas.Validate),
+)
+"""All of them."""

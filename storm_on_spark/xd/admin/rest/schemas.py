@@ -1,0 +1,218 @@
+"""Bodies of the REST interface of an admin. Names in JSON are in camel case, as Spring XD has them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Generic, Literal, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from storm_on_spark.xd.admin.rules import State
+from storm_on_spark.xd.dsl import MAXIMUM_LENGTH
+
+MAXIMUM_NAME: Final = 255
+"""Characters of the name of a stream, a job or a module."""
+MAXIMUM_PROPERTIES: Final = 1_000
+"""Properties of one deployment."""
+DEFAULT_PAGE_SIZE: Final = 20
+MAXIMUM_PAGE_SIZE: Final = 1_000
+
+# `$` of Python also matches before a last line break, and `\Z` means nothing to readers of the OpenAPI description.
+Name = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$(?!\n)", max_length=MAXIMUM_NAME)]
+Definition = Annotated[str, Meta(min_length=1, max_length=MAXIMUM_LENGTH)]
+Properties = Annotated[dict[str, str], Meta(max_length=MAXIMUM_PROPERTIES)]
+
+
+class Body(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Base of what requests send: a field with another name is refused."""
+
+
+class View(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Base of the answers."""
+
+
+T = TypeVar("T")
+
+
+class PageMetadata(View, frozen=True, kw_only=True):
+    """Which page of a list an answer is."""
+
+    size: int
+    """Most entries of a page."""
+    total_elements: int
+    total_pages: int
+    number: int
+    """Of this page, counted from 0."""
+
+
+class PageOf(View, Generic[T], frozen=True, kw_only=True):
+    """A page of a list, as Spring has it."""
+
+    content: tuple[T, ...]
+    page: PageMetadata
+
+
+class CreateDefinition(Body, frozen=True, kw_only=True):
+    """Creates a stream or a job.
+
+    Example:
+        >>> msgspec.json.decode(b'{"name": "ticktock", "definition": "time | log"}', type=CreateDefinition).deploy
+        False
+    """
+
+    name: Name
+    definition: Definition
+    deploy: bool = False
+    """Whether it is deployed at once, without properties."""
+
+
+class Deploy(Body, frozen=True, kw_only=True):
+    """Deploys a stream or a job; the body may be left out."""
+
+    properties: Properties = {}
+    """The manifest, such as `module.log.count` -> `2`; the admin checks names and values."""
+    fused: bool = False
+    """Whether the whole stream becomes one topology."""
+
+
+class Validate(Body, frozen=True, kw_only=True):
+    """Checks a definition without creating it."""
+
+    kind: Literal["stream", "job"] = "stream"
+    name: Name | None = None
+    definition: Definition
+
+
+class DefinitionView(View, frozen=True, kw_only=True):
+    """A stream or a job."""
+
+    name: str
+    definition: str
+    status: State
+
+
+class DeploymentView(View, frozen=True, kw_only=True):
+    """The deployment of a stream or a job."""
+
+    name: str
+    state: State
+    properties: dict[str, str]
+    modules: tuple[str, ...]
+    """Of each instance: `<type>.<module>.<sequence number>.<container id>`."""
+
+
+class OptionView(View, frozen=True, kw_only=True):
+    """An option of a module."""
+
+    name: str
+    type: str
+    default_value: str | None
+    """As text; null for an option that has to be given."""
+    description: str
+    choices: tuple[str, ...] = ()
+
+
+class ModuleView(View, frozen=True, kw_only=True):
+    """A module of the registry."""
+
+    type: str
+    name: str
+    composed: bool = False
+    description: str
+
+
+class ModuleDetail(ModuleView, frozen=True, kw_only=True):
+    """A module with its options."""
+
+    options: tuple[OptionView, ...]
+
+
+class ContainerView(View, frozen=True, kw_only=True):
+    """A container that is there."""
+
+    container_id: str
+    host: str
+    ip: str
+    pid: int
+    groups: tuple[str, ...]
+    attributes: dict[str, str]
+    """Those that the user gave it."""
+    deployed_modules: int
+
+
+class RuntimeModuleView(View, frozen=True, kw_only=True):
+    """One instance of a module, in its container."""
+
+    name: str
+    """`<stream>.<type>.<module>.<sequence number>`, such as `ticktock.source.time.1`."""
+    container_id: str
+    options: dict[str, str]
+    """With defaults."""
+    deployment_properties: dict[str, str]
+    """With `count` and `sequence`."""
+    state: State
+
+
+class Problem(View, frozen=True, kw_only=True):
+    """An error of a definition."""
+
+    code: str
+    """Stable, such as `XD112E`."""
+    position: int
+    """In characters of the definition, from 0."""
+    message: str
+
+
+class Validation(View, frozen=True, kw_only=True):
+    """Whether a definition can be created; `problem` is null if it can."""
+
+    valid: bool
+    problem: Problem | None = None
+
+
+class Completions(View, frozen=True, kw_only=True):
+    """Whole lines that a definition which begins like this can go on to."""
+
+    proposals: tuple[str, ...]
+
+
+class ExecutionView(View, frozen=True, kw_only=True):
+    """An execution of a job."""
+
+    execution_id: int
+    name: str
+    status: str
+    start_time: float | None
+    """Seconds since 1970; null before it starts."""
+    steps: tuple[dict[str, Any], ...] = ()
+
+
+class LaunchJob(Body, frozen=True, kw_only=True):
+    """Launches a deployed job."""
+
+    name: Name
+    parameters: Properties = {}
+
+
+def page_of(entries: tuple[T, ...], number: int, size: int) -> PageOf[T]:
+    """Returns a page of a whole list; one behind the end is empty.
+
+    Args:
+        entries: the whole list, in order.
+        number: of the page, from 0.
+        size: entries of a page.
+
+    Raises:
+        ValueError: no page has such a number or size.
+
+    Example:
+        >>> found = page_of(("a", "b", "c"), number=1, size=2)
+        >>> found.content, found.page.total_pages
+        (('c',), 2)
+    """
+    if number < 0:
+        raise ValueError(f"Expected a page from 0 on, got {number}")
+    if not 1 <= size <= MAXIMUM_PAGE_SIZE:
+        raise ValueError(f"Expected a size of 1 to {MAXIMUM_PAGE_SIZE}, got {size}")
+    metadata = PageMetadata(size=size, total_elements=len(entries), total_pages=-(-len(entries) // size), number=number)
+    return PageOf(content=entries[number * size : (number + 1) * size], page=metadata)
