@@ -15,6 +15,9 @@ StormError
     │   └── ChecksumError               what arrived is not what was sent
     ├── WireError          (ValueError) bytes on a connection are no message of Pacemaker's
     ├── LimitError                      more was sent, or asked for, than there may be
+    ├── NotFoundError                   what was asked for does not exist
+    ├── ExistsError                     what was to be created exists already
+    ├── NotOfferedError                 the interface names it, and nothing here does it
     ├── AuthenticationError             a Nimbus can't authenticate a request
     └── UnavailableError                ZooKeeper or every Nimbus is out of reach
         └── PacemakerError              a Pacemaker can't be reached, hasn't answered in time, or refuses
@@ -114,6 +117,18 @@ class WireError(ClusterError, ValueError):
 
 class LimitError(ClusterError):
     """More was sent, or asked for, than there may be."""
+
+
+class NotFoundError(ClusterError):
+    """What was asked for does not exist."""
+
+
+class ExistsError(ClusterError):
+    """What was to be created exists already."""
+
+
+class NotOfferedError(ClusterError):
+    """The interface names it, and nothing here does it."""
 
 
 class AuthenticationError(ClusterError):

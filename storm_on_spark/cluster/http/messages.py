@@ -16,10 +16,13 @@ from storm_on_spark.cluster.errors import (
     AuthenticationError,
     CodeError,
     ConflictError,
+    ExistsError,
     FencedError,
     FormatError,
     LimitError,
+    NotFoundError,
     NotLeaderError,
+    NotOfferedError,
     RecordError,
     TransitionError,
     UnavailableError,
@@ -41,10 +44,13 @@ _CODES: Final[tuple[tuple[type[Exception], int, str], ...]] = (
     (AuthenticationError, 401, "Unauthorized"),
     (NotLeaderError, 421, "Not Leader"),
     (NotAliveError, 404, "Not Alive"),
+    (NotFoundError, 404, "Not Found"),
     (AlreadyAliveError, 409, "Already Alive"),
+    (ExistsError, 409, "Already Exists"),
     (TransitionError, 409, "Conflict"),
     (ConflictError, 409, "Try Again"),
     (LimitError, 413, "Too Much"),
+    (NotOfferedError, 501, "Not Implemented"),
     (UnavailableError, 503, "Unavailable"),
     # A repeated request is answered with the present leader.
     (FencedError, 503, "Unavailable"),
@@ -84,7 +90,7 @@ def refusal(error: Exception) -> Response:
             headers = {"Retry-After": "1"} if status == 503 else None
             return answer(ErrorBody(error=title, error_message=scrubbed(str(error)), leader=leader), status, headers)
     logger.error("A request failed", exc_info=error)
-    body = ErrorBody(error="Internal Server Error", error_message=f"{type(error).__name__}; see the log of this Nimbus")
+    body = ErrorBody(error="Internal Server Error", error_message=f"{type(error).__name__}; see the log of this server")
     return answer(body, 500)
 
 
@@ -113,7 +119,7 @@ async def read_json(request: Request, kind: type[T], *, strict: bool = True) -> 
         return None
     try:
         return msgspec.convert(msgspec.json.decode(bytes(body)), kind, strict=strict)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise RecordError(f"{request.method} {request.url.path}: {error}") from error
 
 

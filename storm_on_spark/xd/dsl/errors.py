@@ -26,6 +26,7 @@ class Code(Enum):
     MISSING_OPTION = "XD115E"
     INCOMPLETE = "XD116E"
     NOT_FUSED = "XD117E"
+    UNKNOWN_STREAM = "XD118E"
 
 
 class DslError(ValueError):

@@ -91,6 +91,8 @@ RESOURCES: Final = (
         query=("containerId", *PAGING),
     ),
     Resource("GET", "/completions/stream", "complete", "How a text goes on", schemas.Completions, query=("start",)),
+    Resource("GET", "/meta/version", "version", "What answers here", schemas.Version),
+    Resource("GET", "/openapi.json", "describe", "This description", dict[str, Any]),
     Resource("POST", "/validate", "validate", "Checks a definition", schemas.Validation, schemas.Validate),
 )
 """All of them."""

@@ -176,6 +176,13 @@ class Completions(View, frozen=True, kw_only=True):
     proposals: tuple[str, ...]
 
 
+class Version(View, frozen=True, kw_only=True):
+    """The release of an admin."""
+
+    product: str
+    version: str
+
+
 class ExecutionView(View, frozen=True, kw_only=True):
     """An execution of a job."""
 

@@ -1,0 +1,61 @@
+"""What a definition must be before it is kept: a stream of modules that exist, with options that make sense."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from storm_on_spark.xd.dsl import Code, DslError, Stream, Tap, parse_stream
+from storm_on_spark.xd.modules.local_registry import LocalRegistry
+from storm_on_spark.xd.parts import parts_of
+
+Others = Callable[[], Mapping[str, str]]
+
+_UNNAMED: Final = "stream"
+
+
+def check_stream(name: str | None, definition: str, registry: LocalRegistry, others: Others) -> Stream:
+    """Returns what a definition says, if a stream can be created of it.
+
+    Args:
+        name: the stream's; None if it has none yet.
+        definition: the text.
+        registry: the modules.
+        others: returns name -> definition of the streams that are there; called for a tap, which needs one.
+
+    Raises:
+        DslError: it can't, with a code and a position.
+
+    Example:
+        >>> streams = {"ticktock": "time | log"}
+        >>> check_stream("slow", "tap:stream:ticktock.time > log", LocalRegistry(), lambda: streams).source
+        Tap(kind='stream', name='ticktock', label='time', index=None)
+    """
+    stream = parse_stream(definition, name)
+    if isinstance(stream.source, Tap):
+        _check_tap(stream.source, definition, others())
+    if len(stream.modules) == 1 and stream.source is None and stream.sink is None:
+        message = "Expected a source and a sink, or a channel in the place of one"
+        raise DslError(Code.INCOMPLETE, definition, stream.modules[0].position, message)
+    for part in parts_of(stream, definition, registry):
+        if part.label.startswith("__"):
+            message = "Expected a label that does not begin with '__', as Storm's own components do"
+            raise DslError(Code.NAME, definition, part.origin.position, message)
+        part.component(stream.name or _UNNAMED, definition)
+    return stream
+
+
+def _check_tap(tap: Tap, definition: str, others: Mapping[str, str]) -> None:
+    if tap.kind in ("queue", "topic"):
+        return
+    at = definition.index(f"{tap.name}", definition.index(":"))
+    if tap.kind == "job":
+        raise DslError(Code.UNKNOWN_STREAM, definition, at, "Expected a tap on a stream: there are no jobs yet")
+    if tap.name not in others:
+        known = ", ".join(sorted(others)[:20]) or "none"
+        message = f"Expected a stream that has been created, got {tap.name!r:.100}; there are: {known}"
+        raise DslError(Code.UNKNOWN_STREAM, definition, at, message)
+    labels = [module.label for module in parse_stream(others[tap.name], tap.name).modules]
+    if tap.label is not None and (tap.label not in labels or tap.index):
+        message = f"Expected a label of stream {tap.name!r:.100}, one of {', '.join(labels)}; got {tap.label!r:.100}"
+        raise DslError(Code.UNKNOWN_STREAM, definition, at + len(tap.name) + 1, message)

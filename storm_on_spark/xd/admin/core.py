@@ -1,0 +1,79 @@
+"""What the REST interface of an admin stands on: the definitions of streams, and the runtime that deploys them.
+
+Methods are called on several threads at once, and may block. What they raise becomes a status: `RecordError` 400,
+`NotFoundError` 404, `ExistsError` and `TransitionError` 409, `UnavailableError` 503.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from storm_on_spark.xd.admin.rest.schemas import ContainerView, DeploymentView, RuntimeModuleView
+
+
+class Definitions(Protocol):
+    """The streams that were created, each with its text. A name is checked before it comes here."""
+
+    def create(self, name: str, definition: str) -> None:
+        """Adds a stream.
+
+        Raises:
+            ExistsError: there is one of that name.
+        """
+
+    def remove(self, name: str) -> None:
+        """Removes a stream.
+
+        Raises:
+            NotFoundError: there is none of that name.
+        """
+
+    def get(self, name: str) -> str:
+        """Returns the text of a stream.
+
+        Raises:
+            NotFoundError: there is none of that name.
+        """
+
+    def all(self) -> dict[str, str]:
+        """Returns name -> text of every stream, by name."""
+
+
+class Runtime(Protocol):
+    """The streams that are deployed, and the containers that they run in."""
+
+    def deploy(self, name: str, properties: Mapping[str, str], fused: bool) -> DeploymentView:
+        """Has a stream deployed, and returns how far that has come when the leader has taken it up.
+
+        Args:
+            name: of a stream that has been created.
+            properties: the manifest.
+            fused: whether the whole stream becomes one topology.
+
+        Raises:
+            RecordError: the manifest makes no sense; nothing was changed.
+            NotFoundError: the stream has been destroyed meanwhile.
+            TransitionError: it is deployed already.
+            UnavailableError: there is no leader, or no ZooKeeper.
+        """
+
+    def undeploy(self, name: str) -> None:
+        """Ends the modules of a stream, and returns when they are gone.
+
+        Raises:
+            TransitionError: it is not deployed.
+            UnavailableError: there is no leader, or no ZooKeeper.
+        """
+
+    def deployment(self, name: str) -> DeploymentView | None:
+        """Returns the deployment of a stream; None if it is not deployed."""
+
+    def deployments(self) -> Mapping[str, DeploymentView]:
+        """Returns all deployments, by the stream's name."""
+
+    def containers(self) -> Sequence[ContainerView]:
+        """Returns the containers that are there, by id."""
+
+    def modules(self) -> Sequence[RuntimeModuleView]:
+        """Returns the instances of modules that run, by name."""

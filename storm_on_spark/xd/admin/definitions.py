@@ -1,0 +1,101 @@
+"""The definitions of streams in ZooKeeper, where Spring XD has them: `/xd/streams/<name>` is `{"definition":"..."}`.
+
+These records have no version and no signature, since they are to be those of Spring XD, byte for byte.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+import msgspec
+from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
+
+from storm_on_spark.cluster.errors import ExistsError, FormatError, NotFoundError, UnavailableError
+from storm_on_spark.cluster.zookeeper.session import ZooKeeperSession
+
+logger = logging.getLogger(__name__)
+
+STREAMS: Final = "streams"
+"""The folder of definitions, below the root."""
+
+
+class _Record(msgspec.Struct, frozen=True):
+    definition: str
+
+
+class ZooKeeperDefinitions:
+    """Streams below the folder `streams` of a session, which exists.
+
+    Args:
+        session: with the root `/xd`.
+    """
+
+    def __init__(self, session: ZooKeeperSession) -> None:
+        self._session = session
+
+    def create(self, name: str, definition: str) -> None:
+        """See `Definitions`."""
+        session = self._session
+        value = msgspec.json.encode(_Record(definition))
+        try:
+            session.wait(session.client.create_async(self._path(name), value, acl=session.acl))
+        except NodeExistsError:
+            raise ExistsError(f"There is already a stream named '{name}'") from None
+        except KazooException as error:
+            raise UnavailableError(f"stream '{name}' could not be written: {error!r}") from error
+
+    def remove(self, name: str) -> None:
+        """See `Definitions`."""
+        try:
+            self._session.wait(self._session.client.delete_async(self._path(name)))
+        except NoNodeError:
+            raise missing(name) from None
+        except KazooException as error:
+            raise UnavailableError(f"stream '{name}' could not be removed: {error!r}") from error
+
+    def get(self, name: str) -> str:
+        """See `Definitions`."""
+        try:
+            value, _ = self._session.wait(self._session.client.get_async(self._path(name)))
+        except NoNodeError:
+            raise missing(name) from None
+        except KazooException as error:
+            raise UnavailableError(f"stream '{name}' could not be read: {error!r}") from error
+        return _text(name, value)
+
+    def all(self) -> dict[str, str]:
+        """See `Definitions`."""
+        session = self._session
+        found: dict[str, str] = {}
+        try:
+            names = sorted(session.wait(session.client.get_children_async(session.paths.of(STREAMS))))
+            # Asked for together: one round trip for all of them.
+            asked = {name: session.client.get_async(self._path(name)) for name in names}
+            for name, result in asked.items():
+                try:
+                    found[name] = _text(name, session.wait(result)[0])
+                except NoNodeError:
+                    # Destroyed since its name was read.
+                    continue
+                except FormatError as error:
+                    # The others are there all the same.
+                    logger.warning("%s", error)
+        except KazooException as error:
+            raise UnavailableError(f"the streams could not be read: {error!r}") from error
+        return found
+
+    def _path(self, name: str) -> str:
+        return self._session.paths.of(STREAMS, name)
+
+
+def missing(name: str) -> NotFoundError:
+    """Returns the error for a stream that is not there."""
+    return NotFoundError(f"There is no stream named '{name}'")
+
+
+def _text(name: str, value: bytes) -> str:
+    try:
+        return msgspec.json.decode(value, type=_Record).definition
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise FormatError(f"ZooKeeper has no definition of stream '{name}': {error}") from error

@@ -1,0 +1,85 @@
+"""Definitions of streams in a real ZooKeeper, through the REST interface of an admin on a real socket."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import pytest
+
+from storm_on_spark.cluster.errors import ExistsError, FormatError, NotFoundError
+from storm_on_spark.cluster.http.auth import Authentication
+from storm_on_spark.cluster.http.server import RestServer, listen
+from storm_on_spark.cluster.zookeeper import ZooKeeperServer, ZooKeeperSession, ZooKeeperSettings
+from storm_on_spark.xd.admin.definitions import ZooKeeperDefinitions
+from storm_on_spark.xd.admin.rest.app import make_app
+from storm_on_spark.xd.modules.local_registry import LocalRegistry
+from tests.unit.xd.rest_server import MemoryDefinitions, MemoryRuntime
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[ZooKeeperSession]:
+    with (
+        ZooKeeperServer() as server,
+        ZooKeeperSession(ZooKeeperSettings(hosts=server.connect_string, root="/xd")) as session,
+    ):
+        session.client.ensure_path("/xd/streams")
+        yield session
+
+
+@pytest.fixture
+def definitions(session: ZooKeeperSession) -> Iterator[ZooKeeperDefinitions]:
+    found = ZooKeeperDefinitions(session)
+    yield found
+    for name in session.client.get_children("/xd/streams"):
+        session.client.delete(f"/xd/streams/{name}")
+
+
+def test_a_definition_is_that_of_spring_xd(session: ZooKeeperSession, definitions: ZooKeeperDefinitions) -> None:
+    definitions.create("ticktock", "time | log")
+    value, stat = session.client.get("/xd/streams/ticktock")
+    assert value == b'{"definition":"time | log"}'
+    assert (stat.dataLength, stat.ephemeralOwner) == (27, 0)
+    assert definitions.get("ticktock") == "time | log"
+    assert definitions.all() == {"ticktock": "time | log"}
+    definitions.remove("ticktock")
+    assert definitions.all() == {}
+
+
+def test_a_name_is_taken_once(definitions: ZooKeeperDefinitions) -> None:
+    definitions.create("ticktock", "time | log")
+    with pytest.raises(ExistsError, match="already a stream named 'ticktock'"):
+        definitions.create("ticktock", "http | log")
+    with pytest.raises(NotFoundError, match="no stream named 'other'"):
+        definitions.get("other")
+    with pytest.raises(NotFoundError, match="no stream named 'other'"):
+        definitions.remove("other")
+    assert definitions.get("ticktock") == "time | log"
+
+
+def test_a_node_that_something_else_wrote_hides_no_other(
+    session: ZooKeeperSession, definitions: ZooKeeperDefinitions
+) -> None:
+    session.client.create("/xd/streams/foreign", b"\xff")
+    definitions.create("ticktock", "time | log")
+    assert definitions.all() == {"ticktock": "time | log"}
+    with pytest.raises(FormatError, match="no definition of stream 'foreign'"):
+        definitions.get("foreign")
+
+
+def test_of_many_who_create_one_stream_one_succeeds(definitions: ZooKeeperDefinitions) -> None:
+    app = make_app(definitions, MemoryRuntime(MemoryDefinitions()), LocalRegistry(), Authentication())
+    listener = listen("127.0.0.1", 0)
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}/streams/definitions"
+    texts = [f"time --fixedDelay={number} | log" for number in range(1, 17)]
+
+    def create(text: str) -> int:
+        return httpx.post(url, json={"name": "ticktock", "definition": text}, trust_env=False).status_code
+
+    with RestServer(app, listener), ThreadPoolExecutor(8) as pool:
+        statuses = list(pool.map(create, texts))
+        shown = httpx.get(url, trust_env=False).json()["content"]
+    assert sorted(statuses) == [201] + [409] * 15
+    winner = texts[statuses.index(201)]
+    assert shown == [{"name": "ticktock", "definition": winner, "status": "undeployed"}]

@@ -1,0 +1,135 @@
+"""The REST interface of an admin without ZooKeeper and containers, for tests of the interface itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, cast
+
+import httpx
+
+from storm_on_spark.cluster.errors import ExistsError, NotFoundError, RecordError, TransitionError
+from storm_on_spark.cluster.http.auth import Authentication
+from storm_on_spark.xd.admin.rest import schemas
+from storm_on_spark.xd.admin.rest.app import make_app
+from storm_on_spark.xd.dsl import parse_stream
+from storm_on_spark.xd.modules.local_registry import LocalRegistry
+
+CONTAINER = "2ebbbc9b-63ac-4da4-aa32-e39d69eb546b"
+
+
+class MemoryDefinitions:
+    def __init__(self) -> None:
+        self.texts: dict[str, str] = {}
+
+    def create(self, name: str, definition: str) -> None:
+        if name in self.texts:
+            raise ExistsError(f"There is already a stream named '{name}'")
+        self.texts[name] = definition
+
+    def remove(self, name: str) -> None:
+        self.get(name)
+        del self.texts[name]
+
+    def get(self, name: str) -> str:
+        if name not in self.texts:
+            raise NotFoundError(f"There is no stream named '{name}'")
+        return self.texts[name]
+
+    def all(self) -> dict[str, str]:
+        return dict(sorted(self.texts.items()))
+
+
+class MemoryRuntime:
+    """One container, in which everything is deployed at once."""
+
+    def __init__(self, definitions: MemoryDefinitions) -> None:
+        self._definitions = definitions
+        self.deployed: dict[str, schemas.DeploymentView] = {}
+        self.refusal: Exception | None = None
+        """Raised by the next deployment."""
+
+    def deploy(self, name: str, properties: Mapping[str, str], fused: bool) -> schemas.DeploymentView:
+        if self.refusal is not None:
+            raise self.refusal
+        if any(not key.startswith("module.") for key in properties):
+            raise RecordError(f"Expected module.<label>.<property>, got {sorted(properties)[0]!r:.100}")
+        if name in self.deployed:
+            raise TransitionError(f"Stream '{name}' is deployed already")
+        stream = parse_stream(self._definitions.get(name), name)
+        modules = tuple(f"{module.name}.1.{CONTAINER}" for module in stream.modules)
+        self.deployed[name] = schemas.DeploymentView(
+            name=name, state="deployed", properties=dict(properties), modules=modules
+        )
+        return self.deployed[name]
+
+    def undeploy(self, name: str) -> None:
+        if self.deployed.pop(name, None) is None:
+            raise TransitionError(f"Stream '{name}' is not deployed")
+
+    def deployment(self, name: str) -> schemas.DeploymentView | None:
+        return self.deployed.get(name)
+
+    def deployments(self) -> dict[str, schemas.DeploymentView]:
+        return dict(self.deployed)
+
+    def containers(self) -> list[schemas.ContainerView]:
+        return [
+            schemas.ContainerView(
+                container_id=CONTAINER,
+                host="ultrafox.local",
+                ip="192.168.1.6",
+                pid=19222,
+                groups=("fast", "big"),
+                attributes={"rack": "7"},
+                deployed_modules=2 * len(self.deployed),
+            )
+        ]
+
+    def modules(self) -> list[schemas.RuntimeModuleView]:
+        found = []
+        for name in sorted(self.deployed):
+            kinds = (
+                ("sink.log", {"name": name, "expression": "payload", "level": "INFO"}),
+                ("source.time", {"fixedDelay": "1", "format": "yyyy-MM-dd HH:mm:ss"}),
+            )
+            found += [
+                schemas.RuntimeModuleView(
+                    name=f"{name}.{module}.1",
+                    container_id=CONTAINER,
+                    options=options,
+                    deployment_properties={"count": "1", "sequence": "1"},
+                    state="deployed",
+                )
+                for module, options in kinds
+            ]
+        return found
+
+
+class Admin:
+    """The interface and what it stands on."""
+
+    def __init__(self) -> None:
+        self.definitions = MemoryDefinitions()
+        self.runtime = MemoryRuntime(self.definitions)
+        self.app = make_app(self.definitions, self.runtime, LocalRegistry(), Authentication())
+
+    def send(self, method: str, path: str, **more: Any) -> httpx.Response:
+        """Returns the answer to a request, which needs no socket."""
+
+        async def sent() -> httpx.Response:
+            transport = httpx.ASGITransport(self.app, raise_app_exceptions=True)
+            async with httpx.AsyncClient(transport=transport, base_url="http://localhost:9393") as client:
+                return await client.request(method, path, **more)
+
+        return asyncio.run(sent())
+
+    def ask(self, method: str, path: str, body: object = None, **more: Any) -> tuple[int, Any]:
+        """Returns status and body of an answer."""
+        response = self.send(method, path, **({} if body is None else {"json": body}), **more)
+        return response.status_code, cast(Any, response.json()) if response.content else None
+
+    def told(self, method: str, path: str, body: object = None, **more: Any) -> tuple[int, str, str]:
+        """Returns status, title and sentence of a refusal."""
+        status, found = self.ask(method, path, body, **more)
+        return status, found["error"], found["errorMessage"]
