@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import pickle
 import signal
@@ -20,6 +21,8 @@ from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.live.messages import Adopt, Adopted, Barrier, Cut, Fetch, Look
 from storm_on_spark.runtime.processes.run_folder import make_private, run_folder
 
+log = logging.getLogger(__name__)
+
 ANSWER_SECS = 10.0
 """A live process that takes longer to answer is ended: the log has all that it knows."""
 _START_SECS = 5.0
@@ -27,8 +30,10 @@ _START_SECS = 5.0
 _MOST_PATH = 100
 """The path of a Unix socket may have 107 bytes (Linux), and it is moved to its name from a longer one."""
 
-_started_at: dict[str, float] = {}
-#: When this process has started a live process for a run, by start id.
+started: dict[str, tuple[float, subprocess.Popen[bytes]]] = {}
+#: The live process that this process has started last for a run, and when, by start id.
+_said: set[str] = set()
+#: Runs of which it was said that nothing is live.
 
 
 def socket_of(start_id: str) -> Path:
@@ -72,22 +77,35 @@ class LiveClient:
         return self.path.exists()
 
     def start(self) -> None:
-        """Starts the process, unless it was started just now; it listens once it is ready."""
-        now = time.monotonic()
-        if (
-            len(os.fsencode(self.path)) > _MOST_PATH
-            or now - _started_at.get(self._start_id, -_START_SECS) < _START_SECS
-        ):
+        """Starts the process, unless it was started just now; it listens once it is ready.
+
+        That nothing is live, as it can't be started, is logged once.
+        """
+        size = len(os.fsencode(self.path))
+        if size > _MOST_PATH:
+            self._say(f"its socket {self.path} has a path of {size} bytes, and {_MOST_PATH} are allowed; set TMPDIR")
             return
-        _started_at[self._start_id] = now
+        now = time.monotonic()
+        started_at, former = started.get(self._start_id, (-_START_SECS, None))
+        if now - started_at < _START_SECS:
+            return
+        status = None if former is None else former.poll()
+        if status is not None and status > 0:
+            self._say(f"it ended with status {status}; what it said is in the log of the Spark worker")
         make_private(self.path.parent)
         package = str(Path(__file__).parents[3])
         path = os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])
-        subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, "-m", "storm_on_spark.runtime.live.process", self._start_id],
             stdin=subprocess.DEVNULL,
             env={**os.environ, "PYTHONPATH": path},
         )
+        started[self._start_id] = now, process
+
+    def _say(self, reason: str) -> None:
+        if self._start_id not in _said:
+            _said.add(self._start_id)
+            log.warning("tuples wait for micro-batches, as the live process can't be started: %s", reason)
 
     def _ask(self, question: object) -> Any:
         try:
