@@ -120,6 +120,7 @@ TOPOLOGIES: dict[str, Callable[[str, str, Any], Topology]] = {
     "columnar": WORKLOADS["word count, columnar"],
     "columnar-bolts": WORKLOADS["word count, columnar bolts"],
     "pairs": _pairs,
+    "pystorm": WORKLOADS["word count, pystorm"],
     "window": _window,
     "join": WORKLOADS["join"],
     "10-keys": _keys(10),

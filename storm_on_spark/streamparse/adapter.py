@@ -7,7 +7,6 @@ counters, buffers, the tuples that a `BatchingBolt` collects.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -21,7 +20,8 @@ from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.streams.stream import StreamSpec
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.streamparse import finder
-from storm_on_spark.streamparse.bridge import BoltBridge, SpoutBridge, make_component
+from storm_on_spark.streamparse.bolt_bridge import BoltBridge
+from storm_on_spark.streamparse.bridge import SpoutBridge, make_component
 from storm_on_spark.streamparse.kinds import pystorm_bases, pystorm_class
 
 _LOGGING: Final = frozenset(
@@ -116,39 +116,13 @@ class PystormBolt(_Adapter, BaseRichBolt):
 
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext, collector: OutputCollector) -> None:
         """Makes the instance and calls its `initialize`."""
-        self._fail_fast = bool(conf.get(Config.TOPOLOGY_FAIL_FAST))
-        self._batching = pystorm_class(self.component_class, "BatchingBolt") is not None
-        self._tickless = pystorm_class(self.component_class, "TicklessBatchingBolt") is not None
         self._bridge = BoltBridge(make_component(self.component_class), conf, context, collector)
+        # Each tuple without a call between.
+        self.execute = self._bridge.execute  # type: ignore[method-assign]
 
     def execute(self, tup: Tuple) -> None:
-        """Lets the bolt process one tuple.
-
-        An exception is what it is for any bolt here: the tuple fails, with `topology.fail.fast` the topology ends. A
-        bolt that says `exit_on_exception = False` handles it itself, as does a batching bolt: its group fails.
-        """
-        bridge = self._bridge
-        component = bridge.component
-        bridge.offer(tup)
-        try:
-            component._run()
-            if self._tickless and tup.is_tick:
-                component.process_batches()
-                component._current_tups = []
-        except Exception as error:
-            if not self._handles(component):
-                # The runtime fails the tuple.
-                bridge.forget(tup)
-                raise
-            component._handle_run_exception(error)
-            if self._batching and component.exit_on_exception:
-                # In pystorm the process ends here, and what it has collected has failed.
-                component._batches = defaultdict(list)
-                component._tick_counter = 0
-            component._current_tups = []
-
-    def _handles(self, component: Any) -> bool:
-        return not component.exit_on_exception or (self._batching and not self._fail_fast)
+        """Lets the bolt process one tuple; see `BoltBridge.execute`."""
+        self._bridge.execute(tup)
 
 
 class PystormSpout(_Adapter, BaseRichSpout):
@@ -160,35 +134,25 @@ class PystormSpout(_Adapter, BaseRichSpout):
 
     def next_tuple(self) -> None:
         """Lets the spout emit."""
-        self._tell({"command": "next"})
+        self._bridge.tell("next_tuple")
 
     def ack(self, message_id: Any) -> None:
         """Tells the spout."""
-        self._tell({"command": "ack", "id": message_id})
+        self._bridge.tell("ack", message_id)
 
     def fail(self, message_id: Any) -> None:
         """Tells the spout."""
-        self._tell({"command": "fail", "id": message_id})
+        self._bridge.tell("fail", message_id)
 
     def activate(self) -> None:
         """Tells the spout."""
-        self._tell({"command": "activate"})
+        self._bridge.tell("activate")
 
     def deactivate(self) -> None:
         """Tells the spout."""
-        self._tell({"command": "deactivate"})
+        self._bridge.tell("deactivate")
 
     def exhausted(self) -> bool:
         """Whether the spout says, by a method `exhausted` of its own, that it emits nothing new; pystorm has none."""
         own = getattr(self.component, "exhausted", None)
         return bool(own()) if callable(own) else False
-
-    def _tell(self, command: dict[str, Any]) -> None:
-        component = self._bridge.component
-        self._bridge.offer(command)
-        try:
-            component._run()
-        except Exception as error:
-            if component.exit_on_exception:
-                raise
-            component._handle_run_exception(error)

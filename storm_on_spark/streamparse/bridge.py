@@ -2,35 +2,28 @@
 
 All that pystorm's components do goes through four methods: `send_message`, `read_tuple`, `read_command` and
 `read_task_ids`. A bridge takes their place on one instance, so that the classes themselves, installed or stood in for,
-run as they are.
+run as they are. Where a class leaves more of pystorm as it is, the bridge takes the place of more:
+see `kinds.unchanged`.
 """
 
 from __future__ import annotations
 
-import functools
-import importlib
 import io
 import logging
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from storm_on_spark.api.collector import OutputCollector, SpoutOutputCollector
+from storm_on_spark.api.collector import SpoutOutputCollector
 from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.errors import StormError, TupleError
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM
-from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.streamparse.context import storm_context
-from storm_on_spark.streamparse.kinds import pystorm_class
-from storm_on_spark.streamparse.named import named_tuple
-from storm_on_spark.streamparse.stand_in.pystorm.bolt import type_name
+from storm_on_spark.streamparse.kinds import pystorm_class, unchanged
 
 log = logging.getLogger(__name__)
-
-PENDING: Final = "_storm_on_spark_pending"
-"""The attribute of a bolt that has the tuples which it has neither acked nor failed, by id. It is part of its state."""
 
 _LEVELS: Final = {0: logging.DEBUG, 1: logging.DEBUG, 2: logging.INFO, 3: logging.WARNING, 4: logging.ERROR}
 
@@ -150,88 +143,6 @@ class Bridge(ABC):
             self.component.logger.warning("metric %s = %r is not reported: %s", name, value, error)
 
 
-class BoltBridge(Bridge):
-    """Connects a bolt."""
-
-    def __init__(
-        self, component: Any, conf: Mapping[str, Any], context: TopologyContext, collector: OutputCollector
-    ) -> None:
-        self._collector = collector
-        self._next = 0
-        self._incoming: Tuple | None = None
-        vars(component).setdefault(PENDING, {})
-        self._tuple: Any = _tuple_of(pystorm_class(type(component), "Component"))
-        self._types: dict[tuple[str, str], Any] = {}
-        component.read_tuple = self.read_tuple
-        super().__init__(component, conf, context)
-        self._do.update(ack=self._ack, fail=self._fail)
-
-    def _services(self) -> tuple[Any, ...]:
-        return (*super()._services(), self.component.read_tuple)
-
-    @property
-    def pending(self) -> dict[str, Tuple]:
-        """The tuples that are neither acked nor failed."""
-        found: dict[str, Tuple] = vars(self.component)[PENDING]
-        return found
-
-    def offer(self, tup: Tuple) -> None:
-        """Makes a tuple the one that is read next."""
-        self._incoming = tup
-
-    def read_tuple(self) -> Any:
-        """Returns the tuple that was offered; in place of `Bolt.read_tuple`."""
-        tup = self._incoming
-        if tup is None:
-            raise TupleError(f'bolt "{self.name}" reads a tuple by itself; it is given one at a time')
-        self._incoming = None
-        pending = self.pending
-        self._next += 1
-        while (name := str(self._next)) in pending:
-            self._next += 1
-        pending[name] = tup
-        source, stream = tup.source_component, tup.source_stream
-        kind = self._types.get((source, stream))
-        if kind is None:
-            kind = self._types[source, stream] = named_tuple(type_name(source, stream), tuple(tup.fields))
-        return self._tuple(name, source, stream, tup.source_task, kind._make(tup))
-
-    def forget(self, tup: Tuple) -> None:
-        """Takes back a tuple that the runtime settles."""
-        for name in [name for name, other in self.pending.items() if other is tup]:
-            del self.pending[name]
-
-    def _emit(self, message: dict[str, Any]) -> None:
-        anchors = [self._anchor(name) for name in message.get("anchors") or ()]
-        stream, task = message.get("stream", DEFAULT_STREAM), message.get("task")
-        if task:
-            self._collector.emit_direct(task, message["tuple"], anchors, stream)
-        else:
-            self._keep(self._collector.emit(message["tuple"], anchors, stream), message)
-
-    def _anchor(self, name: Any) -> Tuple:
-        try:
-            return self.pending[name]
-        except (KeyError, TypeError):
-            raise TupleError(
-                f'bolt "{self.name}" anchors to the tuple {name!r}, which it was not given, or has acked or failed'
-            ) from None
-
-    def _ack(self, message: dict[str, Any]) -> None:
-        tup = self.pending.pop(message["id"], None)
-        # As for bolts of this package, further acks of a tuple mean nothing.
-        if tup is not None:
-            self._collector.ack(tup)
-
-    def _fail(self, message: dict[str, Any]) -> None:
-        tup = self.pending.pop(message["id"], None)
-        if tup is not None:
-            self._collector.fail(tup)
-
-    def _error(self, message: dict[str, Any]) -> None:
-        self._collector.report_error(ReportedError(message["msg"]))
-
-
 class SpoutBridge(Bridge):
     """Connects a spout."""
 
@@ -241,14 +152,52 @@ class SpoutBridge(Bridge):
         self._collector = collector
         self._command: dict[str, Any] = {}
         component.read_command = self.read_command
+        kind = type(component)
+        #: Whether pystorm's loop body may be left out.
+        self._direct = unchanged(kind, "_run", "read_command")
+        # A `ReliableSpout` keeps what it emits.
+        if unchanged(kind, "emit", "send_message") and pystorm_class(kind, "ReliableSpout") is None:
+            component.emit = self.emit
         super().__init__(component, conf, context)
 
     def _services(self) -> tuple[Any, ...]:
-        return (*super()._services(), self.component.read_command)
+        return (*super()._services(), self.component.read_command, self.emit)
 
-    def offer(self, command: dict[str, Any]) -> None:
-        """Makes a command the one that is read next."""
-        self._command = command
+    def tell(self, command: str, *message_id: Any) -> None:
+        """Lets the spout do what Storm commands: the name of one of its methods, and what the method is given."""
+        component = self.component
+        try:
+            if self._direct:
+                getattr(component, command)(*message_id)
+                return
+            self._command = {"command": "next" if command == "next_tuple" else command}
+            if message_id:
+                (self._command["id"],) = message_id
+            component._run()
+        except Exception as error:
+            if component.exit_on_exception:
+                raise
+            component._handle_run_exception(error)
+
+    def emit(
+        self,
+        tup: Sequence[Any],
+        tup_id: Any = None,
+        stream: str | None = None,
+        direct_task: int | None = None,
+        need_task_ids: bool = False,
+    ) -> list[int] | None:
+        """Emits a tuple; in place of `Spout.emit`.
+
+        Raises:
+            TypeError: `tup` is neither a list nor a tuple.
+        """
+        check_tuple(tup)
+        if direct_task is not None:
+            self._collector.emit_direct(direct_task, tup, tup_id, stream or DEFAULT_STREAM)
+            return [direct_task] if need_task_ids else None
+        tasks = self._collector.emit(tup, tup_id, stream or DEFAULT_STREAM)
+        return tasks if need_task_ids else None
 
     def read_command(self) -> dict[str, Any]:
         """Returns the command that was offered; in place of `Component.read_command`."""
@@ -265,11 +214,16 @@ class SpoutBridge(Bridge):
         self._collector.report_error(ReportedError(message["msg"]))
 
 
+def check_tuple(tup: Any) -> None:
+    """Refuses what pystorm refuses to emit.
+
+    Raises:
+        TypeError: `tup` is neither a list nor a tuple.
+    """
+    if not isinstance(tup, (list, tuple)):
+        raise TypeError(f"All Tuples must be either lists or tuples, received {type(tup)!r} instead.")
+
+
 def _level(name: str) -> int:
     found = logging.getLevelName({"trace": "DEBUG", "warn": "WARNING"}.get(name.lower(), name.upper()))
     return found if isinstance(found, int) else logging.INFO
-
-
-@functools.cache
-def _tuple_of(component_base: type) -> Any:
-    return importlib.import_module(component_base.__module__).Tuple

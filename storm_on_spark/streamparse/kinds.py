@@ -35,3 +35,21 @@ def pystorm_bases(component_class: type) -> frozenset[type]:
     return frozenset(
         base for base in component_class.__mro__ if f"{base.__module__}.".startswith(_MODULES + _STREAMPARSE)
     )
+
+
+def unchanged(component_class: type, *methods: str) -> bool:
+    """Whether a class has all these methods as pystorm has them.
+
+    Example:
+        >>> from storm_on_spark.streamparse.stand_in.pystorm import Bolt
+        >>> class Mine(Bolt):
+        ...     def ack(self, tup):
+        ...         super().ack(tup)
+        >>> unchanged(Mine, "emit", "fail"), unchanged(Mine, "emit", "ack")
+        (True, False)
+    """
+    return all(_definer(component_class, name).__module__.startswith(_MODULES) for name in methods)
+
+
+def _definer(component_class: type, method: str) -> type:
+    return next((base for base in component_class.__mro__ if method in vars(base)), object)

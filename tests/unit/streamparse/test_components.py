@@ -93,7 +93,7 @@ def test_an_anchor_that_is_acked_is_refused_by_name() -> None:
             self.ack(tup)
             self.emit(["x"], anchors=[tup])
 
-    with pytest.raises(TupleError, match=r'bolt "bolt" anchors to the tuple \'1\''):
+    with pytest.raises(TupleError, match=r'bolt "bolt" anchors to the tuple \'10000\''):
         bolt(Wrong).execute(word("a"))
 
 
@@ -163,6 +163,125 @@ def test_streams_task_ids_and_reports() -> None:
     assert "word='a'" in str(error)
     (reading,) = tester.context.metrics.readings(lambda name, error: None)
     assert reading == ("seen", "metric", 1)
+
+
+class Overriding(Bolt):
+    """Overrides what the bridge takes the place of elsewhere."""
+
+    def initialize(self, conf: Any, ctx: Any) -> None:
+        self.calls: list[str] = []
+
+    def process(self, tup: Any) -> None:
+        if tup.values.word == "poison":
+            raise ValueError("poison")
+        self.emit([tup.values.word])
+
+    def emit(self, tup: Any, **kwargs: Any) -> Any:
+        self.calls.append("emit")
+        return super().emit([f"<{tup[0]}>"], **kwargs)
+
+    def ack(self, tup: Any) -> None:
+        self.calls.append("ack")
+        super().ack(tup)
+
+    def fail(self, tup: Any) -> None:
+        self.calls.append("fail")
+        super().fail(tup)
+
+    def process_tick(self, tup: Any) -> None:
+        self.calls.append("tick")
+
+
+class WithLoop(Overriding):
+    exit_on_exception = False
+
+    def _run(self) -> None:
+        self.calls.append("run")
+        super()._run()
+
+    def is_tick(self, tup: Any) -> bool:  # type: ignore[override]
+        return bool(Overriding.is_tick(tup)) or tup.values[0] == "tick"
+
+
+def test_methods_that_a_class_overrides_are_called() -> None:
+    tester = bolt(Overriding)
+    tup = word("a")
+    tester.execute(tup)
+    assert tester.bolt.component.calls == ["emit", "ack"]
+    (emit,) = tester.collector.emitted
+    assert (list(emit.values), list(emit.anchors), tester.collector.acked) == (["<a>"], [tup], [tup])
+
+
+def test_a_loop_body_that_a_class_overrides_is_called() -> None:
+    tester = bolt(WithLoop)
+    tester.execute(word("a"), word("poison"), word("tick"))
+    calls = tester.bolt.component.calls
+    assert calls == ["run", "emit", "ack", "run", "fail", "run", "tick", "ack"]
+    assert [tup["word"] for tup in tester.collector.acked] == ["a", "tick"]
+    assert [tup["word"] for tup in tester.collector.failed] == ["poison"]
+    assert tester.bolt.component.__dict__["_storm_on_spark_pending"] == {}
+
+
+def test_an_emit_anchors_to_what_current_tups_says() -> None:
+    class Pairs(Bolt):
+        auto_ack = False
+
+        def initialize(self, conf: Any, ctx: Any) -> None:
+            self.first: Any = None
+            self.say = self.emit
+            self.by_name = {"say": self.emit}
+
+        def process(self, tup: Any) -> None:
+            if self.first is None:
+                self.first = tup
+                return
+            self._current_tups = [self.first, tup]
+            self.say(["both"])
+            self.by_name["say"](["none"], anchors=[])
+            for each in self._current_tups:
+                self.ack(each)
+
+    tester = bolt(Pairs)
+    tester.execute(word("a"))
+    tester.restart()
+    tester.execute(word("b"))
+    assert [[tup["word"] for tup in emit.anchors] for emit in tester.collector.emitted] == [["a", "b"], []]
+    assert [tup["word"] for tup in tester.collector.acked] == ["a", "b"]
+
+
+def test_ids_are_texts_of_their_own_for_as_long_as_a_tuple_is_held_and_longer() -> None:
+    class Hold(Bolt):
+        auto_ack = False
+
+        def initialize(self, conf: Any, ctx: Any) -> None:
+            self.ids: list[str] = []
+
+        def process(self, tup: Any) -> None:
+            self.ids.append(tup.id)
+
+    tester = bolt(Hold)
+    tester.execute(*(word(str(number)) for number in range(3)))
+    tester.restart()
+    tester.execute(*(word(str(number)) for number in range(3)))
+    ids = tester.bolt.component.ids
+    assert all(isinstance(name, str) for name in ids)
+    assert len(set(ids)) == 6
+
+
+def test_task_ids_of_a_direct_emit_and_what_is_no_tuple() -> None:
+    seen: list[Any] = []
+
+    class Direct(Bolt):
+        def process(self, tup: Any) -> None:
+            seen.append(self.emit(["x"], stream="direct", direct_task=3, need_task_ids=True))
+            with pytest.raises(TypeError, match="must be either lists or tuples"):
+                self.emit("text")
+
+    streams = {"direct": StreamSpec(Fields("word"), direct=True)}
+    tester = BoltTester(PystormBolt(Direct, streams), [word("a")])
+    tester.execute(word("a"))
+    (emit,) = tester.collector.emitted
+    assert (seen, emit.stream, emit.task) == ([[3]], "direct", 3)
 
 
 def test_what_can_not_be_adapted() -> None:
@@ -296,6 +415,32 @@ def test_a_spout_emits_hears_and_goes_on_where_it_was() -> None:
     tester.restart()
     tester.next_tuple()
     assert [list(emit.values) for emit in tester.collector.emitted] == [["0"], ["1"], ["2"]]
+
+
+def test_a_spout_that_overrides_its_loop_or_its_emit() -> None:
+    class Own(Numbers):
+        exit_on_exception = False
+
+        def _run(self) -> None:
+            self.heard.append("run")
+            super()._run()
+
+        def emit(self, tup: Any, **kwargs: Any) -> Any:
+            return super().emit([f"<{tup[0]}>"], **kwargs)
+
+        def fail(self, tup_id: Any) -> None:
+            raise ValueError("handled")
+
+    tester = SpoutTester(PystormSpout(Own, WORD))
+    tester.next_tuple()
+    tester.next_tuple()
+    first, second = (emit.message_id for emit in tester.collector.emitted)
+    tester.ack(first)
+    tester.fail(second)
+    assert [list(emit.values) for emit in tester.collector.emitted] == [["<0>"], ["<1>"]]
+    # The first is told that the topology is active.
+    assert tester.spout.component.heard == ["run", "run", "run", "run", ("ack", ("id", 0)), "run"]
+    assert ["ValueError: handled" in str(error) for error in tester.collector.errors] == [True]
 
 
 def test_a_reliable_spout_emits_again_until_it_gives_up() -> None:
