@@ -11,7 +11,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -41,6 +41,8 @@ class StandaloneCluster(Service):
         memory: of each worker, for its executors, as Spark writes it.
         started: called with the process id of each master and worker, which leads a session.
         environment: more variables for them.
+        machine: returns what stands before a worker's command, by the worker's address, such as `unshare --mount`; it
+            must end by replacing itself with that command.
 
     Example:
         >>> with StandaloneCluster(folder) as cluster:                          # doctest: +SKIP
@@ -57,11 +59,13 @@ class StandaloneCluster(Service):
         *,
         started: Callable[[int], object] = lambda pid: None,
         environment: Mapping[str, str] | None = None,
+        machine: Callable[[str], Sequence[str]] = lambda host: (),
     ) -> None:
         self._folder = folder
         self._memory = memory
         self._started = started
         self._more = dict(environment or {})
+        self._machine = machine
         self._port = 0
         self._home: Path | None = None
         self._cores = cores
@@ -166,7 +170,7 @@ class StandaloneCluster(Service):
         options = ["--host", host, "--cores", str(self._cores), "--memory", self._memory, "--webui-port", "0"]
         folder = ["--work-dir", str(self._folder / host)]
         command = ["org.apache.spark.deploy.worker.Worker", *options, *folder, self.master]
-        self.workers[host] = self._run(host, host, command)
+        self.workers[host] = self._run(host, host, command, self._machine(host))
         if wait:
             self._wait_for(self.workers[host], host, _WORKER)
 
@@ -193,7 +197,7 @@ class StandaloneCluster(Service):
             _end(process)
         self.workers, self._master = {}, None
 
-    def _run(self, name: str, host: str, command: list[str]) -> subprocess.Popen[bytes]:
+    def _run(self, name: str, host: str, command: list[str], before: Sequence[str] = ()) -> subprocess.Popen[bytes]:
         java, home = require_java(), self._home
         assert home is not None
         environment = {
@@ -209,7 +213,7 @@ class StandaloneCluster(Service):
         }
         with (self._folder / f"{name}.log").open("wb") as output:
             process = subprocess.Popen(
-                die_with_parent([str(home / "bin" / "spark-class"), *command]),
+                die_with_parent([*before, str(home / "bin" / "spark-class"), *command]),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

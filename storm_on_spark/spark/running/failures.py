@@ -15,7 +15,11 @@ from storm_on_spark.api.text.traces import with_sources
 from storm_on_spark.runtime.reports.report import Failure
 
 _MAX_CHARS = 500
-_PYTHON = re.compile(r"Traceback \(most recent call last\):\n(?:(?:[ \t][^\n]*)?\n)*(\S[^\n]*)")
+_PYTHON = re.compile(
+    r"(?:^([ \t]+))?Traceback \(most recent call last\):\n(?:(?:(?(1)\1)[ \t][^\n]*)?\n)*(?(1)\1)(\S[^\n]*)",
+    re.MULTILINE,
+)
+"""Traces of Python with the line that ends them. Spark indents what a daemon of Python workers printed."""
 _WRAPPED = "py4j.protocol.Py4JJavaError:"
 """So ends the traceback of a Python callback that got the error from Java; the reason follows."""
 _CAUSE = re.compile(r"^Caused by: (.+)$", re.MULTILINE)
@@ -35,7 +39,7 @@ def reason_of(trace: str) -> str:
         >>> reason_of("org.apache.spark.SparkException: Job aborted.\nCaused by: java.io.IOException: No space left")
         'IOException: No space left'
     """
-    python = [line for line in _PYTHON.findall(trace) if not line.startswith(_WRAPPED)]
+    python = [line for _, line in _PYTHON.findall(trace) if not line.startswith(_WRAPPED)]
     if python:
         # Spark puts the SQLSTATE of its own exception behind the message.
         return _short(python[-1].partition(" SQLSTATE: ")[0])

@@ -22,7 +22,13 @@ from storm_on_spark.api.errors import SetupError
 from storm_on_spark.spark.session import jars
 from storm_on_spark.spark.session.class_archive import find_archive
 from storm_on_spark.spark.session.classic import require_no_remote
-from storm_on_spark.spark.session.dirs import fits_sockets, remove_scratch_of_the_dead, session_scratch, socket_folder
+from storm_on_spark.spark.session.dirs import (
+    SHORT_TEMPORARY,
+    fits_sockets,
+    remove_scratch_of_the_dead,
+    session_scratch,
+    socket_folder,
+)
 from storm_on_spark.spark.session.home import linked_home
 from storm_on_spark.spark.session.java import Java, require_java
 from storm_on_spark.spark.session.logs import LOG4J_CONFIGURATION, OutputPump, new_log_file
@@ -58,7 +64,7 @@ STARTED_WITH = tuple(
 _LOG_KEY = "spark.stormOnSpark.logFile"
 _MEMORY, _JAVA_OPTIONS = "spark.driver.memory", "spark.driver.extraJavaOptions"
 _CLASS_PATH = "spark.driver.extraClassPath"
-_CLASS_PATHS = (_CLASS_PATH, "spark.executor.extraClassPath")
+_EXECUTORS_CLASS_PATH = "spark.executor.extraClassPath"
 _LISTS = {"spark.archives": ",", "spark.executorEnv.PYTHONPATH": os.pathsep}
 """Settings that get longer where `spark-submit` has some of its own, and what stands between their parts."""
 _HADOOP_AWS = "hadoop-aws"
@@ -105,8 +111,8 @@ def local_session(
             return SparkSession.builder.getOrCreate()
         if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:  # noqa: SLF001
             return _join(master, dict(conf or {}))
-        settings = _with_jars(dict(conf or {}), checkpoint)
-        return _start(with_attempts(master or f"local[{cores()}]"), settings)
+        master = with_attempts(master or f"local[{cores()}]")
+        return _start(master, _with_jars(dict(conf or {}), checkpoint, master))
 
 
 def stop_session(spark: SparkSession) -> None:
@@ -179,7 +185,7 @@ def _start(master: str, conf: dict[str, str]) -> SparkSession:
     _pump = None
     try:
         settings = _merged(_settings(master, log, scratch, bare_fs), conf)
-        settings.setdefault("spark.python.unix.domain.socket.dir", str(_sockets))
+        settings = _socket_setting(master, scratch, _sockets) | settings
         # Only what the JVM must know before it runs goes on its command line, which other users can read.
         launch = SparkConf(loadDefaults=False)
         for key in (_MEMORY, _JAVA_OPTIONS, _CLASS_PATH):
@@ -212,6 +218,18 @@ def _start(master: str, conf: dict[str, str]) -> SparkSession:
         reason = _why_not(error, log, _pump)
         _end_jvm()
         raise SetupError(reason) from error
+
+
+def _socket_setting(master: str, scratch: Path, sockets: Path) -> dict[str, str]:
+    """Returns the setting of where Python workers make their sockets, if it is needed.
+
+    Executors on other machines don't have the driver's folders. By default each JVM takes its own folder for temporary
+    files, which is `scratch` for the driver's; if that has too long a path, only a folder that is everywhere suits all.
+    """
+    key = "spark.python.unix.domain.socket.dir"
+    if _on_this_machine(master):
+        return {key: str(sockets)}
+    return {} if sockets == scratch else {key: SHORT_TEMPORARY}
 
 
 def _import_ahead() -> None:
@@ -261,7 +279,7 @@ def _settings(master: str, log: Path, scratch: Path, bare_fs: tuple[Path, ...] |
     }
     if bare_fs is not None:
         paths = os.pathsep.join(map(str, bare_fs))
-        settings |= {_CLASS_PATH: paths, "spark.executor.extraClassPath": paths}
+        settings |= {_CLASS_PATH: paths, _EXECUTORS_CLASS_PATH: paths}
     if _on_this_machine(master):
         settings |= {
             "spark.driver.host": "127.0.0.1",
@@ -281,8 +299,10 @@ def _settings(master: str, log: Path, scratch: Path, bare_fs: tuple[Path, ...] |
     return settings
 
 
-def _with_jars(conf: dict[str, str], checkpoint: str | os.PathLike[str] | None) -> dict[str, str]:
+def _with_jars(conf: dict[str, str], checkpoint: str | os.PathLike[str] | None, master: str) -> dict[str, str]:
     """Returns the settings, with the jars of the checkpoint's store unless the user names such jars.
+
+    Executors on other machines don't have the files; they get them from the driver.
 
     Raises:
         SetupError: they can't be had.
@@ -297,8 +317,12 @@ def _with_jars(conf: dict[str, str], checkpoint: str | os.PathLike[str] | None) 
             f"a checkpoint in s3a:// needs the jars {', '.join(map(str, jars.S3A.jars))}, which can't be fetched here; "
             "put them on the class path with spark.driver.extraClassPath and spark.executor.extraClassPath"
         )
-    paths = os.pathsep.join(map(str, found))
-    return {**conf, **{key: os.pathsep.join(filter(None, (conf.get(key), paths))) for key in _CLASS_PATHS}}
+
+    def longer(key: str, separator: str) -> dict[str, str]:
+        return {key: separator.join(filter(None, (conf.get(key), *map(str, found))))}
+
+    executors = longer(_EXECUTORS_CLASS_PATH, os.pathsep) if _on_this_machine(master) else longer("spark.jars", ",")
+    return {**conf, **longer(_CLASS_PATH, os.pathsep), **executors}
 
 
 def _merged(ours: dict[str, str], theirs: Mapping[str, str]) -> dict[str, str]:

@@ -20,6 +20,20 @@ Caused by: java.io.EOFException
 \tat java.base/java.io.DataInputStream.readInt(DataInputStream.java:397)
 """
 
+_DAEMON = """\
+org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 0.0 failed 4 times, most recent \
+failure: Lost task 0.3 in stage 0.0 (TID 5) (10.0.0.2 executor 0): org.apache.spark.SparkException:\x20
+Error from python worker:
+  Traceback (most recent call last):
+    File "/app/pyspark/daemon.py", line 127, in manager
+      listen_sock.bind(socket_path)
+  FileNotFoundError: [Errno 2] No such file or directory
+PYTHONPATH was:
+  /app
+org.apache.spark.SparkException: EOFException occurred while reading the port number from the daemon's stdout.
+\tat org.apache.spark.api.python.PythonWorkerFactory.startDaemon(PythonWorkerFactory.scala:357)
+"""
+
 _STATE = """\
 org.apache.spark.SparkException: [CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred during loading state. \
 SQLSTATE: 58030
@@ -61,6 +75,7 @@ Caused by: org.apache.hadoop.fs.ChecksumException: Checksum error: file:/data/st
     ("trace", "reason"),
     [
         (_WORKER, "CheckpointError: spout log /data/spouts/5 is damaged: a chunk has the wrong checksum"),
+        (_DAEMON, "FileNotFoundError: [Errno 2] No such file or directory"),
         (
             _STATE,
             "IOException: Stream is corrupted "

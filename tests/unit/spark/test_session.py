@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from storm_on_spark.spark.session import jars
 from storm_on_spark.spark.session.dirs import cache_dir, state_dir, writable_dir
-from storm_on_spark.spark.session.local import _cause, _merged, _settings, _user_path
+from storm_on_spark.spark.session.local import _cause, _merged, _settings, _socket_setting, _user_path, _with_jars
 from storm_on_spark.spark.session.settings import required_settings, with_attempts
 
 
@@ -40,6 +41,30 @@ def test_a_local_session_listens_on_loopback_only(tmp_path: Path) -> None:
     local = _settings("local[2,4]", tmp_path / "x.log", tmp_path, None)
     assert (local["spark.driver.host"], local["spark.driver.bindAddress"]) == ("127.0.0.1", "127.0.0.1")
     assert "spark.driver.host" not in _settings("spark://host:7077", tmp_path / "x.log", tmp_path, None)
+
+
+def test_executors_on_other_machines_get_no_folder_of_the_driver_for_their_sockets(tmp_path: Path) -> None:
+    key, sockets = "spark.python.unix.domain.socket.dir", tmp_path / "sockets"
+    assert _socket_setting("local[2,4]", tmp_path, sockets) == {key: str(sockets)}
+    assert _socket_setting("local-cluster[2,1,1024]", tmp_path, tmp_path) == {key: str(tmp_path)}
+    assert _socket_setting("spark://host:7077", tmp_path, tmp_path) == {}
+    assert _socket_setting("spark://host:7077", tmp_path, sockets) == {key: "/tmp"}
+
+
+def test_executors_on_other_machines_get_the_jars_of_a_store_from_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jars, "fetch", lambda wanted: (Path("/cache/aws.jar"), Path("/cache/bundle.jar")))
+    paths, place = "/cache/aws.jar:/cache/bundle.jar", "s3a://bucket/folder"
+    assert _with_jars({}, place, "local[2,4]") == {
+        "spark.driver.extraClassPath": paths,
+        "spark.executor.extraClassPath": paths,
+    }
+    assert _with_jars({"spark.jars": "/my.jar"}, place, "spark://host:7077") == {
+        "spark.driver.extraClassPath": paths,
+        "spark.jars": "/my.jar,/cache/aws.jar,/cache/bundle.jar",
+    }
+    own = {"spark.jars": "/my/hadoop-aws.jar"}
+    assert _with_jars(own, place, "spark://host:7077") == own
+    assert _with_jars({}, "/folder", "spark://host:7077") == {}
 
 
 def test_the_users_java_options_are_added_to_ours() -> None:

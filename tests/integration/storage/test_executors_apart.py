@@ -1,0 +1,165 @@
+"""Executors that share no directory with the driver, nor with each other: all they have in common is a store.
+
+Workers of Spark's standalone cluster stand for machines. Each has a mount namespace of its own, with empty file
+systems over the folder of temporary files, the cache with the jars, its own working directories and the folder of this
+test.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from processes import environment
+
+from storm_on_spark.runtime.processes.sessions import kill_session
+from storm_on_spark.spark.session import jars
+from storm_on_spark.testing.servers.hdfs import HdfsServer
+from storm_on_spark.testing.servers.s3 import S3Server
+from storm_on_spark.testing.servers.standalone import StandaloneCluster
+
+HERE = Path(__file__).parent
+UNSHARE = shutil.which("unshare")
+COUNT = 200
+"""Messages of each of the two spout tasks, of which few are pending at a time: it takes some micro-batches."""
+OTHER_MACHINE = """
+set -e
+keep=$1; shift
+work=$1; shift
+cd "$keep"
+for hidden in $1; do mount -t tmpfs tmpfs "$hidden"; done; shift
+# Only the folder of the cluster is seen through the one that hides it.
+mkdir -p "$keep"
+mount --no-canonicalize --bind . "$keep"
+cd "$keep"
+for own in $work; do mkdir -p "$own"; mount -t tmpfs tmpfs "$own"; done
+exec "$@"
+"""
+
+pytestmark = pytest.mark.skipif(
+    not sys.platform.startswith("linux") or os.geteuid() != 0 or UNSHARE is None,
+    reason="needs root and unshare, for mounts of its own",
+)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[StandaloneCluster]:
+    folder = tmp_path / "spark"
+
+    def machine(host: str) -> Sequence[str]:
+        own = f"{folder / host} {folder / host}-local"
+        hidden = f"{tempfile.gettempdir()} {jars.cache()} {HERE}"
+        return (
+            str(UNSHARE),
+            "--mount",
+            "--propagation",
+            "private",
+            "sh",
+            "-c",
+            OTHER_MACHINE,
+            "-",
+            str(folder),
+            own,
+            hidden,
+        )
+
+    # A spout's host holds a slot; when one of two machines is gone, the other one has both hosts.
+    with StandaloneCluster(folder, cores=4, machine=machine) as cluster:
+        yield cluster
+
+
+class Driver:
+    """One run of the topology."""
+
+    def __init__(self, folder: Path, cluster: StandaloneCluster, checkpoint: str, conf: Mapping[str, Any]) -> None:
+        (folder / "driver").mkdir()
+        settings = {
+            "count": COUNT,
+            "pending": 50,
+            "folder": str(folder / "driver"),
+            "checkpoint": checkpoint,
+            "conf": dict(conf),
+            "master": cluster.master,
+            # Not all of what the cluster recommends: that names jars of this machine.
+            "spark": {key: value for key, value in cluster.conf.items() if "ClassPath" not in key and ".fs." not in key}
+            | {key: value for key, value in conf.items() if key.startswith("spark.")},
+        }
+        (folder / "settings.json").write_text(json.dumps(settings))
+        self.out, self.log = folder / "driver.out", folder / "driver.log"
+        with self.out.open("wb") as out, self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, str(HERE / "apart.py"), str(folder / "settings.json")],
+                env={**environment(folder / "tmp"), **cluster.environment, "XDG_STATE_HOME": str(folder / "logs")},
+                cwd=folder / "driver",
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    @property
+    def said(self) -> list[Any]:
+        return [json.loads(line) for line in self.out.read_text().splitlines()]
+
+    def until_acked(self, wanted: int) -> None:
+        deadline = time.monotonic() + 180
+        while max((0, *self.said)) < wanted:
+            assert self.process.poll() is None, self.log.read_text()[-3000:]
+            assert time.monotonic() < deadline, self.log.read_text()[-3000:]
+            time.sleep(0.1)
+
+    def result(self) -> dict[str, Any]:
+        assert self.process.wait(180) == 0, self.log.read_text()[-3000:]
+        found: dict[str, Any] = self.said[-1]
+        return found
+
+    def close(self) -> None:
+        kill_session(self.process.pid)
+        self.process.wait()
+
+
+def _exact_without_a_shared_directory(
+    folder: Path, cluster: StandaloneCluster, checkpoint: str, conf: Mapping[str, Any]
+) -> dict[str, Any]:
+    driver = Driver(folder, cluster, checkpoint, conf)
+    try:
+        driver.until_acked(1)
+        cluster.kill_worker("127.0.0.2")
+        assert max(driver.said) < 2 * COUNT, "there was something left to do"
+        found = driver.result()
+    finally:
+        driver.close()
+    assert (found["status"], found["acked"], found["failed"], found["pending"]) == ("COMPLETED", 2 * COUNT, 0, 0)
+    assert found["counts"] == [2 * COUNT // 10] * 10
+    assert len(found["bolts"]) == 2, "bolts ran on both machines"
+    assert found["driver"] not in found["bolts"]
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_spouts_and_bolts_on_machines_that_share_only_s3_survive_the_loss_of_one(
+    tmp_path: Path, cluster: StandaloneCluster, s3_server: S3Server
+):
+    conf = {**s3_server.conf, "topology.spouts.placement": "executors"}
+    found = _exact_without_a_shared_directory(tmp_path, cluster, f"{s3_server.uri}/apart", conf)
+    assert found["spouts"] == found["bolts"], "spouts ran on both machines"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_bolts_on_machines_that_share_only_hdfs_with_the_driver_survive_the_loss_of_one(
+    tmp_path: Path, cluster: StandaloneCluster, hdfs_server: HdfsServer
+):
+    conf = {"spark.hadoop.dfs.replication": "2"}
+    found = _exact_without_a_shared_directory(tmp_path, cluster, f"{hdfs_server.uri}/tmp/apart", conf)
+    assert found["spouts"] == [found["driver"]]
