@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from storm_on_spark.api.config import Config
-from storm_on_spark.api.errors import TopologyFailedError
+from storm_on_spark.api.errors import SetupError, TopologyFailedError
 from storm_on_spark.api.info import TopologyInfo, TopologyStatus
 from storm_on_spark.api.text.traces import with_sources
 from storm_on_spark.plan.compile import place
@@ -62,12 +62,20 @@ class InProcessTopology:
         graph: the compiled topology.
         name: of the topology.
         clock: where its time comes from; the machine's monotonic clock for None.
+
+    Raises:
+        SetupError: a bolt's tuples are written through Spark.
     """
 
     def __init__(self, graph: LogicalGraph, name: str, clock: Clock | None = None) -> None:
         self._name = name
         self._clock = clock or SystemClock()
         placed = place(graph, 1)
+        sinks = [component.id for component in placed.components.values() if component.sink]
+        if sinks:
+            raise SetupError(
+                f"the driver writes the tuples of {', '.join(sinks)} through Spark: run the topology on Spark"
+            )
         named = {**placed.conf, Config.TOPOLOGY_NAME: name, Config.STORM_ID: name}
         self._plan = dataclasses.replace(placed, conf=named)
         self._coordinator: _Coordinator | None = None

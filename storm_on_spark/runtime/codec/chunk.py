@@ -16,6 +16,7 @@ each tuple costs about ten times as much. The layout, little endian:
       OUTCOME roots (packed ids), codes (packed marks): what became of root tuples (see `acker`)
       CLOCK   nothing; `sequence` is the batch's clock in ms, `size` has TICK and TURN when they are due
       REPORT  pickled records for the sink: metrics and errors
+      WRITTEN what a task of a `SinkBolt` hands over to the sink, in a form of its own; `source` is the task
 
 `sequence` orders the chunks of one source, so a receiver that sorts by (source, sequence) sees emit order.
 
@@ -59,6 +60,7 @@ class Kind(IntEnum):
     OUTCOME = 4
     CLOCK = 5
     REPORT = 6
+    WRITTEN = 7
 
 
 TICK = 1
@@ -113,7 +115,7 @@ def with_header(body: bytes) -> Chunk:
 
 def is_for_sink(header: Header) -> bool:
     """Returns whether a chunk passes through all later operators."""
-    return header.kind in (Kind.OUTCOME, Kind.REPORT) or bool(header.flags & CARRIED)
+    return header.kind in (Kind.OUTCOME, Kind.REPORT, Kind.WRITTEN) or bool(header.flags & CARRIED)
 
 
 def read_header(body: bytes | memoryview) -> Header:
@@ -339,6 +341,16 @@ def read_report(body: bytes | memoryview) -> list[Any]:
     """Returns the records of a REPORT chunk."""
     records: list[Any] = pickling.loads(memoryview(body)[HEADER_BYTES:])
     return records
+
+
+def encode_written(written: bytes, *, source: int, sequence: int) -> bytes:
+    """Returns a WRITTEN chunk of a task."""
+    return _HEADER.pack(VERSION, Kind.WRITTEN, 0, -1, source, sequence, 1, 0, 0) + written
+
+
+def read_written(body: bytes) -> bytes:
+    """Returns what a WRITTEN chunk holds."""
+    return body[HEADER_BYTES:]
 
 
 def with_target(body: bytes, target: int) -> bytes:
