@@ -294,7 +294,7 @@ class Coordinator:
 
     def _cut_state(self, barrier: AskBarrier) -> WasCut:
         assert self._live is not None, "nothing goes live without it"
-        return WasCut(self._live.barrier(barrier.start))
+        return WasCut(self._live.barrier(barrier.start, barrier.written))
 
     def _look_at_live(self) -> None:
         """Lets spouts know of the live process, and the rules whether tuples are executed there."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from storm_on_spark.runtime.batches.offsets import Offset
+from storm_on_spark.runtime.spouts.log import Mark
 
 
 class Status(NamedTuple):
@@ -31,11 +33,12 @@ class LiveProcess(Protocol):
             clock_at: the machine's monotonic time in s at which it is that.
         """
 
-    def barrier(self, start: Offset) -> Offset | None:
-        """Cuts the state of all tasks.
+    def barrier(self, start: Offset, written: Mapping[int, Mark]) -> Offset | None:
+        """Executes what is written, and cuts the state of all tasks.
 
         Args:
             start: up to where everything is committed.
+            written: ends of the logs, by spout task.
 
         Returns:
             Up to where the tasks have executed; None if they don't go on from `start`.

@@ -12,6 +12,7 @@ import struct
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -20,13 +21,16 @@ from storm_on_spark.runtime.batches.live import Status
 from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.live.messages import Adopt, Adopted, Barrier, Cut, Fetch, Look
 from storm_on_spark.runtime.processes.run_folder import make_private, run_folder
+from storm_on_spark.runtime.spouts.log import Mark
 
 log = logging.getLogger(__name__)
 
 ANSWER_SECS = 10.0
 """A live process that takes longer to answer is ended: the log has all that it knows."""
 _START_SECS = 5.0
-"""A process that was started may take so long to listen, before another is started."""
+"""Least time between two starts."""
+_SLOW_START_SECS = 30.0
+"""A process that runs may take so long to listen, before another is started."""
 _MOST_PATH = 100
 """The path of a Unix socket may have 107 bytes (Linux), and it is moved to its name from a longer one."""
 
@@ -57,9 +61,9 @@ class LiveClient:
         answer = self._ask(Look(clock_ms, clock_at))
         return answer if isinstance(answer, Status) else None
 
-    def barrier(self, start: Offset) -> Offset | None:
+    def barrier(self, start: Offset, written: Mapping[int, Mark]) -> Offset | None:
         """Returns the end of the micro-batch that begins at `start`, whose cut `fetch` returns."""
-        answer = self._ask(Barrier(start))
+        answer = self._ask(Barrier(start, written))
         return answer if isinstance(answer, Offset) else None
 
     def fetch(self, token: bytes | None, start: Offset, end: Offset) -> Cut | None:
@@ -87,9 +91,10 @@ class LiveClient:
             return
         now = time.monotonic()
         started_at, former = started.get(self._start_id, (-_START_SECS, None))
-        if now - started_at < _START_SECS:
-            return
         status = None if former is None else former.poll()
+        runs = former is not None and status is None
+        if now - started_at < (_SLOW_START_SECS if runs else _START_SECS):
+            return
         if status is not None and status > 0:
             self._say(f"it ended with status {status}; what it said is in the log of the Spark worker")
         make_private(self.path.parent)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from storm_on_spark.runtime.batches.offsets import Offset
+from storm_on_spark.runtime.spouts.log import Mark
 
 Key = tuple[int, str, int]
 """Of a value of the state: task, name, number."""
@@ -62,12 +63,14 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """From the coordinator: everything up to `start` is committed. Cut the state.
+    """From the coordinator: everything up to `start` is committed. Execute what is written, and cut the state.
 
     Answered by the `Offset` of the cut; None if the tasks don't go on from `start`.
     """
 
     start: Offset
+    written: Mapping[int, Mark]
+    """Ends of the logs, by spout task, as the coordinator knows them. What a host said may have been lost."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,7 +83,7 @@ class LiveProcess:
                     self._selector.register(Connection(end.detach()), selectors.EVENT_READ)
                 else:
                     self._read(key.fileobj)  # type: ignore[arg-type] # a connection
-            if self._tasks is not None and (self._tasks.waiting or self._tasks.due(self._clock_ms())):
+            if self._tasks is not None and self._is_due(self._tasks):
                 self._round(self._tasks)
 
     def _is_needed(self) -> bool:
@@ -97,6 +97,9 @@ class LiveProcess:
 
     def _pause(self) -> float:
         return 0.0 if self._tasks is not None and self._tasks.waiting else _LOOK_SECS
+
+    def _is_due(self, tasks: LiveTasks) -> bool:
+        return tasks.waiting or tasks.due(self._clock_ms())
 
     def _clock_ms(self) -> int:
         look = self._look
@@ -151,7 +154,7 @@ class LiveProcess:
             self._look, self._looked_at = message, time.monotonic()
             self._send(connection, Status(os.getpid(), tasks is not None))
         elif isinstance(message, Barrier):
-            self._send(connection, None if tasks is None else self._barrier(tasks, message.start))
+            self._send(connection, None if tasks is None else self._barrier(tasks, message))
         elif isinstance(message, Fetch):
             self._send(connection, None if tasks is None else tasks.cut(message.token, message.start, message.end))
         else:
@@ -191,9 +194,14 @@ class LiveProcess:
         except OSError as error:
             raise GivenUpError(f"a round can't be written: {error}") from error
 
-    def _barrier(self, tasks: LiveTasks, start: Offset) -> Offset | None:
+    def _barrier(self, tasks: LiveTasks, barrier: Barrier) -> Offset | None:
         try:
-            end = tasks.barrier(start)
+            tasks.take_up_to(barrier.written)
+            if self._is_due(tasks):
+                self._round(tasks)
+            if self._tasks is None:
+                return None
+            end = tasks.barrier(barrier.start)
             if end is not None and self._rounds is not None:
                 self._rounds.follow(tasks.tokens)
         except (GivenUpError, OSError) as error:

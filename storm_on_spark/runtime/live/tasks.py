@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -136,6 +136,15 @@ class LiveTasks:
             raise GivenUpError(str(error)) from error
         self._heard[task] = written.end
 
+    def take_up_to(self, marks: Mapping[int, Mark]) -> None:
+        """Takes from the logs what nobody has told of: where they end, by spout task.
+
+        Raises:
+            GivenUpError: a log is another than the one that was executed.
+        """
+        for task, mark in marks.items():
+            self.take(Written(task, -1, mark, None))
+
     def due(self, clock_ms: int) -> bool:
         """Returns whether a tick, a turn or a timeout is due at the topology's time."""
         return any(clock_ms // period > self._offset.clock // period for period in self._periods)
@@ -196,8 +205,7 @@ class LiveTasks:
         told: list[Settle | Executed] = []
         try:
             for done in rounds:
-                for task in done.end.logs:
-                    self.take(Written(task, -1, done.end.mark(task), None))
+                self.take_up_to({task: done.end.mark(task) for task in done.end.logs})
                 if done.saved:
                     self._save()
                 told = self._round(done)

@@ -66,7 +66,7 @@ class LiveLine:
             while True:
                 said: Live | Told = pickle.loads(self._connection.recv_bytes())
                 if isinstance(said, Live):
-                    self._tell(LineChanged(self if said.on else None))
+                    self._tell(LineChanged(self, said.on))
                 else:
                     for message in said:
                         self._tell(message)
@@ -74,11 +74,15 @@ class LiveLine:
             self._over = True
         with self._lock:
             self._connection.close()
-        self._tell(LineChanged(None))
+        self._tell(LineChanged(self, on=False))
 
 
 @dataclass(frozen=True)
 class LineChanged:
-    """Tuples are executed live from here on, or no more; within a spout host."""
+    """Tuples are executed live on this line from here on, or no more; within a spout host.
 
-    line: LiveLine | None
+    The end of a process may be noticed after another has taken its place.
+    """
+
+    line: LiveLine
+    on: bool

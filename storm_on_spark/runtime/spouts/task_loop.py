@@ -159,17 +159,22 @@ class TaskLoop:
         elif isinstance(message, Executed):
             self._rules.step(pacing.Executed(message.position), self.task.now())
         elif isinstance(message, LineChanged):
-            self._line = message.line
-            self._rules.step(WentLive(message.line is not None), self.task.now())
-            if self._line is not None:
-                # It reads from the log what it has not executed.
-                log = self.task.log
-                self._line.send(Written(self.task.task, log.end, log.written, None))
-            elif self._untold is not None:
-                # The next micro-batch has to reach as far as the live process has executed.
-                self._progress(cut=True, tuples=self._untold)
+            self._line_changed(message)
         elif isinstance(message, SetActive):
             (self.task.activate if message.active else self.task.deactivate)()
+
+    def _line_changed(self, message: LineChanged) -> None:
+        if message.on:
+            self._line = message.line
+            # It reads from the log what it has not executed.
+            log = self.task.log
+            self._line.send(Written(self.task.task, log.end, log.written, None))
+        elif message.line is self._line:
+            self._line = None
+            if self._untold is not None:
+                # The next micro-batch has to reach as far as the live process has executed.
+                self._progress(cut=True, tuples=self._untold)
+        self._rules.step(WentLive(self._line is not None), self.task.now())
 
     def cut_if_due(self, active: bool) -> None:
         """Cuts when the coordinator waits for a cut or enough tuples are there, and reports the cut."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,6 +21,7 @@ from storm_on_spark.runtime.live.rounds import ROUNDS, RoundLog
 from storm_on_spark.runtime.live.tasks import GivenUpError, LiveTasks
 from storm_on_spark.runtime.run.spec import RunSpec
 from storm_on_spark.runtime.spouts.live_line import LineChanged
+from storm_on_spark.runtime.spouts.log import Mark
 from storm_on_spark.runtime.spouts.messages import Executed, GoLive, Settle, Written
 from storm_on_spark.runtime.state.keyvalue.store import MemoryStore
 from storm_on_spark.testing.simulated import SimulatedSpark
@@ -45,7 +46,10 @@ class Live:
     def look(self, clock_ms: int, clock_at: float) -> Status:
         return Status(1, self.tasks is not None)
 
-    def barrier(self, start: Offset) -> Offset | None:
+    def barrier(self, start: Offset, written: Mapping[int, Mark]) -> Offset | None:
+        self.guarded(lambda tasks: tasks.take_up_to(written))
+        if self.tasks is not None and self.tasks.waiting:
+            self.round()
         end = self.guarded(lambda tasks: tasks.barrier(start))
         if end is not None:
             self.rounds_log.follow(self.tasks.tokens)
@@ -69,7 +73,7 @@ class Live:
         self.tasks = LiveTasks(self.worker, adopt, self.rounds_log.append)
         self.rounds_log.follow(self.tasks.tokens)
         for host in self.spark.hosts:
-            host.line_changed(self)
+            host.line_changed(self, on=True)
         return True
 
     # --- what happens to it ---
@@ -99,7 +103,7 @@ class Live:
     def die(self) -> None:
         self.tasks = None
         for host in self.spark.hosts:
-            host.line_changed(None)
+            host.line_changed(self, on=False)
 
 
 class LiveHost(SimulatedHost):
@@ -112,11 +116,11 @@ class LiveHost(SimulatedHost):
         if not self.on_line:
             self.on_line = True
             if self.spark.live.tasks is not None:
-                self.line_changed(self.spark.live)
+                self.line_changed(self.spark.live, on=True)
 
-    def line_changed(self, line: Live | None) -> None:
+    def line_changed(self, line: Live, on: bool) -> None:
         for loop in self.loops.values() if self.on_line else ():
-            loop.handle(LineChanged(line))  # type: ignore[arg-type]
+            loop.handle(LineChanged(line, on))  # type: ignore[arg-type]
 
     def die(self) -> None:
         self.on_line = False

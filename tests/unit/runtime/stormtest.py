@@ -169,6 +169,7 @@ class Spouts:
         conf: Mapping[str, Any] | None = None,
         segment_bytes: int | None = None,
         readers: int = 1,
+        partitions: int = 2,
     ) -> None:
         if segment_bytes is not None:
             conf = {**(conf or {}), "topology.spout.log.max.bytes": 4 * segment_bytes}
@@ -176,7 +177,7 @@ class Spouts:
         builder.set_spout("spout", spout)
         for reader in range(readers):
             builder.set_bolt(f"reader{reader}", Nothing(), 2).shuffle_grouping("spout")
-        self.worker = make_worker(builder, conf)
+        self.worker = make_worker(builder, conf, partitions)
         self.task_id = self.worker.wiring.plan.components["spout"].tasks[0]
         self.folder = folder
         self.clock_ms = 0

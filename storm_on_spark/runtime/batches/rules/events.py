@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -171,6 +172,8 @@ class AskBarrier:
 
     start: Offset
     """Up to where everything is committed."""
+    written: Mapping[int, Mark]
+    """Ends of the logs, by spout task: what the micro-batch covers at least."""
 
 
 @dataclass(frozen=True)

@@ -281,7 +281,7 @@ class BatchRules:
         if (self._is_full() and not self.live) or (answered and at.secs >= rested):
             if self.live:
                 self.phase = Phase.CUTTING
-                return [*done, AskBarrier(self._planned)]
+                return [*done, AskBarrier(self._planned, {number: task.head for number, task in self._tasks.items()})]
             return [*done, self._plan(self._cover(at), at)]
         self._patience = max(self._patience, rested)
         return [*done, WaitForNews(self._patience - at.secs)]

@@ -1,18 +1,28 @@
-"""The worker's side of the live process: a process that can't start is told of, once."""
+"""What is asked of the live process; one that can't start is told of, once."""
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import sys
+import threading
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from endless import Endless
+from stormtest import Spouts
 
+from storm_on_spark.runtime.batches.offsets import Offset
+from storm_on_spark.runtime.codec import chunk
+from storm_on_spark.runtime.codec.chunk import Kind
 from storm_on_spark.runtime.live import client
-from storm_on_spark.runtime.live.client import LiveClient
-from storm_on_spark.runtime.processes.run_folder import remove_run_folder
+from storm_on_spark.runtime.live.client import LiveClient, socket_of
+from storm_on_spark.runtime.live.messages import Adopt
+from storm_on_spark.runtime.live.process import LiveProcess
+from storm_on_spark.runtime.processes.run_folder import make_private, remove_run_folder
 
 
 @pytest.fixture
@@ -44,3 +54,40 @@ def test_a_path_that_is_too_long_for_a_socket_is_logged_once(
     live.start()
     [record] = caplog.records
     assert "are allowed; set TMPDIR" in record.getMessage()
+
+
+@pytest.fixture
+def live_spouts(tmp_path: Path) -> Iterator[tuple[Spouts, LiveClient]]:
+    """A spout and, on a thread, the live process that has its readers and that nobody is on a line to."""
+    spouts = Spouts(Endless(), tmp_path, {"topology.profile": "realtime"}, partitions=1)
+    spec = dataclasses.replace(spouts.worker.spec, folder=str(tmp_path))
+    spouts.folder = tmp_path / "spouts" / str(spouts.task_id)
+    make_private(socket_of(spec.start_id).parent)
+    process = LiveProcess(spec.start_id)
+    thread = threading.Thread(target=process.run)
+    thread.start()
+    asked = LiveClient(spec.start_id)
+    assert asked.look(0, time.monotonic()).live is False
+    assert asked.adopt(Adopt(spec.start_id, spec.dumps(), b"token", Offset(), {}, ()))
+    yield spouts, asked
+    asked.path.unlink()
+    thread.join(60)
+    process.close()
+    remove_run_folder(spec.start_id)
+
+
+def test_a_barrier_covers_what_is_in_the_log_although_no_host_has_said_so(
+    live_spouts: tuple[Spouts, LiveClient],
+) -> None:
+    spouts, asked = live_spouts
+    task = spouts.open()
+    for _ in range(3):
+        task.next_tuple(0.0)
+    written = task.cut().mark
+    end = asked.barrier(Offset(), {spouts.task_id: written})
+    assert end.mark(spouts.task_id) == written
+    outcomes = [
+        body for body in asked.fetch(b"token", Offset(), end).rows if chunk.read_header(body).kind == Kind.OUTCOME
+    ]
+    assert sum(len(chunk.read_outcome(chunk.read_header(body), body)[0]) for body in outcomes) == 3
+    task.close()

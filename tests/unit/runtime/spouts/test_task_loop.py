@@ -11,7 +11,8 @@ from endless import Endless
 from stormtest import Spouts
 
 from storm_on_spark.runtime.run.settings import SpoutSettings
-from storm_on_spark.runtime.spouts.messages import Consumed, Idle, Message, Progress, Settle, Want
+from storm_on_spark.runtime.spouts.live_line import LineChanged
+from storm_on_spark.runtime.spouts.messages import Consumed, Idle, Message, Progress, Settle, Want, Written
 from storm_on_spark.runtime.spouts.pacing import Pace
 from storm_on_spark.runtime.spouts.task_loop import TaskLoop
 from storm_on_spark.runtime.tracking.acker import ACKED
@@ -239,4 +240,27 @@ def test_errors_and_counters_are_reported_without_a_cut(tmp_path: Path) -> None:
     assert 'report_error(ValueError("thirteen"))' in sent[0].errors[0].own_trace
     loop.cut_if_due(True)
     assert len(sent) == 1, "nothing is new"
+    loop.task.close()
+
+
+def test_the_end_of_a_live_process_that_was_replaced_changes_nothing(tmp_path: Path) -> None:
+    class Line:
+        def __init__(self) -> None:
+            self.heard: list[Written] = []
+
+        def send(self, written: Written) -> None:
+            self.heard.append(written)
+
+    loop, _ = loop_of(tmp_path)
+    former, present = Line(), Line()
+    loop.handle(LineChanged(former, on=True))
+    loop.handle(LineChanged(present, on=True))
+    loop.handle(LineChanged(former, on=False))
+    loop.burst(True)
+    loop.cut_if_due(True)
+    assert [written.end for written in present.heard[1:]] == [loop.task.log.written]
+    loop.handle(LineChanged(present, on=False))
+    loop.burst(True)
+    loop.cut_if_due(True)
+    assert len(present.heard) == 2, "nobody is told, and nothing is cut at once"
     loop.task.close()
