@@ -50,6 +50,7 @@ from storm_on_spark.testing.records import BatchEmission, BatchSpoutEmission, Ca
 from storm_on_spark.testing.running.capture import Capture, CaptureBolt, CaptureHook, read_capture, with_capture
 from storm_on_spark.testing.running.sources import CRASH, EOF, GATE, PAUSE, ListSpout, On, crash, crashes, open_gate
 from storm_on_spark.testing.running.topologies import Captured, RunningTopology, run_topology, running_topology
+from storm_on_spark.testing.running.tracked import TrackedTopology, tracked_wait
 from storm_on_spark.testing.tuples import make_tick_tuple, make_tuple
 
 __all__ = [
@@ -77,6 +78,7 @@ __all__ = [
     "RecordingSpoutCollector",
     "RunningTopology",
     "SpoutTester",
+    "TrackedTopology",
     "crash",
     "crashes",
     "descendants",
@@ -97,6 +99,7 @@ __all__ = [
     "run_topology",
     "running_topology",
     "spout_hosts",
+    "tracked_wait",
     "wait_gone",
     "with_capture",
 ]

@@ -14,6 +14,7 @@ import pytest
 from topologies.kit import FailTwice, Switch, word_count
 
 from storm_on_spark import Config, InvalidTopologyError, TopologyBuilder
+from storm_on_spark.spark.state import read_bolt_state
 from storm_on_spark.testing import (
     CRASH,
     EOF,
@@ -21,6 +22,7 @@ from storm_on_spark.testing import (
     CaptureBolt,
     ListSpout,
     On,
+    TrackedTopology,
     crashes,
     kill_python_worker,
     kill_spout_host,
@@ -28,6 +30,7 @@ from storm_on_spark.testing import (
     run_topology,
     running_topology,
     spout_hosts,
+    tracked_wait,
 )
 
 pytestmark = pytest.mark.usefixtures("nothing_left_behind")
@@ -175,3 +178,33 @@ def test_waiting_has_an_end_that_says_what_was_there(spark_session: Any) -> None
         with pytest.raises(TimeoutError, match=r"did not complete within 0.2 s"):
             running.await_completion(timeout=0.2)
         assert not running.query.isActive
+
+
+def test_a_tracked_topology_is_waited_for_until_all_tuples_are_processed(spark_session: Any, tmp_path: Path) -> None:
+    def counted() -> int:
+        states = read_bolt_state(spark_session, tmp_path, "count").values()
+        return sum(sum(state["counts"].values()) for state in states)
+
+    lines = ["to be", "or not", GATE("half"), "to be", GATE("end")]
+    conf = {Config.TOPOLOGY_CHECKPOINT_DIR: str(tmp_path), Config.TOPOLOGY_TICK_TUPLE_FREQ_SECS: 1}
+    with running_topology(word_count(), {"lines": lines}, conf, spark=spark_session) as running:
+        tracked = TrackedTopology(running.query)
+        tracked_wait(tracked, 2)
+        # Not only executed: what the tuples left behind is committed, and their spout has heard of it.
+        assert counted() == 4
+        assert sorted(running.captured().acked()) == [0, 1]
+        tracked_wait(tracked, 0)
+        with pytest.raises(TimeoutError, match=r"within 0\.2 s: 0 of 1 emitted since the last wait, pending 0, ACTIVE"):
+            tracked_wait(tracked, 1, timeout=0.2)
+        running.open_gate("half")
+        tracked_wait(tracked, 1)
+        assert counted() == 6
+        running.open_gate("end")
+        running.await_completion()
+        tracked_wait(tracked, 0)
+        with pytest.raises(TimeoutError, match="before the topology ended: 0 of 1 emitted"):
+            tracked_wait(tracked, 1)
+        with pytest.raises(AssertionError, match="emitted more tuples than the test waits for: 3 of 2 emitted"):
+            tracked_wait(TrackedTopology(running.query), 2)
+        with pytest.raises(ValueError, match="not -1"):
+            tracked_wait(tracked, -1)

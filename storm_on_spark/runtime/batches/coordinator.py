@@ -351,6 +351,13 @@ class Coordinator:
         with self._changed:
             return self._rules.is_drained() and not self._carried.batches()
 
+    def settled(self) -> int | None:
+        """Returns how many tuples the spouts have emitted; None while something that follows from them is under way."""
+        with self._changed:
+            if not self._rules.is_settled() or self._carried.batches():
+                return None
+            return self.metrics.spout_totals().emitted
+
     # --- for the sink ---------------------------------------------------------------
 
     def deliver(self, batch: int, outcomes: Sequence[bytes], carried: Sequence[bytes]) -> None:
@@ -378,12 +385,14 @@ class Coordinator:
 
     def _on_message(self, message: Message) -> None:
         with self._writing_checkpoint():
+            assert isinstance(message, (Ready, Failed, Progress, Idle)), message
             if isinstance(message, Failed):
                 self.metrics.add_failure(message.failure)
-            elif isinstance(message, Progress):
-                self.metrics.add_spout(message)
-            assert isinstance(message, (Ready, Failed, Progress, Idle)), message
-            self._do(self._step(message))
+            with self._changed:  # counters and rules change together; see `settled`
+                if isinstance(message, Progress):
+                    self.metrics.add_spout(message)
+                instructions = self._step(message)
+            self._do(instructions)
             if isinstance(message, Progress):
                 self._outcomes.saved(message.task, message.saved_batch)
 

@@ -136,6 +136,15 @@ class TopologyQuery(StreamingQuery):
         self.deactivate()
         return self.wait_until(self._coordinator.drained, timeout)
 
+    def settled(self) -> int | None:
+        """Returns how many tuples the spouts have emitted, active or not.
+
+        Returns:
+            The number since the start; None while something that follows from them is not yet processed, acked and
+            committed.
+        """
+        return self._coordinator.settled()
+
     def wait_until(self, condition: Callable[[], bool], timeout: float | None = None) -> bool:
         """Waits until `condition` holds or the topology has ended; returns whether it holds."""
         deadline = None if timeout is None else time.monotonic() + timeout

@@ -211,6 +211,10 @@ class BatchRules:
         """Returns whether spouts are inactive, and all that they emitted has been processed and committed."""
         return all(task.is_drained() for task in self._tasks.values())
 
+    def is_settled(self) -> bool:
+        """Returns whether all that spouts have emitted so far, active or not, has been processed and committed."""
+        return all(task.is_settled() for task in self._tasks.values())
+
     # --- a round with Spark ---------------------------------------------------------------------------------------
 
     def _round(self, event: Started | Polled | Committed | Looked | WasCut, at: Moment) -> list[Instruction]:

@@ -53,7 +53,11 @@ class SpoutProgress:
 
     def is_drained(self) -> bool:
         """Returns whether the spout is inactive, and all that it emitted has been processed and committed."""
-        return self.ready and self.quiet and not self.pending and self.tuples_end <= self.committed
+        return self.quiet and self.is_settled()
+
+    def is_settled(self) -> bool:
+        """Returns whether all that the spout is known to have emitted has been processed and committed."""
+        return self.ready and not self.pending and self.tuples_end <= self.committed
 
     def take(self, share: int) -> tuple[int, Mark | None]:
         """Takes the cuts of the next micro-batch: as many as have no more than `share` tuples, and the first anyway.

@@ -1,0 +1,74 @@
+"""Tracked topologies: a test waits until so many more tuples of the spouts are processed, and all that follows.
+
+Storm's counterparts are `TrackedTopology` and `Testing.trackedWait` (`org.apache.storm.testing`).
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from storm_on_spark.spark.running.topology import TopologyQuery
+
+_POLL_SECONDS = 0.02
+
+
+class TrackedTopology:
+    """A running topology, and how many tuples of its spouts a test has waited for.
+
+    Unlike Storm's it is made once the topology runs, and a cluster may run several: each has its own counters.
+
+    Args:
+        query: what `LocalCluster.submit_topology` and `CompiledTopology.start` return, or `RunningTopology.query`.
+
+    Example:
+        >>> with LocalCluster() as cluster:                                     # doctest: +SKIP
+        ...     tracked = TrackedTopology(cluster.submit_topology("words", {}, topology))
+        ...     tracked_wait(tracked, 2)
+    """
+
+    def __init__(self, query: TopologyQuery) -> None:
+        self.query = query
+        self.waited_for = 0
+        """How many tuples of the spouts `tracked_wait` has seen processed."""
+
+
+def tracked_wait(tracked: TrackedTopology, amount: int = 1, timeout: float = 60) -> None:
+    """Waits until the spouts have emitted exactly `amount` tuples more, and nothing of the topology is under way.
+
+    Then every tuple is executed and the state that it left is committed. What has a message id is acked or failed.
+    Tuples without a message id, and those that a spout emits again, count like all others.
+
+    Args:
+        tracked: the topology.
+        amount: how many tuples more than at the end of the last wait, of all spouts together; 0 or more.
+        timeout: the longest wait in seconds.
+
+    Raises:
+        ValueError: `amount` is negative.
+        AssertionError: the spouts emitted more than that.
+        TimeoutError: it did not come to pass in time, or not before the topology ended.
+        TopologyFailedError: the topology failed before.
+    """
+    if amount < 0:
+        raise ValueError(f"amount is the number of tuples to wait for, 0 or more, not {amount}")
+    query, target = tracked.query, tracked.waited_for + amount
+    deadline = time.monotonic() + timeout
+    while True:
+        active = query.isActive
+        settled = query.settled()
+        if settled == target:
+            tracked.waited_for = target
+            return
+        if query.failure is not None:
+            raise query.failure
+        info = query.status_info()
+        more = info.emitted - tracked.waited_for
+        counts = f"{more} of {amount} emitted since the last wait, pending {info.pending}, {info.status}"
+        if info.emitted > target:
+            raise AssertionError(f"the spouts emitted more tuples than the test waits for: {counts}")
+        if not active or time.monotonic() > deadline:
+            why = f"within {timeout} s" if active else "before the topology ended"
+            raise TimeoutError(f"the tuples were not processed {why}: {counts}")
+        time.sleep(_POLL_SECONDS)
