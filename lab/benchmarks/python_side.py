@@ -51,7 +51,7 @@ from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.codec.chunk import Chunk
 from storm_on_spark.runtime.emit import batch_routing
 from storm_on_spark.runtime.run.spec import make_spec
-from storm_on_spark.runtime.spouts.batch_spout_task import open_spout_task
+from storm_on_spark.runtime.spouts.opening import open_spout_task
 
 _TUPLES = 1 << 15
 """Of the spout, in a round."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Final
 
-from storm_on_spark.api.component import BaseBasicBolt, BaseRichBolt, BaseRichSpout, BatchBolt, BatchSpout
+from storm_on_spark.api.component import BaseBasicBolt, BaseRichBolt, BaseRichSpout, BatchBolt, BatchSpout, NativeSpout
 from storm_on_spark.api.errors import InvalidTopologyError
 from storm_on_spark.api.text.wording import kind_of
 from storm_on_spark.api.topology import ComponentKind
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _BASES: Final[dict[ComponentKind, type]] = {
     ComponentKind.SPOUT: BaseRichSpout,
     ComponentKind.BATCH_SPOUT: BatchSpout,
+    ComponentKind.NATIVE_SPOUT: NativeSpout,
     ComponentKind.BOLT: BaseRichBolt,
     ComponentKind.BASIC_BOLT: BaseBasicBolt,
     ComponentKind.BATCH_BOLT: BatchBolt,
@@ -43,6 +44,19 @@ _CALLED: Final[dict[ComponentKind, dict[str, tuple[str, ...]]]] = {
         "next_batch": (),
         "ack_batch": ("message_ids",),
         "fail_batch": ("message_ids",),
+        "activate": (),
+        "deactivate": (),
+        "close": (),
+        "exhausted": (),
+    },
+    ComponentKind.NATIVE_SPOUT: {
+        "read": ("spark",),
+        "columns": ("rows",),
+        "tuple_of": ("row",),
+        "open": ("conf", "context", "collector"),
+        "next_tuple": (),
+        "ack": ("message_id",),
+        "fail": ("message_id",),
         "activate": (),
         "deactivate": (),
         "close": (),

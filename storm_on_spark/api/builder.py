@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         BaseRichSpout,
         BatchBolt,
         BatchSpout,
+        NativeSpout,
     )
 
 D = TypeVar("D", bound="ComponentConfigurationDeclarer")
@@ -249,7 +250,7 @@ class TopologyBuilder:
     def set_spout(
         self,
         id: str,  # noqa: A002
-        spout: BaseRichSpout | BatchSpout | SpoutFunction,
+        spout: BaseRichSpout | BatchSpout | NativeSpout | SpoutFunction,
         parallelism: int = 1,
         *,
         fields: Fields | str | Iterable[str] | None = None,

@@ -6,9 +6,10 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     import pyarrow
+    from pyspark.sql import DataFrame, SparkSession
 
     from storm_on_spark.api.collector import (
         BasicOutputCollector,
@@ -149,6 +150,67 @@ class BatchSpout(_Spout):
 
     def fail_batch(self, message_ids: pyarrow.Array) -> None:
         """The trees of the tuples that were emitted with these ids failed or timed out; otherwise as `ack_batch`."""
+
+
+class NativeSpout(_Spout):
+    """A spout whose rows Spark reads itself, by a streaming source of its own; no process of ours stands between.
+
+    Each row becomes a tuple where Spark reads it, with a message of its own. A message that is acked in the micro-batch
+    that read its row is done. Of the others the spout is told, row by row, in a process beside the driver: it keeps
+    them, hears what becomes of them, and emits again there what has failed. Attributes that can be pickled are saved
+    there and restored after a crash, as those of a `BaseRichSpout`.
+
+    `storm_on_spark.connectors` has such spouts; they stand on `storm_on_spark.connectors.native.SparkSourceSpout`.
+    """
+
+    tracked: bool = True
+    """Whether rows have messages. Without them nothing is kept, and what fails is lost."""
+
+    @abstractmethod
+    def read(self, spark: SparkSession) -> DataFrame:
+        """Returns the streaming DataFrame that has the rows. Called in the driver each time the topology starts."""
+
+    def columns(self, rows: pyarrow.RecordBatch) -> pyarrow.RecordBatch | None:
+        """Returns the tuples of the default stream for all rows, in their order; None to be asked for each row."""
+        return None
+
+    def tuple_of(self, row: Mapping[str, Any]) -> Sequence[Any] | None:
+        """Returns a row's tuple: its values, or None for no tuple.
+
+        Values with an attribute `stream` go to the stream with that name. An exception fails the row's message.
+        """
+        raise NotImplementedError(f"{type(self).__qualname__} has neither columns nor tuple_of")
+
+    def open(self, conf: Mapping[str, Any], context: TopologyContext, collector: SpoutOutputCollector) -> None:
+        """Called in the process that keeps rows; as for `BaseRichSpout`."""
+
+    @abstractmethod
+    def keep(self, roots: Sequence[int], rows: pyarrow.RecordBatch) -> None:
+        """Takes rows whose messages were not acked in the micro-batch that read them, each with a number."""
+
+    @abstractmethod
+    def kept(self) -> Collection[int]:
+        """Returns the numbers of rows that neither `row_acked` nor `row_failed` was called for."""
+
+    @abstractmethod
+    def row_acked(self, root: int) -> None:
+        """The message of a row that is kept is complete."""
+
+    @abstractmethod
+    def row_failed(self, root: int, reason: str) -> None:
+        """The message of a row that is kept has failed; the spout may emit it again."""
+
+    @abstractmethod
+    def next_tuple(self) -> None:
+        """Emits again what is due, through the collector."""
+
+    @abstractmethod
+    def ack(self, message_id: Any) -> None:
+        """The tree of a tuple that `next_tuple` emitted is complete."""
+
+    @abstractmethod
+    def fail(self, message_id: Any) -> None:
+        """The tree of a tuple that `next_tuple` emitted failed or timed out."""
 
 
 class _Bolt(BaseComponent):

@@ -26,6 +26,8 @@ class ComponentKind(Enum):
     """A `BaseRichSpout`."""
     BATCH_SPOUT = "batch_spout"
     """A `BatchSpout`: emits Arrow record batches."""
+    NATIVE_SPOUT = "native_spout"
+    """A `NativeSpout`: Spark reads its rows itself."""
     BOLT = "bolt"
     """A `BaseRichBolt`: acks and anchors by itself."""
     BASIC_BOLT = "basic_bolt"
@@ -36,7 +38,7 @@ class ComponentKind(Enum):
     @property
     def is_spout(self) -> bool:
         """Whether it is a kind of spout."""
-        return self in (ComponentKind.SPOUT, ComponentKind.BATCH_SPOUT)
+        return self in (ComponentKind.SPOUT, ComponentKind.BATCH_SPOUT, ComponentKind.NATIVE_SPOUT)
 
 
 @dataclass(frozen=True)

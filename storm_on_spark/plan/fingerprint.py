@@ -40,7 +40,9 @@ def _operator(operator: Operator) -> str:
 def _component(plan: PlacedPlan, component: PlannedComponent, position: Mapping[int, int]) -> dict[str, Any]:
     spec = plan.topology[component.id]
     operator = None if component.stateless or spec.is_spout else position[component.stage]
+    native = {"native": True} if component.id in plan.native_spouts else {}
     return {
+        **native,
         "spout": spec.is_spout,
         "stateful": not component.stateless,
         "tasks": list(component.tasks),
@@ -92,6 +94,11 @@ def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str
     for name, was in old["components"].items():
         if was["stateful"]:
             yield from _stateful_differences(name, was, new["components"].get(name))
+    if (was_read := _native(old)) != (is_read := _native(new)):
+        yield (
+            f"Spark read the spouts {listed(was_read)} itself and now {listed(is_read)}, but it knows its sources by "
+            "their number"
+        )
     if old["operators"] != new["operators"]:
         before, after = (listed(side["operators"]) for side in (old, new))
         yield f"the query had the stateful stages {before} and now has {after}, which mixes up their state"
@@ -132,6 +139,10 @@ def _task_differences(what: str, was: Mapping[str, Any], now: Mapping[str, Any])
             f"{what} had {of_tasks(before)} and now has {of_tasks(after)}, because components that come "
             "before it in the alphabet were added, removed or given other tasks"
         )
+
+
+def _native(printed: Mapping[str, Any]) -> list[str]:
+    return [name for name, component in printed["components"].items() if component.get("native")]
 
 
 def _moves(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:

@@ -139,6 +139,13 @@ class PlacedPlan:
         """For each stage, by its index, the place of its operator in `operators`."""
         return tuple(at for at, operator in enumerate(self.operators) for _ in operator.stages)
 
+    @cached_property
+    def native_spouts(self) -> tuple[str, ...]:
+        """The spouts whose rows Spark reads itself, by name: the sources of the query beside ours, in this order."""
+        return tuple(
+            component.id for component in self.components.values() if component.kind is ComponentKind.NATIVE_SPOUT
+        )
+
     def component_of(self, task: int) -> str:
         """Returns the id of the component that owns `task`.
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from storm_on_spark.api.config import Config
-from storm_on_spark.api.errors import TopologyFailedError
+from storm_on_spark.api.errors import InvalidTopologyError, TopologyFailedError
 from storm_on_spark.api.info import TopologyInfo, TopologyStatus
 from storm_on_spark.api.text.traces import with_sources
 from storm_on_spark.plan.compile import place
@@ -68,6 +68,13 @@ class InProcessTopology:
         self._name = name
         self._clock = clock or SystemClock()
         placed = place(graph, 1)
+        if placed.native_spouts:
+            name = placed.native_spouts[0]
+            raise InvalidTopologyError(
+                f'spout "{name}": Spark reads its rows itself, and there is no Spark in this process; run it on a '
+                "session, or put a spout with the same tuples in its place",
+                component=name,
+            )
         named = {**placed.conf, Config.TOPOLOGY_NAME: name, Config.STORM_ID: name}
         self._plan = dataclasses.replace(placed, conf=named)
         self._coordinator: _Coordinator | None = None

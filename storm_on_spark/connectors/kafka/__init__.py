@@ -28,8 +28,8 @@ from storm_on_spark.connectors.kafka.records import (
     as_bytes,
     as_text,
 )
-from storm_on_spark.connectors.kafka.retry import RetryBackoff
 from storm_on_spark.connectors.kafka.spout import PlainKafkaSpout
+from storm_on_spark.connectors.retry import RetryBackoff
 
 __all__ = [
     "DEAD_LETTER_FIELDS",

@@ -24,6 +24,7 @@ from storm_on_spark.plan.settings import LiveSettings
 KINDS = {
     ComponentKind.SPOUT: "spout",
     ComponentKind.BATCH_SPOUT: "batch spout",
+    ComponentKind.NATIVE_SPOUT: "native spout",
     ComponentKind.BOLT: "bolt",
     ComponentKind.BASIC_BOLT: "basic bolt",
     ComponentKind.BATCH_BOLT: "batch bolt",

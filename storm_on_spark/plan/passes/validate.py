@@ -22,9 +22,10 @@ from storm_on_spark.api.streams.grouping import (
 )
 from storm_on_spark.api.streams.stream import GlobalStreamId
 from storm_on_spark.api.text.wording import did_you_mean, kind_of, quoted
-from storm_on_spark.api.topology import ComponentSpec, Topology
+from storm_on_spark.api.topology import ComponentKind, ComponentSpec, Topology
 from storm_on_spark.plan.logical import LogicalGraph
 from storm_on_spark.plan.passes.graph import distances, find_cycle, successors
+from storm_on_spark.plan.settings import LiveSettings
 
 _GROUPINGS = (
     ShuffleGrouping,
@@ -56,12 +57,23 @@ def validate(graph: LogicalGraph) -> LogicalGraph:
     Raises:
         InvalidTopologyError: the topology breaks a rule. The message has one line for each that it breaks.
     """
-    problems = list(_problems(graph.topology))
+    problems = [*_problems(graph.topology), *_live_problems(graph)]
     if problems:
         first = problems[0]
         text = "\n".join(problem.text for problem in problems)
         raise InvalidTopologyError(text, component=first.component, stream=first.stream)
     return graph
+
+
+def _live_problems(graph: LogicalGraph) -> Iterator[_Problem]:
+    if LiveSettings.of(graph.conf).realtime:
+        for spec in graph.topology.spouts.values():
+            if spec.kind is ComponentKind.NATIVE_SPOUT:
+                yield _Problem(
+                    f"{label(spec.id, is_spout=True)}: Spark brings its rows in micro-batches, which do no work with "
+                    "the profile realtime; choose the profile latency, or a spout in Python",
+                    spec.id,
+                )
 
 
 def _problems(topology: Topology) -> Iterator[_Problem]:

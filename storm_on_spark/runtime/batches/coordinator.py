@@ -56,7 +56,7 @@ from storm_on_spark.runtime.batches.rules.events import (
     WasCut,
     WentLive,
 )
-from storm_on_spark.runtime.batches.rules.planning import BatchPace, BatchRules
+from storm_on_spark.runtime.batches.rules.planning import BatchPace, BatchRules, beside_native
 from storm_on_spark.runtime.batches.rules.size import BatchSize
 from storm_on_spark.runtime.batches.spout_outcomes import SpoutOutcomes
 from storm_on_spark.runtime.reports.report import Failure
@@ -140,7 +140,7 @@ class Coordinator:
             active=active,
             clock_runs=clock.started_at is not None,
             checkpoint_secs=LiveSettings.of(spec.plan.conf).checkpoint_ms / 1000,
-            pace=self.pace,
+            pace=self.pace if not spec.plan.native_spouts else beside_native(self.pace),
         )
         #: Held while the rules take a step, never while a message is sent: its receiver may be waiting for an answer.
         self._changed = threading.Condition()

@@ -115,7 +115,12 @@ class Metrics:
     def spout_totals(self) -> SpoutStats:
         """Returns the counters of all spout tasks together."""
         with self._lock:
-            return _total([*self._spouts.values(), *self._earlier.values()])
+            total = _total([*self._spouts.values(), *self._earlier.values()])
+            for component in self._plan.native_spouts:
+                read = self._bolts.get(component) or _nothing(component)
+                total.emitted += read.emitted
+                total.transferred += read.transferred
+            return total
 
     def info(
         self, name: str, status: TopologyStatus, uptime_secs: float, error: TopologyFailedError | None
@@ -159,20 +164,22 @@ class Metrics:
                 found[task] for found in (self._spouts, self._earlier) for task in component.tasks if task in found
             )
             stats = _total(parts)
+            # What Spark read itself was emitted there.
+            read = self._bolts.get(component_id) or _nothing(component_id)
             return ComponentInfo(
                 id=component_id,
                 kind=component.kind.value,
                 tasks=len(component.tasks),
                 executed=0,
-                emitted=stats.emitted,
-                transferred=stats.transferred,
+                emitted=stats.emitted + read.emitted,
+                transferred=stats.transferred + read.transferred,
                 acked=stats.acked,
                 failed=stats.failed,
                 execute_latency_ms=None,
                 errors=errors,
                 metrics=registered,
             )
-        metrics = self._bolts.get(component_id) or TaskMetrics(component_id, SYSTEM_TASK, 0, 0, 0, 0, 0, 0.0)
+        metrics = self._bolts.get(component_id) or _nothing(component_id)
         return ComponentInfo(
             id=component_id,
             kind=component.kind.value,
@@ -186,6 +193,10 @@ class Metrics:
             errors=errors,
             metrics=registered,
         )
+
+
+def _nothing(component: str) -> TaskMetrics:
+    return TaskMetrics(component, SYSTEM_TASK, 0, 0, 0, 0, 0, 0.0)
 
 
 def _sum(one: TaskMetrics, other: TaskMetrics) -> TaskMetrics:

@@ -3,20 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from storm_on_spark.runtime.codec import chunk
+from storm_on_spark.runtime.codec.chunk import Kind
 from storm_on_spark.runtime.tracking.acker import Outcome
+from storm_on_spark.runtime.tracking.ids import spout_task_of
 
 
-def read_outcome(body: bytes) -> Outcome:
-    """Returns what an OUTCOME chunk holds."""
-    return Outcome(*chunk.read_outcome(chunk.read_header(body), body))
+@dataclass(frozen=True)
+class Reported:
+    """What the ackers of a micro-batch report."""
+
+    outcomes: list[Outcome] = field(default_factory=list)
+    left: list[tuple[int, bytes]] = field(default_factory=list)
+    """The LEFT chunks, each with the task of the spout whose rows it holds."""
+
+    @classmethod
+    def of(cls, chunks: Sequence[bytes]) -> Reported:
+        """Returns what is in OUTCOME and LEFT chunks."""
+        found = cls()
+        for body in chunks:
+            header = chunk.read_header(body)
+            if header.kind == Kind.LEFT:
+                roots, _ = chunk.read_native_roots(header, body)
+                found.left.append((int(spout_task_of(roots[:1])[0]), body))
+            else:
+                found.outcomes.append(Outcome(*chunk.read_outcome(header, body)))
+        return found
 
 
 def merged(outcomes: Sequence[Outcome]) -> Outcome:
     """Returns outcomes of several ackers as one, by root."""
+    if not outcomes:
+        return Outcome(np.empty(0, np.uint64), np.empty(0, np.uint8))
     roots = np.concatenate([outcome.roots for outcome in outcomes])
     codes = np.concatenate([outcome.codes for outcome in outcomes])
     order = np.argsort(roots, kind="stable")

@@ -13,10 +13,10 @@ from collections.abc import Collection, Container, Iterator, Sequence
 import numpy as np
 
 from storm_on_spark.runtime.batches.files import BatchFiles
-from storm_on_spark.runtime.batches.outcomes import merged, read_outcome
+from storm_on_spark.runtime.batches.outcomes import Reported, merged
 from storm_on_spark.runtime.spouts.messages import Settle
-from storm_on_spark.runtime.tracking.acker import Outcome
-from storm_on_spark.runtime.tracking.ids import spout_task_of
+from storm_on_spark.runtime.tracking.fold import U8Array
+from storm_on_spark.runtime.tracking.ids import U64Array, spout_task_of
 
 
 class SpoutOutcomes:
@@ -31,7 +31,7 @@ class SpoutOutcomes:
         self._files = files
         self._tasks = tasks
         #: Batch -> outcomes that spouts hear of once it is committed.
-        self._delivered: dict[int, list[Outcome]] = {}
+        self._delivered: dict[int, Reported] = {}
         #: Held for `_unsaved`, which is read and changed on the threads of all hosts.
         self._lock = threading.Lock()
         #: Batch -> tasks that may still need to be told of its outcome after a crash.
@@ -52,7 +52,7 @@ class SpoutOutcomes:
         self._delivered = {batch: self._read(batch) for batch in self._files.batches()}
 
     def write(self, batch: int, chunks: Sequence[bytes]) -> None:
-        """Writes the OUTCOME chunks of a micro-batch, in place of those of an earlier attempt.
+        """Writes the OUTCOME and LEFT chunks of a micro-batch, in place of those of an earlier attempt.
 
         Raises:
             OSError: they can't be written.
@@ -63,7 +63,7 @@ class SpoutOutcomes:
         """Notes the outcomes of a micro-batch that are written, in place of those of an earlier attempt."""
         self._delivered.pop(batch, None)
         if chunks:
-            self._delivered[batch] = [read_outcome(body) for body in chunks]
+            self._delivered[batch] = Reported.of(chunks)
 
     def committed(self) -> Iterator[tuple[int, dict[int, Settle]]]:
         """Yields (batch, what each spout task is told) of all that was delivered: it is committed now.
@@ -71,14 +71,13 @@ class SpoutOutcomes:
         A batch without outcomes for any task is dropped, not yielded.
         """
         delivered, self._delivered = self._delivered, {}
-        for batch, outcomes in sorted(delivered.items()):
-            roots, codes = merged(outcomes)
-            # They ascend, and so do their tasks.
-            owners, starts = np.unique(spout_task_of(roots), return_index=True)
-            parts = zip(owners.tolist(), starts, [*starts[1:], len(roots)], strict=True)
+        for batch, reported in sorted(delivered.items()):
+            roots, codes = merged(reported.outcomes)
+            owners = spout_task_of(roots)
+            told = {*np.unique(owners).tolist(), *(task for task, _ in reported.left)}
             settles = {
-                task: Settle(task, batch, roots[start:end], codes[start:end])
-                for task, start, end in parts
+                task: _settle(task, batch, reported, (roots, codes), owners)
+                for task in sorted(told)
                 if task in self._tasks
             }
             if settles:
@@ -101,9 +100,9 @@ class SpoutOutcomes:
         with self._lock:
             batches = sorted(batch for batch, tasks in self._unsaved.items() if task in tasks)
         for batch in batches:
-            roots, codes = merged(self._read(batch))
-            mine = spout_task_of(roots) == task
-            yield Settle(task, batch, roots[mine], codes[mine])
+            reported = self._read(batch)
+            outcome = merged(reported.outcomes)
+            yield _settle(task, batch, reported, outcome, spout_task_of(outcome[0]))
 
     def saved(self, task: int, last: int) -> None:
         """Notes that a task has saved the outcomes of all batches up to `last`; files that all have saved go."""
@@ -118,5 +117,11 @@ class SpoutOutcomes:
         for batch in done:
             self._files.delete(batch)
 
-    def _read(self, batch: int) -> list[Outcome]:
-        return [read_outcome(body) for body in self._files.read(batch)]
+    def _read(self, batch: int) -> Reported:
+        return Reported.of(self._files.read(batch))
+
+
+def _settle(task: int, batch: int, reported: Reported, outcome: tuple[U64Array, U8Array], owners: U64Array) -> Settle:
+    mine = owners == task
+    left = tuple(body for owner, body in reported.left if owner == task)
+    return Settle(task, batch, outcome[0][mine], outcome[1][mine], left)

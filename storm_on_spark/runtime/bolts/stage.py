@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
 
+import numpy as np
 import pyarrow as pa
 
 from storm_on_spark.api.errors import ComponentError, StormError
@@ -33,7 +34,7 @@ from storm_on_spark.runtime.run.settings import BoltSettings, TrackingSettings
 from storm_on_spark.runtime.run.wiring import StreamInfo, Wiring
 from storm_on_spark.runtime.tracking import acker
 from storm_on_spark.runtime.tracking.fold import Fold, fold, split_by_acker
-from storm_on_spark.runtime.tracking.ids import EdgeIds
+from storm_on_spark.runtime.tracking.ids import EdgeIds, U64Array
 from storm_on_spark.runtime.values.batches import to_batch, to_rows
 
 Row = tuple[int, bytes]
@@ -253,21 +254,26 @@ def _metrics(component: str, task: int, execution: Execution) -> TaskMetrics:
 
 
 def execute_acker(wiring: Wiring, task: int, chunks: list[Chunk], state: StateAccess) -> Iterator[Chunk]:
-    """Yields the outcomes that an acker task finds in its chunks."""
+    """Yields the outcomes that an acker task finds in its chunks, and the rows of Spark's that it did not ack."""
     settings = wiring.settings(TrackingSettings)
     timeout_ms, timeouts = settings.timeout_ms, settings.timeouts
     parts: list[acker.Contribution] = []
+    rows: list[tuple[U64Array, memoryview]] = []
     clock = None
     for header, body in chunks:
         if header.kind == Kind.CLOCK:
             clock = header.sequence
+        elif header.kind == Kind.ROWS:
+            rows.append(chunk.read_native_roots(header, body))
         else:
             roots, xors, marks, receipts = chunk.read_acks(header, body)
             parts.append(acker.Contribution(roots, xors, marks, header.sequence // timeout_ms, receipts))
-    assert clock is not None, f"acker task {task} got no clock, which every micro-batch brings"
+    assert clock is not None or wiring.plan.native_spouts, (
+        f"acker task {task} got no clock, which every micro-batch brings that has news in our source"
+    )
     pending = acker.AckerState.load(state.get("pending") or b"", timeout_ms, timeouts)
     had = len(pending)
-    outcome = pending.apply(parts, clock // timeout_ms)
+    outcome = pending.apply(parts, None if clock is None else clock // timeout_ms)
     if pending.lost:
         text = (
             f"a micro-batch lost tuples between two stages, or executed some twice: the {len(outcome.roots)} messages "
@@ -279,5 +285,16 @@ def execute_acker(wiring: Wiring, task: int, chunks: list[Chunk], state: StateAc
         state.put("pending", pending.dump(clock))
     elif had:
         state.remove("pending")
+    if rows:
+        yield from _left(rows, outcome.roots[outcome.codes == acker.ACKED])
     if len(outcome.roots):
         yield chunk.with_header(chunk.encode_outcome(outcome.roots, outcome.codes, source=task))
+
+
+def _left(rows: list[tuple[U64Array, memoryview]], acked: U64Array) -> Iterator[Chunk]:
+    """Yields the rows that are not acked in the micro-batch that read them: their spout keeps those, and no others."""
+    for roots, payload in rows:
+        left = ~np.isin(roots, acked, assume_unique=True)
+        if left.any():
+            batch = chunk.read_batch(payload)
+            yield chunk.with_header(chunk.encode_native_rows(roots[left], batch.filter(pa.array(left)), target=None))

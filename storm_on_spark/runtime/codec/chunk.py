@@ -15,6 +15,9 @@ each tuple costs about ten times as much. The layout, little endian:
               (see `acker`)
       OUTCOME roots (packed ids), codes (packed marks): what became of root tuples (see `acker`)
       CLOCK   nothing; `sequence` is the batch's clock in ms, `size` has TICK and TURN when they are due
+      ROWS    roots (packed ids), then an Arrow IPC stream of one record batch: rows that Spark read itself, as it read
+              them, with the roots of their tuples; for an acker
+      LEFT    the same, of rows whose roots were not acked in the micro-batch that read them; for the sink
       REPORT  pickled records for the sink: metrics and errors
 
 `sequence` orders the chunks of one source, so a receiver that sorts by (source, sequence) sees emit order.
@@ -59,6 +62,8 @@ class Kind(IntEnum):
     OUTCOME = 4
     CLOCK = 5
     REPORT = 6
+    ROWS = 7
+    LEFT = 8
 
 
 TICK = 1
@@ -113,7 +118,7 @@ def with_header(body: bytes) -> Chunk:
 
 def is_for_sink(header: Header) -> bool:
     """Returns whether a chunk passes through all later operators."""
-    return header.kind in (Kind.OUTCOME, Kind.REPORT) or bool(header.flags & CARRIED)
+    return header.kind in (Kind.OUTCOME, Kind.REPORT, Kind.LEFT) or bool(header.flags & CARRIED)
 
 
 def read_header(body: bytes | memoryview) -> Header:
@@ -162,11 +167,15 @@ def encode_arrow(
     flags: int = 0,
 ) -> bytes:
     """Returns an ARROW chunk of the rows of `batch`."""
-    batch, sink = number_texts(batch), pa.BufferOutputStream()
+    payload = _as_stream(number_texts(batch))
+    return _join(Kind.ARROW, payload, batch.num_rows, roots, edges, target, source, sequence, stream, flags)
+
+
+def _as_stream(batch: pa.RecordBatch) -> bytes:
+    sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
-    payload = sink.getvalue().to_pybytes()
-    return _join(Kind.ARROW, payload, batch.num_rows, roots, edges, target, source, sequence, stream, flags)
+    return bytes(sink.getvalue().to_pybytes())
 
 
 def _join(
@@ -322,6 +331,19 @@ def read_outcome(header: Header, body: bytes | memoryview) -> tuple[U64Array, ND
     codes, rest = unpack_marks(view, header.size)
     _check_end(header, rest)
     return roots, codes
+
+
+def encode_native_rows(roots: U64Array, batch: pa.RecordBatch, *, target: int | None) -> bytes:
+    """Returns a ROWS chunk for an acker's task, or a LEFT chunk for the sink where there is no target."""
+    kind, task = (Kind.LEFT, -1) if target is None else (Kind.ROWS, target)
+    packed = pack_ids(roots)
+    header = _HEADER.pack(VERSION, kind, 0, task, -1, 0, len(roots), 0, len(packed))
+    return b"".join((header, packed, _as_stream(batch)))
+
+
+def read_native_roots(header: Header, body: bytes | memoryview) -> tuple[U64Array, memoryview]:
+    """Returns the roots of a ROWS or LEFT chunk, and its rows as `read_batch` takes them."""
+    return unpack_ids(memoryview(body)[HEADER_BYTES:], header.size)
 
 
 def encode_clock(clock: int, due: int, *, target: int) -> bytes:

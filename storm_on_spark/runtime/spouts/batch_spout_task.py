@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,17 +10,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from storm_on_spark.api.collector import BatchSpoutOutputCollector
-from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM
-from storm_on_spark.api.topology import ComponentKind
 from storm_on_spark.runtime.reports.report import add_reported
-from storm_on_spark.runtime.run.spec import RunSpec
-from storm_on_spark.runtime.run.wiring import Wiring
 from storm_on_spark.runtime.spouts import message_ids
-from storm_on_spark.runtime.spouts.log import Mark, WriterEpoch
 from storm_on_spark.runtime.spouts.spout_task import SpoutTask
-from storm_on_spark.runtime.storage import Folder
 from storm_on_spark.runtime.tracking import acker
 from storm_on_spark.runtime.tracking.fold import U8Array
 from storm_on_spark.runtime.tracking.ids import U64Array
@@ -110,9 +103,9 @@ class BatchSpoutTask(SpoutTask):
     def _old_ids(self, old: dict[int, Any]) -> dict[int, Any]:
         return old
 
-    def settle(self, batch: int, roots: U64Array, codes: U8Array) -> None:
+    def settle(self, batch: int, roots: U64Array, codes: U8Array, left: Sequence[bytes] = ()) -> None:
         """Calls `ack_batch` and `fail_batch` for the messages that ended in `batch`; see `SpoutTask.settle`."""
-        super().settle(batch, roots, codes)
+        super().settle(batch, roots, codes, left)
         ended, self._ended = self._ended, []
         acked = [ids.filter(pa.array(codes == acker.ACKED)) if codes.any() else ids for ids, codes in ended]
         failed = [ids.filter(pa.array(codes != acker.ACKED)) for ids, codes in ended if codes.any()]
@@ -133,21 +126,3 @@ class BatchSpoutTask(SpoutTask):
             if method == "ack_batch":
                 self.stats.acked += len(ids)
             self._guard(method, getattr(self.spout, method), ids)
-
-
-def open_spout_task(
-    spec: RunSpec,
-    wiring: Wiring,
-    context: TopologyContext,
-    folder: Folder,
-    clock: Callable[[], int],
-    now: Callable[[], float] = time.monotonic,
-    *,
-    epoch: WriterEpoch | None = None,
-    planned: Mark = Mark(),  # noqa: B008 # it is immutable
-) -> SpoutTask:
-    """Opens a task of a spout of either kind; arguments and errors are those of `SpoutTask`."""
-    batches = wiring.component(context.this_task_id).kind is ComponentKind.BATCH_SPOUT
-    return (BatchSpoutTask if batches else SpoutTask)(
-        spec, wiring, context, folder, clock, now, epoch=epoch, planned=planned
-    )

@@ -97,11 +97,13 @@ class Settle:
     batch: int
     roots: U64Array
     codes: U8Array
+    left: tuple[bytes, ...] = ()
+    """LEFT chunks: the rows of a native spout that the micro-batch read and didn't ack."""
 
     def __reduce__(self) -> tuple[Callable[..., Settle], tuple[object, ...]]:
         # As few bytes: the roots of a task nearly always ascend by one, and have one outcome.
         packed = pack_ids(self.roots), pack_marks(self.codes)
-        return _unpacked, (self.task, self.batch, len(self.roots), *packed)
+        return _unpacked, (self.task, self.batch, len(self.roots), *packed, self.left)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +233,7 @@ Message = (
 )
 
 
-def _unpacked(task: int, batch: int, count: int, roots: bytes, codes: bytes) -> Settle:
+def _unpacked(task: int, batch: int, count: int, roots: bytes, codes: bytes, left: tuple[bytes, ...]) -> Settle:
     ids, _ = unpack_ids(memoryview(roots), count)
     marks, _ = unpack_marks(memoryview(codes), count)
-    return Settle(task, batch, ids, marks)
+    return Settle(task, batch, ids, marks, left)

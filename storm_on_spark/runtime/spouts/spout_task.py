@@ -391,8 +391,8 @@ class SpoutTask:
 
     # --- outcomes ---------------------------------------------------------------
 
-    def settle(self, batch: int, roots: U64Array, codes: U8Array) -> None:
-        """Calls `ack` and `fail` for the messages that ended in `batch`.
+    def settle(self, batch: int, roots: U64Array, codes: U8Array, left: Sequence[bytes] = ()) -> None:
+        """Calls `ack` and `fail` for the messages that ended in `batch`; only rows of a native spout are ever `left`.
 
         Spark may run a batch again after a crash, and outcomes are told again: a message that is no longer pending
         has had its answer and gets no second one.

@@ -150,7 +150,7 @@ class TaskLoop:
     def handle(self, message: Message | LineChanged) -> None:
         """Deals with a message to the task."""
         if isinstance(message, Settle):
-            self.task.settle(message.batch, message.roots, message.codes)
+            self.task.settle(message.batch, message.roots, message.codes, message.left)
         elif isinstance(message, Consumed):
             self._rules.step(Committed(message.position), self.task.now())
             self.task.trim(message.position)
@@ -187,7 +187,7 @@ class TaskLoop:
             elif self._untold is not None:
                 self._progress(cut=True, tuples=self._untold)
             else:
-                task.stats.pending = len(task.pending)
+                task.stats.pending = task.pending_count()
                 task.stats.exhausted = task.exhausted()
                 if task.stats != self._reported or task.errors or self._metrics_due(now):
                     self._progress(cut=False, tuples=0)
@@ -212,7 +212,7 @@ class TaskLoop:
     def _progress(self, *, cut: bool, tuples: int) -> None:
         task = self.task
         self._told_at, self._untold = task.now(), None
-        task.stats.pending = len(task.pending)
+        task.stats.pending = task.pending_count()
         task.stats.exhausted = task.exhausted()
         self._reported = copy.copy(task.stats)
         latencies, task.latencies = task.latencies, LatencyHistogram()

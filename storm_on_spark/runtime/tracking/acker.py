@@ -10,6 +10,10 @@ Time is counted in periods: the batch's clock divided by the message timeout. A 
 which it was emitted (or last reset) and fails when two periods have ended: between T and 2T, as in Storm's rotating
 map. The state has the clock and not the period, because the timeout may differ after a restart.
 
+A micro-batch in which only a source of Spark's own had news has no clock: it happens at the time of the last one that
+had. Roots of rows that Spark reads are *untimed*: their age begins with the first clock that comes, in the same
+micro-batch or in a later one. So they never time out early, whenever the last clock was.
+
 Contributions to a root that has already ended make a record without INIT. No spout waits for it: it is dropped when it
 expires, without an outcome, also if timeouts are switched off.
 """
@@ -34,6 +38,9 @@ FAIL = 2
 RESET = 4
 """Mark: a bolt asked for the root's timeout to start again."""
 
+UNTIMED = 8
+"""Mark: the root's age begins with the next clock."""
+
 _AGE_SHIFT = 4
 _EXPIRED_AGE = 2
 
@@ -55,7 +62,7 @@ class Contribution(NamedTuple):
     xors: U64Array
     marks: U8Array
     period: int
-    """The period in which the roots marked INIT were emitted."""
+    """The period in which the roots marked INIT, and not UNTIMED, were emitted."""
     receipts: int = 0
     """The XOR of the receipts of all chunks that the task sent or executed."""
 
@@ -91,8 +98,10 @@ class AckerState:
         #: Sorted, without duplicates; xors and marks run parallel to it.
         self.roots: U64Array = np.empty(0, np.uint64)
         self.xors: U64Array = np.empty(0, np.uint64)
-        #: INIT and FAIL, and the age in periods (0 or 1).
+        #: INIT, FAIL and UNTIMED, and the age in periods (0 or 1).
         self.marks: U8Array = np.empty(0, np.uint8)
+        #: The time in ms that was dumped last; 0 for none.
+        self.clock = 0
         #: The period that the ages are relative to.
         self.period = 0
         #: Whether tuples were lost in the last micro-batch.
@@ -101,26 +110,31 @@ class AckerState:
     def __len__(self) -> int:
         return len(self.roots)
 
-    def apply(self, contributions: Iterable[Contribution], period: int) -> Outcome:
+    def apply(self, contributions: Iterable[Contribution], period: int | None) -> Outcome:
         """Adds one micro-batch's contributions at time `period` and returns what ended.
+
+        Without a period, no time has passed since the last one.
 
         If the receipts of all contributions don't cancel out, a chunk was lost or duplicated between two stages. Its
         contents are unknown, so every known root fails.
         """
         receipts = 0
-        passed = max(0, period - self.period)
-        self.period = max(period, self.period)
+        passed = 0 if period is None else max(0, period - self.period)
+        self.period += passed
         parts = [Fold(self.roots, self.xors, self._aged(passed))]
         for part in contributions:
             receipts ^= part.receipts
             # An INIT may come after acks of its tree, but these are never older: the OR of the ages is its age.
             late = min(max(0, self.period - part.period), _EXPIRED_AGE) << _AGE_SHIFT
-            marks = part.marks | (part.marks & INIT) * np.uint8(late) if late else part.marks
+            timed = part.marks & INIT & ~(part.marks // UNTIMED)
+            marks = part.marks | timed * np.uint8(late) if late else part.marks
             parts.append(Fold(part.roots, part.xors, marks))
         all_roots, all_xors, all_marks = fold(parts)
         reset = (all_marks & RESET) != 0
         if reset.any():
-            all_marks = np.where(reset, all_marks & np.uint8(INIT | FAIL), all_marks)
+            all_marks = np.where(reset, all_marks & np.uint8(INIT | FAIL | UNTIMED), all_marks)
+        if period is not None:
+            all_marks = all_marks & np.uint8(0xFF ^ UNTIMED)
         self.lost = receipts != 0
         if self.lost:
             all_marks = all_marks | np.uint8(FAIL)
@@ -141,18 +155,20 @@ class AckerState:
     def _aged(self, passed: int) -> U8Array:
         if passed == 0 or len(self.marks) == 0:
             return self.marks
-        ages = np.minimum((self.marks >> np.uint8(_AGE_SHIFT)) + np.uint8(min(passed, _EXPIRED_AGE)), _EXPIRED_AGE)
-        aged: U8Array = (self.marks & np.uint8(INIT | FAIL)) | (ages.astype(np.uint8) << np.uint8(_AGE_SHIFT))
+        passed_by = np.where(self.marks & UNTIMED, 0, min(passed, _EXPIRED_AGE)).astype(np.uint8)
+        ages = np.minimum((self.marks >> np.uint8(_AGE_SHIFT)) + passed_by, _EXPIRED_AGE)
+        aged: U8Array = (self.marks & np.uint8(INIT | FAIL | UNTIMED)) | (ages.astype(np.uint8) << np.uint8(_AGE_SHIFT))
         return aged
 
-    def dump(self, clock: int) -> bytes:
+    def dump(self, clock: int | None) -> bytes:
         """Returns the state as bytes: 17 a pending root; empty when nothing is pending.
 
         Args:
-            clock: the time in ms at which `apply` was called last.
+            clock: the time in ms at which `apply` was called last; None if that was without a period.
         """
         if len(self.roots) == 0:
             return b""
+        clock = self.clock if clock is None else clock
         head = _STATE.pack(_STATE_VERSION, clock, len(self.roots))
         return b"".join((head, self.roots.tobytes(), self.xors.tobytes(), self.marks.tobytes()))
 
@@ -179,7 +195,7 @@ class AckerState:
         if len(data) != _STATE.size + 17 * count:
             raise CheckpointError(f"acker state of {count} roots has {len(data)} bytes, not {_STATE.size + 17 * count}")
         view = memoryview(data)[_STATE.size :]
-        state.period = clock // timeout_ms
+        state.clock, state.period = clock, clock // timeout_ms
         state.roots = np.frombuffer(view[: 8 * count], np.uint64)
         state.xors = np.frombuffer(view[8 * count : 16 * count], np.uint64)
         state.marks = np.frombuffer(view[16 * count :], np.uint8)

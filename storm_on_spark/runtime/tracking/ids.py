@@ -4,6 +4,11 @@ A root id names a tuple that a spout emitted with a message id: the spout's task
 in the lower ones. So the root alone tells an acker the spout task, consecutive roots spread evenly over the ackers, and
 they sort fast.
 
+The root id of a row that Spark reads itself says where that was: the highest bit, the spout's task, the
+micro-batch, the partition of Spark's, and the row's place in it. So no process has to count rows, and a micro-batch
+that is executed again gives each row the same root. The number of the micro-batch begins again after 2^20: no root is
+open for that long.
+
 An edge id names one delivery of a tuple. Edge ids must look random, since the acker knows a tree only by their XOR,
 and they must be the same when Spark runs a task again. They come from SplitMix64 (Steele, Lea, Flood 2014), seeded by
 what identifies the execution.
@@ -23,6 +28,13 @@ U64Array = NDArray[np.uint64]
 SEQUENCE_BITS = 44
 """A root id has 44 bits of running number (17 trillion messages a task) and 20 bits of task."""
 
+NATIVE_TASK_BITS, _BATCH_BITS, _PARTITION_BITS, _ROW_BITS = 11, 20, 9, 23
+MOST_NATIVE_PARTITIONS = 1 << _PARTITION_BITS
+"""Partitions in which Spark may read the rows of one native spout in a micro-batch."""
+MOST_NATIVE_ROWS = 1 << _ROW_BITS
+"""Rows in such a partition."""
+_NATIVE = 1 << 63
+
 _GAMMA = 0x9E3779B97F4A7C15
 _MASK = (1 << 64) - 1
 
@@ -32,9 +44,36 @@ def root_base(task: int) -> int:
     return task << SEQUENCE_BITS
 
 
+def native_base(task: int, batch: int, partition: int) -> int:
+    """Returns the root id of the first row that Spark reads in a partition of a micro-batch.
+
+    Args:
+        task: of the native spout; less than 2^11.
+        batch: Spark's number of the micro-batch.
+        partition: of Spark's; less than `MOST_NATIVE_PARTITIONS`.
+
+    Example:
+        >>> root = np.array([native_base(5, 7, 2) + 9, root_base(6) + 1], np.uint64)
+        >>> spout_task_of(root).tolist(), is_native(root).tolist()
+        ([5, 6], [True, False])
+    """
+    place = (batch & ((1 << _BATCH_BITS) - 1)) << _PARTITION_BITS | partition
+    return _NATIVE | ((task << (_BATCH_BITS + _PARTITION_BITS)) | place) << _ROW_BITS
+
+
+def is_native(roots: U64Array) -> NDArray[np.bool_]:
+    """Returns for each root id whether it is of a row that Spark read itself."""
+    native: NDArray[np.bool_] = roots >= np.uint64(_NATIVE)
+    return native
+
+
 def spout_task_of(roots: U64Array) -> U64Array:
     """Returns for each root id the spout task that emitted it."""
     tasks: U64Array = roots >> np.uint64(SEQUENCE_BITS)
+    native = is_native(roots)
+    if native.any():
+        own = roots >> np.uint64(_BATCH_BITS + _PARTITION_BITS + _ROW_BITS)
+        tasks = np.where(native, own & np.uint64((1 << NATIVE_TASK_BITS) - 1), tasks)
     return tasks
 
 

@@ -229,7 +229,8 @@ def planned_in(root: Storage) -> Offset:
     try:
         lines = root.read(name).decode().splitlines()
         # Spark's format: version, metadata of the batch, then one line for each source.
-        return Offset.from_json(json.loads(lines[2]))
+        # Ours is the first, "-" if it had nothing yet.
+        return Offset() if lines[2] == "-" else Offset.from_json(json.loads(lines[2]))
     except (IndexError, ValueError, KeyError, OSError) as error:
         raise CheckpointError(f"Spark's offset log {root.url}/{name} can't be read: {error}") from error
 

@@ -172,6 +172,8 @@ def _whole(path: Path, lines: int) -> bool:
 
 
 def _has_json(data: bytes) -> bool:
+    if data == b"-":
+        return True  # an offset of a source that had nothing yet
     try:
         json.loads(data)
     except ValueError:

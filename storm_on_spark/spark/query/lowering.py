@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, functions
 
+from storm_on_spark.api.errors import ComponentError
 from storm_on_spark.plan.model import Operator
 from storm_on_spark.runtime.run.spec import RunSpec
-from storm_on_spark.spark.query.operators import OperatorProcessor, stateless_operator
+from storm_on_spark.runtime.spouts.native import PARTITION
+from storm_on_spark.spark.query.operators import OperatorProcessor, native_source, stateless_operator
 from storm_on_spark.spark.query.positions import SourceSettings
 from storm_on_spark.spark.query.source import SCHEMA, source_class
 
@@ -20,9 +22,21 @@ def lower(spark: SparkSession, spec: RunSpec, settings: SourceSettings) -> DataF
     name = f"storm-{spec.start_id}"
     spark.dataSource.register(source_class(name, settings, read_later=operators[0].state))
     frame = spark.readStream.format(name).load()
+    for component in spec.plan.native_spouts:
+        frame = frame.union(_native(spark, spec, settings, component))
     for index, operator in enumerate(operators):
         frame = _lowered(frame, index, operator, settings)
     return frame
+
+
+def _native(spark: SparkSession, spec: RunSpec, settings: SourceSettings, component: str) -> DataFrame:
+    """Returns what a native spout's rows become for the first operator."""
+    rows = spec.instance(component).read(spark)
+    if not isinstance(rows, DataFrame) or not rows.isStreaming:
+        raise ComponentError(component, None, "read", "it must return a streaming DataFrame, as spark.readStream makes")
+    return rows.withColumn(PARTITION, functions.spark_partition_id()).mapInArrow(
+        native_source(settings, component), SCHEMA
+    )
 
 
 def _lowered(frame: DataFrame, index: int, operator: Operator, settings: SourceSettings) -> DataFrame:

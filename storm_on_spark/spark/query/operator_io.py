@@ -14,11 +14,12 @@ from storm_on_spark.runtime.bolts.operator import execute_operator
 from storm_on_spark.runtime.bolts.saved import StateAccess
 from storm_on_spark.runtime.bolts.stage import BatchInfo, Row
 from storm_on_spark.runtime.bolts.worker import Worker, worker_for
-from storm_on_spark.runtime.codec.chunk import Chunk
+from storm_on_spark.runtime.codec.chunk import Chunk, is_for_sink, with_header
 from storm_on_spark.runtime.live.client import LiveClient
 from storm_on_spark.runtime.live.conduct import micro_batch
+from storm_on_spark.runtime.spouts.native.rows import native_chunks
 from storm_on_spark.runtime.storage import Folder
-from storm_on_spark.spark.query.positions import SourceSettings, offsets_of
+from storm_on_spark.spark.query.positions import SourceSettings, is_offsets, offsets_of
 
 ARROW_SCHEMA = pa.schema([("key", pa.int32()), ("body", pa.binary())])
 
@@ -34,9 +35,29 @@ def read_source(settings: SourceSettings, start: Offset, end: Offset, partition:
 
 
 def chunks_of(worker: Worker, rows: Iterable[bytes]) -> Iterator[Chunk]:
-    """Yields the chunks of the micro-batch for which the source's one row stands."""
+    """Yields the chunks of a micro-batch: those for which our source's one row stands, and those of native spouts."""
     for row in rows:
-        yield from chunks_between(worker.wiring, _folder(worker), *offsets_of(row), partition=0)
+        if is_offsets(row):
+            yield from chunks_between(worker.wiring, _folder(worker), *offsets_of(row), partition=0)
+        else:
+            yield with_header(row)
+
+
+def read_native(
+    settings: SourceSettings, component: str, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Yields the rows of the first operator for a partition of a native spout's rows.
+
+    An operator without state is executed here, as our source does for its part; one with state gets the chunks.
+    """
+    worker, info = worker_for(settings.start_id, settings.spec), batch_info()
+    operator, keys = worker.spec.plan.operators[0], worker.spec.plan.keys
+    chunks = native_chunks(worker, component, batches, info.batch)
+    if not operator.state:
+        yield from to_batches(execute_operator(worker, operator, chunks, info))
+        return
+    system = worker.wiring.system_key
+    yield from to_batches((system if is_for_sink(header) else keys[header.target], body) for header, body in chunks)
 
 
 def execute_beside(

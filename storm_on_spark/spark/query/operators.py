@@ -14,6 +14,8 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
+from storm_on_spark.spark.query.positions import SourceSettings
+
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.streaming.stateful_processor import MapState
@@ -40,6 +42,19 @@ def stateless_operator(
         worker = worker_for(start_id, spec)
         chunks = (with_header(body) for batch in batches for body in batch.column(1).to_pylist())
         yield from to_batches(execute_operator(worker, worker.spec.plan.operators[index], chunks, batch_info()))
+
+    return run
+
+
+def native_source(
+    settings: SourceSettings, component: str
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Returns the function that `mapInArrow` calls for each partition of a native spout's rows."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from storm_on_spark.spark.query.operator_io import read_native
+
+        yield from read_native(settings, component, batches)
 
     return run
 

@@ -20,6 +20,11 @@ class SourceSettings:
     """The plan's."""
 
 
+def is_offsets(body: bytes) -> bool:
+    """Returns whether a row stands for a micro-batch; others are chunks, which begin with their version."""
+    return body.startswith(b"[")
+
+
 def offsets_of(body: bytes) -> tuple[Offset, Offset]:
     """Returns where a micro-batch begins and ends, from the row that stands for it."""
     start, end = json.loads(body)

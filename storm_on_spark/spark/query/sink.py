@@ -96,7 +96,7 @@ class Sink:
         for row in frame.collect():
             body = bytes(row[1])
             header = chunk.read_header(body)
-            if header.kind == Kind.OUTCOME:
+            if header.kind in (Kind.OUTCOME, Kind.LEFT):
                 outcomes.append(body)
             elif header.kind == Kind.REPORT:
                 reports += chunk.read_report(body)

@@ -20,7 +20,7 @@ from storm_on_spark.runtime.bolts.inputs import Input
 from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.emit.output import Sealed
 from storm_on_spark.runtime.run.spec import make_spec
-from storm_on_spark.runtime.spouts.batch_spout_task import open_spout_task
+from storm_on_spark.runtime.spouts.opening import open_spout_task
 from storm_on_spark.runtime.spouts.spout_task import SpoutTask
 from storm_on_spark.runtime.tracking.ids import EdgeIds
 from storm_on_spark.testing.simulated import SimulatedHost

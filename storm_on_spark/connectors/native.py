@@ -1,0 +1,173 @@
+"""Spouts on Spark's own sources: what happens to rows that were not acked at once."""
+
+from __future__ import annotations
+
+import logging
+import time
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from storm_on_spark.api.collector import SpoutOutputCollector
+from storm_on_spark.api.component import NativeSpout
+from storm_on_spark.api.context import TopologyContext
+from storm_on_spark.api.errors import ConfigError
+from storm_on_spark.api.streams.constants import SYSTEM_PREFIX
+from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
+from storm_on_spark.api.streams.fields import Fields
+from storm_on_spark.api.streams.stream import DEFAULT_STREAM
+from storm_on_spark.connectors.retry import RetryBackoff
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+log = logging.getLogger(__name__)
+
+_MOST_AT_ONCE = 1000
+"""Rows that one call emits again at most."""
+_AGAIN = "a bolt failed its tuple, or that timed out"
+
+
+@dataclass
+class _Kept:
+    """A row that was not acked in the micro-batch that read it."""
+
+    row: dict[str, Any]
+    failures: int = 0
+    reason: str = ""
+    due: float = 0.0
+    """When it is emitted again, in seconds of the clock."""
+
+
+class SparkSourceSpout(NativeSpout):
+    """A spout on one of Spark's own sources, with retries and a stream of dead letters.
+
+    A subclass says what Spark reads (`read`), what tuples become of rows (`columns` or `tuple_of`) and what names a row
+    (`message_id`).
+
+    Args:
+        retry: when a failed row's tuple is emitted again, and when the row is given up.
+        dead_letter_stream: where rows go that are given up; None to drop them with a warning in the log.
+
+    Raises:
+        ConfigError: an argument makes no sense.
+    """
+
+    clock: Callable[[], float] = staticmethod(time.time)
+    """Seconds; retries wait by it."""
+
+    def __init__(self, retry: RetryBackoff = RetryBackoff(), dead_letter_stream: str | None = None) -> None:  # noqa: B008 # it is immutable
+        stream = dead_letter_stream
+        if stream is not None and (not stream or stream == DEFAULT_STREAM or stream.startswith(SYSTEM_PREFIX)):
+            raise ConfigError(
+                f"the dead-letter stream needs a name of its own (given {stream!r:.100})", key="dead_letter_stream"
+            )
+        self._retry = retry
+        self._dead_letters = stream
+        #: By root: rows whose first tuple is still under way.
+        self._open: dict[int, _Kept] = {}
+        #: By message id: rows that wait for their next attempt, and those whose tuple is under way again.
+        self._waiting: dict[Any, _Kept] = {}
+        self._again: dict[Any, _Kept] = {}
+
+    # --- what a subclass says ---------------------------------------------------------------
+
+    @abstractmethod
+    def message_id(self, row: Mapping[str, Any]) -> Any:
+        """Returns what names a row; a value that can be pickled and is a key of a dict."""
+
+    @abstractmethod
+    def tuple_streams(self) -> Mapping[str, Fields]:
+        """Returns the streams of tuples, with their fields."""
+
+    dead_letter_fields: Fields = Fields("message_id", "row", "reason", "failures")
+    """Of the dead-letter stream."""
+
+    def dead_letter(self, message_id: Any, row: Mapping[str, Any], reason: str, failures: int) -> Sequence[Any]:
+        """Returns the tuple of a row that is given up."""
+        return [message_id, dict(row), reason, failures]
+
+    def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
+        """Declares the streams of tuples, and the dead-letter stream if there is one."""
+        for stream, fields in self.tuple_streams().items():
+            declarer.declare_stream(stream, fields)
+        if self._dead_letters is not None:
+            declarer.declare_stream(self._dead_letters, self.dead_letter_fields)
+
+    # --- in the process that keeps rows ---------------------------------------------------------------
+
+    def open(self, conf: Mapping[str, Any], context: TopologyContext, collector: SpoutOutputCollector) -> None:
+        """Takes the collector."""
+        self._collector, self._context = collector, context
+
+    def keep(self, roots: Sequence[int], rows: pa.RecordBatch) -> None:
+        """Keeps rows until they are acked or given up."""
+        for root, row in zip(roots, rows.to_pylist(), strict=True):
+            self._open[root] = _Kept(row)
+
+    def kept(self) -> Collection[int]:
+        """Returns the roots of rows whose first tuple is under way."""
+        return self._open.keys()
+
+    def row_acked(self, root: int) -> None:
+        """Forgets the row."""
+        del self._open[root]
+
+    def row_failed(self, root: int, reason: str) -> None:
+        """Lets the row wait for its next attempt, or gives it up."""
+        kept = self._open.pop(root)
+        self._failed(self.message_id(kept.row), kept, reason)
+
+    def next_tuple(self) -> None:
+        """Emits tuples again that are due."""
+        if not self._waiting:
+            return
+        now = self.clock()
+        due = [(name, kept) for name, kept in self._waiting.items() if not 0 < kept.due - now <= self._most_delay()]
+        for name, kept in due[:_MOST_AT_ONCE]:
+            del self._waiting[name]
+            try:
+                values = self._values(kept.row)
+            except Exception as error:  # whatever the user's translator raises
+                self._failed(name, kept, f"{type(error).__name__}: {error}")
+                continue
+            if values is not None:
+                self._again[name] = kept
+                self._collector.emit(values, name, getattr(values, "stream", DEFAULT_STREAM))
+
+    def ack(self, message_id: Any) -> None:
+        """Forgets the row."""
+        del self._again[message_id]
+
+    def fail(self, message_id: Any) -> None:
+        """Lets the row wait for its next attempt, or gives it up."""
+        self._failed(message_id, self._again.pop(message_id), _AGAIN)
+
+    def _most_delay(self) -> float:
+        """Seconds; what is due later than that was noted before the clock was set back."""
+        return self._retry.max_delay_ms / 1000
+
+    def _values(self, row: Mapping[str, Any]) -> Sequence[Any] | None:
+        import pyarrow as pa
+
+        columns = self.columns(pa.RecordBatch.from_pylist([row]))
+        if columns is None:
+            return self.tuple_of(row)
+        return [column[0].as_py() for column in columns.columns]
+
+    def _failed(self, message_id: Any, kept: _Kept, reason: str) -> None:
+        kept.failures += 1
+        kept.reason = reason
+        delay = self._retry.delay_ms(kept.failures)
+        if delay is not None:
+            kept.due = self.clock() + delay / 1000
+            self._waiting[message_id] = kept
+        elif self._dead_letters is not None:
+            values = self.dead_letter(message_id, kept.row, reason, kept.failures)
+            self._collector.emit(values, None, self._dead_letters)
+        else:
+            log.warning(
+                'spout "%s" gives up row %r after %d failures: %s',
+                self._context.this_component_id, message_id, kept.failures, reason,
+            )  # fmt: skip

@@ -1,0 +1,54 @@
+"""The task of a native spout: keeps the rows that were not acked in the micro-batch that read them.
+
+It is a spout's task as any other: what it keeps is in the instance's attributes, which are saved with the spout log,
+and what it emits again goes through the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from storm_on_spark.runtime.codec import chunk
+from storm_on_spark.runtime.spouts.spout_task import SpoutTask
+from storm_on_spark.runtime.tracking import acker
+from storm_on_spark.runtime.tracking.fold import U8Array
+from storm_on_spark.runtime.tracking.ids import U64Array, is_native
+
+_REASONS = {acker.FAILED: "a bolt failed its tuple", acker.TIMED_OUT: "its tuple timed out"}
+
+
+class NativeSpoutTask(SpoutTask):
+    """A `NativeSpout`'s task, opened and restored; arguments and errors are those of `SpoutTask`."""
+
+    def settle(self, batch: int, roots: U64Array, codes: U8Array, left: Sequence[bytes] = ()) -> None:
+        """Tells the spout of rows that were not acked, and of what became of them and of what it emitted again.
+
+        The outcomes of a micro-batch are told again after a crash. Those that are in the snapshot are ignored: their
+        rows may have been emitted again since.
+        """
+        news, native = batch > self.settled_batch, is_native(roots)
+        super().settle(batch, roots[~native], codes[~native])
+        if news:
+            self._settle_rows(roots[native], codes[native], left)
+
+    def _settle_rows(self, roots: U64Array, codes: U8Array, left: Sequence[bytes]) -> None:
+        self.stats.acked += int((codes == acker.ACKED).sum())
+        self.stats.failed += int((codes != acker.ACKED).sum())
+        self.stats.timed_out += int((codes == acker.TIMED_OUT).sum())
+        for body in left:
+            kept, payload = chunk.read_native_roots(chunk.read_header(body), body)
+            self._guard("keep", self.spout.keep, kept.tolist(), chunk.read_batch(payload))
+        if not (waiting := self.spout.kept()):
+            return
+        ours = np.isin(roots, np.fromiter(waiting, np.uint64, len(waiting)))
+        for root, code in zip(roots[ours].tolist(), codes[ours].tolist(), strict=True):
+            if code == acker.ACKED:
+                self._guard("row_acked", self.spout.row_acked, root)
+            else:
+                self._guard("row_failed", self.spout.row_failed, root, _REASONS[code])
+
+    def pending_count(self) -> int:
+        """Returns how many messages are neither acked nor failed, those of rows included."""
+        return super().pending_count() + len(self.spout.kept())
