@@ -68,15 +68,16 @@ class FileSpout(SparkSourceSpout):
     ) -> None:
         super().__init__(retry, dead_letter_stream)
         self._folder = os.fspath(folder)
-        if not isinstance(self._folder, str) or not self._folder:
+        if not self._folder:
             raise ConfigError(f"a folder is a path or a URL (given {folder!r:.100})", key="folder")
         if format not in get_args(SpoutFormat):
             raise ConfigError(
                 f"a format is one of {', '.join(get_args(SpoutFormat))} (given {format!r:.100})", key="format"
             )
-        if not isinstance(max_files_per_batch, int) or isinstance(max_files_per_batch, bool) or max_files_per_batch < 1:
+        most: object = max_files_per_batch
+        if not isinstance(most, int) or isinstance(most, bool) or most < 1:
             raise ConfigError(
-                f"max_files_per_batch must be a whole number of 1 or more (given {max_files_per_batch!r:.100})",
+                f"max_files_per_batch must be a whole number of 1 or more (given {most!r:.100})",
                 key="max_files_per_batch",
             )
         self._format, self._max_files = format, max_files_per_batch
