@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from storm_on_spark.api.errors import ConfigError
@@ -11,6 +11,7 @@ from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM
 from storm_on_spark.connectors.native import SparkSourceSpout
 from storm_on_spark.connectors.retry import RetryBackoff
+from storm_on_spark.runtime.tracking.ids import MOST_NATIVE_ROWS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,8 +26,6 @@ _OURS: Final[Mapping[str, str]] = {
     "sourcearchivedir": "a row that failed would be gone before it is acked",
 }
 _FILE, _START, _PLACE = "__file", "__start", "__place"
-_MOST_PLACES = (1 << 33) - 1
-"""What of `monotonically_increasing_id` counts rows; above it is the partition."""
 
 
 class FileSpout(SparkSourceSpout):
@@ -100,7 +99,6 @@ class FileSpout(SparkSourceSpout):
         metadata = [
             sf.col("_metadata.file_path").alias(_FILE),
             sf.col("_metadata.file_block_start").alias(_START),
-            sf.monotonically_increasing_id().bitwiseAND(sf.lit(_MOST_PLACES)).alias(_PLACE),
         ]
         return rows.select(*rows.columns, *metadata)
 
@@ -113,6 +111,12 @@ class FileSpout(SparkSourceSpout):
         import pyarrow as pa
 
         return pa.RecordBatch.from_arrays(rows.columns[: len(self._names)], names=list(self._names))
+
+    def keep(self, roots: Sequence[int], rows: pa.RecordBatch) -> None:
+        """Keeps rows, each with its place among those that Spark read with it, which the root says."""
+        super().keep(roots, rows)
+        for root in roots:
+            self._open[root].row[_PLACE] = root % MOST_NATIVE_ROWS
 
     def message_id(self, row: Mapping[str, Any]) -> tuple[str, int, int]:
         """Returns file, start of Spark's part of it, and number."""
