@@ -38,6 +38,8 @@ class _Kept:
     reason: str = ""
     due: float = 0.0
     """When it is emitted again, in seconds of the clock."""
+    given_up: bool = False
+    """Whether it goes to the stream of dead letters."""
 
 
 class SparkSourceSpout(NativeSpout):
@@ -85,7 +87,7 @@ class SparkSourceSpout(NativeSpout):
     """Of the dead-letter stream."""
 
     def dead_letter(self, message_id: Any, row: Mapping[str, Any], reason: str, failures: int) -> Sequence[Any]:
-        """Returns the tuple of a row that is given up."""
+        """Returns the tuple of a row that is given up; it is emitted until it is acked."""
         return [message_id, dict(row), reason, failures]
 
     def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
@@ -127,6 +129,11 @@ class SparkSourceSpout(NativeSpout):
         due = [(name, kept) for name, kept in self._waiting.items() if not 0 < kept.due - now <= self._most_delay()]
         for name, kept in due[:_MOST_AT_ONCE]:
             del self._waiting[name]
+            if kept.given_up:
+                self._again[name] = kept
+                values = self.dead_letter(name, kept.row, kept.reason, kept.failures)
+                self._collector.emit(values, name, self._dead_letters or DEFAULT_STREAM)
+                continue
             try:
                 values = self._values(kept.row)
             except Exception as error:  # whatever the user's translator raises
@@ -157,17 +164,20 @@ class SparkSourceSpout(NativeSpout):
         return [column[0].as_py() for column in columns.columns]
 
     def _failed(self, message_id: Any, kept: _Kept, reason: str) -> None:
-        kept.failures += 1
-        kept.reason = reason
-        delay = self._retry.delay_ms(kept.failures)
+        if kept.given_up:
+            # A dead letter comes again until it is acked.
+            delay: int | None = self._retry.capped_delay_ms(2)
+        else:
+            kept.failures += 1
+            kept.reason = reason
+            delay = self._retry.delay_ms(kept.failures)
+        if delay is None and self._dead_letters is not None:
+            kept.given_up, delay = True, 0
         if delay is not None:
             kept.due = self.clock() + delay / 1000
             self._waiting[message_id] = kept
-        elif self._dead_letters is not None:
-            values = self.dead_letter(message_id, kept.row, reason, kept.failures)
-            self._collector.emit(values, None, self._dead_letters)
-        else:
-            log.warning(
-                'spout "%s" gives up row %r after %d failures: %s',
-                self._context.this_component_id, message_id, kept.failures, reason,
-            )  # fmt: skip
+            return
+        log.warning(
+            'spout "%s" gives up row %r after %d failures: %s',
+            self._context.this_component_id, message_id, kept.failures, reason,
+        )  # fmt: skip

@@ -26,7 +26,7 @@ from storm_on_spark.runtime.values.hashing import mix64, stable_hash
 U64Array = NDArray[np.uint64]
 
 SEQUENCE_BITS = 44
-"""A root id has 44 bits of running number (17 trillion messages a task) and 20 bits of task."""
+"""A root id has 44 bits of running number (17 trillion messages a task), 19 bits of task, and a highest bit of 0."""
 
 NATIVE_TASK_BITS, _BATCH_BITS, _PARTITION_BITS, _ROW_BITS = 11, 20, 9, 23
 MOST_NATIVE_PARTITIONS = 1 << _PARTITION_BITS

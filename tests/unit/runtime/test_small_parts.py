@@ -55,7 +55,7 @@ def test_edge_ids_are_the_same_in_every_process() -> None:
     assert json.loads(done.stdout) == EdgeIds("q", 1, "spout", 2).take(4).ids().tolist()
 
 
-@given(st.integers(1, 2**20 - 1), st.integers(1, 2**SEQUENCE_BITS - 1))
+@given(st.integers(1, 2**19 - 1), st.integers(1, 2**SEQUENCE_BITS - 1))
 def test_a_root_names_its_spout_task(task: int, number: int) -> None:
     roots = np.array([root_base(task) + number], np.uint64)
     assert spout_task_of(roots).tolist() == [task]
