@@ -131,8 +131,8 @@ class SparkSourceSpout(NativeSpout):
             del self._waiting[name]
             if kept.given_up:
                 self._again[name] = kept
-                values = self.dead_letter(name, kept.row, kept.reason, kept.failures)
-                self._collector.emit(values, name, self._dead_letters or DEFAULT_STREAM)
+                letter = self.dead_letter(name, kept.row, kept.reason, kept.failures)
+                self._collector.emit(letter, name, self._dead_letters or DEFAULT_STREAM)
                 continue
             try:
                 values = self._values(kept.row)

@@ -1,107 +1,80 @@
-"""Spouts whose rows Spark reads itself: on real Spark, with what fails and what kills the driver."""
+"""Spouts whose rows Spark reads itself: all formats, rows that fail, and a driver that is killed."""
 
 from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
-import sys
-import textwrap
-import time
-from pathlib import Path
+from collections import Counter
 
-import pytest
+from processes import killed, script, wait_for
+from topologies import reading
 
-pytestmark = [pytest.mark.integration, pytest.mark.spark]
-
-ROWS, FILES = 2000, 5
-
-_RUN = """
-import collections, json, os, signal, sys, threading, time
-from pathlib import Path
-from storm_on_spark import *
+from storm_on_spark import LocalCluster, TopologyBuilder
 from storm_on_spark.connectors.file_spout import FileSpout
-from storm_on_spark.connectors.retry import RetryBackoff
+from storm_on_spark.connectors.rate import RateSpout
+from storm_on_spark.testing import running_topology
 
-folder, partitions, die_at = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
-
-class Count(BaseBasicBolt):
-    def prepare(self, conf, context):
-        self.seen = collections.Counter()
-        self.tried = collections.Counter()
-    def execute(self, tup, collector):
-        number = int(tup["line"])
-        if number % 100 == 9:
-            raise FailedException("poison")
-        if number % 100 == 7:
-            self.tried[number] += 1
-            if self.tried[number] < 2:
-                # Kept although the tuple fails: only an exception of another kind takes the state back.
-                raise FailedException("not yet")
-        self.seen[number] += 1
-        collector.emit([number, self.seen[number]])
-    def declare_output_fields(self, declarer):
-        declarer.declare(Fields("number", "times"))
-
-class Total(BaseBasicBolt):
-    def prepare(self, conf, context):
-        self.seen, self.dead = {}, []
-    def execute(self, tup, collector):
-        if tup.source_stream == "dead":
-            self.dead.append((int(tup["row"]["value"]), tup["failures"]))
-        else:
-            self.seen[tup["number"]] = tup["times"]
-        if len(self.seen) >= die_at and die_at:
-            os.kill(DRIVER, signal.SIGKILL)
-        (folder / "total.new").write_text(json.dumps([self.seen, sorted(self.dead)]))
-        (folder / "total.new").rename(folder / "total.json")
-
-builder = TopologyBuilder()
-retry = RetryBackoff(initial_delay_ms=1, delay_period_ms=1, max_retries=1)
-builder.set_spout("lines", FileSpout(folder / "in", max_files_per_batch=1, retry=retry, dead_letter_stream="dead"))
-builder.set_bolt("count", Count(), 2).fields_grouping("lines", Fields("line"))
-builder.set_bolt("total", Total()).global_grouping("count").global_grouping("lines", "dead")
-DRIVER = os.getpid()
-with LocalCluster() as cluster:
-    conf = {"topology.partitions": partitions, "topology.checkpoint.dir": str(folder / "checkpoint")}
-    cluster.submit_topology("files", conf, builder.create_topology())
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        info = cluster.get_topology_info("files")
-        found = json.loads((folder / "total.json").read_text()) if (folder / "total.json").exists() else [{}, []]
-        if info.error or (len(found[0]) + len(found[1]) == int(sys.argv[4]) and info.pending == 0):
-            break
-        time.sleep(0.05)
-    print(json.dumps({"error": info.error, "pending": info.pending, "status": info.status}))
-"""
+FILES, PER_FILE = 4, 100
+ROWS = FILES * PER_FILE
 
 
-def _run(folder: Path, partitions: int, die_at: int) -> subprocess.CompletedProcess[str]:
-    script = folder / "run.py"
-    script.write_text(textwrap.dedent(_RUN))
-    command = [sys.executable, str(script), str(folder), str(partitions), str(die_at), str(ROWS)]
-    return subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=120, env={**os.environ})
-
-
-@pytest.mark.parametrize("partitions", [1, 2])
-def test_rows_that_fail_are_retried_alone_and_nothing_is_lost_when_the_driver_is_killed(
-    tmp_path: Path, partitions: int
+def test_a_row_that_fails_is_retried_alone_and_none_is_lost_or_counted_twice_when_the_driver_is_killed(
+    spark_session, tmp_path
 ) -> None:
-    source = tmp_path / "in"
+    source, out, checkpoint = tmp_path / "in", tmp_path / "out.json", tmp_path / "checkpoint"
     source.mkdir()
-    per = ROWS // FILES
     for number in range(FILES):
-        lines = (str(row) for row in range(number * per, (number + 1) * per))
         path = source / f"{number}.txt"
-        path.write_text("\n".join(lines) + "\n")
-        os.utime(path, (time.time() - 100 + number,) * 2)
-    assert _run(tmp_path, partitions, die_at=2 * per).returncode == -signal.SIGKILL, "the driver was to be killed"
-    ended = _run(tmp_path, partitions, die_at=0)
-    told = json.loads(ended.stdout.splitlines()[-1])
-    assert told == {"error": None, "pending": 0, "status": "ACTIVE"}
-    seen, dead = json.loads((tmp_path / "total.json").read_text())
+        path.write_text("".join(f"{row}\n" for row in range(number * PER_FILE, (number + 1) * PER_FILE)))
+        os.utime(path, (1_000_000_000 + number,) * 2)
+    arguments = ("-m", "topologies.reading", str(source), str(checkpoint), str(out))
+    with script(tmp_path / "tmp", *arguments) as process:
+        wait_for(lambda: process.poll() is not None, "the driver's death", 120)
+        assert killed(process)
+    assert 0 < len(json.loads(out.read_text())[0]) < ROWS, "it was to be killed in the middle"
+
+    def found():
+        return json.loads(out.read_text())
+
+    with LocalCluster(spark_session) as cluster:
+        cluster.submit_topology("reading", reading.conf_of(str(checkpoint), str(out)), reading.reading(str(source)))
+
+        def done():
+            info = cluster.get_topology_info("reading")
+            assert info.error is None
+            return sum(map(len, found())) == ROWS and info.pending == 0
+
+        wait_for(done, "every row counted or given up", 90)
+    seen, dead = found()
     poison = [row for row in range(ROWS) if row % 100 == 9]
-    assert sorted(row for row, _ in dead) == poison, "given up, each once"
-    assert {failures for _, failures in dead} == {2}
+    assert dead == [[row, 2] for row in poison], "given up, each once, after one retry"
     assert {int(row): times for row, times in seen.items()} == {row: 1 for row in range(ROWS) if row not in poison}
+
+
+def test_every_format_and_the_rate_source_in_one_topology(nothing_left_behind, spark_session, tmp_path) -> None:
+    rows = [("storm", 1), ("two words", 2), ('a "quoted", word', 3), (None, 4)]
+    frame = spark_session.createDataFrame(rows, "word STRING, n BIGINT")
+    for name in ("json", "parquet"):
+        frame.coalesce(1).write.format(name).save(str(tmp_path / name))
+    frame.coalesce(1).write.csv(str(tmp_path / "csv"), header=True, quote='"', escape='"')
+    frame.select("word").na.drop().coalesce(1).write.text(str(tmp_path / "text"))
+
+    builder = TopologyBuilder()
+    builder.set_spout("rate", RateSpout(200, partitions=2))
+    builder.set_spout("text", FileSpout(tmp_path / "text", fields="word"))
+    options = {"csv": {"header": True, "escape": '"'}}
+    for name in ("json", "csv", "parquet"):
+        builder.set_spout(name, FileSpout(tmp_path / name, name, "word STRING, n BIGINT", options.get(name)))
+    conf = {"topology.partitions": 1}
+    with running_topology(builder.create_topology(), conf=conf, spark=spark_session) as running:
+
+        def rates():
+            return [value for _, value in running.captured().values("rate")]
+
+        wait_for(lambda: len(rates()) > 100, "rows of the rate source", 60)
+        captured = running.captured()
+    for name in ("json", "csv", "parquet"):
+        assert Counter(captured.values(name)) == Counter(rows), name
+    assert sorted(captured.values("text")) == sorted((word,) for word, _ in rows if word is not None)
+    numbers = sorted(value for _, value in captured.values("rate"))
+    assert numbers == list(range(len(numbers))), "each once, and none is missing"
