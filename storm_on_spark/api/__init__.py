@@ -63,6 +63,7 @@ from storm_on_spark.api.metrics import (
     MultiReducedMetric,
     ReducedMetric,
 )
+from storm_on_spark.api.sink import SinkBolt, SinkContext
 from storm_on_spark.api.state import BaseStatefulBolt, IStatefulBolt, KeyValueState
 from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
 from storm_on_spark.api.streams.fields import Fields
@@ -155,6 +156,8 @@ __all__ = [
     "ReportedFailedException",
     "SetupError",
     "ShuffleGrouping",
+    "SinkBolt",
+    "SinkContext",
     "SpoutAckInfo",
     "SpoutDeclarer",
     "SpoutFailInfo",

@@ -62,6 +62,9 @@ class InProcessTopology:
         graph: the compiled topology.
         name: of the topology.
         clock: where its time comes from; the machine's monotonic clock for None.
+
+    Raises:
+        InvalidTopologyError: Spark reads a spout's rows, or the driver writes a bolt's tuples.
     """
 
     def __init__(self, graph: LogicalGraph, name: str, clock: Clock | None = None) -> None:
@@ -75,6 +78,13 @@ class InProcessTopology:
                 "session, or put a spout with the same tuples in its place",
                 component=name,
             )
+        for component in placed.components.values():
+            if component.sink:
+                raise InvalidTopologyError(
+                    f'bolt "{component.id}": the driver writes its tuples through Spark, and there is no Spark in this '
+                    "process; run it on a session",
+                    component=component.id,
+                )
         named = {**placed.conf, Config.TOPOLOGY_NAME: name, Config.STORM_ID: name}
         self._plan = dataclasses.replace(placed, conf=named)
         self._coordinator: _Coordinator | None = None

@@ -230,6 +230,7 @@ class CompiledTopology:
         from storm_on_spark.spark.query.offset_server import OffsetServer
         from storm_on_spark.spark.query.positions import SourceSettings
         from storm_on_spark.spark.query.sink import Sink, open_callbacks
+        from storm_on_spark.spark.query.written import Written
         from storm_on_spark.spark.running.executor_spouts import ExecutorSpouts
         from storm_on_spark.spark.running.failures import reporting_failure, topology_failed
         from storm_on_spark.spark.running.state_stores import close_state_stores
@@ -284,6 +285,8 @@ class CompiledTopology:
             }
             plan = dataclasses.replace(plan, conf=named)
             folder = ("", store.place) if isinstance(store.own, Storage) else (str(store.own), None)
+            written = Written(plan, manifest.storm_id)
+            written.open(spark)
             spec = make_spec(plan, name, manifest.storm_id, start_id, _user_path(), folder[0], folder[1], port)
             clear_notes(store.own)
             durable = None
@@ -319,7 +322,7 @@ class CompiledTopology:
                 raise topology_failed(name, early[0])
             with settings_applied(spark, wanted), reporting_failure(name):
                 query = (
-                    frame.writeStream.foreachBatch(Sink(coordinator, on_failure, store.own))
+                    frame.writeStream.foreachBatch(Sink(coordinator, on_failure, store.own, written))
                     .option("checkpointLocation", store.location.url)
                     .queryName(name)
                     .start()

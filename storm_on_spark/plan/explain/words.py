@@ -141,6 +141,9 @@ def what_is_live(plan: PlacedPlan) -> str | None:
         return None
     if len(plan.operators) > 1:
         return f"nothing: tasks on {counted(plan.partitions, 'partition')} execute in micro-batches; 1 is needed"
+    sinks = [component.id for component in plan.components.values() if component.sink]
+    if sinks:
+        return f"nothing: the driver writes the tuples of {listed(sinks)} with each micro-batch"
     if settings.spouts != "driver":
         return "nothing: spouts on executors are not heard between micro-batches"
     return f"all tasks of bolts and acker; a micro-batch each {settings.checkpoint_ms} ms is a checkpoint"

@@ -25,6 +25,7 @@ from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.errors import ComponentError, FailedException, ReportedFailedException
 from storm_on_spark.api.hooks import BoltExecuteInfo
 from storm_on_spark.api.metrics.registry import Reading
+from storm_on_spark.api.sink import SinkBolt
 from storm_on_spark.api.state import BaseStatefulBolt
 from storm_on_spark.api.topology import ComponentKind
 from storm_on_spark.api.tuple import Tuple
@@ -86,6 +87,8 @@ class Execution:
     """By stream."""
     seconds: float = 0.0
     errors: list[ComponentError] = field(default_factory=list)
+    written: bytes = b""
+    """What a `SinkBolt` hands over to the driver."""
     registered: tuple[Reading, ...] = ()
     """What the metrics that the bolt registered have to say."""
 
@@ -262,6 +265,7 @@ class BoltTask:
         if self.kind is ComponentKind.BOLT:
             with self.guarded("finish_micro_batch"):
                 self.instance.finish_micro_batch()
+                result.written = self.instance.take_written() if isinstance(self.instance, SinkBolt) else b""
         if self.state is not None and saves:
             self._announce(batch)
         # A row of a batch may have been failed more than once.

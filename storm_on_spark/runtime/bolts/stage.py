@@ -174,6 +174,9 @@ class _StageRun:
                 sent = chunk.with_header(encode_sealed(sealed, component.id, task, next(self.sequence)))
                 self.receipts ^= chunk.receipt(*sent)
                 yield sent
+        if execution.written:
+            handed = chunk.encode_written(execution.written, source=task, sequence=next(self.sequence))
+            yield chunk.with_header(handed)
         self.folds += execution.folds
         self.reports.append(_metrics(component.id, task, execution))
         self.reports += [Failure.of(error, fatal=False) for error in execution.errors[:_MOST_ERRORS]]

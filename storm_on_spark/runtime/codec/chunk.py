@@ -19,6 +19,7 @@ each tuple costs about ten times as much. The layout, little endian:
               them, with the roots of their tuples; for an acker
       LEFT    the same, of rows whose roots were not acked in the micro-batch that read them; for the sink
       REPORT  pickled records for the sink: metrics and errors
+      WRITTEN what a task of a `SinkBolt` hands over to the sink, in a form of its own; `source` is the task
 
 `sequence` orders the chunks of one source, so a receiver that sorts by (source, sequence) sees emit order.
 
@@ -64,6 +65,7 @@ class Kind(IntEnum):
     REPORT = 6
     ROWS = 7
     LEFT = 8
+    WRITTEN = 9
 
 
 TICK = 1
@@ -118,7 +120,7 @@ def with_header(body: bytes) -> Chunk:
 
 def is_for_sink(header: Header) -> bool:
     """Returns whether a chunk passes through all later operators."""
-    return header.kind in (Kind.OUTCOME, Kind.REPORT, Kind.LEFT) or bool(header.flags & CARRIED)
+    return header.kind in (Kind.OUTCOME, Kind.REPORT, Kind.LEFT, Kind.WRITTEN) or bool(header.flags & CARRIED)
 
 
 def read_header(body: bytes | memoryview) -> Header:
@@ -361,6 +363,16 @@ def read_report(body: bytes | memoryview) -> list[Any]:
     """Returns the records of a REPORT chunk."""
     records: list[Any] = pickling.loads(memoryview(body)[HEADER_BYTES:])
     return records
+
+
+def encode_written(written: bytes, *, source: int, sequence: int) -> bytes:
+    """Returns a WRITTEN chunk of a task."""
+    return _HEADER.pack(VERSION, Kind.WRITTEN, 0, -1, source, sequence, 1, 0, 0) + written
+
+
+def read_written(body: bytes) -> bytes:
+    """Returns what a WRITTEN chunk holds."""
+    return body[HEADER_BYTES:]
 
 
 def with_target(body: bytes, target: int) -> bytes:

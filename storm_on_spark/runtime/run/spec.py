@@ -54,8 +54,12 @@ class RunSpec:
 
     @property
     def realtime(self) -> bool:
-        """Whether tuples are executed between micro-batches; tasks on several partitions can't be, as yet."""
-        return LiveSettings.of(self.plan.conf).realtime and len(self.plan.operators) == 1
+        """Whether tuples are executed between micro-batches; tasks on several partitions can't be, as yet.
+
+        What the driver writes is acked with the micro-batch, so a topology with such bolts can't be either.
+        """
+        sinks = any(component.sink for component in self.plan.components.values())
+        return LiveSettings.of(self.plan.conf).realtime and len(self.plan.operators) == 1 and not sinks
 
     def dumps(self) -> bytes:
         """Returns the specification as bytes for other processes of this run."""

@@ -18,6 +18,7 @@ from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.codec.chunk import Kind
 from storm_on_spark.runtime.reports.report import Failure, log_error
 from storm_on_spark.runtime.storage import Folder
+from storm_on_spark.spark.query.written import WriteError, Written
 
 log = logging.getLogger(__name__)
 
@@ -65,18 +66,22 @@ def open_callbacks(spark: SparkSession) -> None:
 
 
 class Sink:
-    """Takes what comes out of the last stage: outcomes, carried tuples, reports.
+    """Takes what comes out of the last stage: outcomes, carried tuples, reports, and what the driver is to write.
 
     Args:
         coordinator: receives outcomes and carried tuples.
         on_failure: called when the topology must end.
         folder: the topology's own folder in the checkpoint, where workers note that a bolt hung.
+        written: what the driver writes to.
     """
 
-    def __init__(self, coordinator: Coordinator, on_failure: Callable[[Failure], None], folder: Folder) -> None:
+    def __init__(
+        self, coordinator: Coordinator, on_failure: Callable[[Failure], None], folder: Folder, written: Written
+    ) -> None:
         self._coordinator = coordinator
         self._on_failure = on_failure
         self._folder = folder
+        self._written = written
         #: When to look for workers' notes again, in a store, where that takes a round trip.
         self._look_at = 0.0
 
@@ -93,6 +98,7 @@ class Sink:
         outcomes: list[bytes] = []
         carried: list[bytes] = []
         reports: list[object] = []
+        handed: list[bytes] = []
         for row in frame.collect():
             body = bytes(row[1])
             header = chunk.read_header(body)
@@ -100,6 +106,8 @@ class Sink:
                 outcomes.append(body)
             elif header.kind == Kind.REPORT:
                 reports += chunk.read_report(body)
+            elif header.kind == Kind.WRITTEN:
+                handed.append(body)
             elif header.flags & chunk.CARRIED:
                 carried.append(body)
             else:
@@ -112,6 +120,7 @@ class Sink:
                 self._coordinator.metrics.add_failure(report)
                 self._on_failure(report)
                 raise StormError(report.message)
+        self._write(frame.sparkSession, batch, handed)
         try:
             self._coordinator.deliver(batch, outcomes, carried)
         except OSError as error:
@@ -124,6 +133,15 @@ class Sink:
                     log_error(log, report)
             else:
                 self._coordinator.metrics.add_bolt(report)  # type: ignore[arg-type]
+
+    def _write(self, spark: SparkSession, batch: int, handed: list[bytes]) -> None:
+        """Writes sinks while nothing of the micro-batch is durable yet: outcomes follow what they stand for."""
+        try:
+            self._written.write(spark, batch, handed)
+        except WriteError as error:
+            self._coordinator.metrics.add_failure(error.failure)
+            self._on_failure(error.failure)
+            raise StormError(error.failure.message) from error
 
     def _overcome(self) -> list[Failure]:
         """Returns what hung in this micro-batch, which ended: a later failure must not be explained by it."""

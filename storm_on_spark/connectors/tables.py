@@ -1,0 +1,135 @@
+"""Tuples as tables: a bolt whose micro-batches the driver writes, each as one table of Arrow."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, final
+
+from storm_on_spark.api.collector import OutputCollector
+from storm_on_spark.api.context import TopologyContext
+from storm_on_spark.api.errors import TupleError
+from storm_on_spark.api.sink import SinkBolt, SinkContext
+from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
+from storm_on_spark.api.tuple import Tuple
+from storm_on_spark.connectors.columns import Columns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_MOST_REPORTED = 20
+"""Tuples of one micro-batch that don't fit and are reported one by one."""
+_MISFITS = (TypeError, ValueError, OverflowError)
+"""What pyarrow raises for a value that does not fit; its own errors are among them."""
+
+
+class TableBolt(SinkBolt):
+    """Hands the tuples of each micro-batch, of all tasks together, to the driver as a table.
+
+    Subclasses say in `write_table` where it goes. A tuple is acked when that is done and the micro-batch is committed.
+    A tuple that lacks a column, or has a value that does not fit in it, fails and is reported; the others are written.
+    A micro-batch's rows pass through the driver's memory. Tick tuples are not written.
+
+    Args:
+        columns: a type of Spark SQL for each field that is written; every tuple must have these fields.
+
+    Raises:
+        ConfigError: the columns make no sense.
+    """
+
+    def __init__(self, columns: Mapping[str, str]) -> None:
+        self.columns = Columns(columns)
+        self._rows: list[tuple[Tuple, tuple[Any, ...]]] = []
+        self._written = b""
+
+    def prepare(self, conf: Mapping[str, Any], context: TopologyContext, collector: OutputCollector) -> None:
+        """Notes the collector."""
+        self._collector = collector
+        self._name = f"{context.this_component_id} (task {context.this_task_id})"
+
+    def execute(self, tup: Tuple) -> None:
+        """Takes a tuple for the table of this micro-batch."""
+        if tup.is_tick:
+            self._collector.ack(tup)
+            return
+        try:
+            row = tuple([tup[name] for name in self.columns.names])
+        except TupleError as error:
+            self._collector.report_error(error)
+            self._collector.fail(tup)
+        else:
+            self._rows.append((tup, row))
+
+    @final
+    def finish_micro_batch(self) -> None:
+        """Makes a table of the rows, and acks or fails their tuples."""
+        rows, self._rows = self._rows, []
+        if not rows:
+            return
+        try:
+            table = self.columns.table([row for _, row in rows])
+        except _MISFITS:
+            rows = self._fitting(rows)
+            table = self.columns.table([row for _, row in rows])
+        for tup, _ in rows:
+            self._collector.ack(tup)
+        self._written = _to_bytes(table) if rows else b""
+
+    def take_written(self) -> bytes:
+        """Returns the table as an Arrow stream."""
+        written, self._written = self._written, b""
+        return written
+
+    def write(self, written: Sequence[bytes], context: SinkContext) -> None:
+        """Writes all tasks' tables as one."""
+        import pyarrow as pa
+
+        self.write_table(pa.concat_tables([_from_bytes(part) for part in written]), context)
+
+    @abstractmethod
+    def write_table(self, table: pa.Table, context: SinkContext) -> None:
+        """Writes a micro-batch, in the driver; with the same number again after a crash before the commit.
+
+        What it raises ends the topology.
+
+        Args:
+            table: one row for each tuple, those of each task in the order of its tuples.
+            context: the session, and which micro-batch.
+        """
+
+    def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
+        """Declares nothing: the bolt emits no tuples."""
+
+    def _fitting(self, rows: list[tuple[Tuple, tuple[Any, ...]]]) -> list[tuple[Tuple, tuple[Any, ...]]]:
+        """Returns the rows that fit; the tuples of the others fail."""
+        found, misfits = [], 0
+        for tup, row in rows:
+            try:
+                self.columns.table([row])
+            except _MISFITS as error:
+                misfits += 1
+                if misfits <= _MOST_REPORTED:
+                    self._collector.report_error(
+                        TupleError(f"{self._name}: a tuple doesn't fit in its columns: {error} (given {row!r:.200})")
+                    )
+                self._collector.fail(tup)
+            else:
+                found.append((tup, row))
+        return found
+
+
+def _to_bytes(table: pa.Table) -> bytes:
+    import pyarrow as pa
+
+    out = pa.BufferOutputStream()
+    with pa.ipc.new_stream(out, table.schema) as writer:
+        writer.write_table(table)
+    found: bytes = out.getvalue().to_pybytes()
+    return found
+
+
+def _from_bytes(body: bytes) -> pa.Table:
+    import pyarrow as pa
+
+    with pa.ipc.open_stream(pa.py_buffer(body)) as reader:
+        return reader.read_all()

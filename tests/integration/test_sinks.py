@@ -1,0 +1,82 @@
+"""Bolts that the driver writes, on real Spark: what they write is there once, also when the driver dies in between."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from chispa import assert_df_equality
+from deltalake import DeltaTable
+from processes import kill_group, killed, script, wait_for
+from topologies import delta_counts
+
+from storm_on_spark import Fields, LocalCluster, TopologyBuilder, TopologyFailedError
+from storm_on_spark.connectors.frames import ForeachBatchBolt
+from storm_on_spark.testing import ListSpout, run_topology
+
+
+def transactions(table):
+    """Returns the numbers of the micro-batches in a Delta table, as the files of its log have them."""
+    found = []
+    for file in sorted((table / "_delta_log").glob("*.json")):
+        actions = [json.loads(line) for line in file.read_text().splitlines()]
+        found += [action["txn"]["version"] for action in actions if "txn" in action]
+    return found
+
+
+@pytest.mark.slow
+def test_a_driver_killed_between_a_delta_commit_and_that_of_spark_leaves_each_row_once(spark_session, tmp_path):
+    with script(tmp_path / "tmp", "-m", "topologies.delta_counts", str(tmp_path)) as process:
+        wait_for(lambda: (tmp_path / "noted").exists() or process.poll() is not None, "the third commit", 150)
+        kill_group(process)
+        assert killed(process), "the topology ended before the fault"
+    before = transactions(tmp_path / "appended")
+    assert len(before) == 3
+    assert transactions(tmp_path / "upserted") == before[:2], "the fault was between the two"
+
+    with LocalCluster(spark_session) as cluster:
+        topology = delta_counts.delta_counts(str(tmp_path))
+        cluster.submit_topology("delta-counts", delta_counts.conf_of(str(tmp_path)), topology)
+        assert cluster.await_completion("delta-counts", 120)
+        info = cluster.get_topology_info("delta-counts")
+    assert (info.status, info.failed) == ("COMPLETED", 0)
+
+    for name in ("appended", "upserted"):
+        after = transactions(tmp_path / name)
+        assert after == sorted(set(after)), "no micro-batch is committed twice"
+    assert transactions(tmp_path / "appended")[:3] == before
+    numbers = range(delta_counts.COUNT)
+    expected = spark_session.createDataFrame([(n,) for n in numbers], "n long")
+    appended = spark_session.createDataFrame(DeltaTable(tmp_path / "appended").to_pyarrow_table())
+    assert_df_equality(appended, expected, ignore_row_order=True)
+    counts = [(key, len([n for n in numbers if n % delta_counts.KEYS == key])) for key in range(delta_counts.KEYS)]
+    upserted = spark_session.createDataFrame(DeltaTable(tmp_path / "upserted").to_pyarrow_table())
+    assert_df_equality(upserted, spark_session.createDataFrame(counts, "key int, count long"), ignore_row_order=True)
+
+
+def test_what_a_sink_raises_ends_the_topology_and_the_same_micro_batch_comes_again(
+    nothing_left_behind, spark_session, tmp_path
+):
+    written = {}
+
+    def write(frame, micro_batch):
+        rows = sorted(row["word"] for row in frame.collect())
+        if not (tmp_path / "repaired").exists():
+            raise OSError("no space left")
+        assert micro_batch not in written
+        written[micro_batch] = rows
+
+    builder = TopologyBuilder()
+    builder.set_spout("words", ListSpout([["a"], ["b"], ["c"], [1]], fields=["word"]))
+    builder.set_bolt("out", ForeachBatchBolt({"word": "string"}, write), 2).fields_grouping("words", Fields("word"))
+    topology = builder.create_topology()
+    conf = {"topology.checkpoint.dir": str(tmp_path / "checkpoint"), "topology.batch.max.tuples": 4}
+
+    with pytest.raises(TopologyFailedError, match='bolt "out" could not write micro-batch 0: OSError: no space left'):
+        run_topology(topology, conf=conf, spark=spark_session, capture=[])
+    (tmp_path / "repaired").touch()
+    captured = run_topology(topology, conf=conf, spark=spark_session, capture=[])
+
+    assert written[0] == ["a", "b", "c"], "the micro-batch that could not be written, as it was"
+    assert sorted(captured.acked()) == [0, 1, 2]
+    assert sorted(captured.failed()) == [3], "a tuple that doesn't fit fails alone"
