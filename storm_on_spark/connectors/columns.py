@@ -61,6 +61,9 @@ short, int, long, float, double, date, timestamp, decimal(P,S) or array<TYPE>
             if not isinstance(name, str) or not name or "\0" in name:
                 raise ConfigError(f"the name of a column is text (given {name!r:.100})", key="columns")
             _check(name, kind)
+        if len({name.lower() for name in given}) < len(given):
+            # Spark and Delta don't tell them apart.
+            raise ConfigError(f"names of columns differ by more than case (given {', '.join(given)})", key="columns")
         self.types: dict[str, str] = dict(given)
 
     @property
@@ -88,8 +91,8 @@ short, int, long, float, double, date, timestamp, decimal(P,S) or array<TYPE>
         return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def some_of(names: Iterable[str], columns: Columns, key: str) -> tuple[str, ...]:
-    """Returns names that must be among the columns.
+def single_valued(names: Iterable[str], columns: Columns, key: str) -> tuple[str, ...]:
+    """Returns names that must be among the columns, and none of them of arrays.
 
     Raises:
         ConfigError: they are not.
@@ -98,6 +101,8 @@ def some_of(names: Iterable[str], columns: Columns, key: str) -> tuple[str, ...]
     for name in found:
         if name not in columns.types:
             raise ConfigError(f"{name!r:.100} is none of the columns {', '.join(columns.names)}", key=key)
+        if columns.types[name].startswith("array<"):
+            raise ConfigError(f'column "{name}" is {columns.types[name]}, not a single value', key=key)
     if len(set(found)) < len(found):
         raise ConfigError(f"each column once (given {found!r:.200})", key=key)
     return found

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from storm_on_spark.api.errors import ConfigError, SetupError
 from storm_on_spark.api.sink import SinkContext
-from storm_on_spark.connectors.columns import some_of
+from storm_on_spark.connectors.columns import single_valued
 from storm_on_spark.connectors.tables import TableBolt
 
 if TYPE_CHECKING:
@@ -36,16 +36,17 @@ class DeltaBolt(TableBolt):
     calls `txnAppId` and `txnVersion`). A micro-batch that is executed again after a crash is not written again if its
     transaction is there. A tuple is acked once its transaction and the micro-batch are committed.
 
-    A table that is missing is made. A transaction that meets another writer's is tried again some times. What can't be
-    written, say because the table has other columns, ends the topology; started again from its checkpoint it goes on
-    with the same micro-batch. The driver writes by the package `deltalake` (extra `delta`), without a jar.
+    A table that is missing is made. One that is there may have more columns, which stay empty; those of the bolt must
+    have the same types. A transaction that meets another writer's is tried again some times. What can't be written, say
+    because the table has lost a column, ends the topology; started again from its checkpoint it goes on with the same
+    micro-batch. The driver writes by the package `deltalake` (extra `delta`), without a jar.
 
     Args:
         table: a path that the driver reaches, or a URI such as `s3://bucket/words`; access is configured by the
             environment, as `deltalake` reads it.
         columns: a type of Spark SQL for each field that is written.
-        keys: the columns that make a row unique; none to append.
-        partition_by: columns by which the table is partitioned if the bolt makes it.
+        keys: the columns that make a row unique, no arrays; none to append.
+        partition_by: columns, no arrays, by which the table is partitioned if the bolt makes it.
 
     Raises:
         ConfigError: an argument makes no sense.
@@ -64,13 +65,13 @@ class DeltaBolt(TableBolt):
     ) -> None:
         super().__init__(columns)
         self.location = _checked_location(table)
-        self._keys = some_of(keys, self.columns, "keys")
-        self._partition_by = some_of(partition_by, self.columns, "partition_by")
-        #: As it was read last; in the driver only.
-        self._table: DeltaTable | None = None
+        self._keys = single_valued(keys, self.columns, "keys")
+        self._partition_by = single_valued(partition_by, self.columns, "partition_by")
+        #: As each writer read it last; in the driver only, where topologies may share a bolt.
+        self._tables: dict[str, DeltaTable] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_table": None}
+        return {**self.__dict__, "_tables": {}}
 
     def open_sink(self, context: SinkContext) -> None:
         """Makes the table if it is missing.
@@ -87,15 +88,9 @@ class DeltaBolt(TableBolt):
             DeltaTable.create(
                 self.location, self.columns.schema(), mode="ignore", partition_by=list(self._partition_by)
             )
-            self._table = DeltaTable(self.location)
+            self._check(DeltaTable(self.location))
         except (DeltaError, OSError) as error:
             raise SetupError(f"the Delta table {self.location} can't be opened: {error}") from error
-        names = [field.name for field in self._table.schema().fields]
-        missing = [name for name in self.columns.names if name not in names]
-        if missing:
-            raise SetupError(
-                f"the Delta table {self.location} has no column {', '.join(missing)}; it has {', '.join(names)}"
-            )
 
     def write_table(self, table: pa.Table, context: SinkContext) -> None:
         """Commits a micro-batch, unless the table has it already."""
@@ -103,35 +98,55 @@ class DeltaBolt(TableBolt):
 
         rows = last_by(table, self._keys) if self._keys else table
         for attempt in range(_ATTEMPTS):
-            target = self._newest()
+            target = self._newest(context.writer)
             done = target.transaction_version(context.writer)
             if done is not None and done >= context.micro_batch:
                 _log.info("%s has micro-batch %s of %s already", self.location, context.micro_batch, context.writer)
                 return
+            self._check(target)
             try:
                 # Against the version in which the transaction was looked for: one that came since is a conflict.
                 self.commit(target, rows, context)
             except CommitFailedError as error:
-                self._table = None
+                del self._tables[context.writer]
                 if attempt + 1 == _ATTEMPTS:
                     raise
                 _log.info("%s was changed meanwhile, and is written again: %s", self.location, error)
                 # Random, so that two that collided don't do so again.
                 time.sleep(random.uniform(0, min(_MOST_PAUSE_SECS, 0.05 * 2**attempt)))
-            except BaseException:
-                self._table = None
-                raise
             else:
                 return
 
-    def _newest(self) -> DeltaTable:
+    def _newest(self, writer: str) -> DeltaTable:
         from deltalake import DeltaTable
 
-        if self._table is None:
-            self._table = DeltaTable(self.location)
+        found = self._tables.pop(writer, None)
+        if found is None:
+            found = DeltaTable(self.location)
         else:
-            self._table.update_incremental()
-        return self._table
+            found.update_incremental()
+        self._tables[writer] = found
+        return found
+
+    def _check(self, target: DeltaTable) -> None:
+        """Compares types: `deltalake` would write a number into a column of text, or as a time.
+
+        Raises:
+            SetupError: the table lacks a column, or has one of another type.
+        """
+        from deltalake import Schema
+
+        there = {field.name: field.type for field in target.schema().fields}
+        for field in Schema.from_arrow(self.columns.schema()).fields:
+            if field.name not in there:
+                raise SetupError(
+                    f"the Delta table {self.location} has no column {field.name}; it has {', '.join(there)}"
+                )
+            if field.type != there[field.name]:
+                raise SetupError(
+                    f"the column {field.name} of the Delta table {self.location} is {_type_name(there[field.name])}, "
+                    f"and the bolt writes {self.columns.types[field.name]}"
+                )
 
     def commit(self, target: DeltaTable, rows: pa.Table, context: SinkContext) -> None:
         """Commits rows on top of the version of the table that `target` holds."""
@@ -139,7 +154,8 @@ class DeltaBolt(TableBolt):
 
         properties = _transaction(context)
         if not self._keys:
-            write_deltalake(target, rows, mode="append", commit_properties=properties)
+            # Columns that the bolt does not have are filled up with nulls; those that it has are in the table.
+            write_deltalake(target, rows, mode="append", schema_mode="merge", commit_properties=properties)
             return
         same = " AND ".join(f"t.{_quoted(key)} IS NOT DISTINCT FROM s.{_quoted(key)}" for key in self._keys)
         values = {_quoted(name): f"s.{_quoted(name)}" for name in self.columns.names}
@@ -159,6 +175,10 @@ def _checked_location(table: str | os.PathLike[str]) -> str:
         raise ConfigError(f"a table is a path or a URI (given {text!r:.200})", key="table")
     # The driver of a cluster has another working directory than the program that makes the bolt.
     return text if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", text) else os.path.abspath(text)  # noqa: PTH100 # it stays text
+
+
+def _type_name(kind: object) -> str:
+    return str(getattr(kind, "type", kind))
 
 
 def _quoted(name: str) -> str:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 _MOST_REPORTED = 20
 """Tuples of one micro-batch that don't fit and are reported one by one."""
-_MISFITS = (TypeError, ValueError, OverflowError)
-"""What pyarrow raises for a value that does not fit; its own errors are among them."""
+_MISFITS = (TypeError, ValueError, OverflowError, NotImplementedError)
+"""What pyarrow raises for a value that does not fit; its own errors are subclasses."""
 
 
 class TableBolt(SinkBolt):

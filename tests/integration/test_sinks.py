@@ -24,6 +24,34 @@ def transactions(table):
     return found
 
 
+def test_what_a_sink_raises_ends_the_topology_and_the_same_micro_batch_comes_again(
+    nothing_left_behind, spark_session, tmp_path
+):
+    written = {}
+
+    def write(frame, micro_batch):
+        rows = sorted(row["word"] for row in frame.collect())
+        if not (tmp_path / "repaired").exists():
+            raise OSError("no space left")
+        assert micro_batch not in written
+        written[micro_batch] = rows
+
+    builder = TopologyBuilder()
+    builder.set_spout("words", ListSpout([["a"], ["b"], ["c"], [1]], fields=["word"]))
+    builder.set_bolt("out", ForeachBatchBolt({"word": "string"}, write), 2).fields_grouping("words", Fields("word"))
+    topology = builder.create_topology()
+    conf = {"topology.checkpoint.dir": str(tmp_path / "checkpoint"), "topology.batch.max.tuples": 4}
+
+    with pytest.raises(TopologyFailedError, match='bolt "out" could not write micro-batch 0: OSError: no space left'):
+        run_topology(topology, conf=conf, spark=spark_session, capture=[])
+    (tmp_path / "repaired").touch()
+    captured = run_topology(topology, conf=conf, spark=spark_session, capture=[])
+
+    assert written[0] == ["a", "b", "c"], "the micro-batch that could not be written, as it was"
+    assert sorted(captured.acked()) == [0, 1, 2]
+    assert set(captured.failed()) == {3}, "a tuple that doesn't fit fails alone"
+
+
 @pytest.mark.slow
 def test_a_driver_killed_between_a_delta_commit_and_that_of_spark_leaves_each_row_once(spark_session, tmp_path):
     with script(tmp_path / "tmp", "-m", "topologies.delta_counts", str(tmp_path)) as process:
@@ -52,31 +80,3 @@ def test_a_driver_killed_between_a_delta_commit_and_that_of_spark_leaves_each_ro
     counts = [(key, len([n for n in numbers if n % delta_counts.KEYS == key])) for key in range(delta_counts.KEYS)]
     upserted = spark_session.createDataFrame(DeltaTable(tmp_path / "upserted").to_pyarrow_table())
     assert_df_equality(upserted, spark_session.createDataFrame(counts, "key int, count long"), ignore_row_order=True)
-
-
-def test_what_a_sink_raises_ends_the_topology_and_the_same_micro_batch_comes_again(
-    nothing_left_behind, spark_session, tmp_path
-):
-    written = {}
-
-    def write(frame, micro_batch):
-        rows = sorted(row["word"] for row in frame.collect())
-        if not (tmp_path / "repaired").exists():
-            raise OSError("no space left")
-        assert micro_batch not in written
-        written[micro_batch] = rows
-
-    builder = TopologyBuilder()
-    builder.set_spout("words", ListSpout([["a"], ["b"], ["c"], [1]], fields=["word"]))
-    builder.set_bolt("out", ForeachBatchBolt({"word": "string"}, write), 2).fields_grouping("words", Fields("word"))
-    topology = builder.create_topology()
-    conf = {"topology.checkpoint.dir": str(tmp_path / "checkpoint"), "topology.batch.max.tuples": 4}
-
-    with pytest.raises(TopologyFailedError, match='bolt "out" could not write micro-batch 0: OSError: no space left'):
-        run_topology(topology, conf=conf, spark=spark_session, capture=[])
-    (tmp_path / "repaired").touch()
-    captured = run_topology(topology, conf=conf, spark=spark_session, capture=[])
-
-    assert written[0] == ["a", "b", "c"], "the micro-batch that could not be written, as it was"
-    assert sorted(captured.acked()) == [0, 1, 2]
-    assert sorted(captured.failed()) == [3], "a tuple that doesn't fit fails alone"

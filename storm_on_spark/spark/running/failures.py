@@ -22,7 +22,8 @@ _PYTHON = re.compile(
 """Traces of Python with the line that ends them. Spark indents what a daemon of Python workers printed."""
 _WRAPPED = "py4j.protocol.Py4JJavaError:"
 """So ends the traceback of a Python callback that got the error from Java; the reason follows."""
-_CAUSE = re.compile(r"^Caused by: (.+)$", re.MULTILINE)
+_CAUSE = re.compile(r"^(?:Caused by)?: (?!py4j\.Py4JException)(.+)$", re.MULTILINE)
+"""Causes; py4j begins the error that a Python callback got from Java with a colon, and wraps it once more."""
 _CONDITION = re.compile(r"(\[[A-Z][A-Z_.]+\] .+)$", re.MULTILINE)
 _SOURCE_RUNNER = re.compile(r"\bPythonStreamingSourceRunner\.(?!init\b)\w+\(")
 """A frame of what talks to the process in which Spark asks a Python source for offsets. Spark starts it only once."""

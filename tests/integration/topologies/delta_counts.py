@@ -12,7 +12,7 @@ from topologies.parts import Numbers
 from storm_on_spark import BaseBasicBolt, Fields, LocalCluster, Topology, TopologyBuilder
 from storm_on_spark.connectors.delta import DeltaBolt
 
-COUNT = 800
+COUNT = 400
 KEYS = 7
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable, Field, write_deltalake
+from deltalake.schema import PrimitiveType
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -105,6 +106,42 @@ def test_a_table_of_somebody_else_keeps_its_other_columns(place):
     assert held(place) == [("a", 2, "kept"), ("b", 1, None)]
 
 
+def test_a_column_that_is_added_while_the_topology_runs_stays_empty(place):
+    bolt = opened(place)
+    bolt.write_table(rows_of(("a", 1)), context(1))
+    DeltaTable(place).alter.add_columns([Field("note", PrimitiveType("string"), nullable=True)])
+    bolt.write_table(rows_of(("b", 2)), context(2))
+    assert held(place) == [("a", 1, None), ("b", 2, None)]
+
+
+@pytest.mark.parametrize("options", [{}, {"keys": ["word"]}])
+def test_a_column_that_got_another_type_is_not_written(place, options):
+    bolt = opened(place, **options)
+    bolt.write_table(rows_of(("a", 1)), context(1))
+    write_deltalake(
+        place, pa.table({"word": ["a"], "count": ["one"], "note": [1]}), mode="overwrite", schema_mode="overwrite"
+    )
+    with pytest.raises(SetupError, match=f"the column count of the Delta table {place} is string, and the bolt writes"):
+        bolt.write_table(rows_of(("a", 2)), context(2))
+    with pytest.raises(SetupError, match="the bolt writes long"):
+        opened(place, **options)
+    assert held(place) == [("a", "one", 1)]
+
+
+def test_a_column_that_is_lost_is_not_made_again(place):
+    bolt = opened(place)
+    write_deltalake(place, pa.table({"word": ["a"]}), mode="overwrite", schema_mode="overwrite")
+    with pytest.raises(SetupError, match="has no column count; it has word"):
+        bolt.write_table(rows_of(("a", 2)), context(1))
+
+
+def test_topologies_that_share_a_bolt_are_two_writers(place):
+    bolt = opened(place)
+    for writer in ("words-1/out", "words-2/out", "words-1/out"):
+        bolt.write_table(rows_of((writer, 1)), context(7, writer=writer))
+    assert held(place) == [("words-1/out", 1), ("words-2/out", 1)]
+
+
 def test_a_table_that_lacks_a_column_is_refused_before_anything_is_emitted(place):
     write_deltalake(place, pa.table({"word": ["a"], "n": [1]}))
     with pytest.raises(SetupError, match="has no column count; it has word, n"):
@@ -148,6 +185,12 @@ def test_a_table_is_a_path_or_a_uri(table):
 def test_keys_and_partitions_are_columns(given):
     with pytest.raises(ConfigError, match=r"is none of the columns|each column once"):
         DeltaBolt("/data/words", COLUMNS, **given)
+
+
+@pytest.mark.parametrize("option", ["keys", "partition_by"])
+def test_neither_keys_nor_partitions_are_arrays(option):
+    with pytest.raises(ConfigError, match='column "tags" is array<string>, not a single value'):
+        DeltaBolt("/data/words", {"tags": "array<string>"}, **{option: ["tags"]})
 
 
 @given(st.lists(st.tuples(st.sampled_from([None, "a", "b", "c"]), st.integers(0, 2), st.integers(0, 99)), min_size=1))

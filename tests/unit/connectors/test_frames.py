@@ -102,6 +102,7 @@ def test_a_value_of_each_type_comes_back(kind, value):
         {"a": "decimal(39,0)"},
         {"a": "decimal(2,3)"},
         {"a": "array<array<int>>"},
+        {"word": "string", "Word": "string"},
     ],
 )
 def test_columns_that_make_no_sense_are_refused(types):

@@ -49,6 +49,20 @@ java.io.IOException: Broken pipe
 \tat org.apache.spark.sql.execution.python.streaming.PythonStreamingSourceRunner.latestOffset(Python.scala:1)
 """
 
+_TOO_LARGE = """\
+org.apache.spark.sql.streaming.StreamingQueryException: An exception was raised by the Python Proxy. Return Message: \
+Traceback (most recent call last):
+  File "/app/storm_on_spark/spark/sink.py", line 58, in _run
+    for row in frame.collect():
+               ^^^^^^^^^^^^^^^
+py4j.protocol.Py4JJavaError: An error occurred while calling o253.collectToPython.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Total size of serialized results of 1 tasks \
+(5.5 MiB) is bigger than spark.driver.maxResultSize (1024.0 KiB)
+
+Caused by: py4j.Py4JException: An exception was raised by the Python Proxy. Return Message: Traceback (most recent \
+call last):
+"""
+
 _DISK = """\
 org.apache.spark.SparkException: Writing job aborted
 Caused by: org.apache.spark.SparkException: it failed
@@ -85,6 +99,11 @@ Caused by: org.apache.hadoop.fs.ChecksumException: Checksum error: file:/data/st
             _SINK,
             "ChecksumException: Checksum error: file:/data/state/1/0/15.changelog at 1024 "
             "([CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred during loading state.)",
+        ),
+        (
+            _TOO_LARGE,
+            "SparkException: Job aborted due to stage failure: Total size of serialized results of 1 tasks (5.5 MiB) "
+            "is bigger than spark.driver.maxResultSize (1024.0 KiB)",
         ),
         (_DISK, "IOException: No space left on device"),
         (

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import pytest
 
-from storm_on_spark import Fields, SetupError, SinkBolt, TopologyBuilder
+from storm_on_spark import Fields, InvalidTopologyError, SetupError, SinkBolt, TopologyBuilder
 from storm_on_spark.api.config import effective_conf
 from storm_on_spark.plan.compile import compile_graph, place
 from storm_on_spark.plan.explain.words import what_is_live
@@ -84,5 +84,5 @@ def test_nothing_is_live_beside_a_bolt_that_the_driver_writes(plan):
 
 def test_without_spark_such_a_topology_is_refused(plan):
     graph = compile_graph(plan.topology, effective_conf({}))
-    with pytest.raises(SetupError, match="the tuples of out through Spark"):
+    with pytest.raises(InvalidTopologyError, match='bolt "out": the driver writes its tuples through Spark'):
         InProcessTopology(graph, "words")
