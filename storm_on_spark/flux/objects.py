@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from storm_on_spark.api import java_classes
 from storm_on_spark.api.errors import StormError
 from storm_on_spark.api.text.wording import did_you_mean, quoted
-from storm_on_spark.flux import java
 from storm_on_spark.flux.definitions import ObjectDef, PropertyDef
 from storm_on_spark.flux.nodes import Node
 from storm_on_spark.launch.loader import place_of, search_first
@@ -191,8 +191,8 @@ def find_class(node: Node, folder: Path) -> type[Any]:
         FluxError: there is no such class, or importing its module failed.
     """
     name = str(node.value)
-    known = java.CLASSES.get(name, name)
-    if known is name and (sentence := java.refusal(name)) is not None:
+    known = java_classes.CLASSES.get(name, name)
+    if known is name and (sentence := java_classes.refusal(name)) is not None:
         raise node.error(sentence)
     if not _NAME.fullmatch(known) or "." not in known:
         raise node.error(f'a class is named as package.module.Class, not "{name[:100]}"')

@@ -11,8 +11,8 @@ from typing import Any
 
 import yaml
 
+from storm_on_spark.api import java_classes
 from storm_on_spark.api.topology import Topology
-from storm_on_spark.flux import java
 from storm_on_spark.flux.building import build, check
 from storm_on_spark.flux.definitions import ObjectDef, TopologyDef
 from storm_on_spark.flux.errors import FluxError
@@ -62,7 +62,7 @@ class FluxTarget(Target):
         if definition.source is not None:
             objects.append(definition.source)
         names = [str(found.class_name.value) for found in objects]
-        return [name.replace("$", ".") for name in dict.fromkeys(names) if name not in java.CLASSES]
+        return [name.replace("$", ".") for name in dict.fromkeys(names) if name not in java_classes.CLASSES]
 
     def interpreted(self) -> bytes:
         """Returns one Flux file that says the same without placeholders and includes."""

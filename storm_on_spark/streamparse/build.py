@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from storm_on_spark.api.builder import TopologyBuilder
+from storm_on_spark.api.component import BaseBasicBolt, BaseRichBolt, BaseRichSpout
 from storm_on_spark.api.errors import InvalidTopologyError
 from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.streams.grouping import (
@@ -24,6 +25,7 @@ from storm_on_spark.api.streams.stream import GlobalStreamId, StreamSpec
 from storm_on_spark.api.topology import Topology
 from storm_on_spark.multilang import ShellBolt, ShellSpout
 from storm_on_spark.streamparse.adapter import PystormBolt, PystormSpout
+from storm_on_spark.streamparse.java_objects import arguments_of, make_component
 from storm_on_spark.streamparse.kinds import pystorm_class
 
 _Shell = TypeVar("_Shell", ShellBolt, ShellSpout)
@@ -51,30 +53,47 @@ def build(topology_class: Any, environment: str | None = None) -> Topology:
         environment: which entry of `par` counts, where that is a dict; may be None where it has one entry.
 
     Raises:
-        InvalidTopologyError: a component is in Java, or a grouping, or `par` has no entry for the environment.
+        InvalidTopologyError: nothing here stands for the Java class of a component, a grouping is in Java, or `par` has
+            no entry for the environment.
     """
     builder = TopologyBuilder()
     for spec in topology_class.specs:
         where = f'{place(topology_class)}: component "{spec.name}"'
-        shell = _shell_kind(spec)
-        if shell is None and (pystorm_class(spec.component_cls, "Component") is None or _in_java(spec)):
-            raise InvalidTopologyError(f"{where} {_refusal(spec)}", component=spec.name)
+        made = _component(spec, where)
         tasks = _tasks(spec, environment, where)
         conf = _conf(spec.config)
-        streams = {name: StreamSpec(Fields(*info.output_fields), info.direct) for name, info in spec.outputs.items()}
-        if shell == "spout" or pystorm_class(spec.component_cls, "Spout") is not None:
-            spout = _child(ShellSpout, spec, streams) if shell else PystormSpout(spec.component_cls, streams)
-            builder.set_spout(spec.name, spout, tasks).add_configurations(conf)
-        elif shell == "bolt" or pystorm_class(spec.component_cls, "Bolt") is not None:
-            made = _child(ShellBolt, spec, streams) if shell else PystormBolt(spec.component_cls, streams)
-            bolt = builder.set_bolt(spec.name, made, tasks)
-            bolt.add_configurations(conf)
-            for source, grouping in spec.inputs.items():
-                found = _grouping(grouping, f"{where}: its input {source.componentId}")
-                bolt.grouping(GlobalStreamId(source.componentId, source.streamId), found)
-        else:
-            raise InvalidTopologyError(f"{where} {_refusal(spec)}", component=spec.name)
+        if isinstance(made, BaseRichSpout):
+            builder.set_spout(spec.name, made, tasks).add_configurations(conf)
+            continue
+        bolt = builder.set_bolt(spec.name, made, tasks)
+        bolt.add_configurations(conf)
+        for source, grouping in spec.inputs.items():
+            found = _grouping(grouping, f"{where}: its input {source.componentId}")
+            bolt.grouping(GlobalStreamId(source.componentId, source.streamId), found)
     return builder.create_topology()
+
+
+def _component(spec: Any, where: str) -> BaseRichSpout | BaseRichBolt | BaseBasicBolt:
+    streams = {name: StreamSpec(Fields(*info.output_fields), info.direct) for name, info in spec.outputs.items()}
+    java = getattr(spec.component_object, "java_object", None)
+    if java is not None:
+        kind = "spout" if _is_named(spec, "JavaSpoutSpec") else "bolt"
+        arguments, conf = arguments_of(java), _conf(spec.config)
+        return make_component(where, spec.name, kind, java.full_class_name, arguments, streams, conf)
+    cls, shell = spec.component_cls, getattr(spec.component_object, "shell", None)
+    if shell is None:
+        problem = "is a serialized Java object, and Java components do not run here; write it in Python"
+        raise InvalidTopologyError(f"{where} {problem}", component=spec.name)
+    if pystorm_class(cls, "Spout") is not None:
+        return PystormSpout(cls, streams)
+    if pystorm_class(cls, "Bolt") is not None:
+        return PystormBolt(cls, streams)
+    if _is_named(spec, "ShellSpoutSpec"):
+        return _child(ShellSpout, spec, streams)
+    if _is_named(spec, "ShellBoltSpec"):
+        return _child(ShellBolt, spec, streams)
+    problem = f"is the command {shell.execution_command!r}, but neither a ShellSpout nor a ShellBolt"
+    raise InvalidTopologyError(f"{where} {problem}", component=spec.name)
 
 
 def adapt(component_class: Any) -> PystormBolt | PystormSpout:
@@ -129,13 +148,9 @@ def place(cls: type) -> str:
     return f"{file}:{line}: class {cls.__qualname__}"
 
 
-def _shell_kind(spec: Any) -> str | None:
-    """Returns whether a specification is of a command as spout or bolt; None for a component of pystorm or in Java."""
-    in_process = any(pystorm_class(spec.component_cls, kind) is not None for kind in ("Bolt", "Spout"))
-    if in_process or _in_java(spec):
-        return None
-    kinds = {kind.__name__ for kind in type(spec).__mro__}
-    return "spout" if "ShellSpoutSpec" in kinds else "bolt" if "ShellBoltSpec" in kinds else None
+def _is_named(spec: Any, name: str) -> bool:
+    """Returns whether a specification is of a class of that name, streamparse's or the one that stands for it."""
+    return any(kind.__name__ == name for kind in type(spec).__mro__)
 
 
 def _child(kind: type[_Shell], spec: Any, streams: Mapping[str, StreamSpec]) -> _Shell:
@@ -144,20 +159,6 @@ def _child(kind: type[_Shell], spec: Any, streams: Mapping[str, StreamSpec]) -> 
     command = [word for word in (shell.execution_command, shell.script) if word]
     fields = {name: stream.fields for name, stream in streams.items()}
     return kind(command, fields, direct_streams=[name for name, stream in streams.items() if stream.direct])
-
-
-def _in_java(spec: Any) -> bool:
-    return getattr(spec.component_object, "shell", None) is None
-
-
-def _refusal(spec: Any) -> str:
-    java = getattr(spec.component_object, "java_object", None)
-    if java is not None:
-        return f"is the Java class {java.full_class_name}, and Java components do not run here; write it in Python"
-    shell = getattr(spec.component_object, "shell", None)
-    if shell is None:
-        return "is a serialized Java object, and Java components do not run here; write it in Python"
-    return f"is the command {shell.execution_command!r}, but neither a ShellSpout nor a ShellBolt"
 
 
 def _tasks(spec: Any, environment: str | None, where: str) -> int:

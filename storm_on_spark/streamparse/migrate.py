@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from storm_on_spark.api.errors import ConfigError
+from storm_on_spark.api.java_classes import CLASSES, MAKERS
 from storm_on_spark.streamparse.native import SUFFIX, Native, native_of
 from storm_on_spark.streamparse.project import find_project
 
@@ -25,10 +26,7 @@ _MAX_DEPTH: Final = 100
 _SKIPPED: Final = frozenset({"_build", "_resources", "build", "dist", "node_modules", "__pycache__", "venv"})
 _MODULES: Final = ("streamparse", "pystorm")
 _COMPONENTS: Final = frozenset({"Bolt", "BatchingBolt", "TicklessBatchingBolt", "Spout", "ReliableSpout"})
-_REFUSED: Final = {
-    "JavaBolt": "Java components do not run here; write it in Python",
-    "JavaSpout": "Java components do not run here; write it in Python",
-}
+_JAVA: Final = frozenset({"JavaBolt", "JavaSpout"})
 _CHILD: Final = "runs as a child process over multilang; what it keeps in memory is not saved with the topology's state"
 _SHELL: Final = frozenset({"ShellBolt", "ShellSpout"})
 _GROUPINGS: Final = {
@@ -47,7 +45,7 @@ _OVERRIDES: Final = {
     "run": ("no", "overrides run, which is not called: there is no pipe"),
     "_run": ("differs", "overrides _run, pystorm's own loop"),
 }
-_KNOWN: Final = _COMPONENTS | _SHELL | _REFUSED.keys() | {"Topology"}
+_KNOWN: Final = _COMPONENTS | _SHELL | _JAVA | {"Topology"}
 _TICKS: Final = "topology.tick.tuple.freq.secs"
 
 
@@ -280,10 +278,10 @@ def _topology(file: str, topology: ast.ClassDef) -> Iterator[Finding]:
         name, call = _last(target), statement.value
         what = f"{topology.name}.{name}"
         if isinstance(call.func, ast.Attribute) and call.func.attr == "spec":
-            refused = _REFUSED.get(_last(call.func.value))
-            if refused:
-                problems += 1
-                yield Finding(file, statement.lineno, what, "no", refused)
+            if _last(call.func.value) in _JAVA:
+                verdict, why = _java(call)
+                problems += verdict == "no"
+                yield Finding(file, statement.lineno, what, verdict, why)
             if _last(call.func.value) in _SHELL:
                 yield Finding(file, statement.lineno, what, "differs", _CHILD)
         for node in ast.walk(call):
@@ -294,6 +292,15 @@ def _topology(file: str, topology: ast.ClassDef) -> Iterator[Finding]:
         yield Finding(file, topology.lineno, topology.name, "runs", "a topology")
     else:
         yield Finding(file, topology.lineno, topology.name, "no", f"a topology with {problems} refused: see its lines")
+
+
+def _java(call: ast.Call) -> tuple[Verdict, str]:
+    given = next((item.value for item in call.keywords if item.arg == "full_class_name"), None)
+    name = given.value if isinstance(given, ast.Constant) and isinstance(given.value, str) else ""
+    known = MAKERS.get(name) or CLASSES.get(name)
+    if known is not None:
+        return "differs", f"{name} is Java; {known} stands for it, if its arguments fit"
+    return "no", "Java components do not run here; write it in Python"
 
 
 def _component(file: str, component: ast.ClassDef, kind: str, has_ticks: bool) -> Iterator[Finding]:

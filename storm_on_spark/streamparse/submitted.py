@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import Any, Final
 
 from storm_on_spark.api.builder import TopologyBuilder
-from storm_on_spark.api.component import BaseRichBolt, BaseRichSpout
+from storm_on_spark.api.component import BaseBasicBolt, BaseRichBolt, BaseRichSpout
 from storm_on_spark.api.errors import InvalidTopologyError
 from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.streams.grouping import FieldsGrouping, GlobalGrouping, Grouping
@@ -18,6 +18,7 @@ from storm_on_spark.multilang import ShellBolt, ShellSpout
 from storm_on_spark.streamparse import finder
 from storm_on_spark.streamparse.adapter import PystormBolt, PystormSpout
 from storm_on_spark.streamparse.build import SIMPLE_GROUPINGS
+from storm_on_spark.streamparse.java_objects import make_component
 from storm_on_spark.streamparse.kinds import pystorm_class
 
 VERSION: Final = 1
@@ -30,11 +31,12 @@ def build_submitted(document: Mapping[str, Any], *, in_process: bool = True) -> 
 
     Args:
         document: `version`, and `components` by name: `kind`, `command`, `script`, `tasks`, `conf`, `streams` (by id,
-            with `fields` and `direct`) and `inputs` (with `component`, `stream`, `grouping` and `fields`).
+            with `fields` and `direct`) and `inputs` (with `component`, `stream`, `grouping` and `fields`). In place of
+            `command` and `script`, `java` has the `class` and `arguments` of a Java object.
         in_process: whether components that `streamparse_run` would start are imported, and run without a child.
 
     Raises:
-        InvalidTopologyError: a component's class is not there, or no topology can be made of it.
+        InvalidTopologyError: a component's class is not there or unknown Java, or no topology can be made of it.
 
     Example:
         >>> streams = {"default": {"fields": ["word"], "direct": False}}
@@ -63,7 +65,11 @@ def build_submitted(document: Mapping[str, Any], *, in_process: bool = True) -> 
 
 def _component(
     name: str, found: Mapping[str, Any], streams: Mapping[str, StreamSpec], in_process: bool
-) -> BaseRichSpout | BaseRichBolt:
+) -> BaseRichSpout | BaseRichBolt | BaseBasicBolt:
+    java = found.get("java")
+    if java is not None:
+        where = f'component "{name}"'
+        return make_component(where, name, found["kind"], java["class"], java["arguments"], streams, found["conf"])
     command, script, spout = found["command"], found["script"], found["kind"] == "spout"
     target = _pystorm_target(command, script)
     if in_process and target is not None:

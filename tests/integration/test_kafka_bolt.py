@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,9 +11,12 @@ import pytest
 from kafka import KafkaAdminClient, KafkaConsumer
 from topologies import kafka_written
 
+from storm_on_spark.api.streams.fields import Fields
+from storm_on_spark.api.streams.stream import StreamSpec
 from storm_on_spark.connectors.kafka import FieldNameBasedTupleToKafkaMapper, FieldNameTopicSelector, PlainKafkaBolt
+from storm_on_spark.connectors.kafka.java_classes import bolt_of, spout_of
 from storm_on_spark.connectors.kafka.server import KafkaServer
-from storm_on_spark.testing import BoltTester, make_tuple, running_topology
+from storm_on_spark.testing import BoltTester, SpoutTester, make_tuple, running_topology
 from storm_on_spark.testing.plugin import kafka_server
 
 __all__ = ["kafka_server"]
@@ -60,6 +64,25 @@ def test_tuples_are_acked_once_their_records_are_in_the_topic(kafka_server: Kafk
         assert not tester.collector.failed
     assert records(kafka_server, "counts") == [(b"to", b"1"), ("über".encode(), b"1")]
     assert records(kafka_server, "others") == [(b"be", b"1")]
+
+
+def test_bolt_and_spout_of_java_objects_write_and_read(kafka_server: KafkaServer) -> None:
+    create(kafka_server, "java")
+    producer = {"bootstrap.servers": kafka_server.bootstrap_servers, "request.required.acks": "1"}
+    written = [("a", "to be"), ("b", "or not")]
+    with BoltTester(bolt_of([], {}, {"topic": "java", "kafka.broker.properties": producer})) as bench:
+        bench.execute(*(make_tuple(list(record), ["key", "message"]) for record in written))
+        assert len(bench.collector.acked) == len(written)
+    consumer = {"kafka.consumer.properties": {"group.id": "java"}}
+    streams = {"default": StreamSpec(Fields("value", "key"))}
+    spout = spout_of([kafka_server.bootstrap_servers, "java"], streams, consumer)
+    read: list[tuple[object, ...]] = []
+    until = time.monotonic() + 30
+    with SpoutTester(spout) as tester:
+        while len(read) < len(written):
+            assert time.monotonic() < until, read
+            read += [emission.values for emission in tester.next_tuple()]
+    assert read == [(value, key) for key, value in written]
 
 
 def test_what_can_not_be_written_fails_alone_with_the_reason(kafka_server: KafkaServer) -> None:

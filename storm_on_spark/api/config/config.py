@@ -39,8 +39,14 @@ _RENAMED: Final[Mapping[str, str]] = MappingProxyType(
 
 _DROPPED: Final = frozenset(
     (
+        "topology.bolts.outgoing.overflow.buffer.enable",
+        "topology.disruptor.batch.size",
+        "topology.disruptor.batch.timeout.millis",
         "topology.disruptor.wait.strategy",
+        "topology.disruptor.wait.timeout.millis",
         "topology.executor.send.buffer.size",
+        "topology.metrics.aggregate.metric.evict.secs",
+        "topology.metrics.aggregate.per.worker",
         "topology.optimize",
         "topology.receiver.buffer.size",
     )

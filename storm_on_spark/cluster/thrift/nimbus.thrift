@@ -104,8 +104,18 @@ struct GetInfoOptions {
 
 struct NullStruct {}
 
+union JavaObjectArg {
+  1: i32 int_arg;
+  2: i64 long_arg;
+  3: string string_arg;
+  4: bool bool_arg;
+  5: binary binary_arg;
+  6: double double_arg;
+}
+
 struct JavaObject {
   1: required string full_class_name;
+  2: required list<JavaObjectArg> args_list;
 }
 
 struct ShellComponent {

@@ -1,4 +1,4 @@
-"""A `StormTopology` of commands, checked, and packed with the uploaded jar as a topology of this package.
+"""A `StormTopology`, checked, and packed with the uploaded jar as a topology of this package.
 
 No code of the client is imported or executed here.
 """
@@ -28,6 +28,7 @@ from storm_on_spark.cluster.thrift.interface import interface
 from storm_on_spark.cluster.thrift.uploads import Uploads
 from storm_on_spark.plan.compile import compile_graph
 from storm_on_spark.streamparse.build import SIMPLE_GROUPINGS
+from storm_on_spark.streamparse.java_objects import arguments_of
 from storm_on_spark.streamparse.submitted import VERSION, build_submitted
 
 ENTRY: Final = "storm_thrift_topology.py"
@@ -38,11 +39,13 @@ _LOADING: Final = f'''"""The topology that a client submitted over Thrift."""
 import json
 from pathlib import Path
 
+from storm_on_spark.streamparse.java_objects import arguments_of
 from storm_on_spark.streamparse.submitted import build_submitted
 
 topology = build_submitted(json.loads(Path(__file__).with_name("{DESCRIPTION}").read_text("utf-8")))
 '''
 _MOST_COMPONENTS: Final = 1000
+_MOST_ARGUMENTS: Final = 100
 _MOST_BYTES: Final = 64 << 20
 """Of a description; a call has less."""
 _COUNTS: Final = (
@@ -75,7 +78,7 @@ def submit(
         The topology's id. It is listed, or its code is being copied. The upload is gone, also after an error.
 
     Raises:
-        InvalidTopologyError: it is none, or has components in Java.
+        InvalidTopologyError: it is none, or has components in Java that nothing here stands for.
         ConfigError: the configuration is wrong.
         AlreadyAliveError: another topology has the name.
         CodeError: the upload is not there, or no jar.
@@ -141,7 +144,7 @@ def submitted(control: Control, topology_id: str) -> Any:
     types = interface()
     found = types.StormTopology(spouts={}, bolts={}, state_spouts={})
     for name, part in document["components"].items():
-        made = types.ComponentObject(shell=types.ShellComponent(part["command"], part["script"]))
+        made = _component_object(part)
         common = types.ComponentCommon(
             inputs=dict(_thrift_input(each) for each in part["inputs"]),
             streams={
@@ -156,6 +159,16 @@ def submitted(control: Control, topology_id: str) -> Any:
         else:
             found.bolts[name] = types.Bolt(bolt_object=made, common=common)
     return found
+
+
+def _component_object(part: Mapping[str, Any]) -> Any:
+    types = interface()
+    java = part.get("java")
+    if java is None:
+        return types.ComponentObject(shell=types.ShellComponent(part["command"], part["script"]))
+    names = {bool: "bool_arg", int: "long_arg", float: "double_arg", str: "string_arg"}
+    arguments = [types.JavaObjectArg(**{names[type(value)]: value}) for value in java["arguments"]]
+    return types.ComponentObject(java_object=types.JavaObject(java["class"], arguments))
 
 
 def _thrift_input(found: Mapping[str, Any]) -> tuple[Any, Any]:
@@ -200,9 +213,19 @@ def _component(kind: str, part: Any, where: str) -> dict[str, Any]:
     if made is None or common is None:
         raise InvalidTopologyError(f"{where} has no {kind}_object or no common")
     if made.java_object is not None:
-        java = _text(made.java_object.full_class_name, f"{where}: full_class_name")
-        raise InvalidTopologyError(f"{where} is the Java class {java[:200]}, and Java components do not run here")
-    if made.shell is None:
+        java_class = _text(made.java_object.full_class_name, f"{where}: full_class_name")
+        if len(made.java_object.args_list or ()) > _MOST_ARGUMENTS:
+            raise InvalidTopologyError(f"{where} has more than {_MOST_ARGUMENTS} arguments for {java_class[:200]}")
+        arguments = [each for each in arguments_of(made.java_object) if not isinstance(each, bytes)]
+        if len(arguments) != len(made.java_object.args_list or ()):
+            raise InvalidTopologyError(f"{where} has a binary argument, which nothing here takes")
+        runs: dict[str, Any] = {"java": {"class": java_class, "arguments": arguments}}
+    elif made.shell is not None:
+        runs = {
+            "command": _text(made.shell.execution_command, f"{where}: execution_command"),
+            "script": _text(made.shell.script or "", f"{where}: script"),
+        }
+    else:
         raise InvalidTopologyError(f"{where} is a serialized Java object, and Java components do not run here")
     conf = parsed(common.json_conf, f"{where}: json_conf")
     _check_counts(conf, f"{where}: json_conf")
@@ -211,8 +234,7 @@ def _component(kind: str, part: Any, where: str) -> dict[str, Any]:
         raise InvalidTopologyError(f"{where} has a parallelism of {tasks:,}; 1 to {MAX_TASKS:,} are allowed")
     return {
         "kind": kind,
-        "command": _text(made.shell.execution_command, f"{where}: execution_command"),
-        "script": _text(made.shell.script or "", f"{where}: script"),
+        **runs,
         "tasks": tasks,
         "conf": conf,
         "streams": {

@@ -308,6 +308,7 @@ def test_what_was_meant(name: str, meant: str) -> None:
         ),
         ("pacemaker.host", 'Its name is "pacemaker.servers" now, and its value a list of strings.'),
         ("topology.receiver.buffer.size", "Storm has dropped it, and no other key took its place: remove it."),
+        ("topology.disruptor.batch.size", "Storm has dropped it, and no other key took its place: remove it."),
         ("topology.disruptor.wait.strategy", "Storm has dropped it, and no other key took its place: remove it."),
         ("topology.ackers", 'Its name is "topology.acker.executors" now, and its value an int of at least 0.'),
     ],

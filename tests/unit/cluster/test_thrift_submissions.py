@@ -25,6 +25,7 @@ from storm_on_spark.cluster.thrift.interface import interface
 from storm_on_spark.cluster.thrift.submissions import description, submit, submitted
 from storm_on_spark.cluster.thrift.uploads import Uploads
 from storm_on_spark.launch.loader import load
+from storm_on_spark.streamparse.submitted import build_submitted
 
 BOLT = """
 from streamparse import Bolt
@@ -108,6 +109,10 @@ def test_an_upload_that_waits_too_long_goes(tmp_path: Path) -> None:
 
 def shell(command: str, script: str) -> Any:
     return interface().ComponentObject(shell=interface().ShellComponent(command, script))
+
+
+def java(name: str, *arguments: Any) -> Any:
+    return interface().ComponentObject(java_object=interface().JavaObject(name, list(arguments)))
 
 
 def common(inputs: dict[Any, Any] | None = None, tasks: int = 1, conf: str | None = None, **streams: Any) -> Any:
@@ -199,9 +204,13 @@ def test_a_submission_becomes_a_topology(inbox: Inbox, tmp_path: Path, monkeypat
 
 
 WRONG: dict[str, tuple[Callable[[Any], dict[str, Any]], str]] = {
-    "java": (
-        lambda types: {"bolt_object": types.ComponentObject(java_object=types.JavaObject("a.B"))},
-        'component "count" is the Java class a.B',
+    "java with bytes": (
+        lambda types: {"bolt_object": java("a.B", types.JavaObjectArg(binary_arg=b"x"))},
+        'component "count" has a binary argument',
+    ),
+    "java with too much": (
+        lambda types: {"bolt_object": java("a.B", *[types.JavaObjectArg(long_arg=1)] * 101)},
+        "has more than 100 arguments",
     ),
     "serialized": (lambda types: {"bolt_object": types.ComponentObject(serialized_java=b"x")}, "serialized Java"),
     "nothing": (lambda types: {"spout_object": types.ComponentObject()}, "serialized Java"),
@@ -227,6 +236,22 @@ def test_what_is_no_topology_of_commands_is_refused(name: str) -> None:
         description(topology(**changes(interface())))
 
 
+def test_known_java_components_are_taken_and_given_back(inbox: Inbox, tmp_path: Path) -> None:
+    leader: Any = Leader(inbox, tmp_path / "code")
+    types, uploads = interface(), Uploads()
+    sent = topology(
+        spout_object=java("org.apache.storm.testing.TestWordSpout", types.JavaObjectArg(bool_arg=False)),
+        bolt_object=java("org.apache.storm.testing.TestWordCounter"),
+    )
+    submit(leader, uploads, "w", uploaded(uploads, inbox, jar(tmp_path)), {}, sent, active=True)
+    back = submitted(leader, "w")
+    assert description(back) == description(sent)
+    assert back.spouts["words"].spout_object.java_object.args_list[0].bool_arg is False
+    made = build_submitted(description(sent))
+    kinds = {name: type(found.component).__name__ for name, found in made.components.items()}
+    assert kinds == {"words": "TestWordSpout", "count": "TestWordCounter"}
+
+
 def test_a_subscription_to_nothing_and_a_wrong_count_are_refused(inbox: Inbox, tmp_path: Path) -> None:
     leader: Any = Leader(inbox, tmp_path / "code")
     types, uploads = interface(), Uploads()
@@ -234,6 +259,7 @@ def test_a_subscription_to_nothing_and_a_wrong_count_are_refused(inbox: Inbox, t
     depending = topology()
     depending.dependency_jars = ["words.jar"]
     refused: list[tuple[str, dict[str, Any], Any, str]] = [
+        ("w", {}, topology(bolt_object=java("a.B")), 'component "count" is the Java class a.B, and Java'),
         ("w", {}, topology(bolt=nothing), "nobody"),
         ("w", {"topology.acker.executors": 10**9}, topology(), r"jsonConf: topology\.acker\.executors is 1000000000"),
         ("a/b", {}, topology(), "can't be the name"),

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from storm_on_spark.api import Topology
+from storm_on_spark.connectors.kafka import FirstPollOffsetStrategy, ProcessingGuarantee
 from storm_on_spark.flux import FluxError, Substitution, substituting
 from storm_on_spark.flux.properties import parse_properties, read_properties
 from storm_on_spark.launch.loader import load
+from storm_on_spark.testing import make_tuple
 
 TOPOLOGIES: dict[str, str] = {
     "all_groupings": """\
@@ -38,6 +40,9 @@ basic_bolt count (TestWordCounter, x1) <- words fields(word) -> (word, count)
 bolt sum (TestAggregatesCounter, x1) <- count global -> (agg-global)
 bolt all (TestGlobalCount, x1) <- sum global -> (global-count)
 basic_bolt log (LogInfoBolt, x1) <- count shuffle""",
+    "kafka": """\
+spout kafka-spout (PlainKafkaSpout, x1) -> (topic, partition, offset, key, value)
+bolt kafka-bolt (KafkaBolt, x1) <- kafka-spout shuffle""",
     "source_method": """\
 spout words (Words, x1) -> (word)
 basic_bolt bolt (Bolt, x2) <- words shuffle -> (word)""",
@@ -60,6 +65,21 @@ def loaded(path: Path) -> tuple[str, dict[str, Any], Topology]:
 @pytest.mark.parametrize("name", TOPOLOGIES)
 def test_a_file_describes_a_topology(files: Path, name: str) -> None:
     assert str(loaded(files / f"{name}.yaml")[2]) == TOPOLOGIES[name]
+
+
+def test_storms_kafka_classes_are_configured_as_in_java(files: Path) -> None:
+    _, _, topology = loaded(files / "kafka.yaml")
+    config = vars(topology["kafka-spout"].component)["_config"]
+    assert (config.bootstrap_servers, config.topics) == (("localhost:9092",), ("words", "more"))
+    assert config.group_id == "flux"
+    assert config.first_poll_offset_strategy is FirstPollOffsetStrategy.EARLIEST
+    assert config.processing_guarantee is ProcessingGuarantee.AT_LEAST_ONCE
+    assert config.value_deserializer(b"\xff") == b"\xff"
+    assert config.key_deserializer(bytes(7) + b"\x05") == 5
+    bolt = vars(topology["kafka-bolt"].component)
+    assert (bolt["_servers"], bolt["_properties"]) == (("localhost:9092",), {"acks": 1, "linger_ms": 3})
+    tup = make_tuple(["be", "or"], ["word", "next"])
+    assert (bolt["_selector"](tup), bolt["_mapper"](tup)) == ("counts", ("be", "or"))
 
 
 @pytest.mark.parametrize("name", TOPOLOGIES)

@@ -117,7 +117,7 @@ WRONG: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "1:31",
         ("a list of strings", "node split.js"),
     ),
-    "kafka": (with_bolt("org.apache.storm.kafka.bolt.KafkaBolt"), "1:31", ("is a Java class", "Kafka")),
+    "kafka": (with_bolt("org.apache.storm.kafka.bolt.Other"), "1:31", ("is a Java class", "Kafka")),
     "java": (with_bolt("java.util.ArrayList"), "1:31", ("is a Java class", "YAML")),
     "storm": (with_bolt("org.apache.storm.starter.bolt.PrinterBolt"), "1:31", ("is a Java class", "Python class")),
     "raises": (with_bolt("flux_parts.Raises"), "1:31", ("flux_parts.py", "ValueError: no such luck")),

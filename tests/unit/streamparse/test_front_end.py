@@ -184,6 +184,77 @@ def test_java_is_refused_by_name(tmp_path: Path, clean_imports: None) -> None:
         target.topology({})
 
 
+JAVA = """
+from streamparse import Bolt, Grouping, JavaBolt, JavaSpout, Topology
+
+class Upper(Bolt):
+    outputs = ["key", "message"]
+    def process(self, tup):
+        self.emit([None, tup.values.line.upper()])
+
+class Mixed(Topology):
+    lines = JavaSpout.spec(
+        full_class_name="org.apache.storm.kafka.spout.KafkaSpout", args_list=["127.0.0.1:9092", "lines"],
+        outputs=["line"], par=2, config={"kafka.consumer.properties": {"group.id": "upper"}},
+    )
+    upper = Upper.spec(inputs=[lines])
+    written = JavaBolt.spec(
+        full_class_name="org.apache.storm.kafka.bolt.KafkaBolt", args_list=[], inputs=[upper],
+        config={"topic": "upper", "kafka.broker.properties": {"bootstrap.servers": "127.0.0.1:9092"}},
+    )
+    words = JavaSpout.spec(full_class_name="org.apache.storm.testing.TestWordSpout", args_list=[True], outputs=["word"])
+    counts = JavaBolt.spec(
+        full_class_name="org.apache.storm.testing.TestWordCounter", args_list=[], outputs=["word", "count"],
+        inputs={words: Grouping.fields("word")},
+    )
+"""
+
+
+def test_known_java_components_are_mapped(tmp_path: Path, clean_imports: None) -> None:
+    path = tmp_path / "other.py"
+    path.write_text(JAVA)
+    made = load(str(path)).topology({})
+    assert sorted(str(made).splitlines()) == [
+        "basic_bolt counts (TestWordCounter, x1) <- words fields(word) -> (word, count)",
+        "bolt upper (Upper, x1) <- lines shuffle -> (key, message)",
+        "bolt written (KafkaBolt, x1) <- upper shuffle",
+        "spout lines (PlainKafkaSpout, x2) -> (line)",
+        "spout words (TestWordSpout, x1) -> (word)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('["127.0.0.1:9092", "lines"]', "[3]", r'component "lines" .* takes the bootstrap servers .* not \[3\]'),
+        ('outputs=["line"]', 'outputs=["key", "word"]', r'component "lines" .* outputs are one stream with fields of'),
+        ('{"group.id": "upper"}', '{"acks": "upper"}', r'component "lines" .* needs a group\.id among kafka\.con'),
+        ('"topic": "upper", ', "", r'component "written" .* needs "topic" in its configuration'),
+        ('{"bootstrap.servers": "127.0.0.1:9092"}', "{}", r'component "written" .* needs bootstrap\.servers'),
+        (
+            '["word", "count"]',
+            '["word"]',
+            r'"counts" .* outputs are default: word, count; the topology declares',
+        ),
+        (
+            'TestWordSpout", args_list=[True]',
+            'TestWordCounter", args_list=[]',
+            r'"words" .*Counter, which is no spout',
+        ),
+        ('args_list=[True], outputs=["word"]', 'args_list=[1, 2], outputs=["word"]', r'component "words" .* argument'),
+        ("testing.TestWordSpout", "hdfs.X", r'component "words" is org\.apache\.storm\.hdfs\.X is a Java class: write'),
+    ],
+)
+def test_java_that_does_not_fit_is_refused_with_a_sentence(
+    tmp_path: Path, clean_imports: None, old: str, new: str, message: str
+) -> None:
+    path = tmp_path / "other.py"
+    assert JAVA.count(old) == 1
+    path.write_text(JAVA.replace(old, new))
+    with pytest.raises(InvalidTopologyError, match=message):
+        load(str(path)).topology({})
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [

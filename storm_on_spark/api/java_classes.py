@@ -1,4 +1,4 @@
-"""Java classes that Flux files name: Storm's common ones have classes here; others are refused with a sentence."""
+"""Java classes that topologies name: Storm's common ones have classes here; others are refused with a sentence."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import Final
 
 _OURS: Final = "storm_on_spark.flux.storm_classes"
 _SHELL: Final = "storm_on_spark.multilang.flux_classes"
+_KAFKA: Final = "storm_on_spark.connectors.kafka"
+_KAFKAS: Final = "storm_on_spark.connectors.kafka.java_classes"
 
 CLASSES: Final = {
     "org.apache.storm.Config": "storm_on_spark.api.config.Config",
@@ -19,11 +21,33 @@ CLASSES: Final = {
     "org.apache.storm.flux.wrappers.bolts.LogInfoBolt": f"{_OURS}.LogInfoBolt",
     "org.apache.storm.flux.wrappers.bolts.FluxShellBolt": f"{_SHELL}.FluxShellBolt",
     "org.apache.storm.flux.wrappers.spouts.FluxShellSpout": f"{_SHELL}.FluxShellSpout",
+    "org.apache.storm.kafka.spout.KafkaSpout": f"{_KAFKA}.PlainKafkaSpout",
+    "org.apache.storm.kafka.spout.KafkaSpoutConfig": f"{_KAFKAS}.KafkaSpoutConfig",
+    "org.apache.storm.kafka.spout.KafkaSpoutConfig$Builder": f"{_KAFKAS}.KafkaSpoutConfigBuilder",
+    "org.apache.storm.kafka.spout.DefaultRecordTranslator": f"{_KAFKA}.DefaultRecordTranslator",
+    "org.apache.storm.kafka.spout.ByTopicRecordTranslator": f"{_KAFKA}.ByTopicRecordTranslator",
+    "org.apache.storm.kafka.bolt.KafkaBolt": f"{_KAFKAS}.KafkaBolt",
+    "org.apache.storm.kafka.bolt.mapper.FieldNameBasedTupleToKafkaMapper": f"{_KAFKA}.FieldNameBasedTupleToKafkaMapper",
+    "org.apache.storm.kafka.bolt.selector.DefaultTopicSelector": f"{_KAFKAS}.DefaultTopicSelector",
+    "org.apache.storm.kafka.bolt.selector.FieldIndexTopicSelector": f"{_KAFKAS}.FieldIndexTopicSelector",
+    "org.apache.storm.kafka.bolt.selector.FieldNameTopicSelector": f"{_KAFKA}.FieldNameTopicSelector",
+    "java.util.Properties": f"{_KAFKAS}.Properties",
 }
 """Java class -> the class that stands for it."""
 
+MAKERS: Final = {
+    "org.apache.storm.kafka.spout.KafkaSpout": f"{_KAFKAS}.spout_of",
+    "org.apache.storm.kafka.bolt.KafkaBolt": f"{_KAFKAS}.bolt_of",
+    "storm.kafka.bolt.KafkaBolt": f"{_KAFKAS}.bolt_of",
+}
+"""Java class -> a function of arguments, streams and configuration, for a component that the few kinds of arguments of
+Thrift don't describe."""
+
 REFUSED: Final = {
-    "org.apache.storm.kafka.": "there is no Kafka spout yet; name the class of a Python spout that reads the topic",
+    "org.apache.storm.kafka.trident.": "Trident is not supported; write the topology with spouts and bolts",
+    "org.apache.storm.kafka.": "of Storm's Kafka classes there are KafkaSpout, its KafkaSpoutConfig with the builder, "
+    "KafkaBolt, and their usual translators, mappers and selectors; name a Python class",
+    "storm.kafka.": "use org.apache.storm.kafka.spout.KafkaSpout, which needs no ZooKeeper",
     "org.apache.storm.hdfs.": "write the files in a Python bolt",
     "org.apache.storm.hbase.": "write to HBase in a Python bolt",
     "org.apache.storm.jdbc.": "use a database driver of Python in a Python bolt",
