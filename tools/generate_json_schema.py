@@ -379,6 +379,32 @@ class Supervisor(Document):
     pid: int
 
 
+class XdAdmin(Document):
+    """`xd-admin`, when it is up."""
+
+    admin: str
+    """URL of its REST interface."""
+    pid: int
+
+
+class XdContainer(Document):
+    """`xd-container`, when it is up."""
+
+    container: str
+    """Its id."""
+    pid: int
+
+
+class XdSingleNode(Document):
+    """`xd-singlenode`, when it is up."""
+
+    zookeeper: str
+    """`host:port`."""
+    admin: str
+    """URL of its REST interface."""
+    pid: int
+
+
 class Kafka(Document):
     """`dev-kafka`, when it is up."""
 
@@ -449,6 +475,9 @@ COMMANDS: dict[str, tuple[Any, ...]] = {
     "nimbus": (Nimbus, Failed),
     "pacemaker": (Pacemaker, Failed),
     "supervisor": (Supervisor, Failed),
+    "xd-admin": (XdAdmin, Failed),
+    "xd-container": (XdContainer, Failed),
+    "xd-singlenode": (XdSingleNode, Failed),
     "dev-zookeeper": (ZooKeeper, Failed),
     "dev-kafka": (Kafka, Failed),
 }

@@ -93,6 +93,17 @@ def parts_of(stream: Stream, definition: str, registry: LocalRegistry) -> list[P
     return found
 
 
+def types_of(stream: Stream) -> dict[str, ModuleType]:
+    """Returns label -> type of the modules, in the order of the flow.
+
+    Example:
+        >>> from storm_on_spark.xd.dsl import parse_stream
+        >>> types_of(parse_stream("time | log"))
+        {'time': 'source', 'log': 'sink'}
+    """
+    return {module.label: _type(stream, number) for number, module in enumerate(stream.modules)}
+
+
 @dataclass(frozen=True)
 class _Given:
     """A module, and what the definition says of it."""

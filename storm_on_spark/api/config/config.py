@@ -15,15 +15,16 @@ from storm_on_spark.api.config.pacemaker_keys import PACEMAKER_KEYS
 from storm_on_spark.api.config.profiles import PROFILES
 from storm_on_spark.api.config.topology_keys import HONOURED_KEYS, PLANNED_KEYS
 from storm_on_spark.api.config.types import ConfigKey
+from storm_on_spark.api.config.xd_keys import XD_KEYS
 from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.api.text.wording import kind_of
 
 KEYS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
-    {key.name: key for key in (*HONOURED_KEYS, *PLANNED_KEYS, *COMPAT_KEYS, *CLUSTER_KEYS, *PACEMAKER_KEYS)}
+    {key.name: key for key in (*HONOURED_KEYS, *PLANNED_KEYS, *COMPAT_KEYS, *CLUSTER_KEYS, *PACEMAKER_KEYS, *XD_KEYS)}
 )
 """All keys by name."""
 
-KNOWN_PREFIXES: Final = ("java.", "nimbus.", "pacemaker.", "storm.", "supervisor.", "topology.", "ui.")
+KNOWN_PREFIXES: Final = ("java.", "nimbus.", "pacemaker.", "storm.", "supervisor.", "topology.", "ui.", "zk.")
 """A key that starts so and isn't in `KEYS` is a mistake; others are the user's own and pass unchecked."""
 
 _RENAMED: Final[Mapping[str, str]] = MappingProxyType(

@@ -288,3 +288,5 @@ class ConfigNames:
     UI_PORT: Final = "ui.port"
     UI_PROJECT_BUGTRACKER_URL: Final = "ui.project.bugtracker.url"
     UI_USERS: Final = "ui.users"
+    ZK_CLIENT_CONNECT: Final = "zk.client.connect"
+    ZK_EMBEDDED_SERVER_PORT: Final = "zk.embedded.server.port"

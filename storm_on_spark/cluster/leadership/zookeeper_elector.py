@@ -12,7 +12,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from kazoo.exceptions import BadVersionError, KazooException, NoNodeError
 
@@ -63,6 +63,12 @@ class ZooKeeperLeaderElector(LeaderElector):
         ... )
         >>> elector.add_to_leader_lock_queue()                                  # doctest: +SKIP
     """
+
+    lock: ClassVar[str] = LEADER_LOCK
+    """The folder of the queue, and the node whose version fences writes; what else is elected has others."""
+    info: ClassVar[str] = LEADER_INFO
+    title: ClassVar[str] = "Nimbus"
+    """What is elected, in the log."""
 
     def __init__(
         self,
@@ -182,8 +188,7 @@ class ZooKeeperLeaderElector(LeaderElector):
             self._kept.close()
 
     def _start(self) -> None:
-        self._kept = KeptNodes(self._state)
-        self._kept.keep(self._summary, NIMBUSES, self._summary.address)
+        self._register()
         self._remove_listener = self._session.add_listener(self._on_state)
         if self._session.state == "CONNECTED":
             self._on_state("CONNECTED")
@@ -193,6 +198,20 @@ class ZooKeeperLeaderElector(LeaderElector):
         ]
         for thread in self._threads:
             thread.start()
+
+    def _register(self) -> None:
+        self._kept = KeptNodes(self._state)
+        self._kept.keep(self._summary, NIMBUSES, self._summary.address)
+
+    def _queue_value(self) -> bytes:
+        """Returns the value of a node in the queue: the same for every process at this address."""
+        return self._summary.address.encode()
+
+    def _info_value(self, node: rules.QueueNode) -> bytes:
+        """Returns what a new leader writes."""
+        path = self._session.paths.of(self.info)
+        info = LeaderInfo(address=self._summary.address, epoch=node.epoch, since=self._now())
+        return self._session.keyring.encode(info, path, (node.epoch, 0))
 
     def _valid_fence(self) -> Fence | None:
         leadership = self._leadership
@@ -242,7 +261,7 @@ class ZooKeeperLeaderElector(LeaderElector):
             before = self._rules.role
             instructions = self._rules.step(events.pop(0))
             if self._rules.role is not before:
-                logger.info("Nimbus %s %s", self._summary.address, self.role)
+                logger.info("%s %s %s", self.title, self._summary.address, self.role)
             for instruction in instructions:
                 answer = self._carry_out(instruction)
                 if answer is not None:
@@ -263,23 +282,24 @@ class ZooKeeperLeaderElector(LeaderElector):
             try:
                 return self._ask_zookeeper(instruction)
             except (UnavailableError, KazooException) as error:
-                logger.warning("Nimbus %s: %s failed: %r", self._summary.address, type(instruction).__name__, error)
+                what = type(instruction).__name__
+                logger.warning("%s %s: %s failed: %r", self.title, self._summary.address, what, error)
                 return rules.Failed(instruction)
         return None
 
     def _ask_zookeeper(self, instruction: rules.Instruction) -> rules.Event:
         client, path = self._session.client, self._session.paths.of
         if isinstance(instruction, rules.Look):
-            names = self._wait(client.get_children_async(path(LEADER_LOCK), watch=self._on_queue))
+            names = self._wait(client.get_children_async(path(self.lock), watch=self._on_queue))
             if self._rules.role is rules.Role.LEADING:
                 # A leader that reconnects must be sure that it still leads, and reads prove nothing.
                 transaction = client.transaction()
-                transaction.check(path(LEADER_LOCK), -1)
+                transaction.check(path(self.lock), -1)
                 self._prove(transaction)
             return rules.QueueSeen(tuple(names))
         if isinstance(instruction, rules.Dequeue):
             with contextlib.suppress(NoNodeError):
-                self._wait(client.delete_async(path(LEADER_LOCK, instruction.node.name)))
+                self._wait(client.delete_async(path(self.lock, instruction.node.name)))
             return rules.Dequeued(instruction.node)
         if isinstance(instruction, rules.Enqueue):
             return rules.Queued(self._enqueue())
@@ -289,22 +309,22 @@ class ZooKeeperLeaderElector(LeaderElector):
     def _enqueue(self) -> rules.QueueNode:
         client, path = self._session.client, self._session.paths.of
         self._session.ensure_folders()
-        address = self._summary.address.encode()
+        address = self._queue_value()
         mine: tuple[str, Any] | None = None
-        for name in sorted(self._wait(client.get_children_async(path(LEADER_LOCK)))):
+        for name in sorted(self._wait(client.get_children_async(path(self.lock)))):
             with contextlib.suppress(NoNodeError):
-                data, stat = self._wait(client.get_async(path(LEADER_LOCK, name)))
+                data, stat = self._wait(client.get_async(path(self.lock, name)))
                 if stat.ephemeralOwner == self._session.session_id:
                     # Made by an attempt whose answer got lost.
                     mine = name, stat
                 elif data == address and not self._swept:
                     # Left by an earlier process at this address; no Nimbus could lead until it expires.
-                    self._wait(client.delete_async(path(LEADER_LOCK, name)))
+                    self._wait(client.delete_async(path(self.lock, name)))
         self._swept = True
         if mine is None:
             made, stat = self._wait(
                 client.create_async(
-                    path(LEADER_LOCK, _NODE),
+                    path(self.lock, _NODE),
                     address,
                     acl=self._session.acl,
                     ephemeral=True,
@@ -319,10 +339,9 @@ class ZooKeeperLeaderElector(LeaderElector):
 
     def _claim(self, node: rules.QueueNode) -> rules.Event:
         client, path = self._session.client, self._session.paths.of
-        info = LeaderInfo(address=self._summary.address, epoch=node.epoch, since=self._now())
         transaction = client.transaction()
-        transaction.check(path(LEADER_LOCK, node.name), 0)
-        transaction.set_data(path(LEADER_INFO), self._session.keyring.encode(info, path(LEADER_INFO), (node.epoch, 0)))
+        transaction.check(path(self.lock, node.name), 0)
+        transaction.set_data(path(self.info), self._info_value(node))
         checked, written = self._prove(transaction)
         if isinstance(checked, (NoNodeError, BadVersionError)):
             return rules.ClaimRefused()
@@ -330,7 +349,7 @@ class ZooKeeperLeaderElector(LeaderElector):
             if isinstance(result, Exception):
                 raise result
         self._cluster_clock.set(written.mtime / 1000)
-        return rules.Claimed(Fence(node.epoch, path(LEADER_LOCK, node.name), written.version))
+        return rules.Claimed(Fence(node.epoch, path(self.lock, node.name), written.version))
 
     def _prove(self, transaction: Any) -> Any:
         """Returns the results of a transaction, from which also follows that the session lives."""
@@ -345,20 +364,20 @@ class ZooKeeperLeaderElector(LeaderElector):
         assert session is not None
         self._leadership = (fence, session)
         self._session.proving = True
-        logger.info("Nimbus %s leads from now on, epoch %d", self._summary.address, fence.epoch)
+        logger.info("%s %s leads from now on, epoch %d", self.title, self._summary.address, fence.epoch)
         self._call(self._on_gained, fence)
 
     def _stop_leading(self, reason: str) -> None:
         self._leadership = None
         self._session.proving = False
-        logger.warning("Nimbus %s doesn't lead any more: %s", self._summary.address, reason)
+        logger.warning("%s %s doesn't lead any more: %s", self.title, self._summary.address, reason)
         self._call(self._on_lost, reason)
 
     def _call(self, function: Callable[[Any], None], argument: object) -> None:
         try:
             function(argument)
         except Exception:
-            logger.exception("Nimbus %s: a callback after a change of leadership failed", self._summary.address)
+            logger.exception("%s %s: a callback after a change of leadership failed", self.title, self._summary.address)
 
     # Errands.
 
@@ -378,7 +397,7 @@ class ZooKeeperLeaderElector(LeaderElector):
                     answer = rules.Fetched(errand.attempt)
                     self._fetch(list(errand.missing))
             except Exception:
-                logger.exception("Nimbus %s: %s failed", self._summary.address, type(errand).__name__)
+                logger.exception("%s %s: %s failed", self.title, self._summary.address, type(errand).__name__)
                 if isinstance(errand, rules.AskGate):
                     answer = rules.GateAnswered(errand.attempt, None)
             self._events.put(answer)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from storm_on_spark.xd.expressions.errors import ExpressionError
 from storm_on_spark.xd.expressions.functions import FUNCTIONS, MAXIMUM_TEXT
 from storm_on_spark.xd.expressions.model import Binary, Call, Choice, Item, Literal, Node, Root, Unary
-from storm_on_spark.xd.expressions.parsing import parse
+from storm_on_spark.xd.expressions.parsing import MESSAGE, parse
 
 _MAXIMUM_BITS: Final = 4096
 _NUMBERS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
@@ -46,7 +46,19 @@ class Expression:
             >>> parse_expression("payload.contains('b') ? payload.length() : 0").value("abc")
             3
         """
-        return _Evaluation(self.text, payload, headers or {}).value(self.node)
+        return self.of({"payload": payload, "headers": headers or {}})
+
+    def of(self, roots: Mapping[str, Any]) -> Any:
+        """Returns the value where the expression has other roots than a message's.
+
+        Raises:
+            ExpressionError: a property is missing, or a value has the wrong type.
+
+        Example:
+            >>> parse_expression("groups.contains('io')", roots=("groups",)).of({"groups": ["io"]})
+            True
+        """
+        return _Evaluation(self.text, roots).value(self.node)
 
     def test(self, payload: Any, headers: Mapping[str, Any] | None = None) -> bool:
         """Returns the value, which has to be true or false.
@@ -60,19 +72,23 @@ class Expression:
         return value
 
 
-def parse_expression(text: str) -> Expression:
+def parse_expression(text: str, roots: Sequence[str] = MESSAGE) -> Expression:
     """Returns an expression.
+
+    Args:
+        text: the expression.
+        roots: the names that it may begin with.
 
     Raises:
         ExpressionError: the text is none, or exceeds a limit.
     """
-    return Expression(text, parse(text))
+    return Expression(text, parse(text, roots))
 
 
 class _Evaluation:
-    def __init__(self, text: str, payload: Any, headers: Mapping[str, Any]) -> None:
+    def __init__(self, text: str, roots: Mapping[str, Any]) -> None:
         self._text = text
-        self._roots = {"payload": payload, "headers": headers}
+        self._roots = roots
 
     def value(self, node: Node) -> Any:
         match node:

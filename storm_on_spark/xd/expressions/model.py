@@ -17,7 +17,7 @@ class Literal:
 
 @dataclass(frozen=True)
 class Root:
-    """`payload` or `headers`."""
+    """What an expression is about: `payload` or `headers` of a message."""
 
     position: int
     name: str

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from storm_on_spark.xd.expressions.errors import ExpressionError
 from storm_on_spark.xd.expressions.functions import FUNCTIONS
 from storm_on_spark.xd.expressions.model import Binary, Call, Choice, Item, Literal, Node, Root, Unary
 
+MESSAGE: Final = ("payload", "headers")
+"""What an expression over a message begins with."""
 MAXIMUM_LENGTH: Final = 4096
 """Characters that an expression may have."""
 MAXIMUM_DEPTH: Final = 50
@@ -32,20 +35,25 @@ class _Token(NamedTuple):
     position: int
 
 
-def parse(text: str) -> Node:
+def parse(text: str, roots: Sequence[str] = MESSAGE) -> Node:
     """Returns the tree of an expression.
+
+    Args:
+        text: the expression.
+        roots: the names that it may begin with.
 
     Raises:
         ExpressionError: the text is none, or exceeds a limit.
     """
     if len(text) > MAXIMUM_LENGTH:
         raise ExpressionError("", 0, f"Expected at most {MAXIMUM_LENGTH} characters, got {len(text)}")
-    return _Parser(text).whole()
+    return _Parser(text, tuple(roots)).whole()
 
 
 class _Parser:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, roots: tuple[str, ...]) -> None:
         self._text = text
+        self._given = roots
         self._tokens = self._read()
         self._at = 0
         self._depth = 0
@@ -155,14 +163,14 @@ class _Parser:
             return Literal(position, text[1:-1].replace(text[0] * 2, text[0]))
         if kind == "word" and text in _LITERALS:
             return Literal(position, _LITERALS[text])
-        if kind == "word" and text in ("payload", "headers"):
+        if kind == "word" and text in self._given:
             return Root(position, text)
         if text == "(":
             node = self._choice()
             self._need(")")
             return node
         self._at -= 1
-        raise self._error(f"Expected payload, headers, a text in quotes, a number or '(', got {text!r:.50}")
+        raise self._error(f"Expected {', '.join(self._given)}, a text in quotes, a number or '(', got {text!r:.50}")
 
     def _deeper(self) -> None:
         self._depth += 1

@@ -168,6 +168,21 @@ class ModuleDeclaration:
         except ConfigError as error:
             raise OptionError(str(error)) from error
 
+    def texts(self, given: Mapping[str, str], stream: str) -> dict[str, str]:
+        """Returns the value of every option as text, with defaults.
+
+        Args:
+            given: option -> its value as text.
+            stream: the stream's name.
+
+        Example:
+            >>> from storm_on_spark.xd.modules import find_module
+            >>> find_module("sink", "log").texts({"level": "WARN"}, "ticktock")
+            {'name': 'ticktock', 'expression': 'payload', 'level': 'WARN'}
+        """
+        texts = {option.name: given.get(option.name, option.default) for option in self.options}
+        return {name: _filled(text, stream) for name, text in texts.items() if text is not None}
+
     def option_names(self) -> str:
         """Returns the options as a definition writes them."""
         return ", ".join(f"--{option.name}" for option in self.options) or "no options"

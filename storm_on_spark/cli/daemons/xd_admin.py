@@ -1,0 +1,49 @@
+"""`storm-spark xd-admin`: an admin of streams, until it is told to end."""
+
+from __future__ import annotations
+
+import json as jsonlib
+import os
+from pathlib import Path
+
+import click
+
+from storm_on_spark.cli.client.asking import json
+from storm_on_spark.cli.client.needs import need_libraries
+from storm_on_spark.cli.daemons.daemon import ended_by_signal, log_to_stderr
+from storm_on_spark.cli.shared import options
+from storm_on_spark.cli.shared.errors import reporting_errors
+from storm_on_spark.launch.conf_text import merged
+
+port_option = click.option(
+    "--port",
+    type=options.PORT,
+    default=9393,
+    show_default=True,
+    help="Port of the REST interface; 0 for any free one.",
+)
+"""Of an admin."""
+
+
+@click.command("xd-admin", short_help="Run an admin of streams.")
+@port_option
+@options.configuration
+@json
+@options.debug
+def command(port: int, pairs: tuple[str, ...], files: tuple[Path, ...], json: bool, debug: bool) -> None:
+    """Run an admin: it takes streams in by REST, and has containers run their modules.
+
+    One of several admins leads, elected through ZooKeeper (zk.client.connect); any of them answers requests. It ends on
+    Ctrl-C or SIGTERM. Streams run on.
+    """
+    with reporting_errors(debug, json):
+        need_libraries()
+        from storm_on_spark.xd.admin.daemon import Admin
+
+        log_to_stderr(debug)
+        with ended_by_signal() as ended, Admin(merged(files, pairs), port, ended) as admin:
+            if json:
+                click.echo(jsonlib.dumps({"admin": f"{admin.scheme}://{admin.address}", "pid": os.getpid()}))
+            else:
+                click.echo(f"Admin {admin.scheme}://{admin.address} is up; Ctrl-C ends it.")
+            ended.wait()

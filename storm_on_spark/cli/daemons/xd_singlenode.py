@@ -1,0 +1,108 @@
+"""`storm-spark xd-singlenode`: ZooKeeper, an admin and a container of streams, in one."""
+
+from __future__ import annotations
+
+import contextlib
+import json as jsonlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from storm_on_spark.api.config import Config
+from storm_on_spark.cli.client.asking import json
+from storm_on_spark.cli.client.needs import need_libraries
+from storm_on_spark.cli.daemons.daemon import ended_by_signal, log_to_stderr
+from storm_on_spark.cli.daemons.dev_zookeeper import check_port
+from storm_on_spark.cli.daemons.xd_admin import port_option
+from storm_on_spark.cli.shared import options
+from storm_on_spark.cli.shared.errors import reporting_errors
+from storm_on_spark.launch.conf_text import merged
+
+if TYPE_CHECKING:
+    import threading
+
+_LOOK_SECS = 0.2
+
+
+@click.command("xd-singlenode", short_help="Run ZooKeeper, an admin and a container of streams, in one.")
+@port_option
+@click.option(
+    "--dir",
+    "folder",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Keep ZooKeeper's data and messages there. Without it they are temporary.",
+)
+@options.configuration
+@json
+@options.debug
+def command(
+    port: int, folder: Path | None, pairs: tuple[str, ...], files: tuple[Path, ...], json: bool, debug: bool
+) -> None:
+    """Run streams on this machine: an embedded ZooKeeper, an admin and a container. It ends on Ctrl-C or SIGTERM.
+
+    zk.embedded.server.port is the port of ZooKeeper; any that is free by default. With zk.client.connect that ZooKeeper
+    is used instead.
+    """
+    with reporting_errors(debug, json):
+        need_libraries()
+        from storm_on_spark.xd.tree.session import XdSettings
+
+        conf = merged(files, pairs)
+        keys = XdSettings.of(conf)
+        log_to_stderr(debug)
+        with ended_by_signal() as ended, contextlib.ExitStack() as stack:
+            place = folder.absolute() if folder is not None else Path(stack.enter_context(_temporary()))
+            connect = keys.connect
+            if connect is None:
+                if keys.embedded_port is not None:
+                    check_port(keys.embedded_port)
+                connect = _zookeeper(stack, place, keys.embedded_port or 0, ended)
+            zookeeper = connect.replace("127.0.0.1", "localhost")
+            if not json:
+                click.echo(f"Zookeeper at: {zookeeper}")
+            admin = _nodes(stack, {**conf, Config.ZK_CLIENT_CONNECT: connect}, port, place, ended)
+            if json:
+                click.echo(jsonlib.dumps({"zookeeper": zookeeper, "admin": admin, "pid": os.getpid()}))
+            else:
+                click.echo(f"Admin {admin} is up; Ctrl-C ends it.")
+            ended.wait()
+
+
+@contextlib.contextmanager
+def _temporary() -> Iterator[str]:
+    # A process that is ended hard in the middle of a write must not fail here.
+    with tempfile.TemporaryDirectory(prefix="storm-spark-xd-", ignore_cleanup_errors=True) as folder:
+        yield folder
+
+
+def _zookeeper(stack: contextlib.ExitStack, place: Path, port: int, ended: threading.Event) -> str:
+    """Starts ZooKeeper; returns `host:port`."""
+    import threading
+
+    from storm_on_spark.cluster.zookeeper.server import ZooKeeperServer
+
+    server = stack.enter_context(ZooKeeperServer(place / "zookeeper", port))
+
+    def watch() -> None:
+        while not ended.wait(_LOOK_SECS):
+            if server.pid is None:
+                click.echo(f"ZooKeeper has ended; its log was {server.log_file}", err=True)
+                ended.set()
+
+    threading.Thread(target=watch, name="zookeeper-watch", daemon=True).start()
+    return server.connect_string
+
+
+def _nodes(stack: contextlib.ExitStack, conf: dict[str, Any], port: int, place: Path, ended: threading.Event) -> str:
+    """Starts an admin and a container; returns the URL of the admin."""
+    from storm_on_spark.xd.admin.daemon import Admin
+    from storm_on_spark.xd.container.daemon import Container
+
+    admin = stack.enter_context(Admin(conf, port, ended))
+    stack.enter_context(Container(conf, bus=place / "bus", ended=ended))
+    return f"{admin.scheme}://{admin.address}"

@@ -1,0 +1,134 @@
+"""An admin as a whole: it serves REST, follows the tree, and acts while it leads."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import socket
+import threading
+from collections.abc import Mapping
+from typing import Any, Final
+
+from storm_on_spark.api.config import validate_conf
+from storm_on_spark.cluster.errors import FencedError, NotLeaderError, UnavailableError
+from storm_on_spark.cluster.http.auth import Authentication
+from storm_on_spark.cluster.http.server import RestServer, listen
+from storm_on_spark.cluster.nimbus.settings import NimbusSettings
+from storm_on_spark.cluster.security.addresses import is_loopback
+from storm_on_spark.cluster.security.settings import SecuritySettings
+from storm_on_spark.cluster.security.tls import Tls
+from storm_on_spark.cluster.security.tokens import Tokens
+from storm_on_spark.cluster.security.warnings import warn_if_open
+from storm_on_spark.cluster.service import Service
+from storm_on_spark.xd.admin.definitions import ZooKeeperDefinitions
+from storm_on_spark.xd.admin.elector import AdminElector
+from storm_on_spark.xd.admin.ledger import Ledger
+from storm_on_spark.xd.admin.rest.app import make_app
+from storm_on_spark.xd.admin.rest.resources import DEFAULT_PORT
+from storm_on_spark.xd.admin.runtime import ClusterRuntime
+from storm_on_spark.xd.admin.supervisor import DeploymentSupervisor
+from storm_on_spark.xd.modules.local_registry import LocalRegistry
+from storm_on_spark.xd.tree.mirror import Mirror
+from storm_on_spark.xd.tree.session import connected, zookeeper_settings
+
+logger = logging.getLogger(__name__)
+
+_LOOK_SECS: Final = 1.0
+_RETRY_SECS: Final = 1.0
+
+
+class Admin(Service):
+    """An admin.
+
+    Args:
+        conf: the configuration; logins, tokens and TLS are those of a Nimbus.
+        port: of REST; 0 for any that is free.
+        ended: set from outside when it is to end, also while it waits for ZooKeeper.
+
+    Example:
+        >>> with Admin({"zk.client.connect": "localhost:2181"}) as admin:               # doctest: +SKIP
+        ...     admin.address
+        'localhost:9393'
+    """
+
+    def __init__(self, conf: Mapping[str, Any], port: int = DEFAULT_PORT, ended: threading.Event | None = None) -> None:
+        validate_conf(conf, "xd-admin")
+        self._conf = dict(conf)
+        self._port = port
+        self._stack = contextlib.ExitStack()
+        self._ended = threading.Event() if ended is None else ended
+        #: Set when something is to be looked at.
+        self._wake = threading.Event()
+        self._changed = threading.Condition()
+        self.address = ""
+        """`host:port` of REST, once it has been started."""
+        self.scheme = "http"
+
+    def start(self) -> None:
+        """Starts it; it serves when this returns, and leads when its turn comes. Waits for ZooKeeper.
+
+        Raises:
+            SetupError: it can't listen, or others could reach it without authentication.
+        """
+        with contextlib.ExitStack() as stack:
+            self._start(stack)
+            self._stack = stack.pop_all()
+
+    def close(self) -> None:
+        """Steps down and ends everything; streams run on."""
+        self._ended.set()
+        self._stack.close()
+
+    def _start(self, stack: contextlib.ExitStack) -> None:
+        security, own = SecuritySettings.of(self._conf), NimbusSettings.of(self._conf)
+        authentication = Authentication.of(security, Tokens.of(security))
+        tls = Tls.of_daemon(security)
+        authentication.check_bind(own.bind_address)
+        listener = stack.enter_context(contextlib.closing(listen(own.bind_address, self._port)))
+        host = own.hostname or ("localhost" if is_loopback(own.bind_address) else socket.gethostname())
+        port = listener.getsockname()[1]
+        self.address, self.scheme = f"{host}:{port}", tls.scheme
+        zookeeper = zookeeper_settings(self._conf)
+        warn_if_open(zookeeper.hosts, zookeeper.auth_scheme is not None, own.bind_address, tls)
+        session = connected(zookeeper, self._ended)
+        if session is None:
+            return
+        stack.callback(session.close)
+        mirror = stack.enter_context(Mirror(session, on_change=self._on_change))
+        elector = AdminElector(session, host, port, self._wake.set)
+        stack.callback(elector.close)
+        runtime = ClusterRuntime(session, mirror, self._changed)
+        app = make_app(ZooKeeperDefinitions(session), runtime, LocalRegistry(), authentication)
+        stack.enter_context(RestServer(app, listener, tls=tls.server))
+        supervisor = DeploymentSupervisor(mirror, Ledger(session))
+
+        def act() -> None:
+            while not self._ended.is_set():
+                pause = _LOOK_SECS
+                try:
+                    supervisor.round(elector.fence(), session.session_id)
+                except NotLeaderError:
+                    pass
+                except (FencedError, UnavailableError) as error:
+                    logger.warning("Admin %s: %s", self.address, error)
+                    pause = _RETRY_SECS
+                except Exception:
+                    logger.exception("Admin %s: a round failed", self.address)
+                    pause = _RETRY_SECS
+                self._wake.wait(pause)
+                self._wake.clear()
+
+        actor = threading.Thread(target=act, name="xd-admin", daemon=True)
+        actor.start()
+        stack.callback(self._end, actor)
+        elector.add_to_leader_lock_queue()
+
+    def _end(self, actor: threading.Thread) -> None:
+        self._ended.set()
+        self._wake.set()
+        actor.join()
+
+    def _on_change(self) -> None:
+        self._wake.set()
+        with self._changed:
+            self._changed.notify_all()

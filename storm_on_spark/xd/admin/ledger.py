@@ -1,0 +1,82 @@
+"""Writes of the leading admin: transactions that ZooKeeper refuses once another one leads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kazoo.exceptions import BadVersionError, KazooException, NoNodeError, RolledBackError, RuntimeInconsistency
+
+from storm_on_spark.cluster.errors import ConflictError, FencedError, UnavailableError
+from storm_on_spark.cluster.state import Fence
+from storm_on_spark.xd.tree import nodes
+from storm_on_spark.xd.tree.session import XdSession
+
+
+@dataclass(frozen=True)
+class Make:
+    """A node is made; a conflict if it is there."""
+
+    path: str
+    value: bytes = nodes.EMPTY
+    ephemeral: bool = False
+
+
+@dataclass(frozen=True)
+class Write:
+    """A node gets a value; a conflict if it has another version than this."""
+
+    path: str
+    value: bytes
+    version: int
+
+
+@dataclass(frozen=True)
+class Remove:
+    """A node goes; a conflict if it is not there, or has children."""
+
+    path: str
+
+
+Change = Make | Write | Remove
+
+
+class Ledger:
+    """Writes what the leader decides.
+
+    Args:
+        session: of the admin.
+    """
+
+    def __init__(self, session: XdSession) -> None:
+        self._session = session
+
+    def commit(self, fence: Fence, changes: Sequence[Change]) -> None:
+        """Makes all changes, or none.
+
+        Raises:
+            FencedError: another admin leads.
+            ConflictError: the tree has changed meanwhile; the next round starts from what is there then.
+            UnavailableError: ZooKeeper is away.
+        """
+        transaction = self._session.client.transaction()
+        transaction.check(fence.lock_path, 0)
+        transaction.check(nodes.ADMINS, fence.info_version)
+        for change in changes:
+            if isinstance(change, Make):
+                transaction.create(change.path, change.value, acl=self._session.acl, ephemeral=change.ephemeral)
+            elif isinstance(change, Write):
+                transaction.set_data(change.path, change.value, change.version)
+            else:
+                transaction.delete(change.path)
+        try:
+            with self._session.proof():
+                results = self._session.wait(transaction.commit_async())
+        except KazooException as error:
+            raise UnavailableError(f"ZooKeeper can't be written: {error!r}") from error
+        for index, result in enumerate(results):
+            if not isinstance(result, Exception) or isinstance(result, RolledBackError | RuntimeInconsistency):
+                continue
+            if index < 2 and isinstance(result, NoNodeError | BadVersionError):
+                raise FencedError(f"leadership {fence.epoch} is over")
+            raise ConflictError(f"{changes[max(0, index - 2)]}: {type(result).__name__}")

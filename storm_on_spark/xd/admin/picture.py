@@ -1,0 +1,202 @@
+"""What runs where, read from the copy of the tree: the same for every admin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, cast, get_args
+
+from storm_on_spark.xd.admin.rest import schemas
+from storm_on_spark.xd.admin.rules import EVERY, Instance, State, state_of
+from storm_on_spark.xd.dsl import Stream, parse_stream
+from storm_on_spark.xd.manifest import ModuleManifest, parse_manifest
+from storm_on_spark.xd.modules.declaration import ModuleType
+from storm_on_spark.xd.parts import types_of
+from storm_on_spark.xd.tree import nodes
+from storm_on_spark.xd.tree.mirror import Mirror
+from storm_on_spark.xd.tree.nodes import (
+    ContainerNode,
+    Definition,
+    Deployment,
+    Metadata,
+    ModuleName,
+    ModuleNode,
+    StatusNode,
+)
+
+_STATES: tuple[str, ...] = get_args(State)
+
+
+@dataclass(frozen=True)
+class Allocated:
+    """An instance, and the container that it is for."""
+
+    name: ModuleName
+    container: str
+    node: ModuleNode
+    state: State
+
+    @property
+    def path(self) -> str:
+        """Of its node."""
+        return f"{nodes.ALLOCATED}/{self.container}/{self.name}"
+
+    @property
+    def instance(self) -> Instance:
+        """The instance, for the rules."""
+        return Instance(self.name.label, self.name.sequence)
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """A stream that is deployed, or on its way to it or from it."""
+
+    name: str
+    deployment: Deployment
+    version: int
+    """Of its node."""
+    stream: Stream
+    types: Mapping[str, ModuleType]
+    manifest: Mapping[str, ModuleManifest]
+    allocated: tuple[Allocated, ...]
+
+    @property
+    def path(self) -> str:
+        """Of its node."""
+        return f"{nodes.STREAM_DEPLOYMENTS}/{self.name}"
+
+    def module(self, label: str, sequence: int) -> ModuleName:
+        """Returns the name of an instance."""
+        return ModuleName(self.name, self.types[label], label, sequence)
+
+    def requested(self) -> Iterator[ModuleName]:
+        """Yields the names below `requested`; the number 0 stands for one in every container."""
+        for label, each in self.manifest.items():
+            for sequence in range(1, each.count + 1) if each.count != EVERY else (0,):
+                yield self.module(label, sequence)
+
+    def state(self, there: Mapping[str, Any]) -> State:
+        """Returns its state.
+
+        Args:
+            there: the containers that are there.
+        """
+        living = [each for each in self.allocated if each.container in there]
+        has = {each.instance for each in living}
+        complete = bool(has) and all(
+            any(instance.label == label for instance in has)
+            if each.count == EVERY
+            else all(Instance(label, number) in has for number in range(1, each.count + 1))
+            for label, each in self.manifest.items()
+        )
+        return state_of(not self.deployment.going, (each.state for each in living), complete=complete)
+
+
+class Picture:
+    """The tree as it is in the copy, typed.
+
+    Args:
+        mirror: the copy.
+    """
+
+    def __init__(self, mirror: Mirror) -> None:
+        self._mirror = mirror
+
+    def containers(self) -> dict[str, ContainerNode]:
+        """Returns the containers that are there, by id."""
+        found = {
+            name: self._mirror.value(f"{nodes.CONTAINERS}/{name}", ContainerNode)
+            for name in self._mirror.children(nodes.CONTAINERS)
+        }
+        return {name: node for name, node in found.items() if node is not None}
+
+    def allocated(self) -> dict[str, list[Allocated]]:
+        """Returns the instances by stream, also those of departed containers."""
+        found: dict[str, list[Allocated]] = {}
+        for container in self._mirror.children(nodes.ALLOCATED):
+            for text in self._mirror.children(f"{nodes.ALLOCATED}/{container}"):
+                name = ModuleName.parse(text)
+                path = f"{nodes.ALLOCATED}/{container}/{text}"
+                node = self._mirror.value(path, ModuleNode)
+                if name is not None and node is not None:
+                    allocated = Allocated(name, container, node, self._module_state(path))
+                    found.setdefault(name.stream, []).append(allocated)
+        return found
+
+    def deployed(self, name: str, allocated: Mapping[str, list[Allocated]] | None = None) -> Deployed | None:
+        """Returns a stream's deployment; None if there is none.
+
+        Args:
+            name: the stream's.
+            allocated: of `allocated`, where many are asked for.
+        """
+        path = f"{nodes.STREAM_DEPLOYMENTS}/{name}"
+        deployment, stat = self._mirror.value(path, Deployment), self._mirror.stat(path)
+        definition = self.definition(name)
+        if deployment is None or stat is None or definition is None:
+            return None
+        stream = parse_stream(definition, name)
+        types = types_of(stream)
+        manifest = parse_manifest(deployment.properties, list(types))
+        own = (self.allocated() if allocated is None else allocated).get(name, [])
+        return Deployed(name, deployment, stat.version, stream, types, manifest, tuple(own))
+
+    def all_deployed(self) -> list[Deployed]:
+        """Returns all deployments, by the stream's name."""
+        allocated = self.allocated()
+        found = (self.deployed(name, allocated) for name in self._mirror.children(nodes.STREAM_DEPLOYMENTS))
+        return [each for each in found if each is not None]
+
+    def definition(self, name: str) -> str | None:
+        """Returns the text of a stream; None if there is none."""
+        found = self._mirror.value(f"{nodes.STREAMS}/{name}", Definition)
+        return None if found is None else found.definition
+
+    def deployment_view(self, deployed: Deployed, there: Mapping[str, Any]) -> schemas.DeploymentView:
+        """Returns a deployment as REST gives it."""
+        return schemas.DeploymentView(
+            name=deployed.name,
+            state=deployed.state(there),
+            properties=deployed.deployment.properties,
+            modules=tuple(self._mirror.children(f"{deployed.path}/modules")),
+        )
+
+    def container_views(self) -> list[schemas.ContainerView]:
+        """Returns the containers as REST gives them."""
+        return [
+            schemas.ContainerView(
+                container_id=name,
+                host=node.host,
+                ip=node.ip,
+                pid=node.pid,
+                groups=node.groups,
+                attributes=node.attributes,
+                deployed_modules=len(self._mirror.children(f"{nodes.ALLOCATED}/{name}")),
+            )
+            for name, node in self.containers().items()
+        ]
+
+    def module_views(self) -> list[schemas.RuntimeModuleView]:
+        """Returns the instances that run, or should, by name."""
+        there = self.containers()
+        found: list[schemas.RuntimeModuleView] = []
+        for each in (each for group in self.allocated().values() for each in group):
+            if each.container not in there:
+                continue
+            metadata = self._mirror.value(f"{each.path}/metadata", Metadata)
+            found.append(
+                schemas.RuntimeModuleView(
+                    name=str(each.name),
+                    container_id=each.container,
+                    options={} if metadata is None else metadata.options,
+                    deployment_properties={} if metadata is None else metadata.properties,
+                    state=each.state,
+                )
+            )
+        return sorted(found, key=lambda view: (view.name, view.container_id))
+
+    def _module_state(self, path: str) -> State:
+        status = self._mirror.value(f"{path}/status", StatusNode)
+        if status is None:
+            return "deploying"
+        return cast(State, status.state) if status.state in _STATES else "unknown"

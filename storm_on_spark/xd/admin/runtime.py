@@ -1,0 +1,146 @@
+"""The streams that are deployed, for REST: any admin answers from its copy, and writes orders for the leader."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeVar
+
+from kazoo.exceptions import KazooException
+
+from storm_on_spark.cluster.errors import NotFoundError, NotOfferedError, RecordError, TransitionError, UnavailableError
+from storm_on_spark.xd.admin.picture import Picture
+from storm_on_spark.xd.admin.rest.schemas import ContainerView, DeploymentView, RuntimeModuleView
+from storm_on_spark.xd.dsl import Channel, parse_stream
+from storm_on_spark.xd.manifest import ManifestError, parse_manifest
+from storm_on_spark.xd.tree import nodes
+from storm_on_spark.xd.tree.mirror import Mirror
+from storm_on_spark.xd.tree.nodes import Definition, Order, StatusNode, encode
+from storm_on_spark.xd.tree.session import XdSession
+
+_TAKEN_SECS: Final = 20.0
+"""For which an order waits for a leader."""
+_DONE_SECS: Final = 30.0
+"""For which modules may start, or end, before a request is answered."""
+
+T = TypeVar("T")
+
+
+class ClusterRuntime:
+    """The runtime of an admin.
+
+    Args:
+        session: of the admin.
+        mirror: the copy of the tree.
+        changed: notified after every change of the copy.
+    """
+
+    def __init__(self, session: XdSession, mirror: Mirror, changed: threading.Condition) -> None:
+        self._session = session
+        self._mirror = mirror
+        self._changed = changed
+        self._picture = Picture(mirror)
+
+    def deploy(self, name: str, properties: Mapping[str, str], fused: bool) -> DeploymentView:
+        """See `core.Runtime`."""
+        stream = parse_stream(self._definition(name), name)
+        try:
+            manifest = parse_manifest(properties, [module.label for module in stream.modules])
+        except ManifestError as error:
+            raise RecordError(str(error)) from error
+        if isinstance(stream.source, Channel) or stream.sink is not None:
+            raise RecordError(f"Stream '{name}' has a channel queue: or topic:, which the local bus does not have yet")
+        if any(module.track_history for module in manifest.values()):
+            raise NotOfferedError("The history of messages, trackHistory, is not offered yet")
+        if fused:
+            raise NotOfferedError("Containers run each module by itself; a whole stream as one is not offered yet")
+        if self.deployment(name) is not None:
+            raise TransitionError(f"The stream named '{name}' is already deployed")
+        self._order(Order(action="deploy", stream=name, properties=dict(properties), fused=fused))
+        found = self._wait(lambda: self._settled(name), _DONE_SECS) or self.deployment(name)
+        if found is None:
+            raise NotFoundError(f"There is no stream named '{name}': it was destroyed, or undeployed at once")
+        return found
+
+    def undeploy(self, name: str) -> None:
+        """See `core.Runtime`."""
+        if self.deployment(name) is None:
+            raise TransitionError(f"The stream named '{name}' is not currently deployed")
+        self._order(Order(action="undeploy", stream=name))
+        if not self._wait(lambda: self.deployment(name) is None, _DONE_SECS):
+            raise UnavailableError(f"The modules of stream '{name}' have not ended within {_DONE_SECS:g} s; they will")
+
+    def deployment(self, name: str) -> DeploymentView | None:
+        """See `core.Runtime`."""
+        found = self._picture.deployed(name)
+        return None if found is None else self._picture.deployment_view(found, self._picture.containers())
+
+    def deployments(self) -> Mapping[str, DeploymentView]:
+        """See `core.Runtime`."""
+        there = self._picture.containers()
+        return {each.name: self._picture.deployment_view(each, there) for each in self._picture.all_deployed()}
+
+    def containers(self) -> Sequence[ContainerView]:
+        """See `core.Runtime`."""
+        return self._picture.container_views()
+
+    def modules(self) -> Sequence[RuntimeModuleView]:
+        """See `core.Runtime`."""
+        return self._picture.module_views()
+
+    def _definition(self, name: str) -> str:
+        """Returns a stream's text as ZooKeeper has it: the copy may not show yet what was just created."""
+        path = f"{nodes.STREAMS}/{name}"
+        try:
+            data, _ = self._session.wait(self._session.client.get_async(path))
+        except KazooException as error:
+            raise NotFoundError(f"There is no stream named '{name}'") from error
+        found = nodes.decode(data, Definition, path)
+        if found is None:
+            raise NotFoundError(f"There is no stream named '{name}' that can be read")
+        return found.definition
+
+    def _order(self, order: Order) -> None:
+        """Asks the leader, and returns when it has taken the order up."""
+        client = self._session.client
+        try:
+            path = self._session.wait(
+                client.create_async(
+                    f"{nodes.REQUESTED}/{nodes.REQUEST}", encode(order), acl=self._session.acl, sequence=True
+                )
+            )
+        except KazooException as error:
+            raise UnavailableError(f"ZooKeeper can't be written: {error!r}") from error
+        # The copy may not show it yet.
+        shown = self._wait(lambda: self._mirror.stat(path) is not None or self._is_gone(path), _TAKEN_SECS)
+        if not shown or not self._wait(lambda: self._mirror.stat(path) is None, _TAKEN_SECS):
+            raise UnavailableError(
+                f"No leader has taken up within {_TAKEN_SECS:g} s that stream '{order.stream}' is to be "
+                f"{order.action}ed; the next one will"
+            )
+
+    def _is_gone(self, path: str) -> bool:
+        try:
+            return self._session.wait(self._session.client.exists_async(path)) is None
+        except KazooException:
+            return False
+
+    def _settled(self, name: str) -> DeploymentView | None:
+        """Returns a deployment that the leader has placed, and whose modules run or can't."""
+        found = self.deployment(name)
+        noted = self._mirror.value(f"{nodes.STREAM_DEPLOYMENTS}/{name}/status", StatusNode)
+        return found if found is not None and noted is not None and noted.state == found.state != "deploying" else None
+
+    def _wait(self, found: Callable[[], T], secs: float) -> T | None:
+        """Returns what is found as soon as it is true; None if it is not in time."""
+        until = time.monotonic() + secs
+        with self._changed:
+            while True:
+                result = found()
+                if result:
+                    return result
+                left = until - time.monotonic()
+                if left <= 0:
+                    return None
+                self._changed.wait(min(left, 0.5))

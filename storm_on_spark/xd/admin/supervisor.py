@@ -1,0 +1,258 @@
+"""The rounds of the leading admin: it takes up what users asked for, places modules, and notes what became of it.
+
+Every round starts from the tree and from nothing else, so the next leader goes on where this one ended. Every change is
+conditional on the leadership, and on the version of the deployment that it was decided on.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final
+
+from storm_on_spark.cluster.errors import ConflictError
+from storm_on_spark.cluster.state import Fence
+from storm_on_spark.xd.admin.ledger import Change, Ledger, Make, Remove, Write
+from storm_on_spark.xd.admin.picture import Allocated, Deployed, Picture
+from storm_on_spark.xd.admin.rules import EVERY, Instance, Request, place
+from storm_on_spark.xd.dsl import parse_stream
+from storm_on_spark.xd.manifest import ModuleManifest, parse_manifest
+from storm_on_spark.xd.parts import types_of
+from storm_on_spark.xd.tree import nodes
+from storm_on_spark.xd.tree.mirror import Mirror
+from storm_on_spark.xd.tree.nodes import ContainerNode, Deployment, ModuleNode, Order, StatusNode, encode
+
+logger = logging.getLogger(__name__)
+
+_ERAS: Final = 1_000_000
+"""Changes of the number of instances that one deployment may see."""
+
+
+class DeploymentSupervisor:
+    """Acts for the leader; one thread calls it.
+
+    Args:
+        mirror: the copy of the tree.
+        ledger: what writes to it.
+    """
+
+    def __init__(self, mirror: Mirror, ledger: Ledger) -> None:
+        self._mirror = mirror
+        self._ledger = ledger
+        self._picture = Picture(mirror)
+        #: Modules without a container, by stream, that were warned of already.
+        self._warned: dict[str, set[str]] = {}
+
+    def round(self, fence: Fence, session_id: int | None) -> None:
+        """Does what is to be done.
+
+        Args:
+            fence: the leadership.
+            session_id: of this admin, which owns the states that it writes.
+
+        Raises:
+            FencedError: another admin leads.
+            UnavailableError: ZooKeeper is away.
+        """
+        self._take_orders(fence)
+        there = self._picture.containers()
+        streams = self._picture.all_deployed()
+        load = Counter(each.container for deployed in streams for each in deployed.allocated)
+        for deployed in streams:
+            try:
+                if deployed.deployment.going:
+                    self._end(fence, deployed)
+                else:
+                    if not self._place(fence, deployed, there, load):
+                        self._note(fence, deployed, there, session_id)
+            except ConflictError as error:
+                logger.debug("Stream %s waits for the next round: %s", deployed.name, error)
+        self._clean(fence, there)
+
+    def _take_orders(self, fence: Fence) -> None:
+        busy: set[str] = set()
+        for name in self._mirror.children(nodes.REQUESTED):
+            if not name.startswith(nodes.REQUEST):
+                continue
+            path = f"{nodes.REQUESTED}/{name}"
+            order = self._mirror.value(path, Order)
+            if order is None:
+                self._try(fence, [Remove(path)])
+                continue
+            if order.stream in busy:
+                continue
+            there = self._mirror.value(f"{nodes.STREAM_DEPLOYMENTS}/{order.stream}", Deployment)
+            if order.action == "deploy" and there is not None and there.going:
+                # Its turn comes when the stream has gone.
+                busy.add(order.stream)
+                continue
+            self._try(fence, [*self._carried_out(order, there, int(name.removeprefix(nodes.REQUEST))), Remove(path)])
+            busy.add(order.stream)
+
+    def _carried_out(self, order: Order, there: Deployment | None, number: int) -> list[Change]:
+        path = f"{nodes.STREAM_DEPLOYMENTS}/{order.stream}"
+        if order.action == "undeploy":
+            stat = self._mirror.stat(path)
+            if there is None or stat is None:
+                return []
+            logger.info("Undeploying stream %s", order.stream)
+            going = Deployment(generation=there.generation, properties=there.properties, fused=there.fused, going=True)
+            return [Write(path, encode(going), stat.version)]
+        definition = self._picture.definition(order.stream)
+        if there is not None or definition is None:
+            return []
+        logger.info("Deploying stream %s", order.stream)
+        deployment = Deployment(generation=(number + 1) * _ERAS, properties=order.properties, fused=order.fused)
+        return [Make(path, encode(deployment)), Make(f"{path}/modules"), *_requests(order, definition, deployment)]
+
+    def _place(self, fence: Fence, deployed: Deployed, there: Mapping[str, ContainerNode], load: Counter[str]) -> bool:
+        """Gives modules containers; returns whether something had to change."""
+        own = Counter(each.container for each in deployed.allocated)
+        requests = [_request(label, manifest, there) for label, manifest in deployed.manifest.items()]
+        present = {each.instance: each.container for each in deployed.allocated}
+        others = {name: load[name] - own[name] for name in there}
+        placement = place(requests, there, present, others)
+        changes: list[Change] = []
+        made: list[str] = []
+        now = {(each.instance, each.container): each for each in deployed.allocated}
+        wanted = set(placement.allocated.items())
+        for key, each in now.items():
+            if key not in wanted:
+                changes += self._removed(each)
+        values = _module_nodes(deployed, placement.allocated)
+        for instance, container in sorted(wanted):
+            node = values[instance]
+            name = deployed.module(*instance)
+            path = f"{nodes.ALLOCATED}/{container}/{name}"
+            known = now.get((instance, container))
+            if known is None:
+                made.append(f"{name} to container {container}")
+                changes.append(Make(path, encode(node)))
+            elif known.node != node:
+                stat = self._mirror.stat(path)
+                changes.append(Write(path, encode(node), -1 if stat is None else stat.version))
+        self._warn(deployed, {instance.label for instance in placement.unplaced}, bool(deployed.allocated))
+        if not changes:
+            return False
+        # The version says that nothing was placed since this was decided.
+        changes.append(Write(deployed.path, encode(deployed.deployment), deployed.version))
+        self._ledger.commit(fence, changes)
+        load.subtract(own)
+        load.update(placement.allocated.values())
+        for each_made in made:
+            logger.info("Deploying module %s", each_made)
+        return True
+
+    def _warn(self, deployed: Deployed, without: set[str], again: bool) -> None:
+        known = self._warned.setdefault(deployed.name, set())
+        for label in sorted(without - known):
+            what = "redeployment" if again else "deployment"
+            logger.warning("No containers available for %s of %s for stream %s", what, label, deployed.name)
+        self._warned[deployed.name] = without
+
+    def _note(
+        self, fence: Fence, deployed: Deployed, there: Mapping[str, ContainerNode], session_id: int | None
+    ) -> None:
+        """Writes the state of a stream, as a node of this admin's session."""
+        value = encode(StatusNode(state=deployed.state(there)))
+        path = f"{deployed.path}/status"
+        stat, known = self._mirror.stat(path), self._mirror.value(path, StatusNode)
+        if stat is None:
+            self._ledger.commit(fence, [Make(path, value, ephemeral=True)])
+        elif stat.ephemeralOwner != session_id:
+            self._ledger.commit(fence, [Remove(path), Make(path, value, ephemeral=True)])
+        elif known is None or encode(known) != value:
+            self._ledger.commit(fence, [Write(path, value, stat.version)])
+
+    def _end(self, fence: Fence, deployed: Deployed) -> None:
+        changes = [change for each in deployed.allocated for change in self._removed(each)]
+        if changes:
+            self._ledger.commit(fence, changes)
+            return
+        if self._mirror.children(f"{deployed.path}/modules"):
+            # They are deleted by containers whose modules have ended.
+            return
+        requested = [f"{nodes.REQUESTED}/{name}" for name in deployed.requested()]
+        changes = [Remove(path) for path in requested if self._mirror.stat(path) is not None]
+        if self._mirror.stat(f"{deployed.path}/status") is not None:
+            changes.append(Remove(f"{deployed.path}/status"))
+        self._ledger.commit(fence, [*changes, Remove(f"{deployed.path}/modules"), Remove(deployed.path)])
+        self._warned.pop(deployed.name, None)
+        logger.info("Undeployed stream %s", deployed.name)
+
+    def _removed(self, each: Allocated) -> list[Change]:
+        below = [Remove(f"{each.path}/{name}") for name in self._mirror.children(each.path)]
+        return [*below, Remove(each.path)]
+
+    def _clean(self, fence: Fence, there: Mapping[str, ContainerNode]) -> None:
+        """Removes what is left of departed containers, and modules of streams that are gone."""
+        deployments = set(self._mirror.children(nodes.STREAM_DEPLOYMENTS))
+        for stream, group in self._picture.allocated().items():
+            if stream not in deployments:
+                self._try(fence, [change for each in group for change in self._removed(each)])
+        for container in self._mirror.children(nodes.ALLOCATED):
+            path = f"{nodes.ALLOCATED}/{container}"
+            if container not in there and not self._mirror.children(path):
+                # The first of these fails if the container is there, and the copy does not know it yet.
+                own = f"{nodes.CONTAINERS}/{container}"
+                self._try(fence, [Make(own, ephemeral=True), Remove(own), Remove(path)])
+
+    def _try(self, fence: Fence, changes: list[Change]) -> None:
+        try:
+            self._ledger.commit(fence, changes)
+        except ConflictError as error:
+            logger.debug("A change waits for the next round: %s", error)
+
+
+def _request(label: str, manifest: ModuleManifest, there: Mapping[str, ContainerNode]) -> Request:
+    def matches(container: str) -> bool:
+        node = there[container]
+        return manifest.matches(node.groups, node.attributes, node.host, node.ip)
+
+    return Request(label, manifest.count, matches)
+
+
+def _requests(order: Order, definition: str, deployment: Deployment) -> list[Change]:
+    types = types_of(parse_stream(definition, order.stream))
+    manifest = parse_manifest(order.properties, list(types))
+    changes: list[Change] = []
+    for label, each in manifest.items():
+        for sequence in range(1, each.count + 1) if each.count != EVERY else (0,):
+            name = nodes.ModuleName(order.stream, types[label], label, sequence)
+            node = ModuleNode(
+                count=each.count,
+                sequence=sequence,
+                instances=each.count,
+                generation=deployment.generation,
+                fused=order.fused,
+            )
+            changes.append(Make(f"{nodes.REQUESTED}/{name}", encode(node)))
+    return changes
+
+
+def _module_nodes(deployed: Deployed, allocated: Mapping[Instance, str]) -> dict[Instance, ModuleNode]:
+    """Returns the value of each instance's node.
+
+    Where a module is in every container, the number of its instances changes; then messages belong to others, and its
+    generation grows.
+    """
+    found: dict[Instance, ModuleNode] = {}
+    for label, manifest in deployed.manifest.items():
+        instances = sorted(instance for instance in allocated if instance.label == label)
+        before = [each.node for each in deployed.allocated if each.name.label == label]
+        generation = max((node.generation for node in before), default=deployed.deployment.generation)
+        total = manifest.count
+        if manifest.count == EVERY:
+            total = max((instance.sequence for instance in instances), default=1)
+            if any(node.instances != total for node in before):
+                generation += 1
+        for instance in instances:
+            found[instance] = ModuleNode(
+                count=manifest.count,
+                sequence=instance.sequence,
+                instances=total,
+                generation=generation,
+                fused=deployed.deployment.fused,
+            )
+    return found

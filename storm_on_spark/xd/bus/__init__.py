@@ -1,0 +1,1 @@
+"""The message bus between modules: records in a place that all containers share."""

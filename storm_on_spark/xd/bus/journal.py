@@ -1,0 +1,140 @@
+"""The journal of one instance of a module: numbered records, each in a file of its own.
+
+A record has what the instance emitted, how far it has read its inputs, and its state: one file, so all or nothing. A
+number is given once, by making a hard link, which fails if the name is there: of two processes that believe to be the
+same instance, one loses at its next record, and ends. So nothing else keeps a container away that was paused, declared
+dead and has woken up.
+
+The place may be a local folder, or one that all hosts share and that has hard links (NFS does).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import re
+import uuid
+import zlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from storm_on_spark.api.errors import CheckpointError, StormError
+
+_MAGIC: Final = b"XDR1"
+_NAME: Final = re.compile(r"[0-9]{12}")
+
+
+class TakenError(StormError, RuntimeError):
+    """Another process has written the next record: it runs this instance now."""
+
+
+class Message(NamedTuple):
+    """A message between modules."""
+
+    payload: Any
+    headers: dict[str, Any]
+    key: int | None = None
+    """Which partition it belongs to; None for any."""
+
+
+Positions = dict[str, tuple[int, int]]
+"""Name of an input -> number of the record and of the message in it that come next."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """What one step of an instance comes to."""
+
+    messages: tuple[Message, ...] = ()
+    positions: Positions = field(default_factory=dict)
+    state: tuple[bytes | None, ...] = ()
+    """Of each component, in the order of the flow; None for one that has none."""
+    emitted: tuple[Any, ...] = ()
+    """Ids of the messages that the source is to be told of: it may have died before it heard."""
+    generation: str = ""
+    """Of the deployment, and how many instances there were."""
+
+
+class Journal:
+    """The records of an instance.
+
+    Args:
+        folder: made with the first record.
+
+    Example:
+        >>> import tempfile
+        >>> journal = Journal(Path(tempfile.mkdtemp()))
+        >>> journal.append(1, Record((Message("a", {}),)))
+        >>> journal.last(), journal.read(1).messages[0].payload, journal.read(2)
+        (1, 'a', None)
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def last(self) -> int:
+        """Returns the number of the last record; 0 if there is none."""
+        return max(self._numbers(), default=0)
+
+    def first(self) -> int:
+        """Returns the number of the first record that is still there; 0 if there is none."""
+        return min(self._numbers(), default=0)
+
+    def read(self, number: int) -> Record | None:
+        """Returns a record; None if it is not there.
+
+        Raises:
+            CheckpointError: the file is damaged.
+        """
+        path = self._path(number)
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            return None
+        body = data[8:]
+        if data[:4] != _MAGIC or int.from_bytes(data[4:8], "big") != zlib.crc32(body):
+            raise CheckpointError(f"the record {path} is damaged")
+        found = pickle.loads(body)  # noqa: S301 # our own file, as trusted as a checkpoint
+        assert isinstance(found, Record)
+        return found
+
+    def append(self, number: int, record: Record) -> None:
+        """Writes the record behind the last.
+
+        Args:
+            number: one more than that of the last record that the writer knows.
+            record: what to write.
+
+        Raises:
+            TakenError: there is such a record already.
+        """
+        body = pickle.dumps(record, pickle.HIGHEST_PROTOCOL)
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        half = self.folder / f".{uuid.uuid4().hex}.tmp"
+        try:
+            half.write_bytes(_MAGIC + zlib.crc32(body).to_bytes(4, "big") + body)
+            os.link(half, self._path(number))
+        except FileExistsError:
+            raise TakenError(f"another container has written record {number} of {self.folder}") from None
+        finally:
+            half.unlink(missing_ok=True)
+        if self.last() != number:
+            # The others are so far ahead that they have removed the record of this number.
+            self._path(number).unlink(missing_ok=True)
+            raise TakenError(f"another container has written record {self.last()} of {self.folder}")
+
+    def trim(self, number: int) -> None:
+        """Removes the records before one; the last one always stays, as it has the state."""
+        for found in sorted(self._numbers())[:-1]:
+            if found < number:
+                self._path(found).unlink(missing_ok=True)
+
+    def _numbers(self) -> list[int]:
+        with contextlib.suppress(FileNotFoundError):
+            return [int(path.name) for path in self.folder.iterdir() if _NAME.fullmatch(path.name)]
+        return []
+
+    def _path(self, number: int) -> Path:
+        return self.folder / f"{number:012}"

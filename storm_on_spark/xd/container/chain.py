@@ -1,0 +1,278 @@
+"""The components of one instance: a module, the parts of a composed one, or a whole stream.
+
+Messages go from one to the next by a call. What the last one emits is gathered, and becomes one record of the journal
+together with the state of all.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from storm_on_spark.api.builder import TopologyBuilder
+from storm_on_spark.api.collector import BasicOutputCollector
+from storm_on_spark.api.component import BaseBasicBolt, BaseRichBolt, BaseRichSpout
+from storm_on_spark.api.config import effective_conf
+from storm_on_spark.api.context import TopologyContext
+from storm_on_spark.api.errors import FailedException
+from storm_on_spark.api.streams.constants import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
+from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
+from storm_on_spark.api.streams.fields import Fields
+from storm_on_spark.api.streams.stream import DEFAULT_STREAM
+from storm_on_spark.api.tuple import Delivery, Tuple
+from storm_on_spark.plan.compile import compile_graph, place
+from storm_on_spark.runtime.run.settings import BoltSettings
+from storm_on_spark.runtime.run.wiring import Wiring
+from storm_on_spark.runtime.state.snapshot import Snapshots
+from storm_on_spark.xd.bus.journal import Message
+from storm_on_spark.xd.container.collectors import BasicCollector, RichCollector, SpoutCollector
+from storm_on_spark.xd.modules.declaration import Component
+from storm_on_spark.xd.modules.messages import FIELDS
+
+_INPUT: Final = "__bus"
+_TICK_FIELDS: Final = Fields("rate_secs")
+
+
+class ExecuteError(Exception):
+    """A message can't be processed now."""
+
+
+class Chain:
+    """Components in the order of the flow; a source may be the first.
+
+    Args:
+        parts: label and component of each.
+        name: of the instance.
+        clock: seconds, for ticks.
+
+    Raises:
+        InvalidTopologyError: a component declares what it can't.
+    """
+
+    def __init__(
+        self, parts: Sequence[tuple[str, Component]], name: str, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._name = name
+        self._parts = list(parts)
+        first = parts[0][1]
+        self.source = first if isinstance(first, BaseRichSpout) else None
+        self.sent = SpoutCollector(parts[0][0])
+        self._contexts, self._confs = _contexts(self._parts, name)
+        self._bolts = [
+            _Bolt(label, component, clock)
+            for label, component in parts
+            if isinstance(component, BaseBasicBolt | BaseRichBolt)
+        ]
+        self._states: list[Snapshots | None] = []
+
+    def open(self, state: Sequence[bytes | None]) -> None:
+        """Opens all components, and sets them back to a state.
+
+        Args:
+            state: of each, as `state` returned it; empty for none yet.
+        """
+        bolts = {bolt.label: bolt for bolt in self._bolts}
+        for label, component in self._parts:
+            conf, context = self._confs[label], self._contexts[label]
+            if isinstance(component, BaseRichSpout):
+                component.open(conf, context, self.sent)
+                given: tuple[object, ...] = (conf, context, self.sent)
+            else:
+                given = bolts[label].prepare(conf, context)
+            stateless = getattr(component, "stateless", None) is True
+            self._states.append(None if stateless else Snapshots(component, f'"{label}"', given))
+        for snapshots, data in zip(self._states, state, strict=False):
+            if snapshots is not None and data is not None:
+                snapshots.restore(data)
+        if self.source is not None:
+            self.source.activate()
+
+    def state(self) -> tuple[bytes | None, ...]:
+        """Returns the state of each component."""
+        return tuple(None if each is None else each.take() for each in self._states)
+
+    def restore(self, state: Sequence[bytes | None]) -> None:
+        """Sets the bolts back to a state, or to how they were prepared; what they hold is forgotten."""
+        given = list(state) or [None] * len(self._states)
+        for (_, component), snapshots, data in zip(self._parts, self._states, given, strict=True):
+            if snapshots is not None and component is not self.source:
+                snapshots.restore(snapshots.prepared if data is None else data)
+        for bolt in self._bolts:
+            bolt.forget()
+
+    @property
+    def stateless(self) -> bool:
+        """Whether no bolt has a state."""
+        return all(
+            state is None or component is self.source
+            for (_, component), state in zip(self._parts, self._states, strict=True)
+        )
+
+    def execute(self, message: Message, number: int) -> list[Message]:
+        """Passes a message through all bolts.
+
+        Args:
+            message: what came.
+            number: of the input, by which `held` and `failed` name it.
+
+        Returns:
+            What the last bolt emitted for it.
+
+        Raises:
+            ExecuteError: a bolt failed it.
+        """
+        return self._through(0, [message], number)
+
+    def finish(self) -> list[Message]:
+        """Ends a step: bolts write what they gathered. Returns what they emitted by then."""
+        found: list[Message] = []
+        for index, bolt in enumerate(self._bolts):
+            found += self._through(index + 1, bolt.finish(), -1)
+        return found
+
+    def tick(self) -> list[Message] | None:
+        """Sends the tick tuples that are due; returns what came of them, None if none was due."""
+        due = [index for index, bolt in enumerate(self._bolts) if bolt.tick_due()]
+        if not due:
+            return None
+        found: list[Message] = []
+        for index in due:
+            found += self._through(index + 1, self._bolts[index].tick(), -1)
+        return found
+
+    def held(self) -> set[int]:
+        """Returns the numbers of inputs that a bolt has neither acked nor failed yet."""
+        return {number for bolt in self._bolts for number in bolt.held()}
+
+    def close(self) -> None:
+        """Ends all components that were opened."""
+        for _, component in self._parts[: len(self._states)]:
+            if isinstance(component, BaseRichSpout):
+                component.deactivate()
+                component.close()
+            else:
+                component.cleanup()
+
+    def _through(self, first: int, messages: list[Message], number: int) -> list[Message]:
+        for bolt in self._bolts[first:]:
+            passed: list[Message] = []
+            for message in messages:
+                passed += bolt.execute(message, number)
+            messages = passed
+        return messages
+
+
+class _Bolt:
+    """A bolt and its collector."""
+
+    def __init__(self, label: str, component: BaseBasicBolt | BaseRichBolt, clock: Callable[[], float]) -> None:
+        self.label = label
+        self._component = component
+        self._collector = BasicCollector(label) if isinstance(component, BaseBasicBolt) else RichCollector(label)
+        self._delivery = Delivery(_INPUT, DEFAULT_STREAM, 1, Fields(*FIELDS))
+        self._clock = clock
+        self._tick_secs: int | None = None
+        self._ticked = clock()
+
+    def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> tuple[object, ...]:
+        """Prepares the bolt; returns what it was given."""
+        self._tick_secs = BoltSettings.of(conf).tick_secs
+        if isinstance(self._component, BaseBasicBolt):
+            self._component.prepare(conf, context)
+            return conf, context
+        assert isinstance(self._collector, RichCollector)
+        self._component.prepare(conf, context, self._collector)
+        return conf, context, self._collector
+
+    def execute(self, message: Message, number: int) -> list[Message]:
+        """Executes one message; returns what was emitted."""
+        return self._execute(Tuple.of((message.payload, message.headers), self._delivery), number)
+
+    def tick_due(self) -> bool:
+        """Whether it is time for a tick."""
+        return self._tick_secs is not None and self._clock() - self._ticked >= self._tick_secs
+
+    def tick(self) -> list[Message]:
+        """Executes a tick tuple."""
+        self._ticked = self._clock()
+        delivery = Delivery(SYSTEM_COMPONENT, TICK_STREAM, SYSTEM_TASK, _TICK_FIELDS)
+        return self._execute(Tuple.of((self._tick_secs,), delivery), -1)
+
+    def finish(self) -> list[Message]:
+        """Ends a step."""
+        if isinstance(self._component, BaseRichBolt):
+            self._component.finish_micro_batch()
+        return self._collector.take()
+
+    def held(self) -> set[int]:
+        """Returns the numbers of inputs that wait for their ack."""
+        return set(self._collector.held()) - {-1} if isinstance(self._collector, RichCollector) else set()
+
+    def forget(self) -> None:
+        """Forgets inputs that wait for their ack, and what was emitted."""
+        self._collector.take()
+        if isinstance(self._collector, RichCollector):
+            self._collector.open.clear()
+            self._collector.failed.clear()
+
+    def _execute(self, tup: Tuple, number: int) -> list[Message]:
+        collector = self._collector
+        try:
+            if isinstance(self._component, BaseBasicBolt):
+                assert isinstance(collector, BasicOutputCollector)
+                self._component.execute(tup, collector)
+            else:
+                assert isinstance(collector, RichCollector)
+                collector.open[id(tup)] = tup, number
+                self._component.execute(tup)
+        except FailedException as error:
+            collector.take()
+            raise ExecuteError(f"{self.label} failed it: {error}") from error
+        except Exception as error:
+            collector.take()
+            raise ExecuteError(f"{self.label}: {type(error).__name__}: {error}") from error
+        finally:
+            if isinstance(collector, RichCollector) and number == -1:
+                collector.open.pop(id(tup), None)
+        found = collector.take()
+        if isinstance(collector, RichCollector) and number in collector.failed:
+            collector.failed.discard(number)
+            raise ExecuteError(f"{self.label} failed it")
+        return found
+
+
+class _Input(BaseRichSpout):
+    """Stands for the bus where contexts are made."""
+
+    def next_tuple(self) -> None:
+        """Emits nothing."""
+
+    def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
+        """Declares payload and headers."""
+        declarer.declare(Fields(*FIELDS))
+
+
+def _contexts(
+    parts: Sequence[tuple[str, Component]], name: str
+) -> tuple[dict[str, TopologyContext], dict[str, Mapping[str, Any]]]:
+    """Returns contexts and configurations as they were in a topology of these components."""
+    builder = TopologyBuilder()
+    # No label ends with a dot.
+    before = "input."
+    if not isinstance(parts[0][1], BaseRichSpout):
+        builder.set_spout(before, _Input())
+    for label, component in parts:
+        if isinstance(component, BaseRichSpout):
+            builder.set_spout(label, component)
+        else:
+            builder.set_bolt(label, component).local_or_shuffle_grouping(before)
+        before = label
+    plan = place(compile_graph(builder.create_topology(), effective_conf({})), 1)
+    wiring = Wiring(plan)
+    tasks = {component.id: component.tasks for component in plan.components.values()}
+    contexts, confs = {}, {}
+    for label, _ in parts:
+        confs[label] = wiring.conf(label)
+        contexts[label] = TopologyContext(plan.topology, confs[label], tasks, tasks[label][0], name, name)
+    return contexts, confs

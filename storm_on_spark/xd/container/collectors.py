@@ -1,0 +1,136 @@
+"""What the components of an instance emit, ack and fail through: it is gathered until the step is committed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from storm_on_spark.api.collector import Anchors, BasicOutputCollector, OutputCollector, SpoutOutputCollector
+from storm_on_spark.api.errors import TupleError
+from storm_on_spark.api.streams.stream import DEFAULT_STREAM
+from storm_on_spark.api.tuple import Tuple
+from storm_on_spark.xd.bus.journal import Message
+from storm_on_spark.xd.modules.messages import DEAD_LETTERS
+
+logger = logging.getLogger(__name__)
+
+
+class _Gathering:
+    """What all collectors have in common.
+
+    Args:
+        component: the label, for messages.
+    """
+
+    def __init__(self, component: str) -> None:
+        self.component = component
+        #: What was emitted since it was taken last.
+        self.emitted: list[Message] = []
+
+    def take(self) -> list[Message]:
+        """Returns what was emitted, and forgets it."""
+        found, self.emitted = self.emitted, []
+        return found
+
+    def message(self, values: Sequence[Any], stream: str) -> Message:
+        """Returns values as a message.
+
+        Raises:
+            TupleError: they are none.
+        """
+        if stream != DEFAULT_STREAM or len(values) != 2 or not isinstance(values[1], dict):
+            raise TupleError(
+                f'"{self.component}" must emit a payload and headers, a dict, on the default stream; '
+                f"it emitted {len(values)} values on {stream!r:.50}"
+            )
+        return Message(values[0], values[1])
+
+    def report_error(self, error: BaseException) -> None:
+        """Logs an error."""
+        logger.error("%s reports: %s: %s", self.component, type(error).__name__, error)
+
+    def no_direct(self) -> TupleError:
+        """Returns the error of an emit to one task."""
+        return TupleError(f'"{self.component}" emits to one task, but modules do not know what is behind them')
+
+
+class SpoutCollector(_Gathering, SpoutOutputCollector):
+    """Of a source."""
+
+    def __init__(self, component: str) -> None:
+        super().__init__(component)
+        #: Message id, or None; the message; whether it is a dead letter.
+        self.sent: list[tuple[Any, Message, bool]] = []
+        self.pending = 0
+
+    def emit(self, values: Sequence[Any], message_id: Any = None, stream: str = DEFAULT_STREAM) -> list[int]:
+        """Gathers a message."""
+        dead = stream == DEAD_LETTERS
+        self.sent.append((message_id, self.message(values, DEFAULT_STREAM if dead else stream), dead))
+        return []
+
+    def emit_direct(
+        self, task: int, values: Sequence[Any], message_id: Any = None, stream: str = DEFAULT_STREAM
+    ) -> None:
+        """Refuses: there are no tasks to choose from."""
+        raise self.no_direct()
+
+    def pending_count(self) -> int:
+        """Returns how many messages are not acked yet."""
+        return self.pending + len(self.sent)
+
+
+class BasicCollector(_Gathering, BasicOutputCollector):
+    """Of a bolt that acks by returning."""
+
+    def emit(self, values: Sequence[Any], stream: str = DEFAULT_STREAM) -> list[int]:
+        """Gathers a message."""
+        self.emitted.append(self.message(values, stream))
+        return []
+
+    def emit_direct(self, task: int, values: Sequence[Any], stream: str = DEFAULT_STREAM) -> None:
+        """Refuses: there are no tasks to choose from."""
+        raise self.no_direct()
+
+    def reset_timeout(self, tup: Tuple) -> None:
+        """Does nothing: there is no timeout."""
+
+
+class RichCollector(_Gathering, OutputCollector):
+    """Of a bolt that acks by itself, perhaps in a later `execute`."""
+
+    def __init__(self, component: str) -> None:
+        super().__init__(component)
+        #: Tuples that were executed and neither acked nor failed, with the number of their input.
+        self.open: dict[int, tuple[Tuple, int]] = {}
+        #: Numbers of inputs that failed.
+        self.failed: set[int] = set()
+
+    def emit(self, values: Sequence[Any], anchors: Anchors = None, stream: str = DEFAULT_STREAM) -> list[int]:
+        """Gathers a message."""
+        self.emitted.append(self.message(values, stream))
+        return []
+
+    def emit_direct(
+        self, task: int, values: Sequence[Any], anchors: Anchors = None, stream: str = DEFAULT_STREAM
+    ) -> None:
+        """Refuses: there are no tasks to choose from."""
+        raise self.no_direct()
+
+    def ack(self, tup: Tuple) -> None:
+        """Notes that an input is done."""
+        self.open.pop(id(tup), None)
+
+    def fail(self, tup: Tuple) -> None:
+        """Notes that an input failed."""
+        known = self.open.pop(id(tup), None)
+        if known is not None:
+            self.failed.add(known[1])
+
+    def reset_timeout(self, tup: Tuple) -> None:
+        """Does nothing: there is no timeout."""
+
+    def held(self) -> Iterable[int]:
+        """Returns the numbers of the inputs that are neither acked nor failed."""
+        return (number for _, number in self.open.values())

@@ -1,0 +1,278 @@
+"""A container as a whole: what the leader allocates to it runs, and what it runs is in ZooKeeper."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import socket
+import threading
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
+
+from storm_on_spark.api.config import validate_conf
+from storm_on_spark.api.errors import StormError
+from storm_on_spark.cluster.errors import UnavailableError
+from storm_on_spark.cluster.service import Service
+from storm_on_spark.xd.container.instance import Instance
+from storm_on_spark.xd.container.layout import Blueprint, StreamThere
+from storm_on_spark.xd.dsl import DslError
+from storm_on_spark.xd.modules.declaration import home
+from storm_on_spark.xd.modules.local_registry import LocalRegistry
+from storm_on_spark.xd.tree import nodes
+from storm_on_spark.xd.tree.mirror import Mirror
+from storm_on_spark.xd.tree.nodes import (
+    Definition,
+    Deployment,
+    Metadata,
+    ModuleName,
+    ModuleNode,
+    StatusNode,
+    encode,
+)
+from storm_on_spark.xd.tree.session import XdSession, connected, zookeeper_settings
+
+logger = logging.getLogger(__name__)
+
+_LOOK_SECS: Final = 5.0
+_RETRY_SECS: Final = 1.0
+_POLL_SECS: Final = 0.1
+
+
+class Container(Service):
+    """A container.
+
+    A container whose session with ZooKeeper ends has departed: its modules are elsewhere. It ends them, and comes back
+    with another id.
+
+    Args:
+        conf: the configuration.
+        groups: the groups that it is in.
+        attributes: name -> value, for the criteria of deployments.
+        bus: the folder that all containers share; in `home()` for None.
+        ended: set from outside when it is to end, also while it waits for ZooKeeper.
+
+    Example:
+        >>> with Container({"zk.client.connect": "localhost:2181"}) as container:      # doctest: +SKIP
+        ...     container.container_id
+        '2ebbbc9b-63ac-4da4-aa32-e39d69eb546b'
+    """
+
+    def __init__(
+        self,
+        conf: Mapping[str, Any],
+        groups: Sequence[str] = (),
+        attributes: Mapping[str, str] | None = None,
+        bus: Path | None = None,
+        ended: threading.Event | None = None,
+    ) -> None:
+        validate_conf(conf, "xd-container")
+        self._settings = zookeeper_settings(conf)
+        self._groups, self._attributes = tuple(groups), dict(attributes or {})
+        self._bus = home() / "bus" if bus is None else bus
+        self._ended = threading.Event() if ended is None else ended
+        self._up = threading.Event()
+        self._life: _Life | None = None
+        self._thread = threading.Thread(target=self._run, name="xd-container", daemon=True)
+        self.container_id = ""
+        """Its present id; empty while it has none."""
+
+    def start(self) -> None:
+        """Starts it, and returns when it is in ZooKeeper, however long that takes."""
+        self._thread.start()
+        while not self._up.wait(_POLL_SECS) and not self._ended.is_set():
+            pass
+
+    def close(self) -> None:
+        """Ends its modules, and then leaves."""
+        self._ended.set()
+        self._up.set()
+        if (life := self._life) is not None:
+            life.wake()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._ended.is_set():
+            session = connected(self._settings, self._ended)
+            if session is None:
+                return
+            life = self._life = _Life(session, self._bus, self._ended)
+            try:
+                life.enter(self._groups, self._attributes)
+                self.container_id = life.container_id
+                logger.info("Container %s is up", life.container_id)
+                self._up.set()
+                life.work()
+            except (UnavailableError, KazooException) as error:
+                logger.warning("Container: %r; coming back with another id", error)
+                self._ended.wait(_RETRY_SECS)
+            finally:
+                self.container_id = ""
+                life.leave()
+
+
+class _Life:
+    """A container under one id, for one session of ZooKeeper."""
+
+    def __init__(self, session: XdSession, bus: Path, ended: threading.Event) -> None:
+        self.container_id = str(uuid.uuid4())
+        self._session = session
+        self._bus = bus
+        self._ended = ended
+        self._lost = threading.Event()
+        self._wake = threading.Event()
+        self._registry = LocalRegistry()
+        self._running: dict[ModuleName, tuple[ModuleNode, Instance | None]] = {}
+        #: What has to be said of instances: whether they run, or why not.
+        self._news: dict[ModuleName, tuple[StatusNode, Metadata]] = {}
+        self._lock = threading.Lock()
+        self._mirror: Mirror | None = None
+        self._remove = session.add_listener(self._on_state)
+
+    def enter(self, groups: tuple[str, ...], attributes: dict[str, str]) -> None:
+        """Makes the container's nodes."""
+        client, wait = self._session.client, self._session.wait
+        host = socket.gethostname()
+        node = nodes.ContainerNode(host=host, ip=_address(), pid=os.getpid(), groups=groups, attributes=attributes)
+        self._mirror = Mirror(self._session, on_change=self._wake.set)
+        transaction, acl = client.transaction(), self._session.acl
+        transaction.create(f"{nodes.ALLOCATED}/{self.container_id}", nodes.EMPTY, acl=acl)
+        transaction.create(f"{nodes.CONTAINERS}/{self.container_id}", encode(node), acl=acl, ephemeral=True)
+        for result in wait(transaction.commit_async()):
+            if isinstance(result, Exception):
+                raise result
+
+    def work(self) -> None:
+        """Runs what is allocated, until the container ends or its session is lost."""
+        while not self._ended.is_set() and not self._lost.is_set():
+            self._wake.wait(_LOOK_SECS)
+            self._wake.clear()
+            if self._ended.is_set() or self._lost.is_set():
+                return
+            self._look()
+
+    def wake(self) -> None:
+        """Has it look at once."""
+        self._wake.set()
+
+    def leave(self) -> None:
+        """Ends all modules, and the session with all ephemeral nodes."""
+        self._remove()
+        self._stop(list(self._running))
+        if self._mirror is not None:
+            self._mirror.close()
+        self._session.close()
+
+    def _on_state(self, state: str) -> None:
+        if state == "LOST":
+            logger.warning("Container %s has lost its session: its modules end", self.container_id)
+            self._lost.set()
+        self._wake.set()
+
+    def _look(self) -> None:
+        assert self._mirror is not None
+        folder = f"{nodes.ALLOCATED}/{self.container_id}"
+        wanted: dict[ModuleName, ModuleNode] = {}
+        for text in self._mirror.children(folder):
+            name = ModuleName.parse(text)
+            node = self._mirror.value(f"{folder}/{text}", ModuleNode)
+            if name is not None and node is not None:
+                wanted[name] = node
+        self._stop([name for name, (node, _) in self._running.items() if wanted.get(name) != node])
+        for name, node in wanted.items():
+            if name not in self._running:
+                self._start(name, node)
+        self._tell()
+
+    def _start(self, name: ModuleName, node: ModuleNode) -> None:
+        instance: Instance | None = None
+        metadata = Metadata(options={}, properties=_properties(node))
+        try:
+            blueprint = self._blueprint(name, node)
+            if blueprint is None:
+                # The mirror shows the definition later.
+                return
+            metadata = Metadata(options=blueprint.options(), properties=_properties(node))
+            deployed = StatusNode(state="deployed"), metadata
+            instance = Instance(str(name), blueprint.chain, blueprint.place, lambda: self._note(name, *deployed))
+        except (DslError, StormError) as error:
+            logger.error("Module %s can't be deployed: %s", name, error)
+            self._note(name, StatusNode(state="failed", error=str(error)), metadata)
+        self._running[name] = node, instance
+        if instance is not None:
+            logger.info("Deploying module %s", name)
+            instance.start()
+
+    def _blueprint(self, name: ModuleName, node: ModuleNode) -> Blueprint | None:
+        assert self._mirror is not None
+        stream = self._find(name.stream)
+        deployment = self._mirror.value(f"{nodes.STREAM_DEPLOYMENTS}/{name.stream}", Deployment)
+        if stream is None or deployment is None:
+            return None
+        return Blueprint(self._bus, stream, name, node, deployment.properties, self._registry, self._find)
+
+    def _find(self, name: str) -> StreamThere | None:
+        assert self._mirror is not None
+        path = f"{nodes.STREAMS}/{name}"
+        found, stat = self._mirror.value(path, Definition), self._mirror.stat(path)
+        if found is None or stat is None:
+            return None
+        return StreamThere(name, f"{stat.ctime:x}-{stat.czxid:x}", found.definition)
+
+    def _stop(self, names: Sequence[ModuleName]) -> None:
+        for name in names:
+            _, instance = self._running[name]
+            if instance is not None:
+                instance.signal()
+        for name in names:
+            _, instance = self._running.pop(name)
+            if instance is not None:
+                instance.stop()
+                logger.info("Undeployed module %s", name)
+            with self._lock:
+                self._news.pop(name, None)
+            if not self._lost.is_set():
+                self._delete(self._leaf(name))
+
+    def _note(self, name: ModuleName, status: StatusNode, metadata: Metadata) -> None:
+        with self._lock:
+            self._news[name] = status, metadata
+        self._wake.set()
+
+    def _tell(self) -> None:
+        with self._lock:
+            news, self._news = self._news, {}
+        for name, (status, metadata) in news.items():
+            own = f"{nodes.ALLOCATED}/{self.container_id}/{name}"
+            self._create(f"{own}/metadata", encode(metadata))
+            self._create(f"{own}/status", encode(status))
+            if status.state == "deployed":
+                self._create(self._leaf(name), encode(metadata))
+
+    def _leaf(self, name: ModuleName) -> str:
+        return f"{nodes.STREAM_DEPLOYMENTS}/{name.stream}/modules/{name.own}.{self.container_id}"
+
+    def _create(self, path: str, value: bytes) -> None:
+        # What is not allocated any more has no node that this one could be below.
+        with contextlib.suppress(NodeExistsError, NoNodeError):
+            self._session.wait(self._session.client.create_async(path, value, acl=self._session.acl, ephemeral=True))
+
+    def _delete(self, path: str) -> None:
+        with contextlib.suppress(NoNodeError, UnavailableError, KazooException):
+            self._session.wait(self._session.client.delete_async(path))
+
+
+def _properties(node: ModuleNode) -> dict[str, str]:
+    return {"count": str(node.count), "sequence": str(node.sequence)}
+
+
+def _address() -> str:
+    try:
+        return socket.gethostbyname(socket.gethostname())
+    except OSError:
+        return "127.0.0.1"

@@ -1,0 +1,303 @@
+"""One instance of a module, on a thread of its own: reads from the bus, executes, writes to the bus."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from storm_on_spark.xd.bus.inputs import Input, Inputs, Share, beginning, unread_from, write_whole
+from storm_on_spark.xd.bus.journal import Journal, Message, Positions, Record, TakenError
+from storm_on_spark.xd.container.chain import Chain, ExecuteError
+from storm_on_spark.xd.modules.messages import written
+
+logger = logging.getLogger(__name__)
+
+ATTEMPTS: Final = 3
+"""How often a message is tried before it becomes a dead letter."""
+_MOST_MESSAGES: Final = 1000
+_STEP_SECS: Final = 0.05
+_LEAST_PAUSE_SECS: Final = 0.005
+_MOST_PAUSE_SECS: Final = 0.1
+_FIRST_RETRY_SECS: Final = 1.0
+_MOST_RETRY_SECS: Final = 10.0
+_PUBLISH_SECS: Final = 2.0
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an instance stands on the bus.
+
+    Args:
+        folder: of its module; its own journal is below that.
+        sequence: its number, from 1.
+        count: of instances of the module.
+        generation: of the deployment.
+        reader: its name where it reads.
+        input: folder of the module that it reads; None for a source.
+        first: where it begins if it never ran.
+        readers: names of those that read it, which may not have begun yet.
+        key: the partition of a message that it emits.
+    """
+
+    folder: Path
+    sequence: int
+    count: int
+    generation: int
+    reader: str
+    input: Path | None = None
+    first: Callable[[], Positions] = dict
+    readers: tuple[str, ...] = ()
+    key: Callable[[Message], int] | None = None
+
+    @property
+    def era(self) -> str:
+        """The generation, and the number of instances."""
+        return f"{self.generation}x{self.count}"
+
+
+class Instance:
+    """Runs an instance until it is stopped.
+
+    A step that fails by something else than a message begins again from the last record, later each time.
+
+    Args:
+        name: in messages.
+        make: returns its components.
+        place: on the bus.
+        on_open: called once when it runs for the first time.
+        clock: seconds.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        make: Callable[[], Chain],
+        place: Place,
+        on_open: Callable[[], None] = lambda: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.name = name
+        self._make = make
+        self._place = place
+        self._on_open = on_open
+        self._clock = clock
+        self._journal = Journal(place.folder / str(place.sequence))
+        self._share = Share(place.sequence, place.count)
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._number = 0
+        self._state: tuple[bytes | None, ...] = ()
+        self._inputs: Inputs | None = None
+        #: Where the message stands that can't be processed, how often it was tried, and when it is due again.
+        self._stuck: tuple[tuple[str, int, int], int, float] | None = None
+        self._most = _MOST_MESSAGES
+        self._published: float | None = None
+        #: Numbers of inputs that a bolt holds, and where they stand.
+        self._held: dict[int, Input] = {}
+        self._count = 0
+
+    def start(self) -> None:
+        """Starts it."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends it, and returns when it has ended."""
+        self._stopped.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def signal(self) -> None:
+        """Has it end soon."""
+        self._stopped.set()
+
+    def _run(self) -> None:
+        pause = _FIRST_RETRY_SECS
+        while not self._stopped.is_set():
+            began = self._clock()
+            try:
+                self._live()
+                return
+            except TakenError as error:
+                logger.warning("%s: %s; going on from there", self.name, error)
+            except Exception:
+                logger.exception("%s failed; trying again in %.0f s", self.name, pause)
+            if self._clock() - began > _MOST_RETRY_SECS:
+                pause = _FIRST_RETRY_SECS
+            self._stopped.wait(pause)
+            pause = min(_MOST_RETRY_SECS, 2 * pause)
+
+    def _live(self) -> None:
+        chain = self._make()
+        try:
+            self._open(chain)
+            self._on_open()
+            idle = _LEAST_PAUSE_SECS
+            while not self._stopped.is_set():
+                worked = self._from_source(chain) if chain.source is not None else self._from_bus(chain)
+                self._publish()
+                idle = _LEAST_PAUSE_SECS if worked else min(_MOST_PAUSE_SECS, 2 * idle)
+                if not worked:
+                    self._stopped.wait(idle)
+        finally:
+            chain.close()
+
+    def _open(self, chain: Chain) -> None:
+        self._number = self._journal.last()
+        record = self._journal.read(self._number)
+        self._state = () if record is None else record.state
+        self._held, self._stuck, self._most = {}, None, _MOST_MESSAGES
+        place = self._place
+        if place.input is not None:
+            generation = place.generation, place.count
+            positions = beginning(place.folder, generation, record, place.first)
+            self._inputs = Inputs(place.input, place.reader, positions, self._clock)
+        chain.open(self._state)
+        if chain.source is not None and record is not None:
+            for message_id in record.emitted:
+                chain.source.ack(message_id)
+
+    def _from_source(self, chain: Chain) -> bool:
+        source, sent = chain.source, chain.sent
+        assert source is not None
+        until = self._clock() + _STEP_SECS
+        while len(sent.sent) < _MOST_MESSAGES and self._clock() < until:
+            before = len(sent.sent)
+            source.next_tuple()
+            if len(sent.sent) == before:
+                break
+        found, sent.sent = sent.sent, []
+        if not found:
+            return False
+        out: list[Message] = []
+        done: list[Any] = []
+        for message_id, message, dead in found:
+            if dead:
+                self._bury(message, "it failed too often", len(done))
+                done.append(message_id)
+                continue
+            before_it = () if chain.stateless else chain.state()
+            try:
+                out += chain.execute(message, -1)
+            except ExecuteError as error:
+                if not chain.stateless:
+                    chain.restore(before_it)
+                logger.warning("%s: %s", self.name, error)
+                if message_id is not None:
+                    source.fail(message_id)
+                    continue
+                self._bury(message, str(error), len(done))
+            done.append(message_id)
+        out += chain.finish()
+        acked = tuple(message_id for message_id in done if message_id is not None)
+        self._commit(chain, out, {}, acked)
+        for message_id in acked:
+            source.ack(message_id)
+        return True
+
+    def _from_bus(self, chain: Chain) -> bool:
+        assert self._inputs is not None
+        if self._stuck is not None and self._clock() < self._stuck[2]:
+            return False
+        positions = dict(self._inputs.positions)
+        out: list[Message] = chain.tick() or []
+        taken, until = 0, self._clock() + _STEP_SECS
+        for each in self._inputs.next(self._most):
+            if self._share.takes(each.record, each.place, each.message.key):
+                self._count += 1
+                try:
+                    out += chain.execute(each.message, self._count)
+                except ExecuteError as error:
+                    if taken or out:
+                        return self._step_back(chain, each, taken, out, positions)
+                    if not self._give_up(chain, each, error):
+                        return False
+                if self._count in chain.held():
+                    self._held[self._count] = each
+            positions[each.journal] = each.following
+            taken += 1
+            if self._clock() >= until:
+                break
+        self._most = _MOST_MESSAGES
+        if not taken and not out:
+            return False
+        out += chain.finish()
+        self._commit(chain, out, positions)
+        return True
+
+    def _step_back(self, chain: Chain, failed: Input, taken: int, out: list[Message], positions: Positions) -> bool:
+        """Ends a step before a message that failed, which the next one begins with."""
+        if chain.stateless:
+            self._commit(chain, [*out, *chain.finish()], positions)
+        else:
+            # The failed message may have left traces in the state.
+            chain.restore(self._state)
+            self._held.clear()
+            self._most = taken
+        return True
+
+    def _give_up(self, chain: Chain, each: Input, error: ExecuteError) -> bool:
+        """Returns whether a message was tried often enough, and is a dead letter now."""
+        where = each.journal, each.record, each.place
+        tried = 1 if self._stuck is None or self._stuck[0] != where else self._stuck[1] + 1
+        logger.warning("%s: message %d.%d: %s (attempt %d)", self.name, each.record, each.place, error, tried)
+        chain.restore(self._state)
+        self._held.clear()
+        if tried < ATTEMPTS:
+            delay = min(_MOST_RETRY_SECS, _FIRST_RETRY_SECS * 2 ** (tried - 1))
+            self._stuck = where, tried, self._clock() + delay
+            return False
+        self._stuck = None
+        self._bury(each.message, str(error), 0)
+        return True
+
+    def _bury(self, message: Message, reason: str, index: int) -> None:
+        """Writes a dead letter; a step that runs again writes it in the same place."""
+        try:
+            payload = json.loads(written(message.payload)) if isinstance(message.payload, dict | list) else None
+        except ValueError:
+            payload = None
+        letter = {
+            "payload": repr(message.payload) if payload is None and not isinstance(message.payload, str) else payload,
+            "headers": {name: str(value) for name, value in message.headers.items()},
+            "reason": reason,
+        }
+        if isinstance(message.payload, str):
+            letter["payload"] = message.payload
+        name = f"{self._number + 1:012}-{index:04}.json"
+        write_whole(self._journal.folder / "dead-letters" / name, json.dumps(letter, ensure_ascii=False).encode())
+        logger.error("%s: a message is a dead letter now: %s", self.name, reason)
+
+    def _commit(self, chain: Chain, out: list[Message], positions: Positions, emitted: tuple[Any, ...] = ()) -> None:
+        key = self._place.key
+        if key is not None:
+            out = [message._replace(key=key(message)) for message in out]
+        else:
+            out = [message._replace(key=None) for message in out]
+        kept = dict(positions)
+        held = chain.held()
+        self._held = {number: each for number, each in self._held.items() if number in held}
+        for each in self._held.values():
+            kept[each.journal] = min(kept[each.journal], (each.record, each.place))
+        state = chain.state()
+        self._journal.append(self._number + 1, Record(tuple(out), kept, state, emitted, self._place.era))
+        self._number += 1
+        self._state = state
+        if self._inputs is not None:
+            self._inputs.positions = dict(positions)
+
+    def _publish(self) -> None:
+        now = self._clock()
+        if self._published is not None and now - self._published < _PUBLISH_SECS:
+            return
+        self._published = now
+        if self._inputs is not None:
+            self._inputs.publish()
+        needed = unread_from(self._journal.folder, self._place.readers)
+        # What nobody reads is a sink's: only its last record counts.
+        self._journal.trim(needed if self._place.readers or needed else self._number)

@@ -1,0 +1,113 @@
+"""The manifest of a deployment: how many instances of a module there are, in which containers, and who gets what."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from storm_on_spark.api.errors import StormError
+from storm_on_spark.xd.expressions import Expression, ExpressionError, parse_expression
+from storm_on_spark.xd.expressions.evaluating import as_text
+
+MOST_INSTANCES: Final = 1_000
+_BOOLEANS: Final = {"true": True, "false": False}
+_NAMES: Final = ("count", "criteria", "partitionKeyExpression", "trackHistory")
+_COUNT: Final = re.compile(r"[0-9]{1,6}")
+_ROOTS: Final = ("groups", "attributes", "host", "ip")
+"""What criteria are about."""
+
+
+class ManifestError(StormError, ValueError):
+    """A property of a deployment that makes no sense."""
+
+
+@dataclass(frozen=True)
+class ModuleManifest:
+    """What a manifest says of one module.
+
+    Args:
+        count: of its instances; 0 for one in each matching container.
+        criteria: which containers match; None for all.
+        partition_key: of the messages that it emits; None for any instance behind it.
+        track_history: whether a message's headers have its way.
+    """
+
+    count: int = 1
+    criteria: Expression | None = None
+    partition_key: Expression | None = None
+    track_history: bool = False
+
+    def matches(
+        self, groups: Sequence[str], attributes: Mapping[str, str], host: str = "localhost", ip: str = "127.0.0.1"
+    ) -> bool:
+        """Whether a container may have the module; one for which the expression has no value may not."""
+        if self.criteria is None:
+            return True
+        about = {"groups": list(groups), "attributes": dict(attributes), "host": host, "ip": ip}
+        try:
+            return self.criteria.of(about) is True
+        except ExpressionError:
+            return False
+
+    def partition(self, payload: Any, headers: Mapping[str, Any]) -> int | None:
+        """Returns the partition of a message; None for any.
+
+        Raises:
+            ExpressionError: the key has no value.
+        """
+        if self.partition_key is None:
+            return None
+        return zlib.crc32(as_text(self.partition_key.value(payload, headers)).encode())
+
+
+def parse_manifest(properties: Mapping[str, str], labels: Sequence[str]) -> dict[str, ModuleManifest]:
+    """Returns what is said of each module.
+
+    `module.*.<property>` is for all modules that have no property of their own.
+
+    Args:
+        properties: such as `module.log.count` -> `2`.
+        labels: of the stream's modules.
+
+    Raises:
+        ManifestError: a property makes no sense.
+
+    Example:
+        >>> given = {"module.log.count": "2", "module.log.criteria": "groups.contains('io')"}
+        >>> log = parse_manifest(given, ["time", "log"])["log"]
+        >>> log.count, log.matches(["io"], {}), log.matches([], {})
+        (2, True, False)
+    """
+    values: dict[str, dict[str, Any]] = {label: {} for label in labels}
+    # Those for all come first.
+    for name in sorted(properties, key=lambda name: not name.startswith("module.*.")):
+        match = re.fullmatch(r"module\.(\*|[A-Za-z_][A-Za-z0-9_-]*)\.([A-Za-z]+)", name)
+        if match is None or match[2] not in _NAMES:
+            some = ", ".join(f"module.<label>.{each}" for each in _NAMES)
+            raise ManifestError(f"Expected one of {some}; got {name!r:.100}")
+        if match[1] != "*" and match[1] not in values:
+            raise ManifestError(f"Expected a module of the stream, one of {', '.join(labels)}; got {name!r:.100}")
+        value = _value(name, match[2], properties[name])
+        for label in labels if match[1] == "*" else [match[1]]:
+            values[label].update(value)
+    return {label: ModuleManifest(**values[label]) for label in labels}
+
+
+def _value(name: str, kind: str, text: str) -> dict[str, Any]:
+    if kind == "count":
+        if not _COUNT.fullmatch(text) or int(text) > MOST_INSTANCES:
+            raise ManifestError(f"{name}: expected a number from 0 to {MOST_INSTANCES}, got {text!r:.100}")
+        return {"count": int(text)}
+    if kind == "trackHistory":
+        if text not in _BOOLEANS:
+            raise ManifestError(f"{name}: expected true or false, got {text!r:.100}")
+        return {"track_history": _BOOLEANS[text]}
+    try:
+        if kind == "criteria":
+            return {"criteria": parse_expression(text, roots=_ROOTS)}
+        return {"partition_key": parse_expression(text)}
+    except ExpressionError as error:
+        raise ManifestError(f"{name}: {error.message} at character {error.position} of {text!r:.200}") from error

@@ -1,0 +1,73 @@
+"""A copy of the tree in memory that follows ZooKeeper's."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+from kazoo.recipe.cache import TreeCache, TreeEvent
+
+from storm_on_spark.cluster.errors import UnavailableError
+from storm_on_spark.cluster.service import Closing
+from storm_on_spark.xd.tree import nodes
+from storm_on_spark.xd.tree.session import XdSession
+
+logger = logging.getLogger(__name__)
+
+_SECS: Final = 30.0
+
+N = TypeVar("N", bound=nodes.Node)
+
+
+class Mirror(Closing):
+    """Follows a part of the tree. What it shows may be older than what ZooKeeper has, but never mixes two orders.
+
+    Args:
+        session: a session that is connected.
+        root: the node whose tree is followed.
+        on_change: called on a thread of its own after every change; must not block.
+
+    Raises:
+        UnavailableError: the tree could not be read in time.
+    """
+
+    def __init__(
+        self, session: XdSession, root: str = nodes.ROOT, on_change: Callable[[], None] = lambda: None
+    ) -> None:
+        self._ready = threading.Event()
+        self._on_change = on_change
+        self._cache = TreeCache(session.client, root)
+        self._cache.listen(self._on_event)
+        self._cache.listen_fault(self._on_fault)
+        self._cache.start()
+        if not self._ready.wait(_SECS):
+            self._cache.close()
+            raise UnavailableError(f"ZooKeeper's tree below {root} could not be read within {_SECS:g} s")
+
+    def close(self) -> None:
+        """Ends it."""
+        self._cache.close()
+
+    def children(self, path: str) -> list[str]:
+        """Returns the names of a node's children, sorted; none for a node that is not there."""
+        return sorted(self._cache.get_children(path, ()))
+
+    def value(self, path: str, kind: type[N]) -> N | None:
+        """Returns a node's value; None if it is not there, or is something else."""
+        found = self._cache.get_data(path)
+        return None if found is None else nodes.decode(found.data, kind, path)
+
+    def stat(self, path: str) -> Any | None:
+        """Returns what ZooKeeper knows of a node; None if it is not there."""
+        found = self._cache.get_data(path)
+        return None if found is None else found.stat
+
+    def _on_event(self, event: Any) -> None:
+        if event.event_type == TreeEvent.INITIALIZED:
+            self._ready.set()
+        self._on_change()
+
+    def _on_fault(self, error: BaseException) -> None:
+        logger.warning("A change in ZooKeeper could not be followed: %r", error)

@@ -1,0 +1,182 @@
+"""What is in ZooKeeper below `/xd`; `*` marks ephemeral nodes. Every value is a JSON map.
+
+admins                                             Leadership    its version fences every write of a leader
+admins/n-<sequence>*                               AdminNode     the queue for leadership: the lowest number leads
+containers/<container>*                            ContainerNode
+streams/<stream>                                   Definition
+jobs/<job>                                         Definition
+taps/<stream>                                      TapNode       what a deployed stream taps
+deployments/streams/<stream>                       Deployment
+deployments/streams/<stream>/status*               StatusNode
+deployments/streams/<stream>/modules/<type>.<module>.<n>.<container>*    ModuleNode
+deployments/jobs
+deployments/modules/requested/request-<sequence>   Order         what users asked for, in the order of receipt
+deployments/modules/requested/<stream>.<type>.<module>.<n>               ModuleNode
+deployments/modules/allocated/<container>          empty map
+deployments/modules/allocated/<container>/<stream>.<type>.<module>.<n>   ModuleNode
+.../<stream>.<type>.<module>.<n>/status*           StatusNode
+.../<stream>.<type>.<module>.<n>/metadata*         Metadata
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final, Literal, NamedTuple, TypeVar
+
+import msgspec
+
+logger = logging.getLogger(__name__)
+
+ROOT: Final = "/xd"
+ADMINS: Final = f"{ROOT}/admins"
+CONTAINERS: Final = f"{ROOT}/containers"
+STREAMS: Final = f"{ROOT}/streams"
+JOBS: Final = f"{ROOT}/jobs"
+TAPS: Final = f"{ROOT}/taps"
+STREAM_DEPLOYMENTS: Final = f"{ROOT}/deployments/streams"
+JOB_DEPLOYMENTS: Final = f"{ROOT}/deployments/jobs"
+REQUESTED: Final = f"{ROOT}/deployments/modules/requested"
+ALLOCATED: Final = f"{ROOT}/deployments/modules/allocated"
+REQUEST: Final = "request-"
+"""Begins the names of orders; those of modules have dots."""
+
+FOLDERS: Final = (ADMINS, CONTAINERS, STREAMS, JOBS, TAPS, STREAM_DEPLOYMENTS, JOB_DEPLOYMENTS, REQUESTED, ALLOCATED)
+"""Nodes that always exist; the first admin or container makes them."""
+EMPTY: Final = b"{}"
+
+
+class Node(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Base of the values; what a later release adds is ignored."""
+
+
+class AdminNode(Node, frozen=True, kw_only=True):
+    """An admin that is there."""
+
+    address: str
+    """`host:port` of its REST interface."""
+
+
+class Leadership(Node, frozen=True, kw_only=True):
+    """Who leads."""
+
+    leader: str = ""
+    epoch: int = 0
+
+
+class ContainerNode(Node, frozen=True, kw_only=True, omit_defaults=False):
+    """A container that is there."""
+
+    host: str
+    ip: str
+    pid: int
+    groups: tuple[str, ...] = ()
+    attributes: dict[str, str] = {}
+
+
+class Definition(Node, frozen=True, kw_only=True):
+    """The text of a stream or a job."""
+
+    definition: str
+
+
+class Deployment(Node, frozen=True, kw_only=True):
+    """That a stream is to run, and how."""
+
+    generation: int
+    """Grows with every deployment in this cluster."""
+    properties: dict[str, str] = {}
+    fused: bool = False
+    going: bool = False
+    """Whether it is being undeployed."""
+
+
+class StatusNode(Node, frozen=True, kw_only=True):
+    """The state of a stream, or of one instance of a module."""
+
+    state: str
+    error: str = ""
+
+
+class TapNode(Node, frozen=True, kw_only=True):
+    """A tap of a deployed stream."""
+
+    definition: str
+
+
+class ModuleNode(Node, frozen=True, kw_only=True, omit_defaults=False):
+    """An instance of a module, as its container gets it."""
+
+    count: int
+    """As the manifest says; 0 for one in every matching container."""
+    sequence: int
+    instances: int
+    """How many there are."""
+    generation: int
+    """Grows when their number changes."""
+    fused: bool = False
+
+
+class Metadata(Node, frozen=True, kw_only=True, omit_defaults=False):
+    """Of an instance that runs."""
+
+    options: dict[str, str]
+    properties: dict[str, str]
+
+
+class Order(Node, frozen=True, kw_only=True):
+    """What a user asked for."""
+
+    action: Literal["deploy", "undeploy"]
+    stream: str
+    properties: dict[str, str] = {}
+    fused: bool = False
+
+
+N = TypeVar("N", bound=Node)
+
+
+def encode(node: Node) -> bytes:
+    """Returns a value as ZooKeeper has it.
+
+    >>> encode(Definition(definition="time | log"))
+    b'{"definition":"time | log"}'
+    """
+    return msgspec.json.encode(node)
+
+
+def decode(data: bytes, kind: type[N], path: str) -> N | None:
+    """Returns a value; None, and a warning, for what is none: it counts as if it was not there."""
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except msgspec.MsgspecError as error:
+        logger.warning("ZooKeeper's node %s is not what it should be: %s", path, error)
+        return None
+
+
+class ModuleName(NamedTuple):
+    """`<stream>.<type>.<module>.<n>`.
+
+    >>> ModuleName.parse("ticktock.source.time.1")
+    ModuleName(stream='ticktock', type='source', label='time', sequence=1)
+    """
+
+    stream: str
+    type: str
+    label: str
+    sequence: int
+
+    @classmethod
+    def parse(cls, text: str) -> ModuleName | None:
+        """Returns the parts of a name; None if it is none."""
+        parts = text.split(".")
+        if len(parts) != 4 or not parts[3].isdecimal():
+            return None
+        return cls(parts[0], parts[1], parts[2], int(parts[3]))
+
+    @property
+    def own(self) -> str:
+        """Without the stream."""
+        return f"{self.type}.{self.label}.{self.sequence}"
+
+    def __str__(self) -> str:
+        return f"{self.stream}.{self.own}"

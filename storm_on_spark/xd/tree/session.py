@@ -1,0 +1,94 @@
+"""A session of an admin or a container: servers are tried in the order given, for as long as it takes."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Final
+
+from kazoo.exceptions import KazooException, NodeExistsError
+
+from storm_on_spark.api.config import Config
+from storm_on_spark.api.config.settings import Settings
+from storm_on_spark.cluster.errors import UnavailableError
+from storm_on_spark.cluster.zookeeper.session import ZooKeeperSession
+from storm_on_spark.cluster.zookeeper.settings import ZooKeeperSettings
+from storm_on_spark.xd.tree import nodes
+
+logger = logging.getLogger(__name__)
+
+_RETRY_SECS: Final = 1.0
+
+
+@dataclass(frozen=True)
+class XdSettings(Settings):
+    """Which ZooKeeper admins and containers use."""
+
+    connect: Annotated[str | None, Config.ZK_CLIENT_CONNECT]
+    """`host:port`, or several with commas; None for that of the other keys."""
+    embedded_port: Annotated[int | None, Config.ZK_EMBEDDED_SERVER_PORT]
+    """Of the ZooKeeper that a single node starts; None for any that is free."""
+
+
+def zookeeper_settings(conf: Mapping[str, Any]) -> ZooKeeperSettings:
+    """Returns where ZooKeeper is: `zk.client.connect`, or else the keys of Storm's; the root is `/xd`.
+
+    Example:
+        >>> zookeeper_settings({"zk.client.connect": "zk1:2181,zk2:2182"}).hosts
+        'zk1:2181,zk2:2182'
+    """
+    connect = XdSettings.of(conf).connect
+    given = dict(conf)
+    if connect is not None:
+        given[Config.STORM_ZOOKEEPER_SERVERS] = [host.strip() for host in connect.split(",") if host.strip()]
+    return replace(ZooKeeperSettings.from_conf(given), root=nodes.ROOT)
+
+
+class XdSession(ZooKeeperSession):
+    """A session that makes the nodes of an XD cluster, and prefers the servers that were named first."""
+
+    def __init__(self, settings: ZooKeeperSettings) -> None:
+        super().__init__(settings)
+        self.client.randomize_hosts = False
+
+    def ensure_folders(self) -> None:
+        """Makes the nodes that are always there.
+
+        Raises:
+            UnavailableError: ZooKeeper can't be reached.
+        """
+        try:
+            for path in nodes.FOLDERS:
+                parts = path.strip("/").split("/")
+                for length in range(1, len(parts) + 1):
+                    self._make("/" + "/".join(parts[:length]))
+        except KazooException as error:
+            raise UnavailableError(f"the nodes below {nodes.ROOT} can't be made: {error!r}") from error
+
+    def _make(self, path: str) -> None:
+        with contextlib.suppress(NodeExistsError):
+            self.wait(self.client.create_async(path, nodes.EMPTY, acl=self.acl))
+
+
+def connected(settings: ZooKeeperSettings, ended: threading.Event) -> XdSession | None:
+    """Returns a session that is connected, with the nodes made, however long that takes.
+
+    Args:
+        settings: which ZooKeeper.
+        ended: set when nobody waits any longer; then None is returned.
+    """
+    while not ended.is_set():
+        session = XdSession(settings)
+        try:
+            session.start()
+            session.ensure_folders()
+        except UnavailableError as error:
+            session.close()
+            logger.warning("%s; trying again", error)
+            ended.wait(_RETRY_SECS)
+            continue
+        return session
+    return None

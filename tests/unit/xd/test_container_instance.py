@@ -1,0 +1,217 @@
+"""Instances of modules between two places of the bus: what is emitted, and what is left after one dies."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storm_on_spark import BaseBasicBolt, BaseRichBolt, BaseRichSpout, Fields
+from storm_on_spark.api.errors import FailedException
+from storm_on_spark.xd.bus.inputs import Inputs, beginning
+from storm_on_spark.xd.bus.journal import Journal, Message, Record
+from storm_on_spark.xd.container import instance as instances
+from storm_on_spark.xd.container.chain import Chain
+from storm_on_spark.xd.container.instance import Instance, Place
+from storm_on_spark.xd.modules import find_module
+
+_LIMIT_SECS = 20
+
+
+class _Running(BaseBasicBolt):
+    """Emits running sums, and raises at what is no number after it has taken it in."""
+
+    stateless = False
+
+    def __init__(self) -> None:
+        self._sum = 0
+
+    def execute(self, tup: Any, collector: Any) -> None:
+        self._sum += 1
+        self._sum += int(tup["payload"]) - 1
+        collector.emit([self._sum, tup["headers"]])
+
+    def declare_output_fields(self, declarer: Any) -> None:
+        declarer.declare(Fields("payload", "headers"))
+
+
+class _Moody(BaseBasicBolt):
+    """Counts before it raises, so that a retry would count twice if nothing was set back."""
+
+    stateless = False
+
+    def __init__(self) -> None:
+        self._seen: list[str] = []
+
+    def execute(self, tup: Any, collector: Any) -> None:
+        self._seen.append(tup["payload"])
+        if tup["payload"] == "bad":
+            raise FailedException("it is bad")
+        collector.emit([list(self._seen), tup["headers"]])
+
+    def declare_output_fields(self, declarer: Any) -> None:
+        declarer.declare(Fields("payload", "headers"))
+
+
+class _Holding(BaseRichBolt):
+    """Acks inputs in pairs."""
+
+    def prepare(self, conf: Mapping[str, Any], context: Any, collector: Any) -> None:
+        self._collector = collector
+        self._waiting: list[Any] = []
+
+    def execute(self, tup: Any) -> None:
+        self._waiting.append(tup)
+        if len(self._waiting) == 2:
+            for each in self._waiting:
+                self._collector.ack(each)
+            self._waiting = []
+
+
+def _source(folder: Path, **options: str) -> Instance:
+    declaration = find_module("source", "rate")
+    given = {"messagesPerSecond": "1000", **options}
+    place = Place(folder / "rate", 1, 1, 1, "rate.1", readers=("sum.1",))
+    return Instance("rate.1", lambda: Chain([("rate", declaration.make(given, "s"))], "s.rate.1"), place)
+
+
+def _bolt(folder: Path, make: Callable[[], Any], **more: Any) -> Instance:
+    place = Place(folder / "sum", 1, 1, 1, "sum.1", input=folder / "rate", **more)
+    return Instance("sum.1", lambda: Chain([("sum", make())], "s.sum.1"), place)
+
+
+def _written(folder: Path, module: str) -> list[Any]:
+    journal = Journal(folder / module / "1")
+    records = (journal.read(number) for number in range(1, journal.last() + 1))
+    return [message.payload for record in records if record is not None for message in record.messages]
+
+
+def _until(true: Callable[[], object]) -> None:
+    limit = time.monotonic() + _LIMIT_SECS
+    while not true():
+        assert time.monotonic() < limit
+        time.sleep(0.01)
+
+
+def _emit(folder: Path, *payloads: object) -> None:
+    journal = Journal(folder / "rate" / "1")
+    journal.append(journal.last() + 1, Record(tuple(Message(payload, {}) for payload in payloads)))
+
+
+@pytest.fixture(autouse=True)
+def _kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is removed from the journals, so that all can be compared, and retries come soon."""
+    monkeypatch.setattr(Journal, "trim", lambda self, number: None)
+    monkeypatch.setattr(instances, "_FIRST_RETRY_SECS", 0.02)
+
+
+def test_a_stream_goes_on_in_other_instances_with_nothing_lost_and_nothing_twice(tmp_path: Path) -> None:
+    expected = [number * (number + 1) // 2 for number in range(300)]
+    for _ in range(3):
+        pair = _source(tmp_path, maxMessages="300"), _bolt(tmp_path, _Running)
+        before = len(_written(tmp_path, "sum"))
+        for each in pair:
+            each.start()
+        _until(lambda: len(_written(tmp_path, "sum")) >= min(300, before + 90))  # noqa: B023 # called at once
+        for each in pair:
+            each.stop()
+    last = _source(tmp_path, maxMessages="300"), _bolt(tmp_path, _Running)
+    for each in last:
+        each.start()
+    _until(lambda: len(_written(tmp_path, "sum")) >= 300)
+    for each in last:
+        each.stop()
+    assert _written(tmp_path, "rate") == [str(number) for number in range(300)]
+    assert _written(tmp_path, "sum") == expected
+
+
+def test_two_processes_that_believe_to_be_the_same_instance_write_one_journal(tmp_path: Path) -> None:
+    _emit(tmp_path, *range(50))
+    twins = [_bolt(tmp_path, _Running) for _ in range(2)]
+    for each in twins:
+        each.start()
+    for _ in range(20):
+        _emit(tmp_path, 1, 1)
+        time.sleep(0.01)
+    _until(lambda: len(_written(tmp_path, "sum")) >= 90)
+    for each in twins:
+        each.stop()
+    numbers = [*range(50), *[1] * 40]
+    assert _written(tmp_path, "sum") == [sum(numbers[: end + 1]) for end in range(90)]
+
+
+def test_a_message_that_fails_leaves_no_trace_and_becomes_a_dead_letter(tmp_path: Path) -> None:
+    _emit(tmp_path, "a", "bad", "b")
+    bolt = _bolt(tmp_path, _Moody)
+    bolt.start()
+    _until(lambda: len(_written(tmp_path, "sum")) == 2)
+    bolt.stop()
+    assert _written(tmp_path, "sum") == [["a"], ["a", "b"]]
+    letters = list((tmp_path / "sum" / "1" / "dead-letters").iterdir())
+    assert [json.loads(letter.read_text())["payload"] for letter in letters] == ["bad"]
+
+
+def test_an_input_that_a_bolt_holds_is_read_again_after_a_restart(tmp_path: Path) -> None:
+    _emit(tmp_path, "a", "b", "c")
+    bolt = _bolt(tmp_path, _Holding)
+    bolt.start()
+    _until(lambda: Journal(tmp_path / "sum" / "1").last())
+    bolt.stop()
+    journal = Journal(tmp_path / "sum" / "1")
+    record = journal.read(journal.last())
+    assert record is not None
+    assert record.positions == {"1": (1, 2)}
+
+
+def test_what_a_source_was_not_told_of_before_it_died_it_is_told_of_then(tmp_path: Path) -> None:
+    # As if it had died between the record and the ack.
+    Journal(tmp_path / "rate" / "1").append(1, Record((Message("a", {}),), emitted=(7,)))
+    told: list[Any] = []
+
+    class Told(BaseRichSpout):
+        def open(self, conf: Mapping[str, Any], context: Any, collector: Any) -> None:
+            pass
+
+        def next_tuple(self) -> None:
+            pass
+
+        def ack(self, message_id: Any) -> None:
+            told.append(message_id)
+
+        def declare_output_fields(self, declarer: Any) -> None:
+            declarer.declare(Fields("payload", "headers"))
+
+    source = Instance("rate.1", lambda: Chain([("rate", Told())], "s.rate.1"), Place(tmp_path / "rate", 1, 1, 1, "r"))
+    source.start()
+    _until(lambda: told)
+    source.stop()
+    assert told == [7]
+
+
+def test_instances_share_what_is_read(tmp_path: Path) -> None:
+    _emit(tmp_path, *range(100))
+    found: dict[int, list[Any]] = {}
+    for sequence in (1, 2):
+        place = Place(tmp_path / "sum", sequence, 2, 1, f"sum.{sequence}", input=tmp_path / "rate")
+        each = Instance(
+            "sum", lambda: Chain([("t", find_module("processor", "transform").make({}, "s"))], "s.t"), place
+        )
+        each.start()
+        journal = Journal(tmp_path / "sum" / str(sequence))
+        _until(journal.last)
+        each.stop()
+        found[sequence] = [message.payload for message in journal.read(1).messages]  # type: ignore[union-attr]
+    assert sorted(found[1] + found[2]) == list(range(100))
+    assert len(found[1]) == 50
+
+
+def test_a_reader_that_comes_later_begins_where_it_is_told(tmp_path: Path) -> None:
+    _emit(tmp_path, "before")
+    ends = beginning(tmp_path / "tap", (1, 1), None, lambda: {"1": (2, 0)})
+    _emit(tmp_path, "after")
+    inputs = Inputs(tmp_path / "rate", "tap.1", ends)
+    assert [each.message.payload for each in inputs.next(9)] == ["after"]
