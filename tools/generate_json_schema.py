@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from storm_on_spark.cluster.rest import schemas
+from storm_on_spark.xd.admin.rest import schemas as streams
 
 FILE = Path(__file__).parent.parent / "storm_on_spark" / "cli" / "output.schema.json"
 
@@ -161,6 +162,38 @@ class CounterValues(Document):
     name: str
     values: dict[str, Any]
     """`value`; each value with its count; or `minute`, `hour`, `day`, `month` and `year` with their sums by start."""
+
+
+class StreamList(Document):
+    """`stream list`."""
+
+    streams: list[streams.DefinitionView]
+
+
+class JobList(Document):
+    """`job list`."""
+
+    jobs: list[streams.DefinitionView]
+
+
+class OfAdmin(Document):
+    """`undeploy` and `destroy` of streams and jobs."""
+
+    name: str | None
+    """None for all."""
+    operation: str
+
+
+class Containers(Document):
+    """`runtime containers`."""
+
+    containers: list[streams.ContainerView]
+
+
+class RuntimeModules(Document):
+    """`runtime modules`."""
+
+    modules: list[streams.RuntimeModuleView]
 
 
 class MigrateFinding(Document):
@@ -451,7 +484,9 @@ COMMANDS: dict[str, tuple[Any, ...]] = {
     "compile": (Compiled, Failed),
     "explain": (Plan, Failed),
     "flux": (Run, Plan, Valid, Submitted, Failed),
-    "stream": (Run, Valid, Failed),
+    "stream": (Run, Valid, streams.DefinitionView, streams.DeploymentView, StreamList, OfAdmin, Failed),
+    "job": (streams.DefinitionView, streams.DeploymentView, JobList, OfAdmin, streams.ExecutionView, Failed),
+    "runtime": (Containers, RuntimeModules, Failed),
     "module": (Modules, Failed),
     "counter": (CounterNames, CounterValues, Failed),
     "validate": (Valid,),

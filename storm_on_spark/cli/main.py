@@ -15,7 +15,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "Here": {
         "run": "local.run",
         "flux": "local.flux",
-        "stream": "local.stream",
+        "stream": "xd.stream",
         "module": "local.module",
         "counter": "local.counter",
         "compile": "local.compiling",
@@ -39,6 +39,11 @@ SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
         "cluster": "cluster.cluster",
         "nimbuses": "cluster.nimbuses",
         "heartbeats": "cluster.heartbeats",
+    },
+    "Streams on containers": {
+        "xd-shell": "xd.shell",
+        "runtime": "xd.runtime",
+        "job": "xd.job",
     },
     "A cluster's daemons": {
         "dev": "dev.dev",

@@ -15,9 +15,12 @@ from storm_on_spark.cluster.errors import (
     ClusterError,
     CodeError,
     ConflictError,
+    ExistsError,
     FormatError,
     LimitError,
+    NotFoundError,
     NotLeaderError,
+    NotOfferedError,
     RecordError,
     TransitionError,
     UnavailableError,
@@ -30,6 +33,9 @@ Json = dict[str, Any]
 _ERRORS: Final[Mapping[str, type[StormError]]] = {
     "Unauthorized": AuthenticationError,
     "Not Alive": NotAliveError,
+    "Not Found": NotFoundError,
+    "Already Exists": ExistsError,
+    "Not Implemented": NotOfferedError,
     "Already Alive": AlreadyAliveError,
     "Conflict": TransitionError,
     "Try Again": ConflictError,
@@ -114,18 +120,19 @@ def kept_logs_of(response: httpx.Response, link: str) -> list[KeptLog]:
     ]
 
 
-def error_of(response: httpx.Response, address: str) -> StormError:
+def error_of(response: httpx.Response, address: str, server: str = "Nimbus") -> StormError:
     """Returns the error that an answer speaks of.
 
     Args:
         response: one without success.
         address: of the server that gave it.
+        server: what it is; stands before its address in sentences.
     """
     try:
         body = msgspec.json.decode(response.content, type=dict[str, Any])
     except msgspec.MsgspecError:
         body = {}
-    message = str(body.get("errorMessage") or f"Nimbus {address} answered with HTTP {response.status_code}")
+    message = str(body.get("errorMessage") or f"{server} {address} answered with HTTP {response.status_code}")
     if response.status_code == 421:
         leader = body.get("leader")
         return NotLeaderError(message, leader if isinstance(leader, str) else None)
@@ -134,5 +141,5 @@ def error_of(response: httpx.Response, address: str) -> StormError:
     if response.status_code == 401:
         if SCHEME not in response.headers.get("WWW-Authenticate", SCHEME):
             message += "; it knows no other way than to be sent the token, as older releases do, and it isn't sent"
-        return AuthenticationError(f"Nimbus {address}: {message}")
+        return AuthenticationError(f"{server} {address}: {message}")
     return _ERRORS.get(str(body.get("error")), ClusterError)(message)

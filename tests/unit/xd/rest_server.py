@@ -47,11 +47,15 @@ class MemoryRuntime:
         self._definitions = definitions
         self.deployed: dict[str, schemas.DeploymentView] = {}
         self.refusal: Exception | None = None
-        """Raised by the next deployment."""
+        """Raised by each deployment."""
+        self.answer: schemas.DeploymentView | None = None
+        """Of each deployment, if it is not to succeed."""
 
     def deploy(self, name: str, properties: Mapping[str, str], fused: bool) -> schemas.DeploymentView:
         if self.refusal is not None:
             raise self.refusal
+        if self.answer is not None:
+            return self.answer
         if any(not key.startswith("module.") for key in properties):
             raise RecordError(f"Expected module.<label>.<property>, got {sorted(properties)[0]!r:.100}")
         if name in self.deployed:

@@ -1,0 +1,1 @@
+"""Commands that ask an admin of streams, by themselves and in a shell."""

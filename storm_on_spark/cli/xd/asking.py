@@ -1,0 +1,145 @@
+"""What the commands that ask an admin share: their options, and how answers and errors are told."""
+
+from __future__ import annotations
+
+import contextlib
+import json as jsonlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from storm_on_spark.api.config import Config, validate_conf
+from storm_on_spark.cli.client.needs import need_libraries
+from storm_on_spark.cli.shared import options
+from storm_on_spark.cli.shared.errors import reporting_errors
+from storm_on_spark.launch.conf_text import merged
+from storm_on_spark.launch.loader import LoadError
+
+if TYPE_CHECKING:
+    from storm_on_spark.xd.client import AdminClient
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+OWN: Final = frozenset({"admin", "token_file", "pairs", "files"})
+"""Parameters of a command that it doesn't have in a shell, which knows its admin."""
+HIDDEN: Final = frozenset({"json", "debug"})
+"""Those that a shell takes and doesn't propose."""
+
+
+def admin_options(function: _Function) -> _Function:
+    """Adds the options that `asked` takes."""
+    for option in (
+        options.debug,
+        click.option("--json", is_flag=True, help="Print one JSON document."),
+        click.option(
+            "--token-file",
+            metavar="FILE",
+            type=click.Path(path_type=Path),
+            help="File with the cluster's token; nimbus.auth.token.file in the configuration.",
+        ),
+        click.option("--admin", metavar="URL", help="The admin; by default http://localhost:9393."),
+        options.configuration,
+    ):
+        function = option(function)
+    return function
+
+
+@dataclass
+class Asked:
+    """A command's admin, and how its answer is to be printed."""
+
+    client: AdminClient
+    json: bool
+
+    def answer(self, document: Any, text: str) -> None:
+        """Prints the answer: `document` as JSON, or the text."""
+        if self.json:
+            import msgspec
+
+            click.echo(jsonlib.dumps(msgspec.to_builtins(document)))
+        elif text:
+            click.echo(text)
+
+
+@contextlib.contextmanager
+def asked(
+    admin: str | None = None,
+    token_file: Path | None = None,
+    pairs: tuple[str, ...] = (),
+    files: tuple[Path, ...] = (),
+    json: bool = False,
+    debug: bool = False,
+) -> Iterator[Asked]:
+    """Yields the admin that the command line says, or that of the shell; an error within ends the command.
+
+    With `--json` standard output has a document then, too.
+    """
+    with reporting_errors(debug, json), _bad_input():
+        shell = click.get_current_context().obj
+        if shell is not None:
+            yield Asked(shell.client, json)
+            return
+        with connected(admin, token_file, pairs, files) as client:
+            yield Asked(client, json)
+
+
+def connected(
+    admin: str | None, token_file: Path | None, pairs: tuple[str, ...], files: tuple[Path, ...]
+) -> AdminClient:
+    """Returns a client of the admin that the command line says.
+
+    Raises:
+        StormError: a library is missing, or what the command line says makes no sense.
+    """
+    need_libraries()
+    from storm_on_spark.xd.client import DEFAULT_URL, AdminClient
+
+    conf = merged(files, pairs)
+    validate_conf(conf)
+    if token_file is not None:
+        conf = {**conf, Config.NIMBUS_AUTH_TOKEN_FILE: str(token_file)}
+    return AdminClient(DEFAULT_URL if admin is None else admin, conf)
+
+
+@contextlib.contextmanager
+def _bad_input() -> Iterator[None]:
+    """Makes what an admin finds wrong with a request an error of the input, with exit code 2."""
+    try:
+        yield
+    except Exception as error:
+        # Without the libraries it is another error, which is on its way.
+        if type(error).__name__ in ("RecordError", "LimitError"):
+            raise LoadError(str(error)) from error
+        raise
+
+
+def name_argument(function: _Function) -> _Function:
+    """Adds the argument NAME, which may be written as `--name NAME`, too."""
+    argument = click.argument("name", metavar="NAME", required=False, callback=_note)
+    return argument(click.option("--name", "named", metavar="NAME", expose_value=False, callback=_note)(function))
+
+
+def _note(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """Keeps the one name that was given, in either way."""
+    key = f"{__name__}.name"
+    if value is not None:
+        if key in context.meta:
+            raise click.UsageError("NAME was given twice", context)
+        context.meta[key] = value
+    return value
+
+
+def name_of(name: str | None) -> str:
+    """Returns the name that was given in either way.
+
+    Raises:
+        click.UsageError: none was.
+    """
+    context = click.get_current_context()
+    found = name or context.meta.get(f"{__name__}.name")
+    if not found:
+        raise click.UsageError("Missing argument 'NAME'.", context)
+    return str(found)

@@ -1,0 +1,92 @@
+"""What TAB proposes in a shell. What a stream's text can go on to, and which streams there are, the admin says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import click
+
+#: The text behind `--definition`, as far as it is typed, without its quote.
+_DEFINITION: Final = re.compile(r"--definition[ =]\s*(?:\"([^\"]*)|'([^']*))$")
+_WITH_NAMES: Final = ("deploy", "undeploy", "destroy", "launch")
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A text in the place of the last characters of a line."""
+
+    text: str
+    back: int
+    """How many characters it replaces."""
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What only the admin knows; each may take a while, and raises nothing."""
+
+    definitions: Callable[[str], list[str]]
+    """Whole texts that begin like one."""
+    names: Callable[[str], list[str]]
+    """Of the streams, or the jobs."""
+
+
+def proposals(line: str, root: click.Group, sources: Sources) -> Iterator[Proposal]:
+    """Yields how a line can go on.
+
+    Args:
+        line: up to the cursor.
+        root: the commands.
+        sources: asked where they are needed.
+
+    Example:
+        >>> root = click.Group("shell", {"stream": click.Group("stream"), "job": click.Group("job")})
+        >>> list(proposals("st", root, Sources(lambda start: [], lambda kind: [])))
+        [Proposal(text='stream', back=2)]
+    """
+    if found := _DEFINITION.search(line):
+        start = found[1] if found[1] is not None else found[2]
+        last = re.split(r"\s", start)[-1]
+        for whole in sources.definitions(start):
+            yield Proposal(whole[len(start) - len(last) :], len(last))
+        return
+    words = line.split()
+    last = "" if not line or line[-1].isspace() else words.pop()
+    command: click.Command = root
+    path: list[str] = []
+    while isinstance(command, click.Group) and words:
+        if words[0] == "help" and command is root:
+            words.pop(0)
+            continue
+        inner = command.commands.get(words.pop(0))
+        if inner is None:
+            return
+        path.append(str(inner.name))
+        command = inner
+    yield from (Proposal(text, len(last)) for text in _next(command, path, words, last, sources))
+
+
+def _next(command: click.Command, path: list[str], words: list[str], last: str, sources: Sources) -> Iterator[str]:
+    if isinstance(command, click.Group):
+        names = [*command.commands, *(["help"] if not path else [])]
+        yield from (name for name in sorted(names) if name.startswith(last))
+        return
+    named = not words or words[-1] == "--name"
+    if (
+        len(path) == 2
+        and path[0] in ("stream", "job")
+        and path[1] in _WITH_NAMES
+        and named
+        and not last.startswith("-")
+    ):
+        yield from (name for name in sources.names(path[0]) if name.startswith(last))
+    if last.startswith("-") or words:
+        options = (
+            option
+            for each in command.params
+            if isinstance(each, click.Option) and not each.hidden
+            for option in each.opts
+        )
+        yield from (option for option in options if option.startswith(last or "--") and option not in words)

@@ -1,0 +1,195 @@
+"""The commands that streams and jobs share: create, deploy, undeploy, destroy, list, and `all` of them."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import click
+
+from storm_on_spark.api.errors import StormError
+from storm_on_spark.cli.shared import options
+from storm_on_spark.cli.xd.asking import Asked, admin_options, asked, name_argument, name_of
+from storm_on_spark.cli.xd.tables import table
+
+if TYPE_CHECKING:
+    from storm_on_spark.xd.admin.rest.schemas import DeploymentView
+
+Kind = Literal["stream", "job"]
+
+_UNDER_WAY: Final = ("deploying", "unknown")
+_POLL_SECS: Final = 0.2
+_NOT_DEPLOYED: Final = {
+    "incomplete": "is incomplete: not every module has a container that fits; it goes on when there is one",
+    "failed": "has failed; the log of its containers says why",
+    "undeployed": "was undeployed meanwhile",
+}
+
+
+class NotDeployedError(StormError, RuntimeError):
+    """What was to be deployed isn't."""
+
+
+def commands(kind: Kind) -> dict[str, click.Command]:
+    """Returns the commands by name."""
+    many = click.Group("all", short_help=f"Undeploy or destroy all {kind}s.", help=f"Undeploy or destroy all {kind}s.")
+    many.add_command(_all(kind, "undeploy"))
+    many.add_command(_all(kind, "destroy"))
+    made = (_create(kind), _deploy(kind), _undeploy(kind), _destroy(kind), _list(kind))
+    return {**{str(each.name): each for each in made}, "all": many}
+
+
+def _create(kind: Kind) -> click.Command:
+    @click.command("create", short_help=f"Create a {kind}.", help=f"Create the {kind} NAME on an admin.")
+    @name_argument
+    @click.option("--definition", required=True, metavar="TEXT", help='Modules and | between them: "time | log".')
+    @click.option("--deploy", is_flag=True, help="Deploy it, too.")
+    @admin_options
+    def create(name: str | None, definition: str, deploy: bool, **given: Any) -> None:
+        from storm_on_spark.xd.admin.rest.schemas import CreateDefinition
+
+        with asked(**given) as request:
+            chosen = name_of(name)
+            made = request.client.ask(f"create_{kind}", CreateDefinition(name=chosen, definition=definition))
+            if not deploy:
+                request.answer(made, f"Created new {kind} '{chosen}'")
+                return
+            deployment = _deployed(request, kind, chosen, {}, fused=False, patience=_PATIENCE_SECS)
+            request.answer(deployment, f"Created and deployed new {kind} '{chosen}'")
+
+    return create
+
+
+_PATIENCE_SECS: Final = 60.0
+
+
+def _deploy(kind: Kind) -> click.Command:
+    @click.command("deploy", short_help=f"Deploy a {kind}.", help=f"Deploy the {kind} NAME, and wait until it runs.")
+    @name_argument
+    @click.option("--properties", metavar="TEXT", help="Such as module.log.count=2,module.http.criteria=EXPRESSION.")
+    @click.option("--fused", is_flag=True, help="Run all modules as one topology, in one container.")
+    @click.option(
+        "-t",
+        "--timeout",
+        type=options.SECONDS,
+        default=_PATIENCE_SECS,
+        show_default=True,
+        help="Seconds to wait until it runs.",
+    )
+    @admin_options
+    def deploy(name: str | None, properties: str | None, fused: bool, timeout: float, **given: Any) -> None:
+        with asked(**given) as request:
+            chosen, manifest = name_of(name), read_properties(properties or "")
+            found = _deployed(request, kind, chosen, manifest, fused=fused, patience=timeout)
+            request.answer(found, f"Deployed {kind} '{chosen}'")
+
+    return deploy
+
+
+def _deployed(
+    request: Asked, kind: Kind, name: str, properties: dict[str, str], *, fused: bool, patience: float
+) -> DeploymentView:
+    """Returns the deployment when it is deployed.
+
+    Raises:
+        NotDeployedError: it is something else by then; what was asked for stays.
+    """
+    from storm_on_spark.xd.admin.rest.schemas import Deploy
+
+    body = Deploy(properties=properties, fused=fused)
+    found: DeploymentView = request.client.ask(f"deploy_{kind}", body, name=name)
+    deadline = time.monotonic() + patience
+    while found.state in _UNDER_WAY:
+        if time.monotonic() > deadline:
+            raise NotDeployedError(f"{kind.capitalize()} '{name}' is not deployed yet after {patience:g} s; it goes on")
+        time.sleep(_POLL_SECS)
+        found = request.client.ask(f"get_{kind}_deployment", name=name)
+    if found.state != "deployed":
+        raise NotDeployedError(f"{kind.capitalize()} '{name}' {_NOT_DEPLOYED[found.state]}")
+    return found
+
+
+def _undeploy(kind: Kind) -> click.Command:
+    @click.command("undeploy", short_help=f"Undeploy a {kind}.", help=f"Undeploy the {kind} NAME; it stays defined.")
+    @name_argument
+    @admin_options
+    def undeploy(name: str | None, **given: Any) -> None:
+        with asked(**given) as request:
+            chosen = name_of(name)
+            request.client.ask(f"undeploy_{kind}", name=chosen)
+            request.answer({"name": chosen, "operation": "undeploy"}, f"Un-deployed {kind} '{chosen}'")
+
+    return undeploy
+
+
+def _destroy(kind: Kind) -> click.Command:
+    @click.command("destroy", short_help=f"Destroy a {kind}.", help=f"Undeploy the {kind} NAME, and remove it.")
+    @name_argument
+    @admin_options
+    def destroy(name: str | None, **given: Any) -> None:
+        with asked(**given) as request:
+            chosen = name_of(name)
+            request.client.ask(f"destroy_{kind}", name=chosen)
+            request.answer({"name": chosen, "operation": "destroy"}, f"Destroyed {kind} '{chosen}'")
+
+    return destroy
+
+
+def _all(kind: Kind, operation: Literal["undeploy", "destroy"]) -> click.Command:
+    done = {"undeploy": f"Un-deployed all the {kind}s", "destroy": f"Destroyed all {kind}s"}[operation]
+
+    @click.command(operation, help=f"{operation.capitalize()} all {kind}s.")
+    @click.option("--force", is_flag=True, help="Do not ask first.")
+    @admin_options
+    def everything(force: bool, **given: Any) -> None:
+        with asked(**given) as request:
+            if not force:
+                if not sys.stdin.isatty():
+                    raise click.UsageError(f"Expected --force: there is no terminal to ask whether to {operation} all")
+                if not click.confirm(f"Really {operation} all {kind}s?", err=True):
+                    return
+            request.client.ask(f"{operation}_{kind}s")
+            request.answer({"name": None, "operation": operation}, done)
+
+    return everything
+
+
+def _list(kind: Kind) -> click.Command:
+    @click.command("list", short_help=f"List the {kind}s.", help=f"List the {kind}s of an admin, and their states.")
+    @admin_options
+    def listed(**given: Any) -> None:
+        with asked(**given) as request:
+            found = list(request.client.every(f"list_{kind}s"))
+            title = kind.capitalize()
+            rows = [[each.name, each.definition, each.status] for each in found]
+            request.answer({f"{kind}s": found}, table([f"{title} Name", f"{title} Definition", "Status"], rows))
+
+    return listed
+
+
+def read_properties(text: str) -> dict[str, str]:
+    """Returns a manifest; a comma ends a property only where the next one begins with `module.`.
+
+    Raises:
+        click.UsageError: a property has no `=`, or is there twice.
+
+    Example:
+        >>> read_properties("module.log.count=2,module.http.criteria=groups.contains('a,b')")
+        {'module.log.count': '2', 'module.http.criteria': "groups.contains('a,b')"}
+    """
+    pieces: list[str] = []
+    for piece in text.split(",") if text.strip() else ():
+        if pieces and not piece.lstrip().startswith("module."):
+            pieces[-1] += f",{piece}"
+        else:
+            pieces.append(piece)
+    found: dict[str, str] = {}
+    for piece in pieces:
+        key, equals, value = piece.strip().partition("=")
+        if not equals or not key:
+            raise click.UsageError(f"Expected properties such as module.log.count=2, got {piece!r:.100}")
+        if key in found:
+            raise click.UsageError(f"Expected each property once, got {key!r:.100} again")
+        found[key] = value
+    return found

@@ -1,0 +1,51 @@
+"""`storm-spark runtime`: the containers of an admin, and what runs in them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from storm_on_spark.cli.xd.asking import admin_options, asked
+from storm_on_spark.cli.xd.tables import braced, table
+
+
+@click.group("runtime", short_help="Show the containers of an admin, and their modules.")
+def command() -> None:
+    """Show the containers of an admin, and what runs in them."""
+
+
+@command.command("containers")
+@admin_options
+def containers(**given: Any) -> None:
+    """List the containers that are there."""
+    with asked(**given) as request:
+        found = list(request.client.every("list_containers"))
+        headings = ["Container Id", "Host", "IP Address", "PID", "Groups", "Custom Attributes"]
+        rows = [
+            [
+                each.container_id,
+                each.host,
+                each.ip,
+                str(each.pid),
+                ",".join(each.groups),
+                braced(each.attributes) if each.attributes else "",
+            ]
+            for each in found
+        ]
+        request.answer({"containers": found}, table(headings, rows))
+
+
+@command.command("modules")
+@click.option("--containerId", "container", metavar="ID", help="Only those of this container.")
+@admin_options
+def modules(container: str | None, **given: Any) -> None:
+    """List the instances of modules that run."""
+    with asked(**given) as request:
+        query = None if container is None else {"containerId": container}
+        found = list(request.client.every("list_runtime_modules", query))
+        headings = ["Module", "Container Id", "Options", "Deployment Properties"]
+        rows = [
+            [each.name, each.container_id, braced(each.options), braced(each.deployment_properties)] for each in found
+        ]
+        request.answer({"modules": found}, table(headings, rows))

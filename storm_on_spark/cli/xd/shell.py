@@ -1,0 +1,65 @@
+"""`storm-spark xd-shell`: a shell for streams, as Spring XD's."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import sys
+from pathlib import Path
+
+import click
+
+from storm_on_spark.api.errors import SetupError
+from storm_on_spark.cli.shared import options
+from storm_on_spark.cli.shared.errors import reporting_errors
+
+
+@click.command("xd-shell", short_help="A shell for the streams of an admin.")
+@click.option("--admin", metavar="URL", help="The admin; by default http://localhost:9393.")
+@click.option(
+    "--token-file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="File with the cluster's token; nimbus.auth.token.file in the configuration.",
+)
+@click.option(
+    "--cmdfile",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Execute the lines of FILE, until one fails, and end.",
+)
+@options.configuration
+@options.debug
+def command(
+    admin: str | None,
+    token_file: Path | None,
+    cmdfile: Path | None,
+    pairs: tuple[str, ...],
+    files: tuple[Path, ...],
+    debug: bool,
+) -> None:
+    """Create, deploy and watch streams by commands, with TAB and a history.
+
+    Without a terminal it executes the lines of standard input. The exit code is that of the first line that failed.
+    """
+    with reporting_errors(debug):
+        from storm_on_spark.cli.xd.asking import connected
+        from storm_on_spark.cli.xd.commands import Shell
+
+        client = connected(admin, token_file, pairs, files)
+        with contextlib.closing(Shell(client, client.conf)) as shell:
+            if cmdfile is not None:
+                sys.exit(shell.script(cmdfile))
+            if not sys.stdin.isatty():
+                sys.exit(shell.lines(sys.stdin.read().splitlines(), "standard input"))
+            if importlib.util.find_spec("prompt_toolkit") is None:
+                raise SetupError(
+                    "the shell needs prompt_toolkit, which isn't here: pip install 'storm-on-spark[shell]'"
+                )
+            from storm_on_spark.cli.xd.terminal import read_lines
+            from storm_on_spark.xd.modules.declaration import home
+
+            click.echo(shell.banner())
+            if not (reached := shell.reach()).startswith("Successfully"):
+                click.echo(reached, err=True)
+            read_lines(shell, home() / "shell-history")

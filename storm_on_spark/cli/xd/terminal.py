@@ -1,0 +1,68 @@
+"""A shell at a terminal: the prompt, its history, and what TAB proposes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion, ThreadedCompleter
+from prompt_toolkit.document import Document
+from prompt_toolkit.history import FileHistory
+
+from storm_on_spark.api.errors import StormError
+from storm_on_spark.cli.xd.commands import PROMPT, Shell
+from storm_on_spark.cli.xd.completing import Sources, proposals
+
+
+def read_lines(shell: Shell, history: Path) -> None:
+    """Asks for lines and executes them, until `exit` or the end of the input; Ctrl-C drops a line.
+
+    Args:
+        shell: executes them.
+        history: the file of earlier lines, which only its owner may read.
+    """
+    history.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    history.touch(mode=0o600)
+    session: PromptSession[str] = PromptSession(
+        history=FileHistory(str(history)),
+        # An admin that is slow to answer does not hold up typing.
+        completer=ThreadedCompleter(ShellCompleter(shell)),
+        complete_while_typing=False,
+    )
+    while not shell.ended:
+        try:
+            line = session.prompt(PROMPT)
+        except KeyboardInterrupt:
+            continue
+        except EOFError:
+            return
+        try:
+            shell.execute(line)
+        except KeyboardInterrupt:
+            continue
+
+
+class ShellCompleter(Completer):
+    """Completes lines of a shell."""
+
+    def __init__(self, shell: Shell) -> None:
+        self._shell = shell
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+        """Yields how the line goes on; nothing if the admin does not answer."""
+        sources = Sources(self._definitions, self._names)
+        for each in proposals(document.text_before_cursor, self._shell.root, sources):
+            yield Completion(each.text, start_position=-each.back)
+
+    def _definitions(self, start: str) -> list[str]:
+        try:
+            return list(self._shell.client.ask("complete", query={"start": start}).proposals)
+        except StormError:
+            return []
+
+    def _names(self, kind: str) -> list[str]:
+        try:
+            return [each.name for each in self._shell.client.every(f"list_{kind}s")]
+        except StormError:
+            return []
