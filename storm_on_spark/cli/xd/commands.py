@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -110,7 +110,7 @@ class Shell:
         finally:
             self._depth -= 1
 
-    def lines(self, lines: list[str], where: str) -> int:
+    def lines(self, lines: Iterable[str], where: str) -> int:
         """Executes lines until one fails, which standard error names, or `exit`; returns the last exit code."""
         for number, line in enumerate(lines, 1):
             code = self.execute(line)

@@ -40,7 +40,8 @@ def command(
 ) -> None:
     """Create, deploy and watch streams by commands, with TAB and a history.
 
-    Without a terminal it executes the lines of standard input. The exit code is that of the first line that failed.
+    Without a terminal it executes the lines of standard input as they come. The exit code is that of the first line
+    that failed.
     """
     with reporting_errors(debug):
         from storm_on_spark.cli.xd.asking import connected
@@ -51,7 +52,7 @@ def command(
             if cmdfile is not None:
                 sys.exit(shell.script(cmdfile))
             if not sys.stdin.isatty():
-                sys.exit(shell.lines(sys.stdin.read().splitlines(), "standard input"))
+                sys.exit(shell.lines(sys.stdin, "standard input"))
             if importlib.util.find_spec("prompt_toolkit") is None:
                 raise SetupError(
                     "the shell needs prompt_toolkit, which isn't here: pip install 'storm-on-spark[shell]'"

@@ -23,6 +23,8 @@ HOME: Final = "${xd.home}"
 """Begins a default that is a path in the folder of `home()`."""
 MAXIMUM_NUMBER: Final = 2**31 - 1
 
+_UNSET: Final = ("", "-1")
+"""Defaults that stand for nothing, and for no limit."""
 _BOOLEANS: Final = {"true": True, "false": False}
 _INTEGER = re.compile(r"[+-]?[0-9]{1,10}")
 _NUMBER = re.compile(r"[+-]?[0-9]{1,10}(\.[0-9]{1,9})?")
@@ -169,7 +171,7 @@ class ModuleDeclaration:
             raise OptionError(str(error)) from error
 
     def texts(self, given: Mapping[str, str], stream: str) -> dict[str, str]:
-        """Returns the value of every option as text, with defaults.
+        """Returns the values of options as text, with defaults; those that are left unset are not among them.
 
         Args:
             given: option -> its value as text.
@@ -179,9 +181,15 @@ class ModuleDeclaration:
             >>> from storm_on_spark.xd.modules import find_module
             >>> find_module("sink", "log").texts({"level": "WARN"}, "ticktock")
             {'name': 'ticktock', 'expression': 'payload', 'level': 'WARN'}
+            >>> find_module("source", "time").texts({}, "ticktock")
+            {'fixedDelay': '1', 'format': 'yyyy-MM-dd HH:mm:ss'}
         """
         texts = {option.name: given.get(option.name, option.default) for option in self.options}
-        return {name: _filled(text, stream) for name, text in texts.items() if text is not None}
+        return {
+            name: _filled(text, stream)
+            for name, text in texts.items()
+            if text is not None and (name in given or text not in _UNSET)
+        }
 
     def option_names(self) -> str:
         """Returns the options as a definition writes them."""

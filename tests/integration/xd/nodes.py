@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,12 +17,15 @@ from typing import Any, TypeVar
 import httpx
 import pyspark
 
+import storm_on_spark
 from storm_on_spark.cluster.zookeeper.java import class_path, find_java
 
 T = TypeVar("T")
 
 ROOT = Path(__file__).parents[3]
 SESSION_MILLIS = 3000
+_NOISE = ("Connecting to ", "Welcome to ", "JLine ", "WATCHER::", "WatchedEvent ")
+"""Begin the lines of ZooKeeper's command line that are no answers; the events among them may come at any time."""
 _JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
 
 
@@ -95,6 +99,48 @@ class Node:
             assert self.process.stdout is not None
             self.process.stdout.close()
             self._log.close()
+
+
+class Shell:
+    """A shell that executes the lines which it is given; closed with a `with` statement.
+
+    Args:
+        admin: the URL of its admin.
+    """
+
+    def __init__(self, admin: str) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "storm_on_spark.cli", "xd-shell", "--admin", admin],
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def __enter__(self) -> Shell:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def __call__(self, line: str) -> list[str]:
+        """Returns the lines of the answer; a command that fails ends the shell, and the test."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        # The answer to the second line is the end of that to the first.
+        self._process.stdin.write(f"{line}\nversion\n")
+        self._process.stdin.flush()
+        found: list[str] = []
+        while (told := self._process.stdout.readline().rstrip("\n")) != storm_on_spark.__version__:
+            found.append(told)
+            assert self._process.poll() is None or told, "\n".join(found)
+        return found
+
+    def rows(self, line: str) -> list[list[str]]:
+        """Returns the cells of a table, without its headings."""
+        return [re.split(r" {2,}", row.strip()) for row in self(line)[2:]]
 
 
 class Cluster:
@@ -178,8 +224,7 @@ def zookeeper_cli(connect: str, *commands: str) -> list[str]:
         timeout=60,
         check=True,
     )
-    body = done.stdout.partition("SyncConnected")[2].partition("\n")[2].partition("WATCHER::")[0]
-    return [line for line in body.splitlines() if line.strip()]
+    return [line for line in done.stdout.splitlines() if line.strip() and not line.startswith(_NOISE)]
 
 
 def numbers(folder: Path) -> list[int]:

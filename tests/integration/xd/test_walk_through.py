@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
 import signal
 import threading
 from pathlib import Path
 
-import httpx
 import pytest
 from kazoo.client import KazooClient
-from nodes import Cluster, Node, eventually, listed, numbers, zookeeper_cli
+from nodes import Cluster, Node, Shell, eventually, listed, numbers, zookeeper_cli
 
 from storm_on_spark.cluster.zookeeper.server import ZooKeeperServer, free_port
 
@@ -21,9 +22,9 @@ pytestmark = [pytest.mark.integration]
 def test_a_single_node_shows_its_whole_state_in_zookeeper(tmp_path: Path) -> None:
     port = free_port()
     node = Node(tmp_path, "node", "xd-singlenode", "--port", "0", "-c", f"zk.embedded.server.port={port}")
-    try:
+    with contextlib.closing(node), contextlib.ExitStack() as stack:
         assert node.line() == f"Zookeeper at: localhost:{port}"
-        admin = node.line().split()[1]
+        shell = stack.enter_context(Shell(node.line().split()[1]))
         top = zookeeper_cli(
             f"localhost:{port}",
             *("ls /xd", "ls /xd/streams", "ls /xd/deployments", "ls /xd/deployments/streams"),
@@ -36,16 +37,14 @@ def test_a_single_node_shows_its_whole_state_in_zookeeper(tmp_path: Path) -> Non
         assert top[5] == top[6]
         (container,) = listed(top[5])
 
-        body = {"name": "ticktock", "definition": "time | log"}
-        httpx.post(f"{admin}/streams/definitions", json=body).raise_for_status()
+        assert shell('stream create ticktock --definition "time | log"') == ["Created new stream 'ticktock'"]
         created = zookeeper_cli(f"localhost:{port}", "get -s /xd/streams/ticktock", "ls /xd/deployments/streams")
         assert created[0] == '{"definition":"time | log"}'
         assert "ephemeralOwner = 0x0" in created
         assert "dataLength = 27" in created
         assert created[-1] == "[]"
 
-        answer = httpx.post(f"{admin}/streams/deployments/ticktock", json={}, timeout=60).raise_for_status().json()
-        assert answer["state"] == "deployed"
+        assert shell("stream deploy ticktock") == ["Deployed stream 'ticktock'"]
         stream, allocated = "/xd/deployments/streams/ticktock", "/xd/deployments/modules/allocated"
         deployed = zookeeper_cli(
             f"localhost:{port}",
@@ -68,24 +67,35 @@ def test_a_single_node_shows_its_whole_state_in_zookeeper(tmp_path: Path) -> Non
         owners = [line for line in stats if line.startswith("ephemeralOwner")]
         assert [owner == "ephemeralOwner = 0x0" for owner in owners] == [False, False, True, True, True]
         eventually(lambda: node.log.count("INFO sink.ticktock - 20") > 2, lambda: node.log)
+        options = ["{name=ticktock, expression=payload, level=INFO}", "{fixedDelay=1, format=yyyy-MM-dd HH:mm:ss}"]
+        assert shell.rows("runtime modules") == [
+            ["ticktock.sink.log.1", container, options[0], "{count=1, sequence=1}"],
+            ["ticktock.source.time.1", container, options[1], "{count=1, sequence=1}"],
+        ]
 
-        httpx.delete(f"{admin}/streams/deployments/ticktock", timeout=60).raise_for_status()
+        assert shell("stream undeploy ticktock") == ["Un-deployed stream 'ticktock'"]
         gone = zookeeper_cli(
             f"localhost:{port}", "ls /xd/deployments/streams", f"ls {allocated}/{container}",
             "ls /xd/deployments/modules/requested",
         )  # fmt: skip
         assert gone == ["[]", "[]", "[]"]
-    finally:
-        node.close()
+        assert shell.rows("stream list") == [["ticktock", "time | log", "undeployed"]]
+        assert shell("stream destroy ticktock") == ["Destroyed stream 'ticktock'"]
 
 
 def test_a_cluster_heals_itself(tmp_path: Path) -> None:
     out = tmp_path / "out"
     with ZooKeeperServer(tmp_path / "zookeeper", tick=0.2) as server, Cluster(tmp_path, server.connect_string) as xd:
         xd.start(admins=2, containers=3)
-        xd.create("numbers", f"rate --messagesPerSecond=50 | file --dir={out}")
-        assert xd.deploy("numbers")["state"] == "deployed"
-        source, sink = (xd.modules()[f"numbers.{name}.1"] for name in ("source.rate", "sink.file"))
+        with Shell(next(iter(xd.admins))) as shell:
+            headings = ["Container Id", "Host", "IP Address", "PID", "Groups", "Custom Attributes"]
+            assert re.split(r" {2,}", shell("runtime containers")[0].strip()) == headings
+            assert {row[0] for row in shell.rows("runtime containers")} == set(xd.containers)
+            made = shell(f'stream create numbers --definition "rate --messagesPerSecond=50 | file --dir={out}"')
+            assert made == ["Created new stream 'numbers'"]
+            assert shell("stream deploy numbers") == ["Deployed stream 'numbers'"]
+            (sink_name, sink, *_), (source_name, source, *_) = shell.rows("runtime modules")
+            assert (sink_name, source_name) == ("numbers.sink.file.1", "numbers.source.rate.1")
         assert source != sink
         eventually(lambda: numbers(out), xd.logs)
 
@@ -95,15 +105,9 @@ def test_a_cluster_heals_itself(tmp_path: Path) -> None:
         before = len(numbers(out))
         eventually(lambda: len(numbers(out)) > before + 50, xd.logs)
 
-        # So does one with the sink.
-        xd.kill_container(sink)
-        eventually(lambda: xd.modules().get("numbers.sink.file.1", sink) != sink and xd.state("numbers") == "deployed")
-        before = len(numbers(out))
-        eventually(lambda: len(numbers(out)) > before + 50, xd.logs)
-
         # None is left.
-        (last,) = xd.containers
-        xd.kill_container(last)
+        for container in list(xd.containers):
+            xd.kill_container(container)
         warnings = [
             f"No containers available for redeployment of {name} for stream numbers" for name in ("rate", "file")
         ]
