@@ -25,7 +25,8 @@ def with_matrix(text: str) -> str:
     _, after = rest.split(END)
     parts = []
     for heading, rows in sections().items():
-        lines = [f"### {heading}", "", "| Storm | | note |", "|---|---|---|"]
+        peer = "Spring XD" if "Spring XD" in heading else "Storm"
+        lines = [f"### {heading}", "", f"| {peer} | | note |", "|---|---|---|"]
         for row in rows:
             proof = row.get("proof", "")
             mark = f"([test](../{proof}))" if proof else "(no test of its own yet)" if row.get("untested") else ""
