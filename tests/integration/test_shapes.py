@@ -10,9 +10,9 @@ from topologies.notes import read_notes
 from topologies.parts import Received
 from topologies.shapes import NotingHook
 
-from storm_on_spark import LocalCluster
+from storm_on_spark import Fields, LocalCluster, TopologyBuilder
 from storm_on_spark.spark.state import read_bolt_state, read_pending_roots
-from storm_on_spark.testing import ManualClock, running_topology
+from storm_on_spark.testing import ListSpout, ManualClock, run_topology, running_topology
 
 
 @pytest.mark.representative
@@ -146,3 +146,13 @@ def test_tuples_without_message_id_are_processed_and_not_tracked(spark_session, 
     assert (info.emitted, info.acked, info.failed, info.pending) == (1000, 0, 0, 0)
     states = read_bolt_state(spark_session, tmp_path / "checkpoint", "tally").values()
     assert sum(state["sum"] for state in states) == sum(range(1000))
+
+
+def test_a_bolt_may_be_larger_than_what_spark_makes_a_broadcast_of(spark_session):
+    builder = TopologyBuilder()
+    builder.set_spout("lines", ListSpout(["a"], fields=["line"]))
+    builder.set_bolt("sized", shapes.Sized(bytes(3_000_000))).fields_grouping("lines", Fields("line"))
+    builder.set_bolt("again", shapes.Sized(bytes(2_000_000)), 2).all_grouping("sized")
+    captured = run_topology(builder.create_topology(), spark=spark_session, capture=["sized", "again"])
+    assert captured.values("sized") == [(3_000_000,)]
+    assert captured.values("again") == [(2_000_000,)] * 2

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+from typing import Final
+
 from pyspark.sql import DataFrame, SparkSession, functions
 
 from storm_on_spark.api.errors import ComponentError
@@ -11,6 +15,8 @@ from storm_on_spark.runtime.spouts.native import PARTITION
 from storm_on_spark.spark.query.operators import OperatorProcessor, native_source, stateless_operator
 from storm_on_spark.spark.query.positions import SourceSettings
 from storm_on_spark.spark.query.source import SCHEMA, source_class
+
+_THRESHOLD: Final = "spark.broadcast.UDFCompressionThreshold"
 
 
 def lower(spark: SparkSession, spec: RunSpec, settings: SourceSettings) -> DataFrame:
@@ -24,9 +30,29 @@ def lower(spark: SparkSession, spec: RunSpec, settings: SourceSettings) -> DataF
     frame = spark.readStream.format(name).load()
     for component in spec.plan.native_spouts:
         frame = frame.union(_native(spark, spec, settings, component))
-    for index, operator in enumerate(operators):
-        frame = _lowered(frame, index, operator, settings)
+    with _code_with_tasks(spark):
+        for index, operator in enumerate(operators):
+            frame = _lowered(frame, index, operator, settings)
     return frame
+
+
+@contextlib.contextmanager
+def _code_with_tasks(spark: SparkSession) -> Iterator[None]:
+    """Lets Spark send code with each task also if it is large, such as a bolt with a model in it.
+
+    Spark makes a broadcast of code of more than 1 MB, which the process can't read in which it asks an operator with
+    state for its state variables (Spark 4.2.1: BROADCAST_VARIABLE_NOT_LOADED).
+    """
+    conf = spark.sparkContext._jsc.sc().conf()  # noqa: SLF001 # a session's public settings can't change it
+    before = conf.get(_THRESHOLD, None)
+    conf.set(_THRESHOLD, f"{2**31 - 1}b")
+    try:
+        yield
+    finally:
+        if before is None:
+            conf.remove(_THRESHOLD)
+        else:
+            conf.set(_THRESHOLD, before)
 
 
 def _native(spark: SparkSession, spec: RunSpec, settings: SourceSettings, component: str) -> DataFrame:

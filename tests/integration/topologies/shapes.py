@@ -343,3 +343,16 @@ def unreliable() -> Topology:
     builder.set_bolt("relay", Relay("n")).shuffle_grouping("numbers")
     builder.set_bolt("tally", Tally(), 2).shuffle_grouping("relay")
     return builder.create_topology()
+
+
+class Sized(BaseBasicBolt):
+    """Emits how much it carries."""
+
+    def __init__(self, model):
+        self.model = model
+
+    def execute(self, tup, collector):
+        collector.emit([len(self.model)])
+
+    def declare_output_fields(self, declarer):
+        declarer.declare(Fields("size"))
