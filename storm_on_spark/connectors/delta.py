@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from storm_on_spark.api.errors import ConfigError, SetupError
 from storm_on_spark.api.sink import SinkContext
 from storm_on_spark.connectors.columns import single_valued
-from storm_on_spark.connectors.tables import TableBolt
+from storm_on_spark.connectors.tables import TableBolt, last_by
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_NUMBER: Final = "__storm_number"
 _ATTEMPTS: Final = 8
 _MOST_PAUSE_SECS: Final = 2.0
 
@@ -183,13 +182,3 @@ def _type_name(kind: object) -> str:
 
 def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
-
-
-def last_by(table: pa.Table, keys: Sequence[str]) -> pa.Table:
-    """Returns the last row of each key, in the order of the rows."""
-    import pyarrow as pa
-
-    numbered = table.append_column(_NUMBER, pa.array(range(table.num_rows), pa.int64()))
-    last = numbered.group_by(list(keys)).aggregate([(_NUMBER, "max")])
-    numbers = last[f"{_NUMBER}_max"].combine_chunks()
-    return table.take(numbers.sort())

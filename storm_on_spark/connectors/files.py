@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-import math
 import os
 import re
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 from storm_on_spark.api.collector import OutputCollector
 from storm_on_spark.api.component import BaseRichBolt
@@ -19,15 +15,14 @@ from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
 from storm_on_spark.api.tuple import Tuple
-
-FileFormat = Literal["json", "csv"]
+from storm_on_spark.connectors.file_formats import FileFormat, encoder, partition_folder
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
 class FileBolt(BaseRichBolt):
-    """Writes tuples to files in a folder: one new file for each micro-batch and task that has tuples.
+    """Writes tuples to files in a folder: one new file for each micro-batch, partition and task that has tuples.
 
     A tuple is acked when its file is complete and the micro-batch is committed. A micro-batch that is executed again,
     after a crash or because the driver was killed before the commit, puts its file in the same place: in a topology
@@ -39,30 +34,42 @@ class FileBolt(BaseRichBolt):
 
     Args:
         folder: a local path, or one that all machines share where executors are on several; made if it is missing.
-        fields: the fields to write, in this order. Every tuple that comes must have them.
-        format: `json`, one object a line, with values that JSON has; or `csv`, with a line of names at the top.
+        fields: the fields to write, in this order. Every tuple that comes must have them. For `parquet` each has
+            a type of Spark SQL, see `Columns`. A tuple with a value that does not fit fails alone.
+        format: `json`, one object a line, with values that JSON has; `csv`, with a line of names at the top; or
+            `parquet`.
+        partition_by: fields by which files are put into folders `NAME=VALUE`, from which Spark reads them back.
 
     Raises:
         ConfigError: an argument makes no sense.
 
     Example:
         >>> bolt = FileBolt("/data/words", ["word", "count"], "csv")
+        >>> types = {"word": "string", "count": "long", "day": "date"}
+        >>> by_day = FileBolt("/data/words-by-day", types, "parquet", partition_by=["day"])
     """
 
     # What it has written is its state: the number of the next file.
     stateless = False
 
-    def __init__(self, folder: str | os.PathLike[str], fields: Sequence[str], format: FileFormat = "json") -> None:  # noqa: A002 # Spark's word
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        fields: Sequence[str] | Mapping[str, str],
+        format: FileFormat = "json",  # noqa: A002 # Spark's word
+        *,
+        partition_by: Sequence[str] = (),
+    ) -> None:
         self._folder = _checked_folder(folder)
-        self._fields = _checked_fields(fields)
-        if format not in get_args(FileFormat):
-            raise ConfigError(
-                f"a format is one of {', '.join(get_args(FileFormat))} (given {format!r:.100})", key="format"
-            )
+        names = _checked_fields(fields)
+        self._partition_by = _checked_partitions(partition_by, names)
+        self._fields = tuple(name for name in names if name not in self._partition_by)
         self._format = format
+        self._encoder = encoder(format, self._fields, fields if isinstance(fields, Mapping) else None)
         #: Saved with the micro-batch, and so taken back with it: what was not committed is written over.
         self._number = 0
-        self._lines: list[str] = []
+        #: By the folder of a partition.
+        self._items: dict[str, list[Any]] = {}
 
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext, collector: OutputCollector) -> None:
         """Makes the folder, and removes what attempts of this task left half-written."""
@@ -76,23 +83,24 @@ class FileBolt(BaseRichBolt):
     def execute(self, tup: Tuple) -> None:
         """Takes a tuple for the file of this micro-batch; tick tuples are not written."""
         if not tup.is_tick:
-            values = [tup[name] for name in self._fields]
-            self._lines.append(_json_line(self._fields, values) if self._format == "json" else _csv_line(values))
+            item = self._encoder.item([tup[name] for name in self._fields])
+            partition = partition_folder(self._partition_by, [tup[name] for name in self._partition_by])
+            self._items.setdefault(partition, []).append(item)
         # The spout hears of it when the micro-batch is committed, after `finish_micro_batch`.
         self._collector.ack(tup)
 
     def finish_micro_batch(self) -> None:
-        """Writes the file.
+        """Writes the files.
 
         Raises:
-            OSError: it can't be written.
+            OSError: one can't be written.
         """
-        if not self._lines:
+        if not self._items:
             return
-        lines, self._lines = self._lines, []
-        if self._format == "csv":
-            lines = [_csv_line(self._fields), *lines]
-        _write(Path(self._folder), f"{self._stem}-{self._number:010}.{self._format}", "".join(lines).encode())
+        found, self._items = self._items, {}
+        name = f"{self._stem}-{self._number:010}.{self._format}"
+        for partition, items in found.items():
+            _write(Path(self._folder), partition, name, self._encoder.encode(items))
         self._number += 1
 
     def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
@@ -109,41 +117,44 @@ def _checked_folder(folder: str | os.PathLike[str]) -> str:
     return str(Path(text).absolute())
 
 
-def _checked_fields(fields: Sequence[str]) -> tuple[str, ...]:
+def _checked_fields(fields: Iterable[str]) -> tuple[str, ...]:
     names: tuple[Any, ...] = () if isinstance(fields, str) else tuple(fields)
     if not names or len(set(names)) < len(names) or not all(isinstance(name, str) and name for name in names):
         raise ConfigError(f"fields are one or more names, each once (given {fields!r:.200})", key="fields")
     return names
 
 
-def _json_line(fields: Sequence[str], values: Sequence[Any]) -> str:
-    try:
-        return json.dumps(dict(zip(fields, values, strict=True)), ensure_ascii=False, allow_nan=False) + "\n"
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"a tuple can't be written as JSON: {error} (given {values!r:.200})") from error
+def _checked_partitions(given: Sequence[str], fields: tuple[str, ...]) -> tuple[str, ...]:
+    names: tuple[Any, ...] = (given,) if isinstance(given, str) else tuple(given)
+    if not set(names) < set(fields) or len(set(names)) < len(names):
+        raise ConfigError(
+            f"partitions are by some of the fields {', '.join(fields)}, and not by all (given {given!r:.200})",
+            key="partition_by",
+        )
+    return names
 
 
-def _csv_line(values: Sequence[Any]) -> str:
-    for value in values:
-        if not isinstance(value, str | int | float | None) or (isinstance(value, float) and not math.isfinite(value)):
-            raise ValueError(f"CSV takes text, finite numbers, booleans and None (given {value!r:.200})")
-    line = io.StringIO()
-    csv.writer(line, lineterminator="\n").writerow(values)
-    return line.getvalue()
-
-
-def _write(folder: Path, name: str, body: bytes) -> None:
+def _write(folder: Path, partition: str, name: str, body: bytes) -> None:
     """Writes a file as a whole: it survives the loss of the machine when this returns."""
+    # Not in the partition's folder: what is left half-written is looked for in one place.
     half = folder / f".{name}-{uuid.uuid4().hex}.tmp"
+    place = folder / partition
     try:
         with half.open("wb") as file:
             file.write(body)
             file.flush()
             os.fsync(file.fileno())
-        half.replace(folder / name)
+        made = [] if place.exists() else [parent for parent in place.parents if parent.is_relative_to(folder)]
+        place.mkdir(parents=True, exist_ok=True)
+        half.replace(place / name)
     except OSError:
         half.unlink(missing_ok=True)
         raise
+    for changed in (place, *made):
+        _sync(changed)
+
+
+def _sync(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

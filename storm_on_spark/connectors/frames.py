@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.api.sink import SinkContext
@@ -11,7 +12,7 @@ from storm_on_spark.connectors.tables import TableBolt
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 
 class ForeachBatchBolt(TableBolt):
@@ -42,3 +43,81 @@ class ForeachBatchBolt(TableBolt):
     def write_table(self, table: pa.Table, context: SinkContext) -> None:
         """Calls the function."""
         self._function(context.spark.createDataFrame(table), context.micro_batch)
+
+
+class ConsoleBolt(TableBolt):
+    """Prints each micro-batch in the driver, as Spark's console sink does.
+
+    Args:
+        columns: a type of Spark SQL for each field.
+        rows: so many rows of a micro-batch are printed at most.
+
+    Raises:
+        ConfigError: an argument makes no sense.
+
+    Example:
+        >>> bolt = ConsoleBolt({"word": "string", "count": "long"})
+    """
+
+    def __init__(self, columns: Mapping[str, str], rows: int = 20) -> None:
+        super().__init__(columns)
+        self._shown = _checked_rows(rows)
+
+    def write_table(self, table: pa.Table, context: SinkContext) -> None:
+        """Prints."""
+        print(f"micro-batch {context.micro_batch}: {table.num_rows} rows")  # noqa: T201 # it is what the bolt does
+        context.spark.createDataFrame(table.slice(0, self._shown)).show(self._shown, truncate=False)
+
+
+class MemoryBolt(TableBolt):
+    """Keeps rows in the driver's memory, as a temporary view of the session that the topology was started on.
+
+    The view is there when the topology starts, and has what was written since; a query of it sees whole micro-batches.
+
+    Args:
+        view: its name.
+        columns: a type of Spark SQL for each field.
+        rows: the last so many rows are kept.
+
+    Raises:
+        ConfigError: an argument makes no sense.
+
+    Example:
+        >>> bolt = MemoryBolt("counts", {"word": "string", "count": "long"})
+    """
+
+    def __init__(self, view: str, columns: Mapping[str, str], rows: int = 100_000) -> None:
+        super().__init__(columns)
+        named: Any = view
+        if not isinstance(named, str) or not re.fullmatch(r"[A-Za-z_]\w*", named, re.ASCII):
+            raise ConfigError(f"a view is named by letters, digits and _ (given {view!r:.100})", key="view")
+        self._view = view
+        self._most = _checked_rows(rows)
+        #: By writer: the session with the view, and its rows; in the driver only.
+        self._kept: dict[str, tuple[SparkSession, pa.Table]] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_kept": {}}
+
+    def open_sink(self, context: SinkContext) -> None:
+        """Makes the view, without rows."""
+        # A micro-batch has a session of its own, whose views nobody else sees.
+        self._show(context.writer, context.spark, self.columns.table([]))
+
+    def write_table(self, table: pa.Table, context: SinkContext) -> None:
+        """Adds rows to the view."""
+        import pyarrow as pa
+
+        spark, before = self._kept[context.writer]
+        rows = pa.concat_tables([before, table])
+        self._show(context.writer, spark, rows.slice(max(0, rows.num_rows - self._most)))
+
+    def _show(self, writer: str, spark: SparkSession, rows: pa.Table) -> None:
+        self._kept[writer] = spark, rows
+        spark.createDataFrame(rows).createOrReplaceTempView(self._view)
+
+
+def _checked_rows(rows: int) -> int:
+    if type(rows) is not int or rows < 1:
+        raise ConfigError(f"rows are a whole number of at least 1 (given {rows!r:.100})", key="rows")
+    return rows

@@ -17,6 +17,7 @@ from storm_on_spark.connectors.columns import Columns
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_NUMBER = "__storm_number"
 _MOST_REPORTED = 20
 """Tuples of one micro-batch that don't fit and are reported one by one."""
 _MISFITS = (TypeError, ValueError, OverflowError, NotImplementedError)
@@ -133,3 +134,13 @@ def _from_bytes(body: bytes) -> pa.Table:
 
     with pa.ipc.open_stream(pa.py_buffer(body)) as reader:
         return reader.read_all()
+
+
+def last_by(table: pa.Table, keys: Sequence[str]) -> pa.Table:
+    """Returns the last row of each key, in the order of the rows."""
+    import pyarrow as pa
+
+    numbered = table.append_column(_NUMBER, pa.array(range(table.num_rows), pa.int64()))
+    last = numbered.group_by(list(keys)).aggregate([(_NUMBER, "max")])
+    numbers = last[f"{_NUMBER}_max"].combine_chunks()
+    return table.take(numbers.sort())

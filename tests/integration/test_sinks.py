@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import datetime
 import json
+import re
+import sqlite3
+from functools import partial
 
 import pytest
 from chispa import assert_df_equality
@@ -11,7 +16,9 @@ from processes import kill_group, killed, script, wait_for
 from topologies import delta_counts
 
 from storm_on_spark import Fields, LocalCluster, TopologyBuilder, TopologyFailedError
-from storm_on_spark.connectors.frames import ForeachBatchBolt
+from storm_on_spark.connectors.files import FileBolt
+from storm_on_spark.connectors.frames import ConsoleBolt, ForeachBatchBolt, MemoryBolt
+from storm_on_spark.connectors.jdbc import JdbcBolt
 from storm_on_spark.testing import ListSpout, run_topology
 
 
@@ -50,6 +57,38 @@ def test_what_a_sink_raises_ends_the_topology_and_the_same_micro_batch_comes_aga
     assert written[0] == ["a", "b", "c"], "the micro-batch that could not be written, as it was"
     assert sorted(captured.acked()) == [0, 1, 2]
     assert set(captured.failed()) == {3}, "a tuple that doesn't fit fails alone"
+
+
+def test_files_database_view_and_console_get_each_tuple_once(nothing_left_behind, spark_session, tmp_path, capsys):
+    connect = partial(sqlite3.connect, str(tmp_path / "words.db"))
+    with contextlib.closing(connect()) as connection:
+        connection.execute("CREATE TABLE words (word TEXT, count BIGINT)")
+    types = {"word": "string", "count": "long", "day": "date"}
+    days = [datetime.date(2026, 2, 28), datetime.date(2026, 3, 1), None]
+    rows = [(word, count, days[count % 3]) for count, word in enumerate("abcab")]
+    builder = TopologyBuilder()
+    builder.set_spout("words", ListSpout(rows, fields=list(types)))
+    bolts = {
+        "files": FileBolt(tmp_path / "files", types, "parquet", partition_by=["day"]),
+        "table": JdbcBolt(connect, "words", {"word": "string", "count": "long"}, keys=["word"]),
+        "view": MemoryBolt("seen_words", types),
+        "console": ConsoleBolt(types, rows=2),
+    }
+    for name, bolt in bolts.items():
+        builder.set_bolt(name, bolt, 2).fields_grouping("words", Fields("word"))
+    captured = run_topology(builder.create_topology(), spark=spark_session, capture=[])
+
+    assert (captured.info.acked, captured.info.failed) == (5, 0)
+    expected = spark_session.createDataFrame(rows, "word string, count long, day date")
+    files = spark_session.read.parquet(str(tmp_path / "files"))
+    assert_df_equality(files, expected, ignore_row_order=True)
+    assert_df_equality(spark_session.table("seen_words"), expected, ignore_row_order=True)
+    with contextlib.closing(connect()) as connection:
+        assert sorted(connection.execute("SELECT word, count FROM words")) == [("a", 3), ("b", 4), ("c", 2)]
+    printed = capsys.readouterr().out
+    assert sum(int(n) for n in re.findall(r"^micro-batch \d+: (\d+) rows$", printed, re.MULTILINE)) == 5
+    assert "|word|count|day       |" in printed
+    spark_session.catalog.dropTempView("seen_words")
 
 
 @pytest.mark.slow

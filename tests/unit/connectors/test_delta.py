@@ -13,6 +13,7 @@ from storm_on_spark import ConfigError, SetupError, SinkContext
 from storm_on_spark.connectors import delta
 from storm_on_spark.connectors.columns import Columns
 from storm_on_spark.connectors.delta import DeltaBolt
+from storm_on_spark.connectors.tables import last_by
 from storm_on_spark.runtime.values import pickling
 
 COLUMNS = {"word": "string", "count": "long"}
@@ -196,7 +197,7 @@ def test_neither_keys_nor_partitions_are_arrays(option):
 @given(st.lists(st.tuples(st.sampled_from([None, "a", "b", "c"]), st.integers(0, 2), st.integers(0, 99)), min_size=1))
 def test_of_several_rows_with_the_same_keys_the_last_is_written(rows):
     columns = {"word": "string", "day": "int", "count": "long"}
-    table = delta.last_by(Columns(columns).table(rows), ["word", "day"])
+    table = last_by(Columns(columns).table(rows), ["word", "day"])
     last = {(word, day): count for word, day, count in rows}
     assert {(row["word"], row["day"]): row["count"] for row in table.to_pylist()} == last
     assert table.num_rows == len(last)

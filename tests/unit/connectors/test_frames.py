@@ -9,7 +9,7 @@ import pytest
 
 from storm_on_spark import ConfigError, SinkContext
 from storm_on_spark.connectors.columns import Columns
-from storm_on_spark.connectors.frames import ForeachBatchBolt
+from storm_on_spark.connectors.frames import ConsoleBolt, ForeachBatchBolt, MemoryBolt
 from storm_on_spark.testing import BoltTester, make_tick_tuple, make_tuple
 
 COLUMNS = {"word": "string", "count": "long"}
@@ -108,3 +108,39 @@ def test_a_value_of_each_type_comes_back(kind, value):
 def test_columns_that_make_no_sense_are_refused(types):
     with pytest.raises(ConfigError, match="column"):
         Columns(types)
+
+
+@pytest.mark.parametrize("view", ["", "a b", "1st", None])
+def test_a_view_has_a_name(view):
+    with pytest.raises(ConfigError, match="a view is named by letters"):
+        MemoryBolt(view, COLUMNS)
+
+
+@pytest.mark.parametrize("rows", [0, True, "10"])
+@pytest.mark.parametrize("bolt", [ConsoleBolt, lambda columns, rows: MemoryBolt("words", columns, rows)])
+def test_rows_are_a_number(bolt, rows):
+    with pytest.raises(ConfigError, match="rows are a whole number"):
+        bolt(COLUMNS, rows)
+
+
+def test_a_view_keeps_the_last_rows_and_is_empty_at_each_start():
+    shown = []
+
+    class View:
+        def __init__(self, table):
+            self.table = table
+
+        def createOrReplaceTempView(self, name):
+            shown.append((name, self.table["count"].to_pylist()))
+
+    class Session:
+        createDataFrame = View
+
+    bolt = MemoryBolt("words", COLUMNS, rows=3)
+    for _ in range(2):
+        bolt.open_sink(SinkContext(Session(), "words-1/out"))
+        for micro_batch in range(2):
+            rows = [("a", 2 * micro_batch + more) for more in range(2)]
+            # The session of a micro-batch is another one.
+            bolt.write_table(bolt.columns.table(rows), SinkContext(None, "words-1/out", micro_batch))
+    assert shown == [("words", counts) for counts in ([], [0, 1], [1, 2, 3])] * 2

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final, get_args
+from typing import Final, Literal
 
-from storm_on_spark.connectors.files import FileBolt, FileFormat
+from storm_on_spark.connectors.files import FileBolt
 from storm_on_spark.xd.modules.declaration import ModuleDeclaration, Option
 from storm_on_spark.xd.modules.repeating import RepeatingSource
 
@@ -101,7 +101,7 @@ def _source(dir: str, pattern: str, once: bool, fixed_delay: float) -> FileSourc
     return FileSource(dir, pattern, once, fixed_delay)
 
 
-def _sink(dir: str, format: FileFormat) -> FileBolt:  # noqa: A002 # the options' names
+def _sink(dir: str, format: Literal["json", "csv"]) -> FileBolt:  # noqa: A002 # the options' names
     return FileBolt(dir, ["payload"], format)
 
 
@@ -135,6 +135,6 @@ SINK: Final = ModuleDeclaration(
     _sink,
     (
         Option("dir", "text", None, "The folder; it is made if it is missing.", check=_a_folder),
-        Option("format", "text", "json", "JSON objects with a `payload` each, or CSV.", choices=get_args(FileFormat)),
+        Option("format", "text", "json", "JSON objects with a `payload` each, or CSV.", choices=("json", "csv")),
     ),
 )

@@ -1,0 +1,150 @@
+"""Databases: a bolt that inserts or replaces rows of a table by Python's DB-API, each micro-batch exactly once."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import re
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from storm_on_spark.api.errors import ConfigError, SetupError
+from storm_on_spark.api.sink import SinkContext
+from storm_on_spark.connectors.columns import single_valued
+from storm_on_spark.connectors.tables import TableBolt, last_by
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_log = logging.getLogger(__name__)
+
+_SIGNS: Final = {"qmark": "?", "format": "%s", "pyformat": "%s"}
+_WORD: Final = r"[A-Za-z_][A-Za-z0-9_]{0,62}"
+_LEDGER: Final = "storm_written"
+"""The table in which each writer's last micro-batch stands."""
+
+
+class JdbcBolt(TableBolt):
+    """Writes tuples to a table of a database, all of a micro-batch in one transaction.
+
+    Without keys, rows are inserted. With keys, a row replaces those with the same values in these columns; of several
+    in one micro-batch the last counts, so group the bolt's input by the keys. A key that is None is like no other, as
+    in SQL.
+
+    The driver of the topology writes, by a module of Python's DB-API 2. The transaction also notes the micro-batch's
+    number in the table `storm_written`, which is made if it is missing. A micro-batch that is executed again after a
+    crash is not written again if it is noted. A tuple is acked once its transaction and its micro-batch are
+    committed. What the database refuses ends the topology, which goes on there when it is started again from its
+    checkpoint.
+
+    Args:
+        connect: returns a new connection, which must not commit by itself. It is called for each micro-batch, and
+            pickled with the bolt: let it read passwords where it runs.
+        table: its name, also with its schema's; the table must be there.
+        columns: a type of Spark SQL for each field that is written; columns have the same names.
+        keys: the columns that make a row unique, no arrays; none to insert.
+        paramstyle: the module's own: `qmark` for sqlite3, `format` or `pyformat` for those of PostgreSQL and MySQL.
+
+    Raises:
+        ConfigError: an argument makes no sense.
+
+    Example:
+        >>> def connect():
+        ...     return sqlite3.connect("/data/words.db")
+        >>> bolt = JdbcBolt(connect, "words", {"word": "string", "count": "long"}, keys=["word"])
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[], Any],
+        table: str,
+        columns: Mapping[str, str],
+        *,
+        keys: Sequence[str] = (),
+        paramstyle: str = "qmark",
+    ) -> None:
+        super().__init__(columns)
+        if not callable(connect):
+            raise ConfigError(f"a function that connects (given {connect!r:.100})", key="connect")
+        named: Any = table
+        if not isinstance(named, str) or not re.fullmatch(rf"{_WORD}(\.{_WORD})?", named):
+            raise ConfigError(f"a table is named as orders or shop.orders (given {table!r:.100})", key="table")
+        for name in self.columns.names:
+            if not re.fullmatch(_WORD, name):
+                raise ConfigError(f"a column is named by letters, digits and _ (given {name!r:.100})", key="columns")
+        if paramstyle not in _SIGNS:
+            raise ConfigError(
+                f"a paramstyle is one of {', '.join(_SIGNS)} (given {paramstyle!r:.100})", key="paramstyle"
+            )
+        self._connect = connect
+        self._table = table
+        self._keys = single_valued(keys, self.columns, "keys")
+        self._sign = _SIGNS[paramstyle]
+
+    def open_sink(self, context: SinkContext) -> None:
+        """Looks for the table and its columns, and makes `storm_written` if it is missing.
+
+        Raises:
+            SetupError: the database can't be reached, lacks something, or commits by itself.
+        """
+        names = ", ".join(self.columns.names)
+        try:
+            with self._transaction() as cursor:
+                cursor.execute(f"SELECT {names} FROM {self._table} WHERE 1 = 0")  # noqa: S608 # checked names
+            # Refused where it is there: not every database knows IF NOT EXISTS.
+            with contextlib.suppress(Exception), self._transaction() as cursor:
+                cursor.execute(f"CREATE TABLE {_LEDGER} (writer VARCHAR(255) PRIMARY KEY, micro_batch BIGINT)")
+            with self._transaction() as cursor:
+                cursor.execute(f"SELECT writer, micro_batch FROM {_LEDGER} WHERE 1 = 0")  # noqa: S608 # a name of ours
+        except SetupError:
+            raise
+        except Exception as error:
+            raise SetupError(f"the table {self._table} can't be written: {type(error).__name__}: {error}") from error
+
+    def write_table(self, table: pa.Table, context: SinkContext) -> None:
+        """Commits a micro-batch, unless the database has it already."""
+        rows = last_by(table, self._keys) if self._keys else table
+        values = list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
+        with self._transaction() as cursor:
+            if not self._note(cursor, context):
+                _log.info("%s has micro-batch %s of %s already", self._table, context.micro_batch, context.writer)
+                return
+            if self._keys:
+                same = " AND ".join(f"{key} = {self._sign}" for key in self._keys)
+                places = [self.columns.names.index(key) for key in self._keys]
+                found = [tuple([row[place] for place in places]) for row in values]
+                cursor.executemany(f"DELETE FROM {self._table} WHERE {same}", found)  # noqa: S608 # checked names
+            names, signs = ", ".join(self.columns.names), ", ".join([self._sign] * len(self.columns.names))
+            cursor.executemany(f"INSERT INTO {self._table} ({names}) VALUES ({signs})", values)  # noqa: S608 # the same
+
+    def _note(self, cursor: Any, context: SinkContext) -> bool:
+        """Notes the micro-batch; returns whether it was not noted yet.
+
+        The row is locked from here on: a driver that was replaced while it slept waits, and finds its successor's.
+        """
+        sign, number, writer = self._sign, context.micro_batch, context.writer
+        later = f"UPDATE {_LEDGER} SET micro_batch = {sign} WHERE writer = {sign} AND micro_batch < {sign}"  # noqa: S608
+        cursor.execute(later, (number, writer, number))
+        if cursor.rowcount:
+            return True
+        cursor.execute(f"SELECT micro_batch FROM {_LEDGER} WHERE writer = {sign}", (writer,))  # noqa: S608
+        if cursor.fetchone() is not None:
+            return False
+        cursor.execute(f"INSERT INTO {_LEDGER} (micro_batch, writer) VALUES ({sign}, {sign})", (number, writer))  # noqa: S608
+        return True
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[Any]:
+        with contextlib.closing(self._connect()) as connection:
+            if getattr(connection, "autocommit", False) is True or (
+                isinstance(connection, sqlite3.Connection) and connection.isolation_level is None
+            ):
+                raise SetupError("the connection commits by itself: connect without autocommit")
+            try:
+                with contextlib.closing(connection.cursor()) as cursor:
+                    yield cursor
+                connection.commit()
+            except BaseException:
+                connection.rollback()
+                raise
