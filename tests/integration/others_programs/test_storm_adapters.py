@@ -1,4 +1,4 @@
-"""Storm's own libraries for Python, JavaScript and Ruby, unmodified from Maven, as children of `ShellBolt`."""
+"""Storm's own libraries for Python, JavaScript and Ruby, unmodified from Maven, as spouts and bolts."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,11 @@ from typing import Any
 import pytest
 from fetching import need, run
 
-from storm_on_spark import CountMetric
+from storm_on_spark import CountMetric, TopologyBuilder
 from storm_on_spark.api.collector import OutputCollector
 from storm_on_spark.api.context import TopologyContext
-from storm_on_spark.multilang import ShellBolt
-from storm_on_spark.testing import BoltTester, make_tuple
+from storm_on_spark.multilang import ShellBolt, ShellSpout
+from storm_on_spark.testing import BoltTester, SpoutTester, make_tuple, running_topology
 from storm_on_spark.testing.faults.leaks import no_leaks, own_temporary_folder
 
 SOURCES = Path(__file__).parent / "adapters"
@@ -63,17 +64,24 @@ def adapters() -> Path:
     return folder
 
 
+@pytest.fixture
+def resources(adapters: Path, tmp_path: Path) -> str:
+    """A folder with Storm's libraries, and the bolts and spouts that use them."""
+    folder = tmp_path / "resources"
+    shutil.copytree(adapters, folder)
+    for name in PROGRAMS:
+        shutil.copy(SOURCES / f"bolt.{name}", folder)
+        shutil.copy(SOURCES / f"spout.{name}", folder)
+    return str(folder)
+
+
 @pytest.fixture(params=PROGRAMS)
-def bolt(request: pytest.FixtureRequest, adapters: Path, tmp_path: Path) -> Iterator[tuple[str, BoltTester]]:
+def bolt(request: pytest.FixtureRequest, resources: str, tmp_path: Path) -> Iterator[tuple[str, BoltTester]]:
     """A bolt of the library for one language: the library's name, and its tester."""
     name = request.param
     program = PROGRAMS[name]()
-    resources = tmp_path / "resources"
-    resources.mkdir()
-    shutil.copy(adapters / f"storm.{name}", resources)
-    shutil.copy(SOURCES / f"bolt.{name}", resources)
     streams = {"default": ["word"], "tasks": ["tasks"]}
-    shell = CountingShellBolt([program, f"bolt.{name}"], streams, directory=str(resources))
+    shell = CountingShellBolt([program, f"bolt.{name}"], streams, directory=resources)
     tester = BoltTester(shell, [word("x")], name="says", conf={"test.suffix": "!"})
     with own_temporary_folder(tmp_path), no_leaks(), tester as kit:
         yield f"storm.{name}", kit
@@ -126,3 +134,56 @@ def test_an_exception_ends_the_child_and_the_next_tuple_has_a_new_one(bolt: tupl
     settled(kit, before + 1)
     assert kit.collector.values()[-1] == ("bee!",)
     assert kit.collector.acked[-1]["word"] == "bee"
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_spout_hears_of_acks_and_fails(
+    name: str, resources: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    spout = ShellSpout([PROGRAMS[name](), f"spout.{name}"], ["word"], directory=resources)
+    with (
+        own_temporary_folder(tmp_path),
+        no_leaks(),
+        SpoutTester(spout, conf={"test.word": "bee"}) as kit,
+        caplog.at_level(logging.INFO),
+    ):
+        emissions = emitted(kit, 3)
+        assert [(each.message_id, each.values) for each in emissions] == [
+            (f"{name}1", ("ant",)),
+            (f"{name}2", ("fail",)),
+            (f"{name}3", ("bee",)),
+        ]
+        kit.ack(f"{name}1")
+        kit.fail(f"{name}2")
+        assert [(each.message_id, each.values) for each in emitted(kit, 1)] == [(f"{name}2", ("again",))]
+    assert f"storm.{name} was told of the ack of {name}1" in caplog.text
+
+
+def emitted(kit: SpoutTester, count: int) -> list[Any]:
+    found: list[Any] = []
+    deadline = time.monotonic() + 60
+    while len(found) < count:
+        assert time.monotonic() < deadline, found
+        found += kit.next_tuple()
+    return found
+
+
+def test_spouts_and_bolts_of_all_libraries_in_one_topology_on_spark(
+    resources: str, nothing_left_behind: None, spark_session: Any
+) -> None:
+    builder = TopologyBuilder()
+    for name, program in PROGRAMS.items():
+        builder.set_spout(f"words-{name}", ShellSpout([program(), f"spout.{name}"], ["word"], directory=resources))
+    streams = {"default": ["word"], "tasks": ["tasks"]}
+    for name, program in PROGRAMS.items():
+        bolt = builder.set_bolt(name, ShellBolt([program(), f"bolt.{name}"], streams, directory=resources))
+        for source in PROGRAMS:
+            bolt.shuffle_grouping(f"words-{source}")
+    conf = {"test.word": "bee", "test.suffix": "!"}
+    with running_topology(builder.create_topology(), conf=conf, spark=spark_session, capture=list(PROGRAMS)) as running:
+        captured = running.wait_until(lambda captured: len(captured.acks) == 3 * len(PROGRAMS))
+        assert sorted(captured.acked()) == [f"{name}{number}" for name in sorted(PROGRAMS) for number in (1, 2, 3)]
+        assert sorted(captured.failed()) == [f"{name}2" for name in sorted(PROGRAMS)]
+        for name in PROGRAMS:
+            expected = {word: len(PROGRAMS) for word in ("ant!", "bee!", "again!")}
+            assert Counter(word for (word,) in captured.values(name)) == expected, name

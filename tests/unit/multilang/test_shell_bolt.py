@@ -64,6 +64,23 @@ def test_more_tuples_than_may_wait_and_than_pipes_hold() -> None:
         assert [len(kit.collector.acked), len(kit.collector.values())] == [100, 100]
 
 
+@pytest.mark.parametrize("limit", [1, 3, 50])
+def test_no_more_messages_wait_for_a_child_than_may(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    waiting: list[int] = []
+    send = child.Child.send
+
+    def observed(self: child.Child, data: bytes) -> None:
+        send(self, data)
+        waiting.append(self.queued)
+
+    monkeypatch.setattr(child.Child, "send", observed)
+    with shell_bolt(["sh", "exclaim.sh"], **{"topology.shellbolt.max.pending": limit}) as kit:
+        kit.execute(*[word(str(number)) for number in range(200)])
+        assert len(kit.collector.acked) == 200
+    # Neither more than that, nor are they written one by one where several may wait.
+    assert max(waiting) == limit
+
+
 @pytest.mark.skipif(NODE is None, reason="node is not installed")
 def test_a_node_component_may_answer_late() -> None:
     with shell_bolt(["node", "split.js"]) as kit:
