@@ -81,7 +81,10 @@ def until(condition: Callable[[], object], seconds: float = 60) -> None:
         time.sleep(0.05)
 
 
-def live_processes() -> list[int]:
+FIRST, FURTHER = "storm_on_spark.runtime.live.process", "storm_on_spark.runtime.live.member"
+
+
+def live_processes(module: str) -> list[int]:
     found = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdecimal():
@@ -89,22 +92,27 @@ def live_processes() -> list[int]:
                 words = (folder / "cmdline").read_bytes().split(b"\0")
             except OSError:
                 continue
-            if b"storm_on_spark.runtime.live.process" in words and run_folder(words[-2].decode()).exists():
+            if module.encode() in words and any(run_folder(word.decode()).exists() for word in words[3:]):
                 found.append(int(folder.name))
     return found
 
 
 @pytest.mark.representative
-def test_messages_end_between_micro_batches_and_state_is_exact_when_the_live_process_dies(
-    spark_session: SparkSession, tmp_path: Path
+@pytest.mark.parametrize(("processes", "victim"), [(1, FIRST), (2, FURTHER)])
+def test_messages_end_between_micro_batches_and_state_is_exact_when_a_live_process_dies(
+    spark_session: SparkSession, tmp_path: Path, processes: int, victim: str
 ) -> None:
     builder = TopologyBuilder()
     builder.set_spout("numbers", Numbers(str(tmp_path / "end")))
     builder.set_bolt("keyed", Keyed()).shuffle_grouping("numbers")
     builder.set_bolt("count", Count(), 2).fields_grouping("keyed", "key")
-    conf = {"topology.profile": "realtime", "topology.state.checkpoint.interval.ms": 3000}
+    conf = {
+        "topology.profile": "realtime",
+        "topology.state.checkpoint.interval.ms": 3000,
+        "topology.workers": processes,
+    }
     compiled = compile_topology(builder.create_topology(), conf)
-    query = compiled.start(spark_session, "realtime", checkpoint=tmp_path / "checkpoint")
+    query = compiled.start(spark_session, f"realtime-{processes}", checkpoint=tmp_path / "checkpoint")
 
     def acked() -> int:
         return query.status_info().acked
@@ -121,8 +129,9 @@ def test_messages_end_between_micro_batches_and_state_is_exact_when_the_live_pro
     try:
         until(lambda: acked() > 0)
         until(ends_between_batches)
-        for process in live_processes():
-            os.kill(process, signal.SIGKILL)
+        assert [len(live_processes(module)) for module in (FIRST, FURTHER)] == [1, processes - 1]
+        [victim_id] = live_processes(victim)
+        os.kill(victim_id, signal.SIGKILL)
         known = acked()
         until(lambda: acked() > known)
         until(ends_between_batches)
@@ -136,4 +145,4 @@ def test_messages_end_between_micro_batches_and_state_is_exact_when_the_live_pro
     assert (info.status, info.acked, info.failed, info.pending) == ("COMPLETED", info.emitted - 1, 1, 0)
     states = read_bolt_state(spark_session, tmp_path / "checkpoint", "count").values()
     assert sum((state["counts"] for state in states), Counter()) == Counter(range(info.acked))
-    until(lambda: not live_processes())
+    until(lambda: not live_processes(FIRST) and not live_processes(FURTHER))

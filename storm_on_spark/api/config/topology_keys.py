@@ -113,7 +113,8 @@ HONOURED_KEYS: Final[tuple[ConfigKey, ...]] = (
         integer(1),
         1,
         "Most processes that host spouts, and the number of acker tasks where `topology.acker.executors` is unset. "
-        "How many processes execute bolts is up to Spark.",
+        "How many processes execute bolts is up to Spark; with the profile `realtime` it is this number, but no more "
+        "than any bolt has tasks.",
     ),
     honoured(
         N.TOPOLOGY_SPOUTS_PLACEMENT,

@@ -18,6 +18,7 @@ from storm_on_spark.api.streams.grouping import (
 )
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM
 from storm_on_spark.api.topology import ComponentKind
+from storm_on_spark.plan.live import processes_of
 from storm_on_spark.plan.model import Edge, EdgeKind, Operator, PlacedPlan, PlannedComponent, StageKind
 from storm_on_spark.plan.settings import LiveSettings
 
@@ -140,13 +141,18 @@ def what_is_live(plan: PlacedPlan) -> str | None:
     if not settings.realtime:
         return None
     if len(plan.operators) > 1:
-        return f"nothing: tasks on {counted(plan.partitions, 'partition')} execute in micro-batches; 1 is needed"
+        return (
+            f"nothing: tasks on {counted(plan.partitions, 'partition')} execute in micro-batches; topology.partitions "
+            "must be 1, and topology.workers says how many live processes there are"
+        )
     sinks = [component.id for component in plan.components.values() if component.sink]
     if sinks:
         return f"nothing: the driver writes the tuples of {listed(sinks)} with each micro-batch"
     if settings.spouts != "driver":
         return "nothing: spouts on executors are not heard between micro-batches"
-    return f"all tasks of bolts and acker; a micro-batch each {settings.checkpoint_ms} ms is a checkpoint"
+    processes = processes_of(plan)
+    shared = f", in {processes} processes" if processes > 1 else ""
+    return f"all tasks of bolts and acker{shared}; a micro-batch each {settings.checkpoint_ms} ms is a checkpoint"
 
 
 def where_state_lives(component: PlannedComponent, plan: PlacedPlan) -> str | None:

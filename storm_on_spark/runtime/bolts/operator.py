@@ -37,6 +37,25 @@ def execute_operator(
         info: which batch and partition.
         state_of: gives the state of a task; not needed by an operator without state.
     """
+    yield from through_stages(
+        worker, operator, chunks, lambda stage, by_task: execute_stage(worker, stage, by_task, info, state_of)
+    )
+
+
+def through_stages(
+    worker: Worker,
+    operator: Operator,
+    chunks: Iterable[Chunk],
+    executions: Callable[[Stage, Waiting], Iterator[Iterable[Chunk]]],
+) -> Iterator[Row]:
+    """Yields the output of an operator whose stages are executed in any way.
+
+    Args:
+        worker: of the run.
+        operator: of the worker's plan.
+        chunks: those that come in.
+        executions: yields what each execution of a stage emits for the chunks of its tasks, which it takes out.
+    """
     wiring, keys = worker.wiring, worker.spec.plan.keys
     waiting: dict[int | None, Waiting] = {stage.index: defaultdict(list) for stage in operator.stages}
 
@@ -52,11 +71,11 @@ def execute_operator(
 
     yield from sorted_out(chunks)
     for stage in operator.stages:
-        for outgoing in _executions(worker, stage, waiting.pop(stage.index), info, state_of):
+        for outgoing in executions(stage, waiting.pop(stage.index)):
             yield from sorted_out(outgoing)
 
 
-def _executions(
+def execute_stage(
     worker: Worker, stage: Stage, by_task: Waiting, info: BatchInfo, state_of: Callable[[int], StateAccess] | None
 ) -> Iterator[Iterator[Chunk]]:
     """Yields what each execution of a stage emits: one of all its tasks, or one for each where they have state."""

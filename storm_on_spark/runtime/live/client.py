@@ -28,9 +28,9 @@ log = logging.getLogger(__name__)
 ANSWER_SECS = 10.0
 """A live process that takes longer to answer is ended: the log has all that it knows."""
 _START_SECS = 5.0
-"""Least time between two starts."""
-_SLOW_START_SECS = 30.0
-"""A process that runs may take so long to listen, before another is started."""
+"""After a process has ended, another is started at the earliest so long after it was."""
+_SLOW_SECS = 30.0
+"""A process that was started may take so long to listen, before another is started."""
 _MOST_PATH = 100
 """The path of a Unix socket may have 107 bytes (Linux), and it is moved to its name from a longer one."""
 
@@ -80,10 +80,13 @@ class LiveClient:
         """Returns whether there is a live process."""
         return self.path.exists()
 
-    def start(self) -> None:
+    def start(self, processes: int) -> None:
         """Starts the process, unless it was started just now; it listens once it is ready.
 
         That nothing is live, as it can't be started, is logged once.
+
+        Args:
+            processes: how many it is to be, with those that it starts itself.
         """
         size = len(os.fsencode(self.path))
         if size > _MOST_PATH:
@@ -92,8 +95,7 @@ class LiveClient:
         now = time.monotonic()
         started_at, former = started.get(self._start_id, (-_START_SECS, None))
         status = None if former is None else former.poll()
-        runs = former is not None and status is None
-        if now - started_at < (_SLOW_START_SECS if runs else _START_SECS):
+        if now - started_at < (_START_SECS if former is None or status is not None else _SLOW_SECS):
             return
         if status is not None and status > 0:
             self._say(f"it ended with status {status}; what it said is in the log of the Spark worker")
@@ -101,7 +103,7 @@ class LiveClient:
         package = str(Path(__file__).parents[3])
         path = os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])
         process = subprocess.Popen(
-            [sys.executable, "-m", "storm_on_spark.runtime.live.process", self._start_id],
+            [sys.executable, "-m", "storm_on_spark.runtime.live.process", str(processes), self._start_id],
             stdin=subprocess.DEVNULL,
             env={**os.environ, "PYTHONPATH": path},
         )

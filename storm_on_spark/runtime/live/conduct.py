@@ -10,15 +10,17 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Protocol
 
+from storm_on_spark.plan.live import processes_of
 from storm_on_spark.runtime.batches.input import carried_between
 from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.bolts.saved import StateAccess
 from storm_on_spark.runtime.bolts.stage import Row
 from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.codec import chunk
+from storm_on_spark.runtime.live.crew import GivenUpError
 from storm_on_spark.runtime.live.messages import Adopt, Cut, Key
 from storm_on_spark.runtime.live.rounds import ROUNDS, read_rounds
-from storm_on_spark.runtime.live.tasks import GivenUpError, LiveTasks
+from storm_on_spark.runtime.live.tasks import LiveTasks
 
 log = logging.getLogger(__name__)
 
@@ -39,8 +41,8 @@ class Client(Protocol):
     def adopt(self, adopt: Adopt) -> bool:
         """Hands over the state."""
 
-    def start(self) -> None:
-        """Starts the process."""
+    def start(self, processes: int) -> None:
+        """Starts the process, and those that share the tasks with it."""
 
 
 def micro_batch(
@@ -90,7 +92,7 @@ def micro_batch(
         held = {where: value for where, value in values().items() if where[0] != NOBODY}
         client.adopt(Adopt(*run, token, end, held, tuple(carried)))
     else:
-        client.start()
+        client.start(processes_of(worker.spec.plan))
 
 
 def _caught_up(

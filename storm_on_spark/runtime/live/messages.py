@@ -1,14 +1,17 @@
 """The messages of a live process. Those between it and spout hosts are in `spouts.messages`.
 
-They are pickled. The socket is in a folder of this run that only this user can enter.
+They are pickled. The socket is in a folder of this run that only this user can enter; that to a further live process is
+one of a pair which this has inherited.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from storm_on_spark.runtime.batches.offsets import Offset
+from storm_on_spark.runtime.bolts.stage import BatchInfo
+from storm_on_spark.runtime.reports.report import Failure, TaskMetrics
 from storm_on_spark.runtime.spouts.log import Mark
 
 Key = tuple[int, str, int]
@@ -78,3 +81,78 @@ class Adopted:
     """Whether an `Adopt` was followed."""
 
     live: bool
+
+
+# --- from the first live process to a further one, and its answers ---
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """Go on from this state of your tasks. Answered by `Done`."""
+
+    start_id: str
+    spec: bytes
+    values: Mapping[Key, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Execute:
+    """Execute a stage for your tasks. Answered by `Emitted` or `Raised`."""
+
+    stage: int
+    bodies: Mapping[int, Sequence[bytes]]
+    """The chunks, by task."""
+    info: BatchInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Save:
+    """Save the state of your tasks. Answered by `Saved`."""
+
+    number: int
+    """For bolts that know of transactions."""
+    take: bool
+    """Whether this is a barrier, and all changes since the last one are asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class GoBack:
+    """Make everything as it was at the last barrier. Answered by `Done`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """It is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Emitted:
+    """What tasks have emitted."""
+
+    bodies: Sequence[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """A bolt raised, and its state before that was not saved."""
+
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What tasks report, and what changed in their state; None for what was removed."""
+
+    reports: Sequence[TaskMetrics | Failure]
+    changes: Mapping[Key, bytes | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """The tasks can't go on."""
+
+    error: str
+
+
+Question = Take | Execute | Save | GoBack
+Answer = Done | Emitted | Raised | Saved | Trouble

@@ -1,7 +1,8 @@
 """The live process: one thread that hears what spouts have written, executes it, and tells them what became of it.
 
-A worker starts it (`python -m storm_on_spark.runtime.live.process START_ID`) and hands it the state of the tasks
-after a micro-batch. It ends when the coordinator has not looked at it for some time, or the run's folder is gone.
+A worker starts it (`python -m storm_on_spark.runtime.live.process PROCESSES START_ID`) and hands it the state of the
+tasks after a micro-batch. It starts the others, and tells them what to execute. It ends when the coordinator has not
+looked at it for some time, or the run's folder is gone.
 """
 
 from __future__ import annotations
@@ -24,9 +25,11 @@ from storm_on_spark.runtime.batches.live import Status
 from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.bolts.worker import Worker, worker_for
 from storm_on_spark.runtime.live.client import socket_of
+from storm_on_spark.runtime.live.crew import GivenUpError
+from storm_on_spark.runtime.live.member import MemberProcess
 from storm_on_spark.runtime.live.messages import Adopt, Adopted, Barrier, Fetch, Look
 from storm_on_spark.runtime.live.rounds import ROUNDS, Round, RoundLog
-from storm_on_spark.runtime.live.tasks import GivenUpError, LiveTasks
+from storm_on_spark.runtime.live.tasks import LiveTasks
 from storm_on_spark.runtime.processes import breakpoints
 from storm_on_spark.runtime.run.settings import SpoutSettings
 from storm_on_spark.runtime.run.worker_process import release
@@ -43,6 +46,8 @@ _MOST_MESSAGES = 64
 _PAUSES = (0.0, 1.0, 5.0, 20.0, 60.0)
 """After tasks were given up so many times in a row, so long no others are taken."""
 _HEALTHY_SECS = 60.0
+_MEMBER_SECS = 20.0
+"""Another process may take so long to start."""
 
 
 class LiveProcess:
@@ -50,11 +55,16 @@ class LiveProcess:
 
     Args:
         start_id: the run.
+        processes: how many live processes there are to be, with this one.
     """
 
-    def __init__(self, start_id: str) -> None:
+    def __init__(self, start_id: str, processes: int = 1) -> None:
         self._start_id = start_id
         self._path = socket_of(start_id)
+        #: The others. They are ready when this one listens.
+        self._members = [MemberProcess(start_id) for _ in range(processes - 1)]
+        for member in self._members:
+            member.ready(_MEMBER_SECS)
         self._selector = selectors.DefaultSelector()
         self._tasks: LiveTasks | None = None
         self._look: Look | None = None
@@ -126,6 +136,10 @@ class LiveProcess:
         self._given_up = 1 + (self._given_up if now - self._given_up_at < _HEALTHY_SECS else 0)
         self._given_up_at = now
         self._tasks = None
+        # One of them may be gone, or at work.
+        for member in self._members:
+            member.end()
+        self._members = [MemberProcess(self._start_id) for _ in self._members]
         for host in list(self._hosts):
             self._send(host, Live(on=False))
 
@@ -165,10 +179,14 @@ class LiveProcess:
         pause = _PAUSES[min(self._given_up, len(_PAUSES) - 1)]
         if self._look is None or time.monotonic() - self._given_up_at < pause:
             return False
+        if not all(member.ready() for member in self._members):
+            if any(member.over for member in self._members):
+                self._give_up(GivenUpError("another live process has ended"))
+            return False
         worker = worker_for(message.start_id, message.spec)
         worker.tasks.clear()
         try:
-            tasks = LiveTasks(worker, message, self._note)
+            tasks = LiveTasks(worker, message, self._note, self._members)
             self._open_rounds(tasks, worker)
             self._tasks = tasks
         except (GivenUpError, StormError, OSError) as error:
@@ -224,6 +242,8 @@ class LiveProcess:
 
     def close(self) -> None:
         """Stops listening, and removes what nobody else would if the driver was killed."""
+        for member in self._members:
+            member.end()
         self._listener.close()
         with contextlib.suppress(OSError):  # the folder is gone, or others use it
             if self._path.stat().st_ino == self._inode:
@@ -232,15 +252,15 @@ class LiveProcess:
 
 
 def main() -> None:
-    """Runs the live process of the run that the first argument names."""
+    """Runs the first live process of a run."""
     # With its daemon's process group comes Ctrl-C; the driver decides what becomes of the topology.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     breakpoints.pass_over()
     from storm_on_spark.worker_daemon import marked_output
 
-    start_id = sys.argv[1]
+    processes, start_id = sys.argv[1:]
     with marked_output():
-        process = LiveProcess(start_id)
+        process = LiveProcess(start_id, int(processes))
 
         def end(*_: object) -> NoReturn:
             process.close()

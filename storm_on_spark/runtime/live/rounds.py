@@ -5,8 +5,8 @@ spout hears of a round's outcomes at once. If the same tuples were executed agai
 acked could fail. So each round is written down before anybody hears of it.
 
 The rounds that follow the state with some token are in a file with the name of the token. A round is a line of JSON:
-its number, the offset at which it ended, and whether it was saved. A line that was not written whole is one of which
-nobody has heard.
+its number, the offset at which it ended, whether it was saved, and in how many processes it was executed. A line that
+was not written whole is one of which nobody has heard.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ class Round(NamedTuple):
     end: Offset
     saved: bool
     """Whether the state was saved before and after it, because a bolt raises in it."""
+    processes: int = 1
+    """Between how many processes the tasks were: what those without state emit depends on it."""
 
 
 class RoundLog:
@@ -77,7 +79,7 @@ class RoundLog:
         Raises:
             OSError: the disk is full or fails.
         """
-        line = json.dumps([done.number, done.end.to_json(), done.saved]).encode() + b"\n"
+        line = json.dumps([done.number, done.end.to_json(), done.saved, done.processes]).encode() + b"\n"
         for file in self._files.values():
             if os.write(file, line) != len(line):
                 raise OSError("the disk took only a part of a round")
@@ -103,6 +105,10 @@ def read_rounds(folder: Path, token: bytes) -> list[Round]:
     except FileNotFoundError:
         return []
     try:
-        return [Round(int(number), Offset.from_json(end), bool(saved)) for number, end, saved in map(json.loads, lines)]
+        # Those of a release before have three parts: all was executed in one process.
+        return [
+            Round(int(number), Offset.from_json(end), bool(saved), *map(int, more))
+            for number, end, saved, *more in map(json.loads, lines)
+        ]
     except (ValueError, TypeError, KeyError) as error:
         raise CheckpointError(f"{file} is damaged: {type(error).__name__}: {error}") from None

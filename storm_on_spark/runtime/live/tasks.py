@@ -15,24 +15,25 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
+from typing import TypeVar
 
 import numpy as np
 
-from storm_on_spark.api.errors import ComponentError, StormError
+from storm_on_spark.api.errors import StormError
 from storm_on_spark.runtime.batches.input import due_clocks, logged_chunks
 from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.bolts.bolt_task import UnsavedError
-from storm_on_spark.runtime.bolts.operator import execute_operator
-from storm_on_spark.runtime.bolts.saved import SavedTask
+from storm_on_spark.runtime.bolts.operator import through_stages
 from storm_on_spark.runtime.bolts.stage import BatchInfo
 from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.codec.chunk import Chunk, Kind
+from storm_on_spark.runtime.live.crew import Crew, GivenUpError, Member
 from storm_on_spark.runtime.live.gathered import Gathered
 from storm_on_spark.runtime.live.messages import Adopt, Cut, Key
 from storm_on_spark.runtime.live.rounds import Round
-from storm_on_spark.runtime.live.state import LiveState
 from storm_on_spark.runtime.reports.report import Failure, TaskMetrics
 from storm_on_spark.runtime.spouts.log import Mark, goes_on_from, list_segments, read_entries
 from storm_on_spark.runtime.spouts.messages import Executed, Settle, Written
@@ -42,12 +43,9 @@ from storm_on_spark.runtime.tracking.ids import spout_task_of
 
 log = logging.getLogger(__name__)
 
+_T = TypeVar("_T")
 EARLY = -1
 """The number of the micro-batch in which a message ended that a spout hears of before any: in none."""
-
-
-class GivenUpError(Exception):
-    """The tasks can't go on; what they executed since the last barrier is executed from the log."""
 
 
 @dataclass
@@ -69,18 +67,25 @@ class LiveTasks:
         worker: this process's instances, of this run; nothing else executes them.
         adopt: from where they go on.
         note: called with each round before anybody hears of it.
+        members: other processes that have a share of the tasks.
 
     Raises:
-        GivenUpError: the plan has more than one operator.
+        GivenUpError: the plan has more than one operator, or a member is gone.
     """
 
-    def __init__(self, worker: Worker, adopt: Adopt, note: Callable[[Round], None] | None = None) -> None:
+    def __init__(
+        self,
+        worker: Worker,
+        adopt: Adopt,
+        note: Callable[[Round], None] | None = None,
+        members: Sequence[Member] = (),
+    ) -> None:
         plan = worker.spec.plan
         if len(plan.operators) != 1 or plan.partitions != 1:
             raise GivenUpError("a topology of several partitions can't be live")
         self.worker = worker
         self._operator = plan.operators[0]
-        self._state = LiveState(adopt.values)
+        self._crew = Crew(worker, (adopt.start_id, adopt.spec), adopt.values, members)
         self._token = adopt.token
         #: Up to where the tasks have executed.
         self._offset = offset = adopt.offset
@@ -162,7 +167,7 @@ class LiveTasks:
         marks = {**self._marks, **self._heard}
         logs = {task: mark.position for task, mark in marks.items()}
         epochs = {task: mark.epoch for task, mark in marks.items()}
-        done = Round(number, Offset(logs, now, self._offset.carried, epochs), saved=False)
+        done = Round(number, Offset(logs, now, self._offset.carried, epochs), saved=False, processes=self._crew.size)
         try:
             told = self._round(done)
         except UnsavedError as error:
@@ -188,17 +193,13 @@ class LiveTasks:
         known = [done for done in rounds if _is_before(done.end, end) and not _is_before(done.end, self._offset)]
         number = int.from_bytes(self._token[:8], "big")  # the same for every attempt
         self._again([*known, Round(number, end, saved=True)])
-        self._save()
-        return Cut(os.urandom(16), self._state.take_changes(), self._gathered.rows())
+        changes = self._save()
+        return Cut(os.urandom(16), changes, self._gathered.rows())
 
     @property
     def carried(self) -> tuple[bytes, ...]:
         """The chunks of back edges that wait to be executed."""
         return tuple(self._gathered.carried)
-
-    def values(self) -> dict[Key, bytes]:
-        """Returns the whole state, as of the last time that it was saved."""
-        return self._state.values()
 
     def _again(self, rounds: Sequence[Round]) -> list[Settle | Executed]:
         """Executes rounds as they were executed before; returns what spouts hear of the last."""
@@ -207,7 +208,7 @@ class LiveTasks:
             for done in rounds:
                 self.take_up_to({task: done.end.mark(task) for task in done.end.logs})
                 if done.saved:
-                    self._save()
+                    self._gathered.add_reports(self._saving(lambda: self._crew.save(next(self._numbers))))
                 told = self._round(done)
         except UnsavedError as error:
             raise GivenUpError(f"a bolt raised {error.__cause__!r:.500}") from error
@@ -221,7 +222,8 @@ class LiveTasks:
         told: list[Settle | Executed] = []
         info = BatchInfo(done.number, 0, done.saved)
         try:
-            for _, body in execute_operator(self.worker, self._operator, chunks, info, self._state.of):
+            executions = partial(self._crew.executions, info=info, processes=done.processes)
+            for _, body in through_stages(self.worker, self._operator, chunks, executions):
                 self._sort_out(body, told)
         except StormError as error:
             raise GivenUpError(str(error)) from error
@@ -232,10 +234,7 @@ class LiveTasks:
 
     def _go_back(self) -> None:
         """Makes state and tasks as they were at the last barrier."""
-        for cached in self.worker.tasks.values():
-            if cached.unsaved:
-                cached.unsaved, cached.version = False, None
-        self._state.undo_changes()
+        self._crew.go_back()
         self._offset, self._carried = self._barrier
         self._marks = {task: self._offset.mark(task) for task in self._offset.logs}
         self._waiting, self._heard = [], {}
@@ -276,12 +275,12 @@ class LiveTasks:
             return None
         if held is None and _same(self._offset, start):
             return start
-        self._save()
+        changes = self._save()
         if held is None:
             base, self._token = self._token, os.urandom(16)
             held = self._uncommitted = _Uncommitted(self._offset, base, self._token)
         held.end = self._offset
-        held.changes.update(self._state.take_changes())
+        held.changes.update(changes)
         held.gathered.add(self._gathered)
         self._gathered = Gathered(held.gathered.carried)
         self._barrier = self._offset, self._carried
@@ -310,18 +309,15 @@ class LiveTasks:
             return None
         return Cut(held.token, held.changes, held.gathered.rows())
 
-    def _save(self) -> None:
-        worker, number = self.worker, next(self._numbers)
+    def _save(self) -> dict[Key, bytes | None]:
+        """Saves all tasks; returns what changed since this was called last."""
+        reports, changes = self._saving(lambda: self._crew.save_and_take(next(self._numbers)))
+        self._gathered.add_reports(reports)
+        return changes
+
+    def _saving(self, save: Callable[[], _T]) -> _T:
         try:
-            for task, cached in list(worker.tasks.items()):
-                errors: list[ComponentError] = []
-                registered = cached.bolt.readings(errors)
-                if registered:
-                    component = worker.wiring.component_of[task]
-                    self._gathered.add_reports([TaskMetrics(component, task, 0, 0, 0, 0, 0, 0.0, registered)])
-                self._gathered.add_reports(Failure.of(error, fatal=False) for error in errors)
-                if cached.unsaved:
-                    SavedTask(worker, task, self._state.of(task)).save_later(number)
+            return save()
         except StormError as error:
             raise GivenUpError(str(error)) from error
 

@@ -18,8 +18,8 @@ import cloudpickle
 from storm_on_spark.api.errors import ComponentError, StormError
 from storm_on_spark.api.topology import Topology
 from storm_on_spark.api.worker import NO_PORT
+from storm_on_spark.plan.live import processes_of
 from storm_on_spark.plan.model import PlacedPlan
-from storm_on_spark.plan.settings import LiveSettings
 from storm_on_spark.runtime.processes.run_folder import run_folder
 from storm_on_spark.runtime.storage import Folder, StoragePlace
 from storm_on_spark.runtime.values import pickling
@@ -54,12 +54,8 @@ class RunSpec:
 
     @property
     def realtime(self) -> bool:
-        """Whether tuples are executed between micro-batches; tasks on several partitions can't be, as yet.
-
-        What the driver writes is acked with the micro-batch, so a topology with such bolts can't be either.
-        """
-        sinks = any(component.sink for component in self.plan.components.values())
-        return LiveSettings.of(self.plan.conf).realtime and len(self.plan.operators) == 1 and not sinks
+        """Whether tuples are executed between micro-batches."""
+        return processes_of(self.plan) > 0
 
     def dumps(self) -> bytes:
         """Returns the specification as bytes for other processes of this run."""

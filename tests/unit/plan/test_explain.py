@@ -70,7 +70,17 @@ def test_the_document_is_json_and_the_same_every_time(build):
             1,
             "all tasks of bolts and acker; a micro-batch each 1000 ms is a checkpoint",
         ),
-        ({"topology.profile": "realtime"}, 2, "nothing: tasks on 2 partitions execute in micro-batches; 1 is needed"),
+        (
+            {"topology.profile": "realtime", "topology.workers": 3},
+            1,
+            "all tasks of bolts and acker, in 2 processes; a micro-batch each 1000 ms is a checkpoint",
+        ),
+        (
+            {"topology.profile": "realtime"},
+            2,
+            "nothing: tasks on 2 partitions execute in micro-batches; topology.partitions must be 1, and "
+            "topology.workers says how many live processes there are",
+        ),
         (
             {"topology.profile": "realtime", "topology.spouts.placement": "executors"},
             1,
@@ -79,7 +89,7 @@ def test_the_document_is_json_and_the_same_every_time(build):
     ],
 )
 def test_what_is_live_is_said_and_why_nothing_is(build, conf, partitions, live):
-    topology = build({"s": [], "a!": ["fields s"]})
+    topology = build({"s": [], "a!": ["fields s"]}, {"a": 2})
     plan = place(compile_graph(topology, effective_conf(conf)), partitions)
     assert explain_dict(plan)["live"] == live
     assert ("live, in a process beside Spark" in explain_text(plan)) == (live is not None)

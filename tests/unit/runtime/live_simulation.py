@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import pickle
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from simulation import Simulation
 
+from storm_on_spark.plan.live import processes_of
 from storm_on_spark.plan.model import Operator
 from storm_on_spark.runtime.batches.live import Status
 from storm_on_spark.runtime.batches.offsets import Offset
@@ -16,9 +19,11 @@ from storm_on_spark.runtime.bolts.stage import BatchInfo, Row
 from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.codec.chunk import Chunk
 from storm_on_spark.runtime.live.conduct import micro_batch
-from storm_on_spark.runtime.live.messages import Adopt, Cut, Key
+from storm_on_spark.runtime.live.crew import GivenUpError
+from storm_on_spark.runtime.live.member import ShareHolder
+from storm_on_spark.runtime.live.messages import Adopt, Answer, Cut, Key, Question
 from storm_on_spark.runtime.live.rounds import ROUNDS, RoundLog
-from storm_on_spark.runtime.live.tasks import GivenUpError, LiveTasks
+from storm_on_spark.runtime.live.tasks import LiveTasks
 from storm_on_spark.runtime.run.spec import RunSpec
 from storm_on_spark.runtime.spouts.live_line import LineChanged
 from storm_on_spark.runtime.spouts.log import Mark
@@ -26,6 +31,41 @@ from storm_on_spark.runtime.spouts.messages import Executed, GoLive, Settle, Wri
 from storm_on_spark.runtime.state.keyvalue.store import MemoryStore
 from storm_on_spark.testing.simulated import SimulatedSpark
 from storm_on_spark.testing.simulated.host import SimulatedHost
+
+
+class SimulatedMember:
+    """A further live process in the test's own; it may die when it is asked, before or after it did what it was told.
+
+    Args:
+        live: the first one.
+    """
+
+    def __init__(self, live: Live) -> None:
+        self.live = live
+        self.holder = ShareHolder(lambda *_: Worker(live.spark.spec))
+        self.said: list[bytes] = []
+
+    def ask(self, question: Question) -> None:
+        self.perhaps_die()
+        asked: Question = pickle.loads(pickle.dumps(question, 5))
+        self.said.append(pickle.dumps(self.holder.answer(asked), 5))
+        self.live.asked[type(question).__name__] += 1
+
+    def answer(self) -> Answer:
+        self.perhaps_die()
+        [said] = self.said
+        self.said.clear()
+        found: Answer = pickle.loads(said)
+        self.live.answered[type(found).__name__] += 1
+        return found
+
+    def perhaps_die(self) -> None:
+        spark = self.live.spark
+        spark.until_death -= 1
+        if spark.member_deaths and spark.until_death <= 0:
+            spark.until_death = spark.random.randrange(20, 150)
+            self.live.lost += 1
+            raise GivenUpError("killed")
 
 
 class Live:
@@ -37,9 +77,14 @@ class Live:
         self.spark = spark
         self.tasks: LiveTasks | None = None
         self.worker: Worker | None = None
+        self.rounds_log: RoundLog | None = None
         self.given_up: list[str] = []
         self.ended = False
         self.cuts = self.rounds = self.early = 0
+        #: Of the other processes: what they were asked, and how often one died.
+        self.asked: Counter[str] = Counter()
+        self.answered: Counter[str] = Counter()
+        self.lost = 0
 
     # --- what the coordinator and workers ask ---
 
@@ -63,14 +108,21 @@ class Live:
     def listens(self) -> bool:
         return not self.ended and self.spark.random.random() < 0.8
 
-    def start(self) -> None:
+    def start(self, processes: int) -> None:
         """Nothing to start."""
 
     def adopt(self, adopt: Adopt) -> bool:
         self.worker = Worker(self.spark.spec)
         self.folder = self.worker.folder / ROUNDS
+        self.close()
         self.rounds_log = RoundLog(self.folder, sync=False)
-        self.tasks = LiveTasks(self.worker, adopt, self.rounds_log.append)
+        members = [SimulatedMember(self) for _ in range(processes_of(self.spark.spec.plan) - 1)]
+        self.tasks = None
+        try:
+            self.tasks = LiveTasks(self.worker, adopt, self.rounds_log.append, members)
+        except GivenUpError:
+            self.die()
+            return False
         self.rounds_log.follow(self.tasks.tokens)
         for host in self.spark.hosts:
             host.line_changed(self, on=True)
@@ -102,8 +154,14 @@ class Live:
 
     def die(self) -> None:
         self.tasks = None
+        self.close()
         for host in self.spark.hosts:
             host.line_changed(self, on=False)
+
+    def close(self) -> None:
+        if self.rounds_log is not None:
+            self.rounds_log.close()
+        self.rounds_log = None
 
 
 class LiveHost(SimulatedHost):
@@ -130,9 +188,14 @@ class LiveHost(SimulatedHost):
 class LiveSpark(SimulatedSpark):
     host_class = LiveHost
     live: Live
+    member_deaths = False
+    until_death = 8
+    """The first one comes early, so that each seed has one."""
 
     def make_coordinator(self, durable: Any = None) -> Any:
         # With the driver goes the run, and its live process with that.
+        if getattr(self, "live", None) is not None:
+            self.live.close()
         self.live = Live(self)
         return super().make_coordinator(durable)
 
@@ -180,11 +243,11 @@ class LiveSimulation(Simulation):
 
     spark = LiveSpark
     partitions = (1,)
-    conf: ClassVar = {"topology.profile": "realtime"}
     cluster: LiveSpark
     deaths = 0.0
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, processes: int = 1, **kwargs: Any) -> None:
+        self.conf = {"topology.profile": "realtime", "topology.workers": processes}
         super().__init__(*args, **kwargs)
         self.seen: list[Live] = []
 

@@ -38,7 +38,7 @@ def test_a_live_process_that_ends_at_once_is_logged_once(
     monkeypatch.setattr(sys, "executable", "/bin/false")
     monkeypatch.setattr(client, "_START_SECS", 0.0)
     for _ in range(3):
-        LiveClient(start_id).start()
+        LiveClient(start_id).start(1)
         _, process = client.started[start_id]
         process.wait(60)
     [record] = [record for record in caplog.records if record.levelno == logging.WARNING]
@@ -50,8 +50,8 @@ def test_a_path_that_is_too_long_for_a_socket_is_logged_once(
 ) -> None:
     monkeypatch.setattr(client, "socket_of", lambda start_id: Path("/", "long" * 30, start_id))
     live = LiveClient(uuid.uuid4().hex)
-    live.start()
-    live.start()
+    live.start(1)
+    live.start(1)
     [record] = caplog.records
     assert "are allowed; set TMPDIR" in record.getMessage()
 

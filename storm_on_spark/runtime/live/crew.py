@@ -1,0 +1,175 @@
+"""All tasks of a topology: the share of this process and those of others, which do as they are told.
+
+A round goes stage by stage. Each process executes what waits for its tasks there, all at the same time, and what they
+emit is dealt out again for the stages that follow. So a round is over in all processes, or in none, and a barrier
+falls between two rounds by itself.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache, partial
+from typing import Protocol
+
+from storm_on_spark.plan.live import homes_of
+from storm_on_spark.plan.model import Stage
+from storm_on_spark.runtime.bolts.bolt_task import UnsavedError
+from storm_on_spark.runtime.bolts.operator import Waiting
+from storm_on_spark.runtime.bolts.stage import BatchInfo
+from storm_on_spark.runtime.bolts.worker import Worker
+from storm_on_spark.runtime.codec import chunk
+from storm_on_spark.runtime.codec.chunk import Chunk
+from storm_on_spark.runtime.live.messages import (
+    Answer,
+    Emitted,
+    Execute,
+    GoBack,
+    Key,
+    Question,
+    Raised,
+    Save,
+    Saved,
+    Take,
+    Trouble,
+)
+from storm_on_spark.runtime.live.share import Share
+from storm_on_spark.runtime.reports.report import Failure, TaskMetrics
+
+
+class GivenUpError(Exception):
+    """The tasks can't go on; what they executed since the last barrier is executed from the log."""
+
+
+class Member(Protocol):
+    """Another process: it is asked one thing after the other, and answers each."""
+
+    def ask(self, question: Question) -> None:
+        """Asks.
+
+        Raises:
+            GivenUpError: it is gone.
+        """
+
+    def answer(self) -> Answer:
+        """Waits for the answer.
+
+        Raises:
+            GivenUpError: it is gone.
+        """
+
+
+class ElsewhereError(Exception):
+    """A bolt raised in another process."""
+
+
+class Crew:
+    """The processes that share the tasks.
+
+    Args:
+        worker: this process's instances.
+        run: start id and specification, for the others.
+        values: the state of all tasks.
+        members: the others, with the numbers from 1 on.
+
+    Raises:
+        GivenUpError: one of them is gone, or can't take its tasks.
+    """
+
+    def __init__(
+        self, worker: Worker, run: tuple[str, bytes], values: Mapping[Key, bytes], members: Sequence[Member] = ()
+    ) -> None:
+        self.size = 1 + len(members)
+        self._members = members
+        #: Number of processes -> the one of each task. What was executed by others may be executed again by this one.
+        self._homes = lru_cache(maxsize=4)(partial(homes_of, worker.spec.plan))
+        shares: list[dict[Key, bytes]] = [{} for _ in range(self.size)]
+        homes = self._homes(self.size)
+        for key, value in values.items():
+            shares[homes.get(key[0], 0)][key] = value
+        for member, share in zip(members, shares[1:], strict=True):
+            member.ask(Take(*run, share))
+        self._own = Share(worker, shares[0])
+        self._answers()
+
+    def executions(self, stage: Stage, by_task: Waiting, info: BatchInfo, processes: int) -> Iterator[Iterable[Chunk]]:
+        """Yields what the executions of a stage emit.
+
+        Args:
+            stage: of the plan's operator.
+            by_task: the chunks for it; taken out.
+            info: which round.
+            processes: between how many the tasks are, or were when this was executed for the first time.
+
+        Raises:
+            GivenUpError: a process is gone.
+            UnsavedError: a bolt raised, in any process.
+        """
+        if processes == 1:
+            yield from self._own.executions(stage, by_task, info)
+            return
+        homes = self._homes(processes)
+        parts: dict[int, Waiting] = defaultdict(dict)
+        for task in list(by_task):
+            parts[homes.get(task, 0)][task] = by_task.pop(task)
+        asked = [number for number in sorted(parts) if 0 < number < self.size]
+        for number in asked:
+            bodies = {task: [body for _, body in chunks] for task, chunks in parts.pop(number).items()}
+            self._members[number - 1].ask(Execute(stage.index, bodies, replace(info, partition=number)))
+        raised: UnsavedError | None = None
+        try:
+            for number in sorted(parts):
+                for chunks in self._own.executions(stage, parts[number], replace(info, partition=number)):
+                    yield list(chunks)
+        except UnsavedError as error:
+            raised = error  # the others have to be heard first
+        for number in asked:
+            answer = self._members[number - 1].answer()
+            if isinstance(answer, Raised):
+                raised = UnsavedError()
+                raised.__cause__ = ElsewhereError(answer.error)
+            elif isinstance(answer, Emitted):
+                yield [chunk.with_header(body) for body in answer.bodies]
+            else:
+                raise _trouble(answer)
+        if raised is not None:
+            raise raised
+
+    def save(self, number: int) -> list[TaskMetrics | Failure]:
+        """Saves the state of all tasks; returns what they report. See `Share.save`."""
+        reports, _ = self._save(number, take=False)
+        return reports
+
+    def save_and_take(self, number: int) -> tuple[list[TaskMetrics | Failure], dict[Key, bytes | None]]:
+        """Saves the state of all tasks; returns what they report, and all that changed since this was called last."""
+        return self._save(number, take=True)
+
+    def _save(self, number: int, *, take: bool) -> tuple[list[TaskMetrics | Failure], dict[Key, bytes | None]]:
+        for member in self._members:
+            member.ask(Save(number, take))
+        reports = self._own.save(number)
+        changes = self._own.take_changes() if take else {}
+        for saved in self._answers():
+            assert isinstance(saved, Saved), saved
+            reports += saved.reports
+            changes.update(saved.changes)
+        return reports, changes
+
+    def go_back(self) -> None:
+        """Makes state and tasks as they were when `save_and_take` was called last."""
+        for member in self._members:
+            member.ask(GoBack())
+        self._own.go_back()
+        self._answers()
+
+    def _answers(self) -> list[Answer]:
+        found = [member.answer() for member in self._members]
+        for answer in found:
+            if isinstance(answer, Trouble):
+                raise _trouble(answer)
+        return found
+
+
+def _trouble(answer: Answer) -> GivenUpError:
+    return GivenUpError(answer.error if isinstance(answer, Trouble) else f"a live process answered {answer!r:.200}")

@@ -1,0 +1,169 @@
+"""A further live process: it executes its share of the tasks as the first one tells it to.
+
+`python -m storm_on_spark.runtime.live.member START_ID FD PARENT`, on the inherited end of a socket pair: so nobody else
+can talk to it. It ends with the process that has started it.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+
+from storm_on_spark.api.errors import StormError
+from storm_on_spark.runtime.bolts.bolt_task import UnsavedError
+from storm_on_spark.runtime.bolts.worker import Worker, worker_for
+from storm_on_spark.runtime.codec import chunk
+from storm_on_spark.runtime.live.crew import GivenUpError
+from storm_on_spark.runtime.live.messages import (
+    Answer,
+    Done,
+    Emitted,
+    Execute,
+    GoBack,
+    Question,
+    Raised,
+    Save,
+    Saved,
+    Take,
+    Trouble,
+)
+from storm_on_spark.runtime.live.share import Share
+from storm_on_spark.runtime.processes import breakpoints
+from storm_on_spark.runtime.processes.parent import die_with
+from storm_on_spark.runtime.run.worker_process import release
+
+_MODULE = "storm_on_spark.runtime.live.member"
+
+
+class ShareHolder:
+    """Answers what the first process asks.
+
+    Args:
+        worker_of: returns this process's instances for a start id and a specification.
+    """
+
+    def __init__(self, worker_of: Callable[[str, bytes], Worker] = worker_for) -> None:
+        self._worker_of = worker_of
+        self._share: Share | None = None
+
+    def answer(self, question: Question) -> Answer:
+        """Does what it is told."""
+        try:
+            if isinstance(question, Take):
+                worker = self._worker_of(question.start_id, question.spec)
+                worker.tasks.clear()
+                self._share = Share(worker, question.values)
+                return Done()
+            assert self._share is not None, "the first question is Take"
+            if isinstance(question, Execute):
+                return _executed(self._share, question)
+            if isinstance(question, Save):
+                reports = self._share.save(question.number)
+                return Saved(reports, self._share.take_changes() if question.take else {})
+            assert isinstance(question, GoBack), question
+            self._share.go_back()
+            return Done()
+        except StormError as error:
+            return Trouble(str(error))
+
+
+def _executed(share: Share, question: Execute) -> Answer:
+    stage = share.worker.spec.plan.stages[question.stage]
+    by_task = {task: [chunk.with_header(body) for body in bodies] for task, bodies in question.bodies.items()}
+    try:
+        return Emitted([body for found in share.executions(stage, by_task, question.info) for _, body in found])
+    except UnsavedError as error:
+        return Raised(f"{error.__cause__!r:.500}")
+
+
+class MemberProcess:
+    """Such a process, as the one that starts it sees it; it is ready once it has said so.
+
+    Args:
+        start_id: the run.
+    """
+
+    def __init__(self, start_id: str) -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            # The thread that starts it lives as long as the process.
+            words = [sys.executable, "-m", _MODULE, start_id, str(theirs.fileno()), str(os.getpid())]
+            self._process = subprocess.Popen(words, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
+        self._connection = Connection(ours.detach())
+        self._ready = False
+
+    def ready(self, secs: float = 0.0) -> bool:
+        """Returns whether it has said that it is ready; waits for that."""
+        try:
+            if not self._ready and self._connection.poll(secs):
+                self._connection.recv_bytes()
+                self._ready = True
+        except (EOFError, OSError):
+            return False
+        return self._ready
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended."""
+        return self._process.poll() is not None
+
+    def ask(self, question: Question) -> None:
+        """Asks; see `Member`."""
+        try:
+            self._connection.send_bytes(pickle.dumps(question, 5))
+        except OSError as error:
+            raise self._gone() from error
+
+    def answer(self) -> Answer:
+        """Waits for the answer; see `Member`."""
+        try:
+            found: Answer = pickle.loads(self._connection.recv_bytes())
+        except (EOFError, OSError) as error:
+            raise self._gone() from error
+        return found
+
+    def _gone(self) -> GivenUpError:
+        return GivenUpError(f"the live process {self._process.pid} is gone")
+
+    def end(self) -> None:
+        """Ends the process."""
+        self._connection.close()
+        self._process.kill()
+        self._process.wait()
+
+
+def main() -> None:
+    """Answers until the first process has closed the socket."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    start_id, descriptor, parent = sys.argv[1:]
+    die_with(int(parent))
+    breakpoints.pass_over()
+    from storm_on_spark.worker_daemon import marked_output
+
+    os.set_inheritable(int(descriptor), False)
+    with marked_output(), Connection(int(descriptor)) as connection:
+        holder = ShareHolder()
+        connection.send_bytes(b"ready")
+        try:
+            while (question := _next(connection)) is not None:
+                connection.send_bytes(pickle.dumps(holder.answer(question), 5))
+        finally:
+            release(start_id)
+
+
+def _next(connection: Connection) -> Question | None:
+    try:
+        question: Question = pickle.loads(connection.recv_bytes())
+    except (EOFError, ConnectionError):
+        return None  # the first process is gone
+    return question
+
+
+if __name__ == "__main__":
+    main()
