@@ -75,7 +75,7 @@ def micro_batch(
         own.put(_NAME, cut.token)
         yield from ((key, body) for body in cut.rows)
         return
-    again = None if token is None else _caught_up(worker, token, values, start, end)
+    again = None if token is None else caught_up(worker, token, values, start, end)
     carried: list[bytes] = []
     if again is not None:
         _write(again, state_of)
@@ -95,7 +95,7 @@ def micro_batch(
         client.start(processes_of(worker.spec.plan))
 
 
-def _caught_up(
+def caught_up(
     worker: Worker, token: bytes, values: Callable[[], Mapping[Key, bytes]], start: Offset, end: Offset
 ) -> Cut | None:
     """Executes a micro-batch as a live process did that is gone; returns None if that had not begun, or it can't."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import pickle
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,9 @@ from storm_on_spark.runtime.batches.live import Status
 from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.bolts.stage import BatchInfo, Row
 from storm_on_spark.runtime.bolts.worker import Worker
-from storm_on_spark.runtime.codec.chunk import Chunk
-from storm_on_spark.runtime.live.conduct import micro_batch
+from storm_on_spark.runtime.codec import chunk
+from storm_on_spark.runtime.codec.chunk import Chunk, Kind
+from storm_on_spark.runtime.live.conduct import NOBODY, caught_up, micro_batch
 from storm_on_spark.runtime.live.crew import GivenUpError
 from storm_on_spark.runtime.live.member import ShareHolder
 from storm_on_spark.runtime.live.messages import Adopt, Answer, Cut, Key, Question
@@ -224,7 +225,8 @@ class LiveSpark(SimulatedSpark):
             return {(task, *name): value for task, values in found.items() for name, value in values.items()}
 
         start, end = self.offsets[info.batch], self.offsets[info.batch + 1]
-        return list(
+        before, cuts = values(), self.live.cuts
+        rows = list(
             micro_batch(
                 self.live,
                 worker,
@@ -236,6 +238,28 @@ class LiveSpark(SimulatedSpark):
                 lambda: super(LiveSpark, self).executed(worker, operator, chunks, info, noted),
             )
         )
+        if self.live.cuts > cuts:
+            self.check_rounds(before, start, end, rows)
+        return rows
+
+    def check_rounds(self, before: dict[Key, bytes], start: Offset, end: Offset, rows: list[Row]) -> None:
+        """Checks that a worker which executes the rounds of a live cut again comes to the same outcomes."""
+        again = caught_up(Worker(self.spec), before[(NOBODY, "live", 0)], lambda: before, start, end)
+        assert again is not None, "the rounds of a cut are on the disk"
+        found = outcomes(again.rows)
+        # It may also end messages whose tuples waited for the next round.
+        assert found == found | outcomes(body for _, body in rows)
+
+
+def outcomes(bodies: Iterable[bytes]) -> dict[int, int]:
+    """What became of each root."""
+    found: dict[int, int] = {}
+    for body in bodies:
+        header = chunk.read_header(body)
+        if header.kind == Kind.OUTCOME:
+            roots, codes = chunk.read_outcome(header, body)
+            found.update(zip(roots.tolist(), codes.tolist(), strict=True))
+    return found
 
 
 class LiveSimulation(Simulation):

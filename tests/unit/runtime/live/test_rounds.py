@@ -1,12 +1,25 @@
-"""Rounds on the disk."""
+"""Rounds on the disk, and that what was executed in several processes is executed again as it was."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
+from endless import Endless
+from live_simulation import outcomes
+from stormtest import make_worker
+
+from storm_on_spark.api import BaseBasicBolt, FailedException, Fields, TopologyBuilder
 from storm_on_spark.runtime.batches.offsets import Offset
+from storm_on_spark.runtime.bolts.worker import Worker
+from storm_on_spark.runtime.live.member import ShareHolder
+from storm_on_spark.runtime.live.messages import Adopt, Answer, Question
 from storm_on_spark.runtime.live.rounds import Round, RoundLog, read_rounds
+from storm_on_spark.runtime.live.tasks import LiveTasks
+from storm_on_spark.runtime.spouts.batch_spout_task import open_spout_task
+from storm_on_spark.runtime.tracking.acker import ACKED
 
 TOKEN = b"token"
 
@@ -25,3 +38,72 @@ def test_a_round_that_does_not_say_in_how_many_processes_was_executed_in_one(tmp
     line = json.dumps([7, Offset({3: 120}, 500).to_json(), False]).encode()
     (tmp_path / TOKEN.hex()).write_bytes(line + b"\n")
     assert read_rounds(tmp_path, TOKEN) == [Round(7, Offset({3: 120}, 500), saved=False, processes=1)]
+
+
+class Relay(BaseBasicBolt):
+    """Has no state, so several of its tasks are executed together: those of one process."""
+
+    def execute(self, tup, collector) -> None:
+        collector.emit([tup["text"]])
+
+    def declare_output_fields(self, declarer) -> None:
+        declarer.declare(Fields("text"))
+
+
+class EveryThird(BaseBasicBolt):
+    """Fails each third tuple that it sees."""
+
+    def prepare(self, conf, context) -> None:
+        self.seen = 0
+
+    def execute(self, tup, collector) -> None:
+        self.seen += 1
+        if self.seen % 3 == 0:
+            raise FailedException
+
+
+class Neighbour:
+    """Another process, in this one."""
+
+    def __init__(self, worker: Worker) -> None:
+        self.holder = ShareHolder(lambda *_: worker)
+        self.answers: list[Answer] = []
+
+    def ask(self, question: Question) -> None:
+        self.answers.append(self.holder.answer(question))
+
+    def answer(self) -> Answer:
+        return self.answers.pop()
+
+
+def test_one_process_ends_messages_as_two_did(tmp_path: Path) -> None:
+    builder = TopologyBuilder()
+    builder.set_spout("spout", Endless())
+    builder.set_bolt("relay", Relay(), 4).shuffle_grouping("spout")
+    builder.set_bolt("next", Relay(), 4).shuffle_grouping("relay")
+    builder.set_bolt("third", EveryThird(), 2).shuffle_grouping("next")
+    spec = make_worker(builder, {"topology.profile": "realtime", "topology.workers": 2}, partitions=1).spec
+    spec = dataclasses.replace(spec, folder=str(tmp_path))
+    adopt = Adopt(spec.start_id, spec.dumps(), b"the state before", Offset(), {}, ())
+    rounds: list[Round] = []
+    live = LiveTasks(Worker(spec), adopt, rounds.append, [Neighbour(Worker(spec))])
+    task = spec.plan.components["spout"].tasks[0]
+    worker = Worker(spec)
+    log = tmp_path / "spouts" / str(task)
+    spout = open_spout_task(spec, worker.wiring, worker.context(task), log, lambda: 0, lambda: 0.0)
+    for clock in range(1, 8):
+        for _ in range(clock):
+            spout.next_tuple(0.0)
+        live.take_up_to({task: spout.cut().mark})
+        live.execute(clock)
+    spout.close()
+    end = live.barrier(Offset())
+    told = outcomes(live.cut(adopt.token, Offset(), end).rows)
+    assert 0 < sum(code == ACKED for code in told.values()) < len(told) == 28
+
+    def again(rounds: Sequence[Round]) -> dict[int, int]:
+        return outcomes(LiveTasks(Worker(spec), adopt).catch_up(rounds, end).rows)
+
+    assert again(rounds) == told
+    alone = [done._replace(processes=1) for done in rounds]
+    assert again(alone) != told, "the number of processes makes a difference here"
