@@ -160,6 +160,10 @@ class Run:
         assert self._driver is not None
         return self._driver.pid
 
+    def processes(self, mark: str) -> list[int]:
+        """Returns the processes of this start of the driver that have a mark in their command lines."""
+        return sorted(pid for pid, command in self._processes.find(self.starts).items() if mark in command)
+
     def kill_driver(self) -> None:
         """Kills the driver by SIGKILL and waits until it has died of it."""
         os.kill(self.pid, signal.SIGKILL)

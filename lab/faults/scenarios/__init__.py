@@ -13,6 +13,8 @@ DRIVER_SECS = 25.0
 OWNERS_SECS = 40.0
 """Where nobody can tell whether the driver before is dead, the next one waits for its silence."""
 
+REALTIME = {"topology.profile": "realtime", "topology.partitions": 1}
+
 SCENARIOS = (
     Scenario("control", "none", kills.nothing, on=KINDS, nothing_but_poison_fails=True),
     Scenario("worker", "SIGKILL of a Python worker", kills.python_worker, on=KINDS, limit_secs=WORKER_SECS),
@@ -55,6 +57,20 @@ SCENARIOS = (
         on=KINDS,
         limit_secs=DRIVER_SECS,
         host_dies=True,
+    ),
+    Scenario(
+        "live",
+        "SIGKILL of a live process, in real time",
+        kills.live_process,
+        conf=REALTIME,
+        limit_secs=WORKER_SECS,
+    ),
+    Scenario(
+        "live-pause",
+        "SIGSTOP of a live process, in real time",
+        pauses.live_process,
+        conf={**REALTIME, "topology.message.timeout.secs": pauses.TIMEOUT_SECS},
+        limit_secs=WORKER_SECS,
     ),
     Scenario(
         "pause",

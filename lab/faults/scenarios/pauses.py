@@ -31,17 +31,27 @@ def everybody(run: Run, times: int) -> None:
         _pause(run, who, victims[who]())
 
 
-def _pause(run: Run, who: str, pids: list[int]) -> None:
+def live_process(run: Run, times: int) -> None:
+    """Stops the live process that leads, and one that follows, in turn; whoever asks one in vain ends it."""
+    marks = run.shuffled(["process", "member"])
+    run.start()
+    for number in run.moments(times):
+        mark = f"storm_on_spark.runtime.live.{marks[number % len(marks)]}"
+        _pause(run, f"a live {marks[number % len(marks)]}", run.processes(mark)[:1], may_end=True)
+
+
+def _pause(run: Run, who: str, pids: list[int], *, may_end: bool = False) -> None:
     if not pids:
         raise ScenarioError(f"{who}: there is none to stop")
     for pid in pids:
         stop(pid)
     time.sleep(PAUSE_SECS)
-    states = {state(pid) for pid in pids}
-    for pid in pids:
+    left = [pid for pid in pids if not may_end or Path(f"/proc/{pid}").exists()]
+    states = {state(pid) for pid in left}
+    for pid in left:
         os.kill(pid, signal.SIGCONT)
     over = time.monotonic_ns()
-    if states != {"T"}:
+    if states - {"Z"} != {"T"} and left:
         raise ScenarioError(f"{who} did not stand still: states {states}")
     run.injected(f"SIGSTOP of {who} for {PAUSE_SECS:.0f} s", f"state T of {len(pids)} processes until SIGCONT", over)
 
