@@ -14,7 +14,7 @@ from lab.failover.figures import FIGURES, SESSION_SECS, median
 from lab.failover.harness import Result
 from lab.failover.scenarios import SCENARIOS
 from lab.suite import tables
-from lab.suite.pages import put_between
+from lab.suite.pages import put_between, rows_between
 from lab.suite.scenario import passed, verdict
 from lab.suite.tables import Table, cores, show_problems
 
@@ -70,23 +70,11 @@ def write_docs(results: Sequence[Result], page: Path, titles: Sequence[str]) -> 
     Raises:
         ValueError: the page has no markers.
     """
-    before = rows_of(page.read_text("utf-8"))
+    before = rows_between(page.read_text("utf-8"), BEGIN, END)
     missing = [title for title in titles if title not in before and title not in {each.title for each in results}]
     if not missing:
         put_between(page, BEGIN, END, markdown(results, before, titles))
     return missing
-
-
-def rows_of(page: str) -> dict[str, list[str]]:
-    r"""Returns the rows of the tables between the markers of a page, by their first cell.
-
-    Example:
-        >>> rows_of(f"{BEGIN}\n| a | b |\n|---|--:|\n| one | 1 |\n{END}\n| two | 2 |")
-        {'a': ['a', 'b'], 'one': ['one', '1']}
-    """
-    between = page.partition(BEGIN)[2].partition(END)[0]
-    rows = [line[2:-2].split(" | ") for line in between.splitlines() if line.startswith("| ") and line.endswith(" |")]
-    return {row[0]: row for row in rows}
 
 
 def markdown(

@@ -39,9 +39,8 @@ def main() -> int:
     extra = {key: value for key, value in given.items() if value is not None}
     if extra:
         chosen = [replace(scenario, conf={**scenario.conf, **extra}) for scenario in chosen]
-    if options.docs and (extra or len(chosen) < len(fitting)):
-        progress.print("--docs goes with all scenarios, as they are: the page shows them all")
-        return 2
+    where = [] if options.storage == KINDS[0] else ["--storage", options.storage]
+    where += [] if options.profile is None else ["--profile", options.profile]
     seed = options.seed if options.seed is not None else str(random.SystemRandom().randrange(10**6))
     progress.print(f"seed {seed}, {load.messages:,} messages in {load.seconds:.0f} s, {len(chosen)} scenarios")
     results: list[Result] = []
@@ -57,7 +56,7 @@ def main() -> int:
         shutil.rmtree(base / options.storage, ignore_errors=True)
     command.hand_out(options, report.as_json(results, load, seed), lambda console: report.show(results, console))
     if options.docs and passed(results):
-        report.write_docs(results, load, _PAGES[options.storage], options.storage)
+        report.write_docs(results, load, _PAGES[options.storage], where, [scenario.title for scenario in fitting])
     return 0 if passed(results) else 1
 
 

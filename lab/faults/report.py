@@ -12,7 +12,7 @@ from rich.console import Console
 from lab.faults.harness import Result
 from lab.load.topology import Load
 from lab.suite import tables
-from lab.suite.pages import put_between
+from lab.suite.pages import put_between, rows_between
 from lab.suite.scenario import passed, verdict
 from lab.suite.tables import Table, cores, show_problems
 
@@ -54,41 +54,50 @@ def as_json(results: Sequence[Result], load: Load, seed: str) -> str:
 
 def show(results: Sequence[Result], console: Console) -> None:
     """Prints the table, and below it what is wrong."""
-    _table(results).show(console)
+    Table("Faults", _COLUMNS, _rows(results)).show(console)
     console.print(_NOTE)
     show_problems(results, console)
 
 
-def write_docs(results: Sequence[Result], load: Load, page: Path, storage: str = "local") -> None:
-    """Puts the table between the markers of a page.
+def write_docs(results: Sequence[Result], load: Load, page: Path, where: Sequence[str], titles: Sequence[str]) -> None:
+    """Puts the table between the markers of a page. Rows of what was not played now stay as they are.
+
+    Args:
+        results: what was played.
+        load: of each run.
+        page: with the table of an earlier run, or none.
+        where: options that say on what the scenarios were played: each such page part has markers of its own.
+        titles: of all scenarios, in their order.
 
     Raises:
-        ValueError: the page has no markers.
+        ValueError: the page has no markers, or rows of another load.
     """
-    begin, end = (mark if storage == "local" else mark.replace("faults", f"faults-{storage}") for mark in (BEGIN, END))
-    put_between(page, begin, end, markdown(results, load, storage))
-
-
-def markdown(results: Sequence[Result], load: Load, storage: str = "local") -> str:
-    """Returns the table in Markdown."""
-    rounds = max(sum(each.scenario == result.scenario for each in results) for result in results)
-    options = "--docs" if storage == "local" else f'"--docs --storage {storage}"'
+    begin, end = (mark.replace("faults", "-".join(["faults", *where[1::2]])) for mark in (BEGIN, END))
+    text = page.read_text("utf-8")
+    before, note = rows_between(text, begin, end), _load(load)
+    if before and note not in text:
+        raise ValueError(f"{page} has rows of another load than these: {note}")
+    rows = before | {row[0]: row for row in _rows(results)}
+    table = Table("Faults", _COLUMNS, [rows[title] for title in titles if title in rows])
+    options = " ".join(["--docs", *where])
     lines = [
-        f"<!-- Written by `make faults FAULTS_ARGS={options}`. Don't edit. -->",
+        f"<!-- Written by `make faults FAULTS_ARGS={json.dumps(options) if where else options}`. Don't edit. -->",
         "",
-        f"{load.messages:,} unique messages a run, {load.rate:,.0f} a second, {rounds} run(s) a fault, "
-        f"{cores()} cores. {_NOTE}",
+        f"{note} {_NOTE}",
         "",
-        *_table(results).markdown(),
+        *table.markdown(),
         "",
     ]
-    return "\n".join(lines) + "\n"
+    put_between(page, begin, end, "\n".join(lines) + "\n")
 
 
-def _table(results: Sequence[Result]) -> Table:
+def _load(load: Load) -> str:
+    return f"{load.messages:,} unique messages a run, {load.rate:,.0f} a second, {cores()} cores."
+
+
+def _rows(results: Sequence[Result]) -> list[list[str]]:
     names = dict.fromkeys(result.scenario for result in results)
-    rows = [_row([result for result in results if result.scenario == name]) for name in names]
-    return Table("Faults", _COLUMNS, rows)
+    return [_row([result for result in results if result.scenario == name]) for name in names]
 
 
 def _row(results: Sequence[Result]) -> list[str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from lab.failover.harness import Result
-from lab.failover.report import BEGIN, END, rows_of, write_docs
+from lab.failover.report import BEGIN, END, write_docs
+from lab.suite.pages import rows_between
 
 PAGE = f"""Before.
 
@@ -41,7 +42,7 @@ def test_what_was_played_is_new_and_the_rest_stays(tmp_path: Path) -> None:
     assert write_docs([two, three], page, ["one", "three", "two"]) == []
     text = page.read_text()
     assert text.endswith("| two | is another table's |\n")
-    rows = rows_of(text)
+    rows = rows_between(text, BEGIN, END)
     assert rows["one"] == ["one", "1", "2", "28", "0", "4", "passed"]
     assert rows["two"][-1] == "FAILED"
     assert rows["1,200"] == ["1,200", "50", "10", "0.12", "0.19"]

@@ -1,0 +1,59 @@
+"""The table of faults in the documentation: what was played now, and what was played before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lab.faults.harness import Result
+from lab.faults.report import write_docs
+from lab.load.topology import Load
+from lab.suite.pages import rows_between
+
+LOAD = Load(messages=4000, seconds=16)
+TITLES = ["one", "two", "three"]
+PARTS = [[], ["--storage", "s3"], ["--profile", "realtime"]]
+
+
+def page_of(folder: Path) -> Path:
+    page = folder / "page.md"
+    page.write_text("".join(f"<!-- {name}: begin -->\n<!-- {name}: end -->\n" for name in names()))
+    return page
+
+
+def names() -> list[str]:
+    return ["-".join(["faults", *where[1::2]]) for where in PARTS]
+
+
+def first_cells(page: Path, name: str) -> list[str]:
+    rows = rows_between(page.read_text(), f"<!-- {name}: begin -->", f"<!-- {name}: end -->")
+    return [cell for cell in rows if cell != "fault"]
+
+
+def test_what_was_played_is_new_and_the_rest_stays(tmp_path: Path) -> None:
+    page = page_of(tmp_path)
+    write_docs([Result("1", "one"), Result("3", "three")], LOAD, page, [], TITLES)
+    broken = Result("2", "two")
+    broken.problems.append("it broke")
+    write_docs([broken], LOAD, page, [], TITLES)
+    assert first_cells(page, "faults") == TITLES
+    assert page.read_text().count("FAILED") == 1
+
+
+@pytest.mark.parametrize(("where", "name"), list(zip(PARTS, names(), strict=True)))
+def test_a_page_has_a_table_for_each_storage_and_profile(tmp_path: Path, where: list[str], name: str) -> None:
+    page = page_of(tmp_path)
+    write_docs([Result("1", "one")], LOAD, page, where, TITLES)
+    assert {each: first_cells(page, each) for each in names()} == {
+        each: ["one"] if each == name else [] for each in names()
+    }
+
+
+def test_rows_of_another_load_are_not_mixed(tmp_path: Path) -> None:
+    page = page_of(tmp_path)
+    write_docs([Result("1", "one")], LOAD, page, [], TITLES)
+    before = page.read_text()
+    with pytest.raises(ValueError, match="has rows of another load than these: 5,000 unique messages"):
+        write_docs([Result("2", "two")], Load(messages=5000, seconds=16), page, [], TITLES)
+    assert page.read_text() == before
