@@ -2,7 +2,7 @@
 
 A worker starts it (`python -m storm_on_spark.runtime.live.process PROCESSES START_ID`) and hands it the state of the
 tasks after a micro-batch. It starts the others, and tells them what to execute. It ends when the coordinator has not
-looked at it for some time, or the run's folder is gone.
+looked at it for some time, or the run's folder or the daemon of the workers is gone.
 """
 
 from __future__ import annotations
@@ -76,6 +76,8 @@ class LiveProcess:
         self._rounds: RoundLog | None = None
         self._given_up = 0
         self._given_up_at = float("-inf")
+        #: The daemon of the workers leads their process group, which this process is in.
+        self._daemon = os.getpgrp()
         self._listener = socket.socket(socket.AF_UNIX)
         own = self._path.with_name(f"live.{os.getpid()}")
         self._listener.bind(str(own))
@@ -100,9 +102,11 @@ class LiveProcess:
         if time.monotonic() - self._looked_at > _ALONE_SECS:
             return False
         try:
+            # A worker may start this process when the daemon has told the others that its executor is gone.
+            os.kill(self._daemon, 0)
             # Another process may have taken this one's place.
             return self._path.stat().st_ino == self._inode
-        except FileNotFoundError:
+        except (FileNotFoundError, ProcessLookupError):
             return False
 
     def _pause(self) -> float:

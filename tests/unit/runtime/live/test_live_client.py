@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import os
+import select
+import subprocess
 import sys
 import threading
 import time
@@ -91,3 +94,17 @@ def test_a_barrier_covers_what_is_in_the_log_although_no_host_has_said_so(
     ]
     assert sum(len(chunk.read_outcome(chunk.read_header(body), body)[0]) for body in outcomes) == 3
     task.close()
+
+
+def test_a_process_that_was_started_as_the_last_of_its_workers_ends(start_id: str) -> None:
+    words = [sys.executable, "-m", "storm_on_spark.runtime.live.process", "1", start_id]
+    make_private(socket_of(start_id).parent)
+    said, ours = os.pipe()
+    # The shell stands for the daemon, and is gone before the process listens.
+    subprocess.run(["sh", "-c", '"$@" & ', "sh", *words], pass_fds=[ours], start_new_session=True, check=True)
+    os.close(ours)
+    ready, _, _ = select.select([said], [], [], 20)
+    assert ready, "it ends long before it would for want of a coordinator"
+    assert os.read(said, 1) == b""
+    os.close(said)
+    assert not socket_of(start_id).exists()

@@ -18,7 +18,7 @@ from storm_on_spark.runtime.live.member import ShareHolder
 from storm_on_spark.runtime.live.messages import Adopt, Answer, Question
 from storm_on_spark.runtime.live.rounds import Round, RoundLog, read_rounds
 from storm_on_spark.runtime.live.tasks import LiveTasks
-from storm_on_spark.runtime.spouts.batch_spout_task import open_spout_task
+from storm_on_spark.runtime.spouts.opening import open_spout_task
 from storm_on_spark.runtime.tracking.acker import ACKED
 
 TOKEN = b"token"
