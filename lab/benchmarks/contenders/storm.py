@@ -95,17 +95,7 @@ def run(case: Case, setup: Setup) -> Figures:
         "modules": BUILD / "pystorm",
         **case.options,
     }
-    command = [
-        str(require_java().home / "bin" / "java"),
-        _MEMORY,
-        *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPEN),
-        f"-Djava.io.tmpdir={setup.folder}",
-        f"-Dlog4j2.configurationFile={_SOURCES / 'log4j2.xml'}",
-        "-cp",
-        f"{BUILD / 'classes'}{os.pathsep}{BUILD / 'lib'}/*",
-        "benchmarks.Main",
-        *(f"{name}={value}" for name, value in arguments.items()),
-    ]
+    command = java_command(setup.folder, "benchmarks.Main", *(f"{name}={value}" for name, value in arguments.items()))
     result: Figures = {"phases": {}}
     with _running(command) as process:
         tree = ProcessTree(process.pid)
@@ -126,6 +116,21 @@ def run(case: Case, setup: Setup) -> Figures:
     if missing:
         raise RuntimeError(f"Storm ended with status {process.returncode} before it had measured {missing}")
     return result
+
+
+def java_command(folder: Path, main: str, *arguments: str) -> list[str]:
+    """Returns the command that runs a class of ours with Storm in a JVM, whose temporary files go to `folder`."""
+    return [
+        str(require_java().home / "bin" / "java"),
+        _MEMORY,
+        *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPEN),
+        f"-Djava.io.tmpdir={folder}",
+        f"-Dlog4j2.configurationFile={_SOURCES / 'log4j2.xml'}",
+        "-cp",
+        f"{BUILD / 'classes'}{os.pathsep}{BUILD / 'lib'}/*",
+        main,
+        *arguments,
+    ]
 
 
 @contextlib.contextmanager
