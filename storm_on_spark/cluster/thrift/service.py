@@ -25,6 +25,7 @@ from storm_on_spark.cluster.thrift.blobs import NoBlobs
 from storm_on_spark.cluster.thrift.checks import check_call
 from storm_on_spark.cluster.thrift.interface import interface
 from storm_on_spark.cluster.thrift.login import DigestLogin
+from storm_on_spark.cluster.thrift.refused import Refused
 from storm_on_spark.cluster.thrift.settings import ThriftSettings
 from storm_on_spark.cluster.thrift.submissions import parsed
 from storm_on_spark.cluster.thrift.uploads import Uploads
@@ -34,7 +35,7 @@ logger = logging.getLogger(__name__)
 _ELSEWHERE: Final = "use storm-spark, or the REST interface of the same address"
 
 
-class Handler(NoBlobs):
+class Handler(NoBlobs, Refused):
     """The methods, under Storm's names. Any thread may call it.
 
     Args:

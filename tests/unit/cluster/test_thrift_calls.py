@@ -19,6 +19,7 @@ from storm_on_spark.cluster.http.frames import FrameError, FrameReader, framed
 from storm_on_spark.cluster.nimbus.control import Control
 from storm_on_spark.cluster.thrift.checks import check_call
 from storm_on_spark.cluster.thrift.interface import interface
+from storm_on_spark.cluster.thrift.refused import INSTEAD
 from storm_on_spark.cluster.thrift.service import Handler, answer
 
 
@@ -83,9 +84,21 @@ def test_lengths_are_not_believed(arguments: bytes) -> None:
 
 
 def test_other_methods_are_refused_with_a_sentence() -> None:
-    found: Any = answer(HANDLER, call(b"getTopologyHistory", b"\x00"))
-    assert b"getTopologyHistory is not answered by Thrift here; use storm-spark" in found
+    found: Any = answer(HANDLER, call(b"getLogConfig", b"\x00"))
+    assert b"getLogConfig is not answered by Thrift here; use storm-spark" in found
     assert found[:4] == b"\x80\x01\x00\x03"
+
+
+@pytest.mark.parametrize(("name", "number"), [("debug", 2), ("getTopologyHistory", 1), ("uploadNewCredentials", 3)])
+def test_what_storm_declares_an_exception_for_is_refused_with_it(name: str, number: int) -> None:
+    # A text and a number, of which the interface here knows nothing.
+    arguments = b"\x0b\x00\x01" + b"\x00\x00\x00\x05words" + b"\x08\x00\x02\x00\x00\x00\x07" + b"\x00"
+    found: Any = answer(HANDLER, call(name.encode(), arguments))
+    assert found[:4] == b"\x80\x01\x00\x02"
+    # A reply that has one field, the exception, under Storm's number.
+    body = found[8 + len(name) + 4 :]
+    assert body[:3] == b"\x0c" + number.to_bytes(2, "big")
+    assert f"{name} is not answered here: {INSTEAD[name]}".encode() in body
 
 
 def test_the_table_of_methods_is_that_of_the_interface() -> None:
