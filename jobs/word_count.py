@@ -201,27 +201,31 @@ def report(spark: SparkSession, checkpoint: str, info: TopologyInfo) -> list[dic
 # --- the text ---------------------------------------------------------------------------------------------------------
 
 
-def checked_input(conf: Mapping[str, Any]) -> str | None:
-    """Returns the absolute path of the text to read, or None for Python's documentation.
+def checked_input(conf: Mapping[str, Any], key: str = INPUT) -> str | None:
+    """Returns the absolute path of the text to read, or None where none is configured.
+
+    Args:
+        conf: the configuration.
+        key: what names the text.
 
     Raises:
         ConfigError: it can't be read.
     """
-    given = conf.get(INPUT)
+    given = conf.get(key)
     if given is None:
         return None
     # Absolute: a spout host may have another working directory.
     path = Path(str(given)).expanduser().absolute()
     if not path.exists():
-        raise ConfigError(f"{INPUT} names {str(given)!r}, which does not exist; give a file or a folder", key=INPUT)
+        raise ConfigError(f"{key} names {str(given)!r}, which does not exist; give a file or a folder", key=key)
     try:
         names = documents(str(path))
         for name in names:
             open_document(str(path), name).close()
     except OSError as error:
-        raise ConfigError(f"{INPUT}: {error.filename} can't be read: {error.strerror}", key=INPUT) from error
+        raise ConfigError(f"{key}: {error.filename} can't be read: {error.strerror}", key=key) from error
     if not names:
-        raise ConfigError(f"{INPUT} names {str(given)!r}, a folder without any files", key=INPUT)
+        raise ConfigError(f"{key} names {str(given)!r}, a folder without any files", key=key)
     return str(path)
 
 

@@ -63,7 +63,7 @@ class DeltaBolt(TableBolt):
         partition_by: Sequence[str] = (),
     ) -> None:
         super().__init__(columns)
-        self.location = _checked_location(table)
+        self.location = checked_location(table)
         self._keys = single_valued(keys, self.columns, "keys")
         self._partition_by = single_valued(partition_by, self.columns, "partition_by")
         #: As each writer read it last; in the driver only, where topologies may share a bolt.
@@ -168,7 +168,12 @@ def _transaction(context: SinkContext) -> CommitProperties:
     return CommitProperties(app_transactions=[Transaction(context.writer, context.micro_batch)])
 
 
-def _checked_location(table: str | os.PathLike[str]) -> str:
+def checked_location(table: str | os.PathLike[str]) -> str:
+    """Returns where a table is, as any process finds it.
+
+    Raises:
+        ConfigError: it is neither a path nor a URI.
+    """
     text: Any = os.fspath(table)
     if not isinstance(text, str) or not text or "\0" in text:
         raise ConfigError(f"a table is a path or a URI (given {text!r:.200})", key="table")

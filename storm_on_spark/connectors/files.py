@@ -7,7 +7,7 @@ import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from storm_on_spark.api.collector import OutputCollector
 from storm_on_spark.api.component import BaseRichBolt
@@ -16,6 +16,9 @@ from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.connectors.file_formats import FileFormat, encoder, partition_folder
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
@@ -65,7 +68,8 @@ class FileBolt(BaseRichBolt):
         self._partition_by = _checked_partitions(partition_by, names)
         self._fields = tuple(name for name in names if name not in self._partition_by)
         self._format = format
-        self._encoder = encoder(format, self._fields, fields if isinstance(fields, Mapping) else None)
+        self._types = dict(fields) if isinstance(fields, Mapping) else None
+        self._encoder = encoder(format, self._fields, self._types)
         #: Saved with the micro-batch, and so taken back with it: what was not committed is written over.
         self._number = 0
         #: By the folder of a partition.
@@ -102,6 +106,24 @@ class FileBolt(BaseRichBolt):
         for partition, items in found.items():
             _write(Path(self._folder), partition, name, self._encoder.encode(items))
         self._number += 1
+
+    def read_stream(self, spark: SparkSession) -> DataFrame:
+        """Returns what the bolt writes as a streaming DataFrame, with the fields and types of its columns.
+
+        Spark reads a file once it is there, so maybe before its micro-batch is committed; a file that is replaced after
+        a crash is not read again.
+
+        Args:
+            spark: of the query that reads; it may be another one than the topology's.
+
+        Raises:
+            ConfigError: the files have no types, as those of JSON and CSV.
+        """
+        if self._types is None:
+            raise ConfigError(f"a stream has types, and {self._format} files have none: write parquet", key="format")
+        Path(self._folder).mkdir(parents=True, exist_ok=True)
+        schema = ", ".join(f"`{name.replace('`', '``')}` {kind}" for name, kind in self._types.items())
+        return spark.readStream.schema(schema).parquet(self._folder)
 
     def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
         """Declares nothing: the bolt emits no tuples."""

@@ -83,12 +83,19 @@ def test_files_database_view_and_console_get_each_tuple_once(nothing_left_behind
     files = spark_session.read.parquet(str(tmp_path / "files"))
     assert_df_equality(files, expected, ignore_row_order=True)
     assert_df_equality(spark_session.table("seen_words"), expected, ignore_row_order=True)
+    stream = bolts["files"].read_stream(spark_session).groupBy("word").sum("count")
+    query = stream.writeStream.format("memory").queryName("sums").outputMode("complete").start()
+    query.processAllAvailable()
+    query.stop()
+    sums = spark_session.createDataFrame([("a", 3), ("b", 5), ("c", 2)], "word string, `sum(count)` long")
+    assert_df_equality(spark_session.table("sums"), sums, ignore_row_order=True, ignore_metadata=True)
     with contextlib.closing(connect()) as connection:
         assert sorted(connection.execute("SELECT word, count FROM words")) == [("a", 3), ("b", 4), ("c", 2)]
     printed = capsys.readouterr().out
     assert sum(int(n) for n in re.findall(r"^micro-batch \d+: (\d+) rows$", printed, re.MULTILINE)) == 5
     assert "|word|count|day       |" in printed
-    spark_session.catalog.dropTempView("seen_words")
+    for view in ("seen_words", "sums"):
+        spark_session.catalog.dropTempView(view)
 
 
 @pytest.mark.slow

@@ -106,3 +106,8 @@ def test_partitions_are_by_some_of_the_fields(tmp_path, given):
 def test_parquet_has_types_and_the_other_formats_have_none(tmp_path, fields, format_, message):
     with pytest.raises(ConfigError, match=message):
         FileBolt(tmp_path, fields, format_)
+
+
+def test_files_without_types_are_no_stream(tmp_path):
+    with pytest.raises(ConfigError, match="json files have none: write parquet"):
+        FileBolt(tmp_path, ["word"]).read_stream(None)  # type: ignore[arg-type]
