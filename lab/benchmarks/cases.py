@@ -92,6 +92,7 @@ FAN_OUT, JOIN, ROLLING = "fan-out x100", "multi-anchored join", "rolling top wor
 COMMAND = "command to first ack"
 REALTIME, REALTIME_PENDING = "real time", "real time, pending 500"
 REALTIME_CHAIN, REALTIME_MACHINE = "real time, chain of 8", "real time, durability machine"
+REALTIME_TWO = "real time, two processes"
 
 
 def keys_case(count: int, in_state: bool) -> str:
@@ -211,6 +212,7 @@ def _realtime() -> list[Case]:
     cases = [
         Case(REALTIME, "ours", words, (*LATENCIES, IDLE, FULL)),
         Case(REALTIME_PENDING, "ours", words, (FULL,), {"conf": {"topology.max.spout.pending": 500}}),
+        Case(REALTIME_TWO, "ours", words, (at(1000), FULL), {"conf": {"topology.workers": 2}}),
         Case(REALTIME_CHAIN, "ours", "chain", (at(1000),), {"levels": 8}),
         Case(REALTIME_MACHINE, "ours", words, (at(1000),), {"conf": {"topology.durability": "machine"}}),
         *(

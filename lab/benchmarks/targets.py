@@ -338,6 +338,7 @@ REALTIME_TARGETS: tuple[Target, ...] = (
     ),
     *_ms("the same at 10/s", cases.REALTIME, at(10), 1, 10),
     *_ms("the same at 10,000/s", cases.REALTIME, at(10_000), 2, 20),
+    *_ms("the same in two live processes, at 1,000/s", cases.REALTIME_TWO, at(1000), 2, 15),
     *_ms("chain of 8 levels at 1,000/s", cases.REALTIME_CHAIN, at(1000), 3, None),
     *_ms("1 million keys as attributes, 7,000/s", cases.realtime_case(MILLION, False), SEVEN_THOUSAND, None, 25),
     *_ms("1 million keys in KeyValueState, 7,000/s", cases.realtime_case(MILLION, True), SEVEN_THOUSAND, None, 25),
