@@ -43,7 +43,7 @@ CONFIGURED = {
     ("docs/reliability.md", "16 MiB"): ("storm_on_spark/runtime/spouts/log/writer.py", "SEGMENT_BYTES = 16 << 20"),
 }
 
-GENERATED = re.compile(r"<!-- ([\w ]+): begin -->.*?<!-- \1: end -->", re.DOTALL)
+GENERATED = re.compile(r"<!-- ([\w -]+): begin -->.*?<!-- \1: end -->", re.DOTALL)
 CODE = re.compile(r"```.*?```|`[^`]*`", re.DOTALL)
 UNIT = r"(?:\u00d7|x|times|%|per cent|ns|µs|ms|s|seconds?|minutes?|\w+/s|[kMGT]i?B|bytes?|(?:\w+ )?(?:a|per) second)"
 FIGURE = re.compile(rf"(?<![\w.])\d[\d.,]*(?: to \d[\d.,]*)?\s?{UNIT}(?!\w)")
@@ -74,7 +74,10 @@ def test_a_configured_figure_is_what_the_code_says(page: str, figure: str) -> No
         ("1.5x as fast, 12,000 tuples/s, 3 ms or 97 %", ["1.5x", "12,000 tuples/s", "3 ms", "97 %"]),
         ("took 0.50 to 0.85 s and 690 MB", ["0.50 to 0.85 s", "690 MB"]),
         ("1,000 sentences a second", ["1,000 sentences a second"]),
-        ("<!-- faults: begin -->\n3 ms\n<!-- faults: end -->\nSpark 4.2.1 on `local[2]` after `5 s`; 2 cores", []),
+        (
+            "<!-- faults-s3: begin -->\n3 ms\n<!-- faults-s3: end -->\nSpark 4.2.1 on `local[2]` after `5 s`; 2 cores",
+            [],
+        ),
     ],
 )
 def test_figures_are_found(prose: str, found: list[str]) -> None:
