@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import random
 import time
 from collections.abc import Mapping, Sequence
@@ -15,12 +14,13 @@ from storm_on_spark.api.custom_grouping import CustomStreamGrouping
 from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
 from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.streams.stream import GlobalStreamId
+from storm_on_spark.api.text.logs import component_logger
 from storm_on_spark.api.tuple import Tuple
 
 WORDS: Final = ("nathan", "mike", "jackson", "golda", "bertels")
 _PAUSE_SECS: Final = 0.1
 
-_logger = logging.getLogger(__name__)
+_logger = component_logger(__name__)
 
 
 class NGrouping(CustomStreamGrouping):

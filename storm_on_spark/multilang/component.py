@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,12 +14,13 @@ from storm_on_spark.api.errors import StormError
 from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
 from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM
+from storm_on_spark.api.text.logs import component_logger
 from storm_on_spark.multilang.child import Child, Launch, checked_command, run_in
 from storm_on_spark.multilang.errors import ShellError
 from storm_on_spark.multilang.messages import log_message, setup_message
 from storm_on_spark.multilang.settings import ShellSettings, silence
 
-log = logging.getLogger(__name__)
+log = component_logger(__name__)
 
 OutputFields = Fields | str | Sequence[str] | Mapping[str, Fields | str | Sequence[str]]
 """Fields of the default stream, or of each stream by its id."""

@@ -20,6 +20,7 @@ from storm_on_spark.api.collector import SpoutOutputCollector
 from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.errors import StormError, TupleError
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM
+from storm_on_spark.api.text.logs import component_logger
 from storm_on_spark.streamparse.context import storm_context
 from storm_on_spark.streamparse.kinds import pystorm_class, unchanged
 
@@ -93,8 +94,7 @@ class Bridge(ABC):
         component.component_name = self.name
         component.debug = bool(conf.get("topology.debug"))
         level = "debug" if component.debug else str(conf.get("pystorm.log.level") or "info")
-        component.logger = logging.getLogger(f"pystorm.component.{self.name}")
-        component.logger.setLevel(_level(level))
+        component.logger = component_logger(f"pystorm.component.{self.name}", _level(level))
         component.send_message = self.send
         component.read_task_ids = self.read_task_ids
         self.services = self._services()

@@ -100,9 +100,11 @@ def test_the_quickstart_project_runs_on_the_installed_packages(
     done = python(dedent(RUN), project, sources["streamparse"], sources["pystorm"], needed)
     assert done.returncode == 0, done.stderr
     assert [str(sources[name]) in done.stdout for name in SUITES] == [True, True]
+    assert "INFO counted [" in done.stderr
 
 
 def test_the_quickstart_project_runs_on_the_stand_ins(project: Path) -> None:
     done = python(HIDE + dedent(RUN), project)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("stand_in") == 2
+    assert "INFO counted [" in done.stderr
