@@ -181,6 +181,16 @@ class NativeSpout(_Spout):
         """
         raise NotImplementedError(f"{type(self).__qualname__} has neither columns nor tuple_of")
 
+    def position(self, rows: pyarrow.RecordBatch) -> Any:
+        """Returns what `passed` is to be told of rows once they are read for good; None for nothing.
+
+        Called where Spark reads the rows. The value must be one that can be pickled.
+        """
+        return None
+
+    def passed(self, position: Any) -> None:
+        """A micro-batch is committed that has read rows with this `position`. `keep` is called for those left of it."""
+
     def open(self, conf: Mapping[str, Any], context: TopologyContext, collector: SpoutOutputCollector) -> None:
         """Called in the process that keeps rows; as for `BaseRichSpout`."""
 

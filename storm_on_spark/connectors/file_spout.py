@@ -116,7 +116,7 @@ class FileSpout(SparkSourceSpout):
         """Keeps rows, each with its place among those that Spark read with it, which the root says."""
         super().keep(roots, rows)
         for root in roots:
-            self._open[root].row[_PLACE] = root % MOST_NATIVE_ROWS
+            self._rows.open[root].row[_PLACE] = root % MOST_NATIVE_ROWS
 
     def message_id(self, row: Mapping[str, Any]) -> tuple[str, int, int]:
         """Returns file, start of Spark's part of it, and number."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from storm_on_spark.api.collector import SpoutOutputCollector
 from storm_on_spark.api.component import NativeSpout
 from storm_on_spark.api.context import TopologyContext
-from storm_on_spark.api.errors import ConfigError
+from storm_on_spark.api.errors import ConfigError, StormError
 from storm_on_spark.api.streams.constants import SYSTEM_PREFIX
 from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
 from storm_on_spark.api.streams.fields import Fields
@@ -29,6 +29,10 @@ _MOST_AT_ONCE = 1000
 _AGAIN = "a bolt failed its tuple, or that timed out"
 
 
+class SourceError(StormError):
+    """A spout on one of Spark's own sources can't go on."""
+
+
 @dataclass
 class _Kept:
     """A row that was not acked in the micro-batch that read it."""
@@ -40,6 +44,19 @@ class _Kept:
     """When it is emitted again, in seconds of the clock."""
     given_up: bool = False
     """Whether it goes to the stream of dead letters."""
+
+
+class KeptRows:
+    """The rows that a native spout keeps, and what it notes beside them: the whole of its state."""
+
+    def __init__(self) -> None:
+        #: By root: rows whose first tuple is still under way.
+        self.open: dict[int, _Kept] = {}
+        #: By message id: rows that wait for their next attempt, and those whose tuple is under way again.
+        self.waiting: dict[Any, _Kept] = {}
+        self.again: dict[Any, _Kept] = {}
+        #: What a subclass notes of positions.
+        self.positions: dict[Any, Any] = {}
 
 
 class SparkSourceSpout(NativeSpout):
@@ -67,11 +84,12 @@ class SparkSourceSpout(NativeSpout):
             )
         self._retry = retry
         self._dead_letters = stream
-        #: By root: rows whose first tuple is still under way.
-        self._open: dict[int, _Kept] = {}
-        #: By message id: rows that wait for their next attempt, and those whose tuple is under way again.
-        self._waiting: dict[Any, _Kept] = {}
-        self._again: dict[Any, _Kept] = {}
+        self._rows = KeptRows()
+
+    @property
+    def state_holder(self) -> KeptRows:
+        """What is saved: not the arguments, which may be others after a restart."""
+        return self._rows
 
     # --- what a subclass says ---------------------------------------------------------------
 
@@ -106,50 +124,71 @@ class SparkSourceSpout(NativeSpout):
     def keep(self, roots: Sequence[int], rows: pa.RecordBatch) -> None:
         """Keeps rows until they are acked or given up."""
         for root, row in zip(roots, rows.to_pylist(), strict=True):
-            self._open[root] = _Kept(row)
+            self._rows.open[root] = _Kept(row)
 
     def kept(self) -> Collection[int]:
         """Returns the roots of rows whose first tuple is under way."""
-        return self._open.keys()
+        return self._rows.open.keys()
 
     def row_acked(self, root: int) -> None:
         """Forgets the row."""
-        del self._open[root]
+        del self._rows.open[root]
 
     def row_failed(self, root: int, reason: str) -> None:
         """Lets the row wait for its next attempt, or gives it up."""
-        kept = self._open.pop(root)
+        kept = self._rows.open.pop(root)
         self._failed(self.message_id(kept.row), kept, reason)
 
     def next_tuple(self) -> None:
         """Emits tuples again that are due."""
-        if not self._waiting:
+        if not self._rows.waiting:
             return
         now = self.clock()
-        due = [(name, kept) for name, kept in self._waiting.items() if not 0 < kept.due - now <= self._most_delay()]
+        waiting = self._rows.waiting.items()
+        due = [(name, kept) for name, kept in waiting if not 0 < kept.due - now <= self._most_delay()]
         for name, kept in due[:_MOST_AT_ONCE]:
-            del self._waiting[name]
-            if kept.given_up:
-                self._again[name] = kept
+            del self._rows.waiting[name]
+            self._emit(name, kept)
+
+    def _emit(self, name: Any, kept: _Kept) -> None:
+        if kept.given_up:
+            if self._dead_letters is None:
+                self._drop(name, kept)
+            else:
+                self._rows.again[name] = kept
                 letter = self.dead_letter(name, kept.row, kept.reason, kept.failures)
-                self._collector.emit(letter, name, self._dead_letters or DEFAULT_STREAM)
-                continue
-            try:
-                values = self._values(kept.row)
-            except Exception as error:  # whatever the user's translator raises
-                self._failed(name, kept, f"{type(error).__name__}: {error}")
-                continue
-            if values is not None:
-                self._again[name] = kept
-                self._collector.emit(values, name, getattr(values, "stream", DEFAULT_STREAM))
+                self._collector.emit(letter, name, self._dead_letters)
+            return
+        try:
+            values = self._values(kept.row)
+        except Exception as error:  # whatever the user's translator raises
+            why = f"no tuple can be made of it: {type(error).__name__}: {error}"
+            if self._dead_letters is None:
+                raise SourceError(
+                    f'spout "{self._context.this_component_id}", row {name!r}: {why}; '
+                    "with a dead-letter stream such rows go to that stream"
+                ) from error
+            # It will be no other row the next time.
+            kept.given_up, kept.reason = True, why
+            self._rows.waiting[name] = kept
+            return
+        if values is not None:
+            self._rows.again[name] = kept
+            self._collector.emit(values, name, getattr(values, "stream", DEFAULT_STREAM))
 
     def ack(self, message_id: Any) -> None:
         """Forgets the row."""
-        del self._again[message_id]
+        del self._rows.again[message_id]
 
     def fail(self, message_id: Any) -> None:
         """Lets the row wait for its next attempt, or gives it up."""
-        self._failed(message_id, self._again.pop(message_id), _AGAIN)
+        self._failed(message_id, self._rows.again.pop(message_id), _AGAIN)
+
+    def kept_messages(self) -> Iterator[Any]:
+        """Yields the message ids of all rows that are neither acked nor dropped."""
+        yield from (self.message_id(kept.row) for kept in self._rows.open.values())
+        yield from self._rows.waiting
+        yield from self._rows.again
 
     def _most_delay(self) -> float:
         """Seconds; what is due later than that was noted before the clock was set back."""
@@ -173,11 +212,14 @@ class SparkSourceSpout(NativeSpout):
             delay = self._retry.delay_ms(kept.failures)
         if delay is None and self._dead_letters is not None:
             kept.given_up, delay = True, 0
-        if delay is not None:
+        if delay is None:
+            self._drop(message_id, kept)
+        else:
             kept.due = self.clock() + delay / 1000
-            self._waiting[message_id] = kept
-            return
+            self._rows.waiting[message_id] = kept
+
+    def _drop(self, message_id: Any, kept: _Kept) -> None:
         log.warning(
             'spout "%s" gives up row %r after %d failures: %s',
-            self._context.this_component_id, message_id, kept.failures, reason,
+            self._context.this_component_id, message_id, kept.failures, kept.reason,
         )  # fmt: skip

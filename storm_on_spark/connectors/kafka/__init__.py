@@ -1,6 +1,7 @@
 """Kafka: topics as spouts, and a bolt that writes to topics.
 
-`PlainKafkaSpout` reads and `PlainKafkaBolt` writes by kafka-python (extra `kafka`), without a jar.
+`KafkaSpout` compiles to Spark's own source, whose jars are fetched. `PlainKafkaSpout` reads and `PlainKafkaBolt` writes
+by kafka-python (extra `kafka`), without a jar.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from storm_on_spark.connectors.kafka.config import (
     ProcessingGuarantee,
 )
 from storm_on_spark.connectors.kafka.errors import KafkaBoltError, KafkaSpoutError
+from storm_on_spark.connectors.kafka.native import KafkaSpout
 from storm_on_spark.connectors.kafka.records import (
     ByTopicRecordTranslator,
     DefaultRecordTranslator,
@@ -40,6 +42,7 @@ __all__ = [
     "FirstPollOffsetStrategy",
     "KafkaBoltError",
     "KafkaRecord",
+    "KafkaSpout",
     "KafkaSpoutConfig",
     "KafkaSpoutConfigBuilder",
     "KafkaSpoutError",

@@ -71,13 +71,13 @@ class Clients:
         self._closing = False
         self._look_up: LookUp | None = None
         self._commit: dict[Partition, int] = {}
-        self._wants_replayer = False
+        self._wants_reader = self._wants_replayer = False
         self._lookups: Any = None
         self._collected = time.monotonic()
         self._found: Found | None = None
         #: What Kafka has confirmed, by partition.
         self.committed: dict[Partition, int] = {}
-        #: Reads new records, once there is a connection.
+        #: Reads new records, once `look_up` was called and there is a connection.
         self.reader: Any = None
         #: Reads records again, once `want_replayer` was called and there is a connection.
         self.replayer: Any = None
@@ -93,7 +93,7 @@ class Clients:
     def look_up(self, order: LookUp) -> None:
         """Orders a look-up; what it finds is taken by `found`."""
         with self._condition:
-            self._look_up = order
+            self._look_up, self._wants_reader = order, True
             self._condition.notify()
 
     def found(self) -> Found | None:
@@ -188,7 +188,7 @@ class Clients:
             found = Found(self._starts(order))
             with self._condition:
                 self._found, self._look_up = found, None
-        if self.reader is None:
+        if self._wants_reader and self.reader is None:
             self.reader = _consumer(group_id=None, **self._settings)
         if self._wants_replayer and self.replayer is None:
             # A fetch that waits for new records would hold up the next records to read again.
@@ -216,7 +216,7 @@ class Clients:
                 missing = ", ".join(sorted(set(config.topics) - set(topics)))
                 _log.warning("%s: not in Kafka yet: %s; read from the first record on once there", self._name, missing)
         else:
-            topics = sorted(topic for topic in present if config.pattern.fullmatch(topic))
+            topics = sorted(filter(config.matches, present))
         partitions = {(topic, number) for topic in topics for number in self._lookups.partitions_for_topic(topic)}
         new = [TopicPartition(*p) for p in assigned(partitions - order.known, *self._share)]
         if not new:
@@ -238,6 +238,32 @@ class Clients:
                 if committed is not None:
                     starts[partition] = committed
         return starts
+
+
+def committed_offsets(config: KafkaSpoutConfig) -> dict[Partition, int | None]:
+    """Returns what the group has committed of all partitions of the spout's topics; None where it has nothing.
+
+    Raises:
+        KafkaSpoutError: Kafka doesn't answer, or has not all topics that are named.
+        SetupError: kafka-python is not installed, or too old.
+    """
+    from kafka.errors import KafkaError
+    from kafka.structs import TopicPartition
+
+    servers = ", ".join(config.bootstrap_servers)
+    try:
+        client = _consumer(group_id=config.group_id, **consumer_settings(config))
+        try:
+            present = client.topics()
+            if missing := sorted(set(config.topics) - set(present)):
+                raise KafkaSpoutError(f"Kafka at {servers} has no topic {', '.join(missing)}: create it first")
+            topics = [topic for topic in present if topic in config.topics or config.matches(topic)]
+            found = [(topic, number) for topic in topics for number in client.partitions_for_topic(topic)]
+            return {each: client.committed(TopicPartition(*each), timeout_ms=_ANSWER_MS) for each in sorted(found)}
+        finally:
+            client.close(autocommit=False, timeout_ms=0)
+    except KafkaError as error:
+        raise KafkaSpoutError(f"Kafka at {servers} does not answer: {described(error)}") from None
 
 
 def kafka_python(kind: str) -> Any:

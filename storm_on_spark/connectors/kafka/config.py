@@ -107,6 +107,10 @@ class KafkaSpoutConfig:
         """
         return KafkaSpoutConfigBuilder(bootstrap_servers, *topics)
 
+    def matches(self, topic: str) -> bool:
+        """Returns whether a topic is read because of the pattern."""
+        return self.pattern is not None and self.pattern.fullmatch(topic) is not None
+
     def shown_properties(self) -> dict[str, Any]:
         """Returns `properties` with secrets made unreadable."""
         return hidden(self.properties)

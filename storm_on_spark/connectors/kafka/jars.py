@@ -1,4 +1,4 @@
-"""The jars of a Kafka broker: its own from Maven, and those that pyspark ships."""
+"""The jars of Spark's Kafka source, and those of a broker: its own from Maven, and those that pyspark ships."""
 
 from __future__ import annotations
 
@@ -83,6 +83,39 @@ JARS: Final = JarSet(
     without="no broker can be started on this machine",
     patience_secs=300.0,
 )
+
+SOURCE: Final = JarSet(
+    name="Kafka source of Spark",
+    jars=(
+        Jar(
+            "org.apache.spark",
+            "spark-sql-kafka-0-10_2.13",
+            "4.2.0",
+            "64539c45e5d39f7ddb747312c239f38f5208d08c1a0ddf7d70beb2fbd9373705",
+        ),
+        Jar(
+            "org.apache.spark",
+            "spark-token-provider-kafka-0-10_2.13",
+            "4.2.0",
+            "641c7947afc8aa1189e433b7c2d305293993c8691bc1c2062d6d4f513b12518c",
+        ),
+        Jar(
+            "org.apache.kafka",
+            "kafka-clients",
+            "3.9.2",
+            "014b4ef36884478a932641818b080c36a8f8e2e92dc771e800c9d2694f4f83d8",
+        ),
+        Jar(
+            "org.apache.commons",
+            "commons-pool2",
+            "2.13.1",
+            "f77a5060d6936a9144023584232f9de3f2248f1abfe156e9d31795f18770674f",
+        ),
+    ),
+    without="KafkaSpout can't read; PlainKafkaSpout can",
+    patience_secs=120.0,
+)
+SOURCE_CLASS: Final = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 
 _FROM_PYSPARK: Final = (
     "scala-library-*.jar",

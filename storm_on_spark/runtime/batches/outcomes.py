@@ -19,17 +19,19 @@ class Reported:
 
     outcomes: list[Outcome] = field(default_factory=list)
     left: list[tuple[int, bytes]] = field(default_factory=list)
-    """The LEFT chunks, each with the task of the spout whose rows it holds."""
+    """The LEFT and READ chunks, each with the task of the spout whose rows it is about."""
 
     @classmethod
     def of(cls, chunks: Sequence[bytes]) -> Reported:
-        """Returns what is in OUTCOME and LEFT chunks."""
+        """Returns what is in OUTCOME, LEFT and READ chunks."""
         found = cls()
         for body in chunks:
             header = chunk.read_header(body)
             if header.kind == Kind.LEFT:
                 roots, _ = chunk.read_native_roots(header, body)
                 found.left.append((int(spout_task_of(roots[:1])[0]), body))
+            elif header.kind == Kind.READ:
+                found.left.append((header.source, body))
             else:
                 found.outcomes.append(Outcome(*chunk.read_outcome(header, body)))
         return found

@@ -52,7 +52,7 @@ class SpoutOutcomes:
         self._delivered = {batch: self._read(batch) for batch in self._files.batches()}
 
     def write(self, batch: int, chunks: Sequence[bytes]) -> None:
-        """Writes the OUTCOME and LEFT chunks of a micro-batch, in place of those of an earlier attempt.
+        """Writes the OUTCOME, LEFT and READ chunks of a micro-batch, in place of those of an earlier attempt.
 
         Raises:
             OSError: they can't be written.

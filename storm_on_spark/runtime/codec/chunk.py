@@ -18,6 +18,7 @@ each tuple costs about ten times as much. The layout, little endian:
       ROWS    roots (packed ids), then an Arrow IPC stream of one record batch: rows that Spark read itself, as it read
               them, with the roots of their tuples; for an acker
       LEFT    the same, of rows whose roots were not acked in the micro-batch that read them; for the sink
+      READ    a pickled position: what a native spout (`source`) noted of rows that were read; for the sink
       REPORT  pickled records for the sink: metrics and errors
       WRITTEN what a task of a `SinkBolt` hands over to the sink, in a form of its own; `source` is the task
 
@@ -66,7 +67,10 @@ class Kind(IntEnum):
     ROWS = 7
     LEFT = 8
     WRITTEN = 9
+    READ = 10
 
+
+_FOR_SINK = frozenset({Kind.OUTCOME, Kind.REPORT, Kind.LEFT, Kind.READ, Kind.WRITTEN})
 
 TICK = 1
 """Due in a task: a tick tuple."""
@@ -120,7 +124,7 @@ def with_header(body: bytes) -> Chunk:
 
 def is_for_sink(header: Header) -> bool:
     """Returns whether a chunk passes through all later operators."""
-    return header.kind in (Kind.OUTCOME, Kind.REPORT, Kind.LEFT, Kind.WRITTEN) or bool(header.flags & CARRIED)
+    return header.kind in _FOR_SINK or bool(header.flags & CARRIED)
 
 
 def read_header(body: bytes | memoryview) -> Header:
@@ -346,6 +350,16 @@ def encode_native_rows(roots: U64Array, batch: pa.RecordBatch, *, target: int | 
 def read_native_roots(header: Header, body: bytes | memoryview) -> tuple[U64Array, memoryview]:
     """Returns the roots of a ROWS or LEFT chunk, and its rows as `read_batch` takes them."""
     return unpack_ids(memoryview(body)[HEADER_BYTES:], header.size)
+
+
+def encode_position(position: Any, *, source: int) -> bytes:
+    """Returns a READ chunk for the sink; `source` is the native spout's task."""
+    return _HEADER.pack(VERSION, Kind.READ, 0, -1, source, 0, 1, 0, 0) + pickling.dumps(position)
+
+
+def read_position(body: bytes | memoryview) -> Any:
+    """Returns the position of a READ chunk."""
+    return pickling.loads(memoryview(body)[HEADER_BYTES:])
 
 
 def encode_clock(clock: int, due: int, *, target: int) -> bytes:

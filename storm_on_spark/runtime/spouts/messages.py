@@ -98,7 +98,7 @@ class Settle:
     roots: U64Array
     codes: U8Array
     left: tuple[bytes, ...] = ()
-    """LEFT chunks: the rows of a native spout that the micro-batch read and didn't ack."""
+    """LEFT and READ chunks: the rows of a native spout that the micro-batch didn't ack, and how far it has read."""
 
     def __reduce__(self) -> tuple[Callable[..., Settle], tuple[object, ...]]:
         # As few bytes: the roots of a task nearly always ascend by one, and have one outcome.

@@ -102,7 +102,7 @@ class Sink:
         for row in frame.collect():
             body = bytes(row[1])
             header = chunk.read_header(body)
-            if header.kind in (Kind.OUTCOME, Kind.LEFT):
+            if header.kind in (Kind.OUTCOME, Kind.LEFT, Kind.READ):
                 outcomes.append(body)
             elif header.kind == Kind.REPORT:
                 reports += chunk.read_report(body)

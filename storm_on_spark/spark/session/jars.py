@@ -21,14 +21,20 @@ import time
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape, quoteattr
 
+from storm_on_spark.api.errors import SetupError
 from storm_on_spark.spark.session.dirs import cache_dir, writable_dir
 from storm_on_spark.spark.session.java import find_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _log = logging.getLogger(__name__)
 
 _RETRY_AFTER_SECS = 24 * 3600.0
+_LOADER = "org.apache.spark.util.MutableURLClassLoader"
 _BLOCK_BYTES = 1 << 20
 
 
@@ -155,6 +161,38 @@ def fetch(
         return None
     refused.unlink(missing_ok=True)
     return cached(jars, root)
+
+
+def use(spark: SparkSession, jars: JarSet, provides: str) -> None:
+    """Lets a session that runs already use the jars, fetched if the cache lacks them; executors get them from there.
+
+    Args:
+        spark: the session.
+        jars: what it is to have.
+        provides: a class of theirs. Where the session has it, it stays as it is.
+
+    Raises:
+        SetupError: the jars can't be had.
+    """
+    jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 # no public way to ask for a class
+    if jvm.org.apache.spark.util.Utils.classIsLoadable(provides):
+        return
+    found = fetch(jars, again=True)
+    if found is None:
+        raise SetupError(
+            f"Spark needs the jars {', '.join(map(str, jars.jars))}, which can't be fetched here; put them on the "
+            "class path, say by spark.jars.packages, or fetch them where there is a network: storm-spark jars"
+        )
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    while loader.getClass().getName() != _LOADER:
+        loader = loader.getParent()
+        if loader is None:
+            raise SetupError(f"put the jars on the class path of Spark: {', '.join(map(str, found))}")
+    for path in found:
+        # spark-submit's loader is above all others. Those of a session don't do: with them the driver can't read the
+        # exceptions of tasks that have classes of the jar.
+        loader.addURL(jvm.java.io.File(str(path)).toURI().toURL())
+        spark.sparkContext._jsc.addJar(str(path))  # noqa: SLF001 # no public way
 
 
 def _folder(root: Path | None) -> Path:

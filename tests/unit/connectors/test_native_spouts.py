@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from storm_on_spark import ConfigError, Fields, InvalidTopologyError, TopologyBuilder
 from storm_on_spark.connectors.file_spout import FileSpout
-from storm_on_spark.connectors.native import SparkSourceSpout
+from storm_on_spark.connectors.native import SourceError, SparkSourceSpout
 from storm_on_spark.connectors.rate import RateSpout
 from storm_on_spark.connectors.retry import RetryBackoff
 from storm_on_spark.plan.compile import compile_graph, place
@@ -49,6 +49,7 @@ class Opened:
 
     def __init__(self, dead_letters="dead", retry=RETRY):
         self.spout = Words(retry, dead_letters)
+        self.dead_letters, self.retry = dead_letters, retry
         self.emitted = []
         self.now = 1000.0
         self._open()
@@ -65,8 +66,9 @@ class Opened:
         self.spout.keep(range(10, 10 + len(words)), rows)
 
     def restart(self):
-        saved = {name: value for name, value in vars(self.spout).items() if name not in {"clock", "_collector"}}
-        self.spout.__dict__ = pickle.loads(pickle.dumps(saved))
+        saved = pickle.dumps(vars(self.spout.state_holder))
+        self.spout = Words(self.retry, self.dead_letters)
+        vars(self.spout.state_holder).update(pickle.loads(saved))
         self._open()
 
     def after(self, secs):
@@ -112,12 +114,30 @@ def test_a_row_that_fails_too_often_is_a_dead_letter_until_that_is_acked() -> No
 
 
 def test_a_row_without_a_tuple_says_why_in_its_dead_letter() -> None:
-    words = Opened(retry=RetryBackoff(max_retries=1))
+    words = Opened(retry=RetryBackoff())
     words.keep(a="LOUD")
     words.spout.row_failed(10, "a bolt failed its tuple")
     assert words.after(0) == [], "translated again, in vain"
     ((letter, name, stream),) = words.after(0)
-    assert (letter[2:], name, stream) == (["ValueError: too loud", 2], "a", "dead")
+    assert (letter[2:], name, stream) == (["no tuple can be made of it: ValueError: too loud", 1], "a", "dead")
+
+
+def test_a_row_without_a_tuple_ends_the_topology_where_there_is_no_stream_for_it() -> None:
+    words = Opened(dead_letters=None)
+    words.keep(a="LOUD")
+    words.spout.row_failed(10, "a bolt failed its tuple")
+    with pytest.raises(SourceError, match="row 'a': no tuple can be made of it: ValueError: too loud; with a dead"):
+        words.after(1)
+
+
+def test_a_dead_letter_whose_stream_a_restart_has_removed_is_dropped_with_a_warning(caplog) -> None:
+    words = Opened(retry=RetryBackoff(max_retries=0))
+    words.keep(a="to")
+    words.spout.row_failed(10, "a bolt failed its tuple")
+    words.dead_letters = None
+    words.restart()
+    assert words.after(1) == []
+    assert "gives up row 'a' after 1 failures" in caplog.text
 
 
 def test_without_a_stream_for_it_a_row_is_dropped_with_a_warning(caplog) -> None:

@@ -73,10 +73,13 @@ class NativeRows:
                 sequence = partition << 40
             self._check(partition, count + rows.num_rows)
             first = native_base(self._task, batch, partition) + count
-            for body in self._of(rows.select(rows.schema.names[:-1]), first, ids, sequence):
+            rows = rows.select(rows.schema.names[:-1])
+            for body in self._of(rows, first, ids, sequence):
                 sequence += 1
                 yield chunk.with_header(body)
             count += rows.num_rows
+            if (position := self._spout.position(rows)) is not None:
+                yield chunk.with_header(chunk.encode_position(position, source=self._task))
 
     def _check(self, partition: int, rows: int) -> None:
         if partition >= MOST_NATIVE_PARTITIONS or rows > MOST_NATIVE_ROWS:
@@ -118,7 +121,10 @@ class NativeRows:
         for at, row in enumerate(rows.to_pylist()):
             try:
                 values = tuple_of(row)
-            except USER_ERRORS:
+            except USER_ERRORS as error:
+                if not tracked:
+                    why = f"no tuple can be made of a row: {type(error).__name__}: {error}"
+                    raise ComponentError(self._component, self._task, "tuple_of", why) from error
                 # Its spout tries again, and says why it gave up.
                 marks[at] = _OPEN | acker.FAIL
                 continue
@@ -132,7 +138,9 @@ class NativeRows:
         open_roots = marks != 0
         if not open_roots.all():
             rows, roots, marks = rows.filter(pa.array(open_roots)), roots[open_roots], marks[open_roots]
-        folded = marked(roots, acker.INIT)._replace(marks=marks)
+        # A tree without tuples is complete, unless its XOR says that something is to come.
+        xors = ((marks & acker.FAIL) != 0).astype(np.uint64)
+        folded = marked(roots, acker.INIT)._replace(xors=xors, marks=marks)
         for task, part in split_by_acker(self._ackers, folded):
             yield chunk.encode_acks(*part, target=task, source=self._task, receipts=receipts)
             if len(part.roots):

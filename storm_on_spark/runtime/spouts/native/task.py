@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from storm_on_spark.runtime.codec import chunk
+from storm_on_spark.runtime.codec.chunk import Kind
 from storm_on_spark.runtime.spouts.spout_task import SpoutTask
 from storm_on_spark.runtime.tracking import acker
 from storm_on_spark.runtime.tracking.fold import U8Array
@@ -38,7 +39,11 @@ class NativeSpoutTask(SpoutTask):
         self.stats.failed += int((codes != acker.ACKED).sum())
         self.stats.timed_out += int((codes == acker.TIMED_OUT).sum())
         for body in left:
-            kept, payload = chunk.read_native_roots(chunk.read_header(body), body)
+            header = chunk.read_header(body)
+            if header.kind == Kind.READ:
+                self._guard("passed", self.spout.passed, chunk.read_position(body))
+                continue
+            kept, payload = chunk.read_native_roots(header, body)
             self._guard("keep", self.spout.keep, kept.tolist(), chunk.read_batch(payload))
         if not (waiting := self.spout.kept()):
             return

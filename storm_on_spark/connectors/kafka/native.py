@@ -1,0 +1,206 @@
+"""A Kafka spout that compiles to Spark's own source of Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from storm_on_spark.api.collector import SpoutOutputCollector
+from storm_on_spark.api.context import TopologyContext
+from storm_on_spark.api.errors import ConfigError
+from storm_on_spark.api.streams.fields import Fields
+from storm_on_spark.api.streams.stream import DEFAULT_STREAM
+from storm_on_spark.connectors.kafka.clients import Clients, committed_offsets, consumer_settings
+from storm_on_spark.connectors.kafka.config import DEAD_LETTER_FIELDS, KafkaSpoutConfig, ProcessingGuarantee
+from storm_on_spark.connectors.kafka.jars import SOURCE, SOURCE_CLASS
+from storm_on_spark.connectors.kafka.offsets import Partition
+from storm_on_spark.connectors.kafka.options import checked_for_spark, source_options
+from storm_on_spark.connectors.kafka.records import DefaultRecordTranslator, KafkaRecord, KafkaTuple, as_bytes, as_text
+from storm_on_spark.connectors.native import SparkSourceSpout
+from storm_on_spark.spark.session.jars import use
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+_RAW: Final = "topic", "partition", "offset", "key", "value"
+MessageId = tuple[str, int, int]
+"""Topic, partition and offset."""
+
+
+class KafkaSpout(SparkSourceSpout):
+    """Emits the records of Kafka's topics; Spark reads them itself, by its own source.
+
+    The message id of a tuple is (topic, partition, offset). How far Spark has read is in the topology's checkpoint: a
+    restart goes on exactly there. What is committed to the consumer group follows behind it, up to the first record
+    that is not done, for tools that show the lag and for the first start without the checkpoint.
+
+    Args:
+        config: what to read and how.
+        max_offsets_per_batch: how many records a micro-batch reads at most, of all partitions together.
+        options: more of Spark's source, such as `minPartitions`, or `kafka.ssl.keystore.location` of Kafka's client.
+
+    Raises:
+        ConfigError: Spark's source can't do what is configured.
+        SetupError: kafka-python is not installed, by which offsets are committed.
+
+    Example:
+        >>> config = KafkaSpoutConfig.builder("127.0.0.1:9092", "lines").set_group_id("word-count").build()
+        >>> KafkaSpout(config).tuple_streams()
+        {'default': Fields('topic', 'partition', 'offset', 'key', 'value')}
+    """
+
+    dead_letter_fields = DEAD_LETTER_FIELDS
+
+    def __init__(
+        self,
+        config: KafkaSpoutConfig,
+        max_offsets_per_batch: int = 100_000,
+        options: Mapping[str, str | int | float | bool] | None = None,
+    ) -> None:
+        if not isinstance(config, KafkaSpoutConfig):
+            raise ConfigError(f"KafkaSpout takes a KafkaSpoutConfig (given {config!r:.100})")
+        super().__init__(config.retry, config.dead_letter_stream)
+        most: object = max_offsets_per_batch
+        if not isinstance(most, int) or isinstance(most, bool) or most < 1:
+            raise ConfigError(
+                f"max_offsets_per_batch must be a whole number of 1 or more (given {most!r:.100})",
+                key="max_offsets_per_batch",
+            )
+        self._options = {
+            name: str(value).lower() if isinstance(value, bool) else str(value)
+            for name, value in (options or {}).items()
+        }
+        checked_for_spark(config, self._options)
+        consumer_settings(config)
+        self._config, self._most = config, max_offsets_per_batch
+        self.tracked = config.processing_guarantee is ProcessingGuarantee.AT_LEAST_ONCE
+
+    # --- where Spark reads ---------------------------------------------------------------
+
+    def read(self, spark: SparkSession) -> DataFrame:
+        """Returns Spark's source.
+
+        Raises:
+            KafkaSpoutError: Kafka doesn't say what the group has committed, or has no such topic.
+            SetupError: the jars of the source can't be had.
+        """
+        from pyspark.sql import functions as sf
+
+        config = self._config
+        asks = config.first_poll_offset_strategy.name.startswith("UNCOMMITTED")
+        use(spark, SOURCE, SOURCE_CLASS)
+        options = source_options(config, committed_offsets(config) if asks else None, self._most, self._options)
+        rows = spark.readStream.format("kafka").options(**options).load()
+        return rows.select(*_RAW, sf.unix_millis("timestamp").alias("timestamp"), "headers")
+
+    def tuple_streams(self) -> Mapping[str, Fields]:
+        """Returns the translator's streams."""
+        return self._config.translator.streams()
+
+    def columns(self, rows: pa.RecordBatch) -> pa.RecordBatch | None:
+        """Returns the records as columns if nothing of the user's looks at each; None otherwise."""
+        import pyarrow as pa
+
+        config = self._config
+        kinds: Mapping[Any, pa.DataType] = {as_text: pa.string(), as_bytes: pa.binary()}
+        if type(config.translator) is not DefaultRecordTranslator:
+            return None
+        columns = list(rows.columns[:3])
+        for name, function in (("key", config.key_deserializer), ("value", config.value_deserializer)):
+            if (kind := kinds.get(function)) is None:
+                return None
+            try:
+                columns.append(rows.column(name).cast(kind))
+            except pa.ArrowInvalid:
+                return None  # not all are UTF-8: which are not is found one by one
+        return pa.RecordBatch.from_arrays(columns, names=list(_RAW))
+
+    def tuple_of(self, row: Mapping[str, Any]) -> Sequence[Any] | None:
+        """Returns what the translator makes of a record."""
+        config = self._config
+        key, value = row["key"], row["value"]
+        record = KafkaRecord(
+            row["topic"],
+            row["partition"],
+            row["offset"],
+            None if key is None else config.key_deserializer(key),
+            None if value is None else config.value_deserializer(value),
+            row["timestamp"],
+            _headers(row),
+        )
+        values = config.translator.apply(record)
+        if values is None and config.emit_null_tuples:
+            streams = config.translator.streams()
+            stream = DEFAULT_STREAM if DEFAULT_STREAM in streams else next(iter(streams))
+            return KafkaTuple([None] * len(streams[stream]), stream)
+        return values
+
+    def position(self, rows: pa.RecordBatch) -> dict[Partition, int]:
+        """Returns the offset behind the last of the rows, by topic and partition."""
+        import pyarrow as pa
+
+        table = pa.Table.from_batches([rows.select(list(_RAW[:3]))])
+        ends = table.group_by(list(_RAW[:2])).aggregate([("offset", "max")]).to_pylist()
+        return {(end["topic"], end["partition"]): end["offset_max"] + 1 for end in ends}
+
+    # --- in the process that keeps rows ---------------------------------------------------------------
+
+    def open(self, conf: Mapping[str, Any], context: TopologyContext, collector: SpoutOutputCollector) -> None:
+        """Prepares the task; Kafka is not contacted yet."""
+        super().open(conf, context, collector)
+        self._name = f'Kafka spout "{context.this_component_id}" (task {context.this_task_id})'
+        self._clients: Clients | None = None
+        self._next_commit = 0.0
+
+    def message_id(self, row: Mapping[str, Any]) -> MessageId:
+        """Returns topic, partition and offset."""
+        return row["topic"], row["partition"], row["offset"]
+
+    def dead_letter(self, message_id: MessageId, row: Mapping[str, Any], reason: str, failures: int) -> Sequence[Any]:
+        """Returns the record, as Kafka has it, with the reason."""
+        return [*message_id, row["key"], row["value"], row["timestamp"], _headers(row), reason, failures]
+
+    def passed(self, position: Mapping[Partition, int]) -> None:
+        """Notes how far has been read."""
+        ends = self._rows.positions
+        ends.update({partition: max(end, ends.get(partition, 0)) for partition, end in position.items()})
+
+    def committable(self) -> dict[Partition, int]:
+        """Returns, by partition, the first offset that is not done."""
+        found: dict[Partition, int] = dict(self._rows.positions)
+        for topic, partition, offset in self.kept_messages():
+            found[topic, partition] = min(offset, found.get((topic, partition), offset))
+        return found
+
+    def next_tuple(self) -> None:
+        """Emits tuples again that are due, and from time to time has offsets committed."""
+        super().next_tuple()
+        if self._clients is not None and self._clients.failure is not None:
+            raise self._clients.failure
+        now = self.clock()
+        if not 0 < self._next_commit - now <= self._config.offset_commit_period_ms / 1000:
+            self._next_commit = now + self._config.offset_commit_period_ms / 1000
+            self._commit()
+
+    def deactivate(self) -> None:
+        """Has committed what may be committed."""
+        self._commit()
+
+    def close(self) -> None:
+        """Commits what may be committed, and ends the client."""
+        self._commit()
+        if self._clients is not None:
+            self._clients.close()
+            self._clients = None
+
+    def _commit(self) -> None:
+        offsets = self.committable()
+        if offsets and self._clients is None:
+            self._clients = Clients(self._config, 0, 1, self._name)
+        if self._clients is not None:
+            self._clients.commit(offsets)
+
+
+def _headers(row: Mapping[str, Any]) -> tuple[tuple[str, bytes], ...]:
+    return tuple((header["key"], header["value"]) for header in row["headers"] or ())
