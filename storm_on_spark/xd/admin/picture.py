@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, cast, get_args
 
 from storm_on_spark.xd.admin.rest import schemas
@@ -110,11 +111,18 @@ class Picture:
         }
         return {name: node for name, node in found.items() if node is not None}
 
-    def allocated(self) -> dict[str, list[Allocated]]:
-        """Returns the instances by stream, also those of departed containers."""
+    def allocated(self, stream: str = "") -> dict[str, list[Allocated]]:
+        """Returns the instances by stream, also those of departed containers.
+
+        Args:
+            stream: the only one that counts; empty for all.
+        """
         found: dict[str, list[Allocated]] = {}
+        begin = f"{stream}." if stream else ""
         for container in self._mirror.children(nodes.ALLOCATED):
             for text in self._mirror.children(f"{nodes.ALLOCATED}/{container}"):
+                if not text.startswith(begin):
+                    continue
                 name = ModuleName.parse(text)
                 path = f"{nodes.ALLOCATED}/{container}/{text}"
                 node = self._mirror.value(path, ModuleNode)
@@ -135,10 +143,8 @@ class Picture:
         definition = self.definition(name)
         if deployment is None or stat is None or definition is None:
             return None
-        stream = parse_stream(definition, name)
-        types = types_of(stream)
-        manifest = parse_manifest(deployment.properties, list(types))
-        own = (self.allocated() if allocated is None else allocated).get(name, [])
+        stream, types, manifest = _parsed(name, definition, tuple(deployment.properties.items()))
+        own = (self.allocated(name) if allocated is None else allocated).get(name, [])
         return Deployed(name, deployment, stat.version, stream, types, manifest, tuple(own))
 
     def all_deployed(self) -> list[Deployed]:
@@ -200,3 +206,13 @@ class Picture:
         if status is None:
             return "deploying"
         return cast(State, status.state) if status.state in _STATES else "unknown"
+
+
+@lru_cache(maxsize=10_000)
+def _parsed(
+    name: str, definition: str, properties: tuple[tuple[str, str], ...]
+) -> tuple[Stream, Mapping[str, ModuleType], Mapping[str, ModuleManifest]]:
+    """Returns what texts say; every round of the leader asks for all of them."""
+    stream = parse_stream(definition, name)
+    types = types_of(stream)
+    return stream, types, parse_manifest(dict(properties), list(types))

@@ -43,6 +43,8 @@ class DeploymentSupervisor:
         self._picture = Picture(mirror)
         #: Modules without a container, by stream, that were warned of already.
         self._warned: dict[str, set[str]] = {}
+        #: What each stream was, with the containers, when nothing was left to do for it.
+        self._settled: dict[str, object] = {}
 
     def round(self, fence: Fence, session_id: int | None) -> None:
         """Does what is to be done.
@@ -59,13 +61,18 @@ class DeploymentSupervisor:
         there = self._picture.containers()
         streams = self._picture.all_deployed()
         load = Counter(each.container for deployed in streams for each in deployed.allocated)
+        self._settled = {each.name: self._settled.get(each.name) for each in streams}
         for deployed in streams:
+            now = deployed, self._mirror.stat(f"{deployed.path}/status"), there, session_id
+            if self._settled[deployed.name] == now:
+                continue
             try:
                 if deployed.deployment.going:
                     self._end(fence, deployed)
-                else:
-                    if not self._place(fence, deployed, there, load):
-                        self._note(fence, deployed, there, session_id)
+                elif not self._place(fence, deployed, there, load) and not self._note(
+                    fence, deployed, there, session_id
+                ):
+                    self._settled[deployed.name] = now
             except ConflictError as error:
                 logger.debug("Stream %s waits for the next round: %s", deployed.name, error)
         self._clean(fence, there)
@@ -153,17 +160,21 @@ class DeploymentSupervisor:
 
     def _note(
         self, fence: Fence, deployed: Deployed, there: Mapping[str, ContainerNode], session_id: int | None
-    ) -> None:
-        """Writes the state of a stream, as a node of this admin's session."""
+    ) -> bool:
+        """Writes the state of a stream, as a node of this admin's session; returns whether it had to."""
         value = encode(StatusNode(state=deployed.state(there)))
         path = f"{deployed.path}/status"
         stat, known = self._mirror.stat(path), self._mirror.value(path, StatusNode)
+        changes: list[Change] = []
         if stat is None:
-            self._ledger.commit(fence, [Make(path, value, ephemeral=True)])
+            changes = [Make(path, value, ephemeral=True)]
         elif stat.ephemeralOwner != session_id:
-            self._ledger.commit(fence, [Remove(path), Make(path, value, ephemeral=True)])
+            changes = [Remove(path), Make(path, value, ephemeral=True)]
         elif known is None or encode(known) != value:
-            self._ledger.commit(fence, [Write(path, value, stat.version)])
+            changes = [Write(path, value, stat.version)]
+        if changes:
+            self._ledger.commit(fence, changes)
+        return bool(changes)
 
     def _end(self, fence: Fence, deployed: Deployed) -> None:
         changes = [change for each in deployed.allocated for change in self._removed(each)]

@@ -10,7 +10,7 @@ import threading
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
 
@@ -41,6 +41,8 @@ logger = logging.getLogger(__name__)
 _LOOK_SECS: Final = 5.0
 _RETRY_SECS: Final = 1.0
 _POLL_SECS: Final = 0.1
+
+N = TypeVar("N", bound=nodes.Node)
 
 
 class Container(Service):
@@ -139,13 +141,14 @@ class _Life:
         client, wait = self._session.client, self._session.wait
         host = socket.gethostname()
         node = nodes.ContainerNode(host=host, ip=_address(), pid=os.getpid(), groups=groups, attributes=attributes)
-        self._mirror = Mirror(self._session, on_change=self._wake.set)
         transaction, acl = client.transaction(), self._session.acl
         transaction.create(f"{nodes.ALLOCATED}/{self.container_id}", nodes.EMPTY, acl=acl)
         transaction.create(f"{nodes.CONTAINERS}/{self.container_id}", encode(node), acl=acl, ephemeral=True)
         for result in wait(transaction.commit_async()):
             if isinstance(result, Exception):
                 raise result
+        # What other containers have does not wake this one.
+        self._mirror = Mirror(self._session, f"{nodes.ALLOCATED}/{self.container_id}", self._wake.set)
 
     def work(self) -> None:
         """Runs what is allocated, until the container ends or its session is lost."""
@@ -195,11 +198,14 @@ class _Life:
         try:
             blueprint = self._blueprint(name, node)
             if blueprint is None:
-                # The mirror shows the definition later.
+                # It was destroyed meanwhile.
                 return
             metadata = Metadata(options=blueprint.options(), properties=_properties(node))
             deployed = StatusNode(state="deployed"), metadata
             instance = Instance(str(name), blueprint.chain, blueprint.place, lambda: self._note(name, *deployed))
+        except (UnavailableError, KazooException) as error:
+            logger.warning("Module %s waits for ZooKeeper: %r", name, error)
+            return
         except (DslError, StormError) as error:
             logger.error("Module %s can't be deployed: %s", name, error)
             self._note(name, StatusNode(state="failed", error=str(error)), metadata)
@@ -209,20 +215,23 @@ class _Life:
             instance.start()
 
     def _blueprint(self, name: ModuleName, node: ModuleNode) -> Blueprint | None:
-        assert self._mirror is not None
         stream = self._find(name.stream)
-        deployment = self._mirror.value(f"{nodes.STREAM_DEPLOYMENTS}/{name.stream}", Deployment)
+        deployment, _ = self._read(f"{nodes.STREAM_DEPLOYMENTS}/{name.stream}", Deployment)
         if stream is None or deployment is None:
             return None
         return Blueprint(self._bus, stream, name, node, deployment.properties, self._registry, self._find)
 
     def _find(self, name: str) -> StreamThere | None:
-        assert self._mirror is not None
-        path = f"{nodes.STREAMS}/{name}"
-        found, stat = self._mirror.value(path, Definition), self._mirror.stat(path)
-        if found is None or stat is None:
-            return None
-        return StreamThere(name, f"{stat.ctime:x}-{stat.czxid:x}", found.definition)
+        found, stat = self._read(f"{nodes.STREAMS}/{name}", Definition)
+        return None if found is None else StreamThere(name, f"{stat.ctime:x}-{stat.czxid:x}", found.definition)
+
+    def _read(self, path: str, kind: type[N]) -> tuple[N | None, Any]:
+        """Returns a node's value and what ZooKeeper knows of it; None for one that is not there."""
+        try:
+            data, stat = self._session.wait(self._session.client.get_async(path))
+        except NoNodeError:
+            return None, None
+        return nodes.decode(data, kind, path), stat
 
     def _stop(self, names: Sequence[ModuleName]) -> None:
         for name in names:

@@ -39,6 +39,8 @@ class Mirror(Closing):
         self._ready = threading.Event()
         self._on_change = on_change
         self._cache = TreeCache(session.client, root)
+        #: Path -> what ZooKeeper gave and the value it stands for, so each is decoded once.
+        self._values: dict[str, tuple[Any, nodes.Node | None]] = {}
         self._cache.listen(self._on_event)
         self._cache.listen_fault(self._on_fault)
         self._cache.start()
@@ -57,7 +59,12 @@ class Mirror(Closing):
     def value(self, path: str, kind: type[N]) -> N | None:
         """Returns a node's value; None if it is not there, or is something else."""
         found = self._cache.get_data(path)
-        return None if found is None else nodes.decode(found.data, kind, path)
+        if found is None:
+            return None
+        known = self._values.get(path)
+        if known is None or known[0] is not found:
+            known = self._values[path] = found, nodes.decode(found.data, kind, path)
+        return known[1] if isinstance(known[1], kind) else None
 
     def stat(self, path: str) -> Any | None:
         """Returns what ZooKeeper knows of a node; None if it is not there."""
@@ -67,6 +74,8 @@ class Mirror(Closing):
     def _on_event(self, event: Any) -> None:
         if event.event_type == TreeEvent.INITIALIZED:
             self._ready.set()
+        elif event.event_type == TreeEvent.NODE_REMOVED:
+            self._values.pop(event.event_data.path, None)
         self._on_change()
 
     def _on_fault(self, error: BaseException) -> None:

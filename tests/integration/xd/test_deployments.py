@@ -10,8 +10,8 @@ from typing import Any
 
 import httpx
 import pytest
-from nodes import eventually, numbers
 
+from lab.streams.cluster import eventually, numbers
 from storm_on_spark.cluster.zookeeper.server import ZooKeeperServer
 from storm_on_spark.xd.admin.daemon import Admin
 from storm_on_spark.xd.container.daemon import Container

@@ -1,0 +1,181 @@
+"""Admins and containers in processes of their own."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx
+
+from storm_on_spark.xd.admin.rest.schemas import MAXIMUM_PAGE_SIZE
+
+T = TypeVar("T")
+
+ROOT = Path(__file__).parents[2]
+SESSION_MILLIS = 3000
+
+
+def eventually(what: Callable[[], T], told: Callable[[], object] = lambda: "", timeout: float = 60) -> T:
+    """Returns the first value of `what` that is true."""
+    deadline = time.monotonic() + timeout
+    while not (value := what()):
+        assert time.monotonic() < deadline, told()
+        time.sleep(0.05)
+    return value
+
+
+class Node:
+    """A daemon.
+
+    Args:
+        home: the folder of all.
+        name: of its log.
+        arguments: of `storm-spark`.
+    """
+
+    def __init__(self, home: Path, name: str, *arguments: str) -> None:
+        self.log_file = home / f"{name}.log"
+        self._log = self.log_file.open("wb")
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "storm_on_spark.cli", *arguments],
+            env={**os.environ, "PYTHONPATH": str(ROOT), "STORM_SPARK_XD_HOME": str(home), "TMPDIR": str(home)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+        )
+
+    def line(self) -> str:
+        """Returns the next line of its standard output."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, self.log
+        return line.rstrip("\n")
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """The document that it begins with."""
+        found: dict[str, Any] = json.loads(self.line())
+        return found
+
+    @property
+    def log(self) -> str:
+        """What it has logged."""
+        return self.log_file.read_text()
+
+    def signal(self, number: int) -> None:
+        """Sends it a signal."""
+        self.process.send_signal(number)
+
+    def kill(self) -> None:
+        """Ends it by SIGKILL."""
+        self.process.kill()
+        self.process.wait()
+
+    def close(self) -> None:
+        """Ends it in order."""
+        with contextlib.suppress(ProcessLookupError):
+            self.process.send_signal(signal.SIGCONT)
+        self.process.terminate()
+        try:
+            self.process.wait(30)
+        finally:
+            self.process.kill()
+            self.process.wait()
+            assert self.process.stdout is not None
+            self.process.stdout.close()
+            self._log.close()
+
+
+class Cluster:
+    """Admins and containers around a ZooKeeper; closed with a `with` statement.
+
+    Args:
+        home: the folder that they share.
+        connect: of ZooKeeper.
+    """
+
+    def __init__(self, home: Path, connect: str) -> None:
+        self.home = home
+        self._conf = ("-c", f"zk.client.connect={connect}", "-c", f"storm.zookeeper.session.timeout={SESSION_MILLIS}")
+        self.nodes: list[Node] = []
+        self.admins: dict[str, Node] = {}
+        self.containers: dict[str, Node] = {}
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for node in self.nodes:
+            node.close()
+
+    def start(self, admins: int = 0, containers: int = 0) -> None:
+        """Starts so many at the same time, and returns when all are up."""
+        made = [
+            (kind, self._node(f"xd-{kind}", *(["--port", "0"] if kind == "admin" else [])))
+            for kind in ["admin"] * admins + ["container"] * containers
+        ]
+        for kind, node in made:
+            (self.admins if kind == "admin" else self.containers)[node.said[kind]] = node
+
+    def _node(self, command: str, *arguments: str) -> Node:
+        node = Node(self.home, f"{command}-{len(self.nodes)}", command, "--json", *self._conf, *arguments)
+        self.nodes.append(node)
+        return node
+
+    def ask(self, method: str, path: str, body: object = None, admin: str | None = None) -> Any:
+        """Asks an admin, the first if none is named; returns its answer."""
+        url = admin or next(iter(self.admins))
+        answer = httpx.request(method, f"{url}{path}", json=body, timeout=60)
+        assert answer.is_success, answer.text
+        return answer.json() if answer.content else None
+
+    def create(self, name: str, definition: str) -> None:
+        """Creates a stream."""
+        self.ask("POST", "/streams/definitions", {"name": name, "definition": definition})
+
+    def deploy(self, name: str, properties: dict[str, str] | None = None) -> Any:
+        """Deploys a stream."""
+        return self.ask("POST", f"/streams/deployments/{name}", {"properties": properties or {}})
+
+    def modules(self) -> dict[str, str]:
+        """Returns module -> its container, of those that run."""
+        found: list[dict[str, str]] = []
+        total = 1
+        while len(found) < total:
+            answer = self.ask(
+                "GET", f"/runtime/modules?size={MAXIMUM_PAGE_SIZE}&page={len(found) // MAXIMUM_PAGE_SIZE}"
+            )
+            found += answer["content"]
+            total = answer["page"]["totalElements"]
+        return {each["name"]: each["containerId"] for each in found if each["state"] == "deployed"}
+
+    def state(self, name: str) -> str:
+        """Returns the state of a stream."""
+        return str(self.ask("GET", f"/streams/deployments/{name}")["state"])
+
+    def kill_container(self, container: str) -> None:
+        """Ends a container by SIGKILL."""
+        self.containers.pop(container).kill()
+
+    def logs(self) -> str:
+        """Returns the logs of all."""
+        return "\n".join(f"--- {node.log_file.name}\n{node.log}" for node in self.nodes)
+
+
+def numbers(folder: Path) -> list[int]:
+    """Returns the payloads that the sink `file` has written, in order."""
+    found = [
+        int(json.loads(line)["payload"])
+        for path in sorted(folder.glob("*.json"))
+        for line in path.read_text().splitlines()
+    ]
+    return sorted(found)
