@@ -27,7 +27,7 @@ def main() -> int:
         "kills", help="whether a message is lost while containers and leading admins are killed"
     )
     killing.add_argument("--messages", type=int, default=100_000)
-    killing.add_argument("--every", type=float, default=8.0, metavar="SECS", help="between two kills")
+    killing.add_argument("--every", type=float, default=20.0, metavar="SECS", help="between two kills")
     for each in (deploying, killing):
         each.add_argument("--containers", type=int, default=3)
     given = parser.parse_args()

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from storm_on_spark.runtime.storage.durable import make_folder, sync_folder, write_file
 from storm_on_spark.xd.bus.journal import Journal, Message, Positions, Record
 
 _REFRESH_SECS: Final = 0.5
@@ -197,24 +198,25 @@ def _positions(path: Path) -> Positions:
 
 
 def make_once(path: Path, body: bytes) -> None:
-    """Makes a file as a whole, unless it is there."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """Makes a file as a whole, unless it is there; it survives the loss of the machine."""
     half = path.with_name(f".{uuid.uuid4().hex}.tmp")
-    half.write_bytes(body)
+    write_whole(half, body, sync=True)
     try:
         os.link(half, path)
+        sync_folder(path.parent)
     except FileExistsError:
         pass
     finally:
         half.unlink(missing_ok=True)
 
 
-def write_whole(path: Path, body: bytes) -> None:
-    """Writes a file as a whole, in the place of one that is there."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    half = path.with_name(f".{uuid.uuid4().hex}.tmp")
-    try:
-        half.write_bytes(body)
-        half.replace(path)
-    finally:
-        half.unlink(missing_ok=True)
+def write_whole(path: Path, body: bytes, *, sync: bool = False) -> None:
+    """Writes a file as a whole, in the place of one that is there.
+
+    Args:
+        path: of the file.
+        body: all of it.
+        sync: whether it must survive the loss of the machine.
+    """
+    make_folder(path.parent, sync=sync)
+    write_file(path, body, sync=sync, temporary=f".{uuid.uuid4().hex}.tmp")

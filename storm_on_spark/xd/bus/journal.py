@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from storm_on_spark.api.errors import CheckpointError, StormError
+from storm_on_spark.runtime.storage.durable import make_folder, sync_folder
 
 _MAGIC: Final = b"XDR1"
 _NAME: Final = re.compile(r"[0-9]{12}")
@@ -62,6 +63,7 @@ class Journal:
 
     Args:
         folder: made with the first record.
+        sync: whether a record must survive the loss of the machine, say of its power.
 
     Example:
         >>> import tempfile
@@ -71,8 +73,9 @@ class Journal:
         (1, 'a', None)
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, sync: bool = False) -> None:
         self.folder = folder
+        self._sync = sync
 
     def last(self) -> int:
         """Returns the number of the last record; 0 if there is none."""
@@ -111,10 +114,14 @@ class Journal:
             TakenError: there is such a record already.
         """
         body = pickle.dumps(record, pickle.HIGHEST_PROTOCOL)
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(self.folder, sync=self._sync)
         half = self.folder / f".{uuid.uuid4().hex}.tmp"
         try:
-            half.write_bytes(_MAGIC + zlib.crc32(body).to_bytes(4, "big") + body)
+            with half.open("wb") as file:
+                file.write(_MAGIC + zlib.crc32(body).to_bytes(4, "big") + body)
+                if self._sync:
+                    file.flush()
+                    os.fsync(file.fileno())
             os.link(half, self._path(number))
         except FileExistsError:
             raise TakenError(f"another container has written record {number} of {self.folder}") from None
@@ -124,6 +131,8 @@ class Journal:
             # The others are so far ahead that they have removed the record of this number.
             self._path(number).unlink(missing_ok=True)
             raise TakenError(f"another container has written record {self.last()} of {self.folder}")
+        if self._sync:
+            sync_folder(self.folder)
 
     def trim(self, number: int) -> None:
         """Removes the records before one; the last one always stays, as it has the state."""

@@ -34,7 +34,7 @@ from storm_on_spark.xd.tree.nodes import (
     StatusNode,
     encode,
 )
-from storm_on_spark.xd.tree.session import XdSession, connected, zookeeper_settings
+from storm_on_spark.xd.tree.session import XdSession, XdSettings, connected, zookeeper_settings
 
 logger = logging.getLogger(__name__)
 
@@ -74,6 +74,7 @@ class Container(Service):
     ) -> None:
         validate_conf(conf, "xd-container")
         self._settings = zookeeper_settings(conf)
+        self._sync = XdSettings.of(conf).durability == "machine"
         self._groups, self._attributes = tuple(groups), dict(attributes or {})
         self._bus = home() / "bus" if bus is None else bus
         self._ended = threading.Event() if ended is None else ended
@@ -103,7 +104,7 @@ class Container(Service):
             session = connected(self._settings, self._ended)
             if session is None:
                 return
-            life = self._life = _Life(session, self._bus, self._ended)
+            life = self._life = _Life(session, self._bus, self._sync, self._ended)
             try:
                 life.enter(self._groups, self._attributes)
                 self.container_id = life.container_id
@@ -121,10 +122,11 @@ class Container(Service):
 class _Life:
     """A container under one id, for one session of ZooKeeper."""
 
-    def __init__(self, session: XdSession, bus: Path, ended: threading.Event) -> None:
+    def __init__(self, session: XdSession, bus: Path, sync: bool, ended: threading.Event) -> None:
         self.container_id = str(uuid.uuid4())
         self._session = session
         self._bus = bus
+        self._sync = sync
         self._ended = ended
         self._lost = threading.Event()
         self._wake = threading.Event()
@@ -219,7 +221,7 @@ class _Life:
         deployment, _ = self._read(f"{nodes.STREAM_DEPLOYMENTS}/{name.stream}", Deployment)
         if stream is None or deployment is None:
             return None
-        return Blueprint(self._bus, stream, name, node, deployment.properties, self._registry, self._find)
+        return Blueprint(self._bus, stream, name, node, deployment.properties, self._registry, self._find, self._sync)
 
     def _find(self, name: str) -> StreamThere | None:
         found, stat = self._read(f"{nodes.STREAMS}/{name}", Definition)

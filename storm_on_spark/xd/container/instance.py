@@ -43,6 +43,7 @@ class Place:
         first: where it begins if it never ran.
         readers: names of those that read it, which may not have begun yet.
         key: the partition of a message that it emits.
+        sync: whether its journal must survive the loss of the machine.
     """
 
     folder: Path
@@ -54,6 +55,7 @@ class Place:
     first: Callable[[], Positions] = dict
     readers: tuple[str, ...] = ()
     key: Callable[[Message], int] | None = None
+    sync: bool = False
 
     @property
     def era(self) -> str:
@@ -87,7 +89,7 @@ class Instance:
         self._place = place
         self._on_open = on_open
         self._clock = clock
-        self._journal = Journal(place.folder / str(place.sequence))
+        self._journal = Journal(place.folder / str(place.sequence), sync=place.sync)
         self._share = Share(place.sequence, place.count)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -270,7 +272,8 @@ class Instance:
         if isinstance(message.payload, str):
             letter["payload"] = message.payload
         name = f"{self._number + 1:012}-{index:04}.json"
-        write_whole(self._journal.folder / "dead-letters" / name, json.dumps(letter, ensure_ascii=False).encode())
+        body = json.dumps(letter, ensure_ascii=False).encode()
+        write_whole(self._journal.folder / "dead-letters" / name, body, sync=self._place.sync)
         logger.error("%s: a message is a dead letter now: %s", self.name, reason)
 
     def _commit(self, chain: Chain, out: list[Message], positions: Positions, emitted: tuple[Any, ...] = ()) -> None:

@@ -62,6 +62,7 @@ class Blueprint:
         properties: the manifest of the deployment.
         registry: the modules.
         find: returns another stream.
+        sync: whether its journal must survive the loss of the machine.
 
     Raises:
         DslError, ManifestError, LayoutError: it can't be made.
@@ -76,7 +77,9 @@ class Blueprint:
         properties: dict[str, str],
         registry: LocalRegistry,
         find: Find,
+        sync: bool = False,
     ) -> None:
+        self._sync = sync
         self._bus, self._there, self._name, self._node = bus, stream, name, node
         self._stream = stream.parsed()
         self._find = find
@@ -132,6 +135,7 @@ class Blueprint:
             first,
             readers,
             None if manifest.partition_key is None else lambda message: _partition(manifest, message),
+            self._sync,
         )
 
     def _reader(self, label: str, sequence: int) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -105,3 +107,25 @@ def test_every_message_belongs_to_one_instance() -> None:
         for place in range(10):
             assert sum(share.takes(4, place, key) for share in shares) == 1
     assert len({share.sequence for share in shares for place in range(9) if share.takes(2, place, 5)}) == 1
+
+
+@pytest.mark.parametrize("sync", [False, True])
+def test_a_record_is_on_the_disk_before_others_see_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sync: bool
+) -> None:
+    done: list[str] = []
+    fsync, link = os.fsync, os.link
+
+    def forced(descriptor: int) -> None:
+        done.append("folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
+        fsync(descriptor)
+
+    def linked(source: Path, target: Path) -> None:
+        done.append("link")
+        link(source, target)
+
+    Journal(tmp_path).append(1, _record("a"))
+    monkeypatch.setattr(os, "fsync", forced)
+    monkeypatch.setattr(os, "link", linked)
+    Journal(tmp_path, sync=sync).append(2, _record("b"))
+    assert done == (["file", "link", "folder"] if sync else ["link"])
