@@ -8,13 +8,13 @@ import os
 import select
 import subprocess
 import sys
-import threading
 import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import stormtest
 from endless import Endless
 from stormtest import Spouts
 
@@ -24,7 +24,6 @@ from storm_on_spark.runtime.codec.chunk import Kind
 from storm_on_spark.runtime.live import client
 from storm_on_spark.runtime.live.client import LiveClient, socket_of
 from storm_on_spark.runtime.live.messages import Adopt
-from storm_on_spark.runtime.live.process import LiveProcess
 from storm_on_spark.runtime.processes.run_folder import make_private, remove_run_folder
 
 
@@ -60,22 +59,23 @@ def test_a_path_that_is_too_long_for_a_socket_is_logged_once(
 
 
 @pytest.fixture
-def live_spouts(tmp_path: Path) -> Iterator[tuple[Spouts, LiveClient]]:
-    """A spout and, on a thread, the live process that has its readers and that nobody is on a line to."""
+def live_spouts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Spouts, LiveClient]]:
+    """A spout, and the live process that has its readers and that nobody is on a line to."""
     spouts = Spouts(Endless(), tmp_path, {"topology.profile": "realtime"}, partitions=1)
     spec = dataclasses.replace(spouts.worker.spec, folder=str(tmp_path))
     spouts.folder = tmp_path / "spouts" / str(spouts.task_id)
-    make_private(socket_of(spec.start_id).parent)
-    process = LiveProcess(spec.start_id)
-    thread = threading.Thread(target=process.run)
-    thread.start()
+    monkeypatch.setenv("PYTHONPATH", str(Path(stormtest.__file__).parent))  # the bolts' module
     asked = LiveClient(spec.start_id)
+    asked.start(1)
+    _, process = client.started[spec.start_id]
+    while not asked.listens():
+        assert process.poll() is None
+        time.sleep(0.01)
     assert asked.look(0, time.monotonic()).live is False
     assert asked.adopt(Adopt(spec.start_id, spec.dumps(), b"token", Offset(), {}, ()))
     yield spouts, asked
     asked.path.unlink()
-    thread.join(60)
-    process.close()
+    assert process.wait(60) == 0
     remove_run_folder(spec.start_id)
 
 
