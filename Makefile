@@ -121,10 +121,11 @@ fuzz-coverage: $(STAMP) ## the same guided by coverage, for SECONDS (600), of th
 	@PYTHONPATH=build/atheris $(PY) tools/fuzz_coverage.py --seconds $(or $(SECONDS),600) $(FUZZ_ARGS)
 
 .PHONY: docs
-docs: $(STAMP) ## write the generated files: configuration reference, conf/defaults.yaml, schema of --json, structure, suites, modules, support matrix
+docs: $(STAMP) ## write the generated files: notebooks, configuration reference, conf/defaults.yaml, schema of --json, structure, suites, modules, support matrix
 	@$(PY) tools/generate_configuration_docs.py
 	@$(PY) tools/generate_defaults.py
 	@$(PY) tools/generate_json_schema.py
+	@$(PY) tools/generate_notebooks.py
 	@$(PY) tools/generate_structure.py
 	@$(PY) tools/generate_suites.py
 	@$(PY) tools/generate_streams_docs.py

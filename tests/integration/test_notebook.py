@@ -100,9 +100,9 @@ def test_the_notebook_runs_and_shows_pictures(kernel: tuple[KernelManager, Block
             pictures = [message["content"].get("data", {}).get("text/html", "") for message in found]
             shown[cell["id"]] = next((picture for picture in reversed(pictures) if picture), "")
     assert shown["cell-6"].count("<rect") == 3
-    assert "Compiled topology" in shown["cell-6b"]
-    assert "word-count: COMPLETED" in shown["cell-9"]
-    assert "State of 2 tasks" in shown["cell-11"]
+    assert "Compiled topology" in shown["cell-7"]
+    assert "word-count: COMPLETED" in shown["cell-11"]
+    assert "State of 2 tasks" in shown["cell-13"]
 
 
 @pytest.mark.slow
