@@ -77,6 +77,12 @@ class Shell:
             words = [*words[1:], "--help"]
         try:
             found = self.root.main(words, prog_name="", standalone_mode=False, obj=self)
+        except click.UsageError as error:
+            if error.ctx is None or error.ctx.parent is not None:
+                error.show()
+            else:  # Click would show the usage of a program without a name
+                click.echo(f"Error: {error.format_message()} `help` lists the commands.", err=True)
+            return error.exit_code
         except click.ClickException as error:
             error.show()
             return error.exit_code

@@ -163,7 +163,7 @@ def test_outside_the_shell_there_is_json_that_is_as_described(
 @pytest.mark.parametrize(
     ("line", "code", "part"),
     [
-        ("strea", 2, "No such command 'strea'"),
+        ("strea", 2, "Error: No such command 'strea'. Did you mean 'stream'? `help` lists the commands."),
         ("stream", 2, "Commands:"),
         ("stream create", 2, "Missing option '--definition'"),
         ("stream create --definition 'time | log'", 2, "Missing argument 'NAME'"),
