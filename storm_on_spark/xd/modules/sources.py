@@ -19,6 +19,9 @@ class PeriodicSource(RepeatingSource):
         max_messages: how many there are; -1 for no end.
     """
 
+    most_late = 0.0
+    """Seconds by which a message may be late and the next ones still come as if it had not been."""
+
     def __init__(self, fixed_delay: float, max_messages: int) -> None:
         super().__init__()
         self.fixed_delay = fixed_delay
@@ -34,9 +37,11 @@ class PeriodicSource(RepeatingSource):
         """Sends a message if it is time."""
         now = self.now()
         # A clock that was set back does not stop the source.
-        if self.ended() or (self._last is not None and 0 <= now - self._last < self.fixed_delay):
+        since = None if self._last is None else now - self._last
+        if self.ended() or (since is not None and 0 <= since < self.fixed_delay):
             return
-        self._last = now
+        late = 0.0 if since is None or since < 0 else min(since - self.fixed_delay, self.most_late)
+        self._last = now - late
         self._sent += 1
         self.send(self.payload(now), {})
 
@@ -70,7 +75,9 @@ class TriggerSource(PeriodicSource):
 
 
 class RateSource(PeriodicSource):
-    """Emits 0, 1, 2, ... as text."""
+    """Emits 0, 1, 2, ... as text; what a pause has held back comes after it."""
+
+    most_late = 1.0
 
     def __init__(self, messages_per_second: float, max_messages: int) -> None:
         super().__init__(1 / messages_per_second, max_messages)

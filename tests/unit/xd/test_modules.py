@@ -33,6 +33,18 @@ def test_time_emits_at_once_and_after_each_delay() -> None:
     assert len(tester.next_tuple(calls=3)) == 1, "a clock that was set back stops nothing"
 
 
+def test_rate_makes_up_for_a_pause_but_not_for_a_long_one() -> None:
+    source: Any = find_module("source", "rate").make({"messagesPerSecond": "8"}, "s")
+    now = [1_000_000_000.0]
+    source.now = lambda: now[0]
+    tester = SpoutTester(source)
+    emitted = []
+    for pause in (0, 0.125, 0.5, 0.0625, 0.0625, 3600):
+        now[0] += pause
+        emitted.append(len(tester.next_tuple(calls=100)))
+    assert emitted == [1, 1, 4, 0, 1, 9], "after an hour, those of a second"
+
+
 def test_a_source_ends_and_repeats_what_fails() -> None:
     source: Any = find_module("source", "rate").make({"messagesPerSecond": "1000", "maxMessages": "2"}, "s")
     now = iter(range(100))
