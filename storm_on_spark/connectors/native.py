@@ -38,6 +38,8 @@ class _Kept:
     """A row that was not acked in the micro-batch that read it."""
 
     row: dict[str, Any]
+    schema: pa.Schema
+    """Of the row as Spark read it; one object for all rows that were read together."""
     failures: int = 0
     reason: str = ""
     due: float = 0.0
@@ -124,7 +126,7 @@ class SparkSourceSpout(NativeSpout):
     def keep(self, roots: Sequence[int], rows: pa.RecordBatch) -> None:
         """Keeps rows until they are acked or given up."""
         for root, row in zip(roots, rows.to_pylist(), strict=True):
-            self._rows.open[root] = _Kept(row)
+            self._rows.open[root] = _Kept(row, rows.schema)
 
     def kept(self) -> Collection[int]:
         """Returns the roots of rows whose first tuple is under way."""
@@ -160,7 +162,7 @@ class SparkSourceSpout(NativeSpout):
                 self._collector.emit(letter, name, self._dead_letters)
             return
         try:
-            values = self._values(kept.row)
+            values = self._values(kept)
         except Exception as error:  # whatever the user's translator raises
             why = f"no tuple can be made of it: {type(error).__name__}: {error}"
             if self._dead_letters is None:
@@ -194,12 +196,12 @@ class SparkSourceSpout(NativeSpout):
         """Seconds; what is due later than that was noted before the clock was set back."""
         return self._retry.max_delay_ms / 1000
 
-    def _values(self, row: Mapping[str, Any]) -> Sequence[Any] | None:
+    def _values(self, kept: _Kept) -> Sequence[Any] | None:
         import pyarrow as pa
 
-        columns = self.columns(pa.RecordBatch.from_pylist([row]))
+        columns = self.columns(pa.RecordBatch.from_pylist([kept.row], kept.schema))
         if columns is None:
-            return self.tuple_of(row)
+            return self.tuple_of(kept.row)
         return [column[0].as_py() for column in columns.columns]
 
     def _failed(self, message_id: Any, kept: _Kept, reason: str) -> None:

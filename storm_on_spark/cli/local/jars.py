@@ -15,6 +15,7 @@ from storm_on_spark.cli.shared.errors import FAILED, reporting_errors
 from storm_on_spark.cli.shared.options import debug
 from storm_on_spark.cli.shared.progress import Progress
 from storm_on_spark.cli.shared.terminal import console
+from storm_on_spark.connectors.delta_spout import JARS as DELTA
 from storm_on_spark.connectors.kafka.jars import JARS, SOURCE
 from storm_on_spark.spark.session import jars
 from storm_on_spark.spark.session.java import require_java
@@ -23,6 +24,7 @@ SETS: Final[Mapping[str, jars.JarSet]] = {
     "local-files": jars.BARE_LOCAL_FS,
     "s3": jars.S3A,
     "kafka": SOURCE,
+    "delta": DELTA,
     "kafka-broker": JARS,
 }
 """What the command calls the sets of jars."""
@@ -41,9 +43,10 @@ _PATIENT_SECS: Final = 5.0
 def command(names: tuple[str, ...], everything: bool, quiet: bool, json: bool, debug: bool) -> None:
     """Fetch sets of jars by Ivy, which pyspark brings, or by Maven; without a SET, show which are there.
 
-    local-files makes micro-batches on local folders faster, s3 is for checkpoints in s3a://, kafka for KafkaSpout, and
-    kafka-broker for `storm-spark dev-kafka`. Each jar's SHA-256 is compared with that of the jar that was tested, and
-    jars that are there already are not fetched again. What needs a set fetches it; this does it ahead.
+    local-files makes micro-batches on local folders faster, s3 is for checkpoints in s3a://, kafka for KafkaSpout,
+    delta for DeltaSpout, and kafka-broker for `storm-spark dev-kafka`. Each jar's SHA-256 is compared with that of
+    the jar that was tested, and jars that are there already are not fetched again. What needs a set fetches it;
+    this does it ahead.
     """
     wanted = dict.fromkeys(SETS if everything else names)
     with reporting_errors(debug, json):

@@ -85,6 +85,6 @@ def test_what_is_not_the_jar_that_was_tested_is_not_taken(asked: list[str], tmp_
 
 
 def test_an_unknown_set_is_told_which_there_are(asked: list[str]) -> None:
-    done = invoke("delta")
+    done = invoke("iceberg")
     assert done.exit_code == 2
-    assert "'local-files', 's3', 'kafka', 'kafka-broker'" in done.stderr
+    assert "'local-files', 's3', 'kafka', 'delta', 'kafka-broker'" in done.stderr

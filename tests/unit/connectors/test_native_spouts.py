@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storm_on_spark import ConfigError, Fields, InvalidTopologyError, TopologyBuilder
+from storm_on_spark.connectors.delta_spout import DeltaSpout
 from storm_on_spark.connectors.file_spout import FileSpout
 from storm_on_spark.connectors.native import SourceError, SparkSourceSpout
 from storm_on_spark.connectors.rate import RateSpout
@@ -262,3 +263,40 @@ def test_the_real_time_profile_and_a_process_without_spark_refuse_native_spouts(
         rates("a", conf={"topology.profile": "realtime"})
     with pytest.raises(InvalidTopologyError, match=r'spout "a": .* there is no Spark in this process'):
         InProcessTopology(rates("a"), "test")
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: DeltaSpout("", ["a"]), "a table is a path or a URI"),
+        (lambda: DeltaSpout("t", "word"), "fields are one or more names of columns (given 'word')"),
+        (lambda: DeltaSpout("t", []), "fields are one or more"),
+        (lambda: DeltaSpout("t", ["a"], starting_version=-1), "0 or more, or 'latest' (given -1)"),
+        (lambda: DeltaSpout("t", ["a"], starting_version="first"), "'latest'"),
+        (lambda: DeltaSpout("t", ["a"], max_files_per_batch=True), "max_files_per_batch must be"),
+        (lambda: DeltaSpout("t", ["a"], options={"startingVersion": 1}), "it is starting_version"),
+    ],
+)
+def test_what_makes_no_sense_of_a_delta_table_is_refused(make, words) -> None:
+    with pytest.raises(ConfigError) as error:
+        make()
+    assert words in str(error.value)
+
+
+@pytest.mark.parametrize("feed", [False, True])
+def test_the_message_of_a_delta_row_says_where_spark_read_it_and_of_a_change_its_version(feed) -> None:
+    spout, emitted = DeltaSpout("t", ["tags"], change_feed=feed), []
+
+    def emit(values, message_id=None, stream="default"):
+        emitted.append((list(values), message_id))
+
+    spout.open({}, SimpleNamespace(this_component_id="delta"), SimpleNamespace(emit=emit))
+    change = {"_change_type": "insert", "_commit_version": 7, "_commit_timestamp": None} if feed else {}
+    root, tags = native_base(1, 7, 3) + 9, [("a", 1)]
+    rows = pa.table({"tags": pa.array([tags], pa.map_(pa.string(), pa.int64()))}).to_batches()[0]
+    for name, value in change.items():
+        rows = rows.append_column(name, pa.array([value]))
+    spout.keep([root], rows)
+    spout.row_failed(root, "a bolt failed its tuple")
+    spout.next_tuple()
+    assert emitted == [([tags, *change.values()], (7, root) if feed else root)], "with the types that it was read with"
