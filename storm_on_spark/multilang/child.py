@@ -124,7 +124,12 @@ class Child:
         (folder / "pids").mkdir(mode=0o700, parents=True)
         folder.chmod(0o700)
         _spawn(launch, folder)
-        child = cls(launch, folder)
+        # With a reader, a child that has ended by now can be opened, too, and its end is told as that of any other.
+        reader = os.open(folder / "in", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            child = cls(launch, folder)
+        finally:
+            os.close(reader)
         try:
             child.begin_turn(0)
             child.send(child.framing.encode(setup(str(folder / "pids"))))
@@ -262,7 +267,7 @@ class Child:
         except BlockingIOError:
             written = 0
         except BrokenPipeError:
-            raise ShellError("it closed its standard input") from None
+            raise self._closed("input") from None
         if written:
             self._unasked = 0
         # Whole messages again, so that `queued` counts what waits.
@@ -277,11 +282,7 @@ class Child:
         except BlockingIOError:
             return
         if not data:
-            # A process that ends closes its files a little earlier.
-            deadline = time.monotonic() + _EXIT_SECS
-            while self.alive() and time.monotonic() < deadline:
-                time.sleep(0.01)
-            raise ShellError("it closed its standard output" if self.alive() else "it ended")
+            raise self._closed("output")
         self._heard = time.monotonic()
         found = self.framing.feed(data)
         self._unasked += len(found)
@@ -307,6 +308,13 @@ class Child:
         self._messages.extend(more)
 
     # --- the end ------------------------------------------------------------------------------------------
+
+    def _closed(self, stream: str) -> ShellError:
+        # A process that ends closes its files a little earlier.
+        deadline = time.monotonic() + _EXIT_SECS
+        while self.alive() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        return ShellError(f"it closed its standard {stream}" if self.alive() else "it ended")
 
     def alive(self) -> bool:
         """Whether the process lives."""

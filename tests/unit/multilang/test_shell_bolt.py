@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from storm_on_spark.multilang import ShellBolt, ShellError, child
+from storm_on_spark.multilang.child import Launch
 from storm_on_spark.runtime.processes.sessions import started_at
 from storm_on_spark.testing import BoltTester, make_tuple
 from storm_on_spark.testing.faults.leaks import no_leaks, own_temporary_folder
@@ -216,6 +217,20 @@ def test_a_child_that_does_not_start_fails_its_tuples() -> None:
     with shell_bolt(["/no/such/program"]) as kit:
         kit.execute(word("a"))
         assert "/no/such/program: No such file or directory" in errors(kit)
+        assert "of count:1 (/no/such/program): it ended, exit code 127" in errors(kit)
+
+
+def test_a_child_that_has_ended_before_it_is_looked_at_is_told_of_as_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    spawn = child._spawn  # noqa: SLF001 # a race that can't be had otherwise
+
+    def spawn_and_wait(launch: Launch, folder: Path) -> None:
+        spawn(launch, folder)
+        while not (folder / "exit").exists():
+            time.sleep(0.01)
+
+    monkeypatch.setattr(child, "_spawn", spawn_and_wait)
+    with shell_bolt(["/no/such/program"]) as kit:
+        kit.execute(word("a"))
         assert "of count:1 (/no/such/program): it ended, exit code 127" in errors(kit)
 
 
