@@ -59,10 +59,10 @@ def test_a_path_that_is_too_long_for_a_socket_is_logged_once(
 
 
 @pytest.fixture
-def live_spouts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Spouts, LiveClient]]:
+def live_spouts(start_id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Spouts, LiveClient]]:
     """A spout, and the live process that has its readers and that nobody is on a line to."""
     spouts = Spouts(Endless(), tmp_path, {"topology.profile": "realtime"}, partitions=1)
-    spec = dataclasses.replace(spouts.worker.spec, folder=str(tmp_path))
+    spec = dataclasses.replace(spouts.worker.spec, folder=str(tmp_path), start_id=start_id)
     spouts.folder = tmp_path / "spouts" / str(spouts.task_id)
     monkeypatch.setenv("PYTHONPATH", str(Path(stormtest.__file__).parent))  # the bolts' module
     asked = LiveClient(spec.start_id)
@@ -76,7 +76,6 @@ def live_spouts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tup
     yield spouts, asked
     asked.path.unlink()
     assert process.wait(60) == 0
-    remove_run_folder(spec.start_id)
 
 
 def test_a_barrier_covers_what_is_in_the_log_although_no_host_has_said_so(
