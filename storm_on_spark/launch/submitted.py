@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
+import io
+import sys
+import weakref
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -14,10 +19,25 @@ from storm_on_spark.api.submitter import ConfigurableTopology, StormSubmitter, S
 from storm_on_spark.api.topology import Topology
 
 
+@dataclass(frozen=True)
+class _Run:
+    """What a program submitted, and what of its output is not printed yet."""
+
+    submitted: Submitted
+    said: str
+
+    @property
+    def conf(self) -> dict[str, Any]:
+        return {Config.TOPOLOGY_NAME: self.submitted.name, **self.submitted.conf}
+
+
 class SubmittingFrontEnd:
     """Runs the program, and takes what it submits."""
 
     name = "a program that submits a topology"
+
+    def __init__(self) -> None:
+        self._runs: weakref.WeakKeyDictionary[Any, _Run] = weakref.WeakKeyDictionary()
 
     def before_import(self) -> None:
         """Nothing has to be prepared."""
@@ -37,12 +57,26 @@ class SubmittingFrontEnd:
 
     def conf(self, value: Any) -> dict[str, Any]:
         """Returns the configuration that the program submits, with the topology's name."""
-        found = _run(value, {})
-        return {Config.TOPOLOGY_NAME: found.name, **found.conf}
+        if value not in self._runs:
+            # A program prints what it does with its configuration: shown is the run whose topology is taken.
+            said = io.StringIO()
+            try:
+                with contextlib.redirect_stdout(said):
+                    found = _run(value, {})
+            except BaseException:
+                sys.stdout.write(said.getvalue())
+                raise
+            self._runs[value] = _Run(found, said.getvalue())
+        return self._runs[value].conf
 
     def build(self, value: Any, conf: Mapping[str, Any]) -> Topology:
-        """Returns the topology that the program submits."""
-        return _run(value, conf).topology
+        """Returns the topology that the program submits. It runs again only if it can see another configuration."""
+        known = self._runs.get(value)
+        if known is None or (isinstance(value, type) and known.conf != conf):
+            return _run(value, conf).topology
+        sys.stdout.write(known.said)
+        self._runs[value] = _Run(known.submitted, "")
+        return known.submitted.topology
 
 
 def _is_program(value: object) -> bool:

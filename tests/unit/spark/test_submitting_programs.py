@@ -11,8 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from storm_on_spark.api.errors import InvalidTopologyError
+from storm_on_spark.cli.main import main
 from storm_on_spark.cluster.code.bundle import pack_object
 from storm_on_spark.launch.loader import LoadError, load
 from storm_on_spark.runtime.run.spec import pickled_whole
@@ -48,6 +50,22 @@ def test_a_class_is_the_topology(module: Write) -> None:
     assert target.conf == {"topology.name": "my words", "my.tasks": 2}
     assert target.topology(target.conf)["words"].parallelism == 2
     assert target.topology({**target.conf, "my.tasks": 3})["words"].parallelism == 3
+
+
+@pytest.mark.parametrize(("more", "said"), [((), "tasks: 2\n"), (("-c", "my.tasks=3"), "tasks: 3\n")])
+def test_what_a_program_prints_is_shown_once(module: Write, more: tuple[str, ...], said: str) -> None:
+    code = PROGRAM.replace("return self.submit", 'print("tasks:", self.conf["my.tasks"])\n        return self.submit')
+    done = CliRunner().invoke(main, ["explain", str(module(HEAD + code, head="")), *more])
+    assert done.exit_code == 0, done.output
+    assert done.stdout.startswith(said)
+    assert done.stdout.count("tasks: ") == 1
+
+
+def test_what_it_prints_before_it_fails_is_shown(module: Write, capsys: pytest.CaptureFixture[str]) -> None:
+    target = load(str(module(f"{HEAD}\ndef main():\n    print('so far')\n    1 / 0\n", head="")))
+    with pytest.raises(LoadError, match="ZeroDivisionError"):
+        assert target.conf
+    assert capsys.readouterr().out == "so far\n"
 
 
 @pytest.mark.parametrize(
