@@ -120,27 +120,45 @@ if __name__ == "__main__":
 """
 
 
+PLAIN_PROGRAM = """
+from storm_on_spark import StormSubmitter, TopologyBuilder
+from storm_on_spark.testing import ListSpout
+
+builder = TopologyBuilder()
+builder.set_spout("words", ListSpout(["a"], fields=["word"]))
+StormSubmitter.submit_topology("plainly", {"topology.message.timeout.secs": 13}, builder.create_topology())
+"""
+
+
 def test_a_program_submits_its_topology(dev: Dev, tmp_path: Path) -> None:
     (tmp_path / "beside.py").write_text("")
     (tmp_path / "program.py").write_text(PROGRAM)
     (tmp_path / "conf.yaml").write_text("topology.message.timeout.secs: 12\n")
-    command = [sys.executable, str(tmp_path / "program.py"), "-conf", str(tmp_path / "conf.yaml")]
+    (tmp_path / "plain.py").write_text(PLAIN_PROGRAM)
 
-    def run() -> subprocess.CompletedProcess[str]:
+    def run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, str(tmp_path / program), *arguments]
         return subprocess.run(
             command, env=dev.environment, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
         )
 
-    done = run()
+    def timeout_of(topology: str) -> object:
+        return dev.document("status", topology)["configuration"]["topology.message.timeout.secs"]
+
+    with_conf = "program.py", "-conf", str(tmp_path / "conf.yaml")
+    done = run(*with_conf)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     try:
-        assert dev.document("status", "by-program")["configuration"]["topology.message.timeout.secs"] == 12
-        again = run()
+        plain = run("plain.py")
+        assert (plain.returncode, plain.stdout) == (0, ""), plain.stderr
+        assert (timeout_of("by-program"), timeout_of("plainly")) == (12, 13)
+        again = run(*with_conf)
         assert again.returncode == 1
         assert "AlreadyAliveError" in again.stderr
     finally:
         dev.run("kill", "by-program", "-w", "0")
-    wait_until(lambda: "by-program" not in dev.storm_spark("list"), lambda: dev.storm_spark("list"))
+        dev.run("kill", "plainly", "-w", "0")
+    wait_until(lambda: dev.storm_spark("list") == "No topologies.\n", lambda: dev.storm_spark("list"))
 
 
 def test_nobody_without_the_token_is_answered(dev: Dev, tmp_path: Path) -> None:
