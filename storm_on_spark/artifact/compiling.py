@@ -19,7 +19,7 @@ from storm_on_spark.cluster.code import archive
 from storm_on_spark.cluster.code.bundle import pack
 from storm_on_spark.cluster.code.checksums import CODE, REQUIREMENTS
 from storm_on_spark.cluster.code.folders import replace, scratch_of
-from storm_on_spark.cluster.code.requirements import install
+from storm_on_spark.cluster.code.requirements import Requirements, install
 from storm_on_spark.cluster.plan_summary import PlanSummary
 from storm_on_spark.launch.conf_text import spark_conf
 from storm_on_spark.launch.settings import CheckpointSettings
@@ -42,8 +42,8 @@ class Job:
     name: str
     conf: Mapping[str, Any]
     compiled: CompiledTopology
-    requirements: Path | None = None
-    """A file for pip."""
+    requirements: Requirements | None = None
+    """What pip installs into the artifact."""
     with_spark_needs: bool = False
     """Whether pyarrow and what else PySpark needs travel, too."""
     master: str | None = None

@@ -336,10 +336,10 @@ def _around(folder: Path) -> Iterator[Finding]:
     for name in ("fabfile.py", "tasks.py"):
         if (folder / name).is_file():
             yield Finding(name, 1, name, "differs", "pre_submit and post_submit are not called")
-    specs = "virtualenvs" if project is None else str(project.config.get("virtualenv_specs") or "virtualenvs")
-    for path in sorted((folder / specs).glob("*.txt")):
+    specs = folder / "virtualenvs" if project is None else project.virtualenvs
+    for path in sorted(specs.glob("*.txt")):
         file = path.relative_to(folder).as_posix() if path.is_relative_to(folder) else str(path)
-        why = "install it where you run, or give it to submit by --requirements; streamparse itself is not needed"
+        why = "submit and compile take it, without streamparse and pystorm; for run, install it"
         yield Finding(file, 1, path.name, "differs", why)
 
 

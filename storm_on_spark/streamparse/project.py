@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +15,8 @@ log = logging.getLogger(__name__)
 
 CONFIG: Final = "config.json"
 _MAX_BYTES: Final = 1 << 20
+_USE: Final = "use_virtualenv"
+_INSTALL: Final = "install_virtualenv"
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,33 @@ class Project:
             raise ConfigError(f'{self.folder / CONFIG}: "envs" must be an object of objects')
         return found
 
+    @property
+    def virtualenvs(self) -> Path:
+        """The folder with the requirements of its topologies, `NAME.txt` each."""
+        specs = self.config.get("virtualenv_specs") or "virtualenvs"
+        if not isinstance(specs, str):
+            raise ConfigError(f'{self.folder / CONFIG}: "virtualenv_specs" must be a text, not {specs!r:.80}')
+        return self.folder / specs
+
+    def requirements(self, name: str, conf: Mapping[str, Any]) -> Path | None:
+        """Returns the file of what a topology requires, if there is one that is to be installed.
+
+        Args:
+            name: that of the topology's file. `virtualenv_name` names a folder on Storm's workers, and no file.
+            conf: the topology's, with the options of an environment and of the command line.
+
+        Raises:
+            ConfigError: an option is neither true nor false.
+        """
+        for key in (_USE, _INSTALL):
+            value = conf.get(key, True)
+            if not isinstance(value, bool):
+                raise ConfigError(f"{key} must be true or false, not {value!r:.80}")
+            if not value:
+                return None
+        path = self.virtualenvs / f"{name}.txt"
+        return path if path.is_file() else None
+
     def topology(self, name: str | None) -> Path:
         """Returns the file of a topology; without a name, of the only one.
 
@@ -53,7 +83,7 @@ class Project:
         return found
 
     def environment_conf(self, environment: str | None) -> dict[str, Any]:
-        """Returns the configuration that an environment has: its `options`, and the level of its `log`.
+        """Returns the configuration that an environment has: its `options`, the level of its `log`, `use_virtualenv`.
 
         Args:
             environment: its name; None takes the only one, and none of several, with a warning.
@@ -78,8 +108,9 @@ class Project:
         logs = found.get("log") or {}
         if not isinstance(conf, dict) or not isinstance(logs, dict):
             raise ConfigError(f'{self.folder / CONFIG}: "options" and "log" of an environment must be objects')
+        conf = {**conf, **{key: found[key] for key in (_USE, _INSTALL) if key in found}}
         level = logs.get("level")
-        return {**conf, "pystorm.log.level": level.lower()} if isinstance(level, str) else dict(conf)
+        return {**conf, "pystorm.log.level": level.lower()} if isinstance(level, str) else conf
 
 
 def find_project(folder: Path) -> Project | None:

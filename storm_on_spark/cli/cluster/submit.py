@@ -18,6 +18,7 @@ from storm_on_spark.cli.cluster.stages import Stage, stage_of
 from storm_on_spark.cli.shared import options
 from storm_on_spark.cli.shared.errors import STOPPED
 from storm_on_spark.cli.shared.progress import Progress
+from storm_on_spark.cli.shared.requirements import requirements_of
 from storm_on_spark.cli.shared.terminal import console
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ _UNSEEN_SECS: Final = 30.0
     "--requirements",
     metavar="FILE",
     type=click.Path(path_type=Path, exists=True, dir_okay=False, readable=True),
-    help="Packages that it needs, as pip reads them; supervisors install them.",
+    help="Packages that it needs, as pip reads them; supervisors install them. Default: a streamparse project's.",
 )
 @click.option("--wait", is_flag=True, help="Wait until its first micro-batch is done.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
@@ -144,7 +145,8 @@ class _Submission:
         if compiled.warning:
             click.echo(compiled.warning, err=True)
         plan = PlanSummary.of_graph(compiled.graph).document()
-        return pack(self._target, folder, conf=conf, plan=plan, requirements=requirements), conf
+        required = requirements_of(loaded, conf, requirements, quiet=self._request.json)
+        return pack(self._target, folder, conf=conf, plan=plan, requirements=required), conf
 
     def _progress(self, step: SubmitProgress) -> None:
         if step.phase == "uploading":

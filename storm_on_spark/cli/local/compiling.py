@@ -14,6 +14,7 @@ from storm_on_spark.cli.client.where import topologys
 from storm_on_spark.cli.shared import options
 from storm_on_spark.cli.shared.errors import reporting_errors
 from storm_on_spark.cli.shared.progress import Progress
+from storm_on_spark.cli.shared.requirements import requirements_of
 from storm_on_spark.cli.shared.terminal import console
 from storm_on_spark.launch.loader import load
 
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     "--requirements",
     metavar="FILE",
     type=click.Path(path_type=Path, exists=True, dir_okay=False, readable=True),
-    help="Packages that it needs, as pip reads them; they travel with it.",
+    help="Packages that it needs, as pip reads them; they travel with it. Default: a streamparse project's.",
 )
 @click.option(
     "--with-spark-needs",
@@ -119,7 +120,9 @@ def _write(
     name = options.name_of(name, conf, loaded)
     compiled = compile_topology(loaded.topology(conf), conf)
     compiled.check()
-    job = Job(target, name, conf, compiled, *how, loaded.conf)
+    requirements, with_spark_needs, master = how
+    required = requirements_of(loaded, conf, requirements, quiet=quiet)
+    job = Job(target, name, conf, compiled, required, with_spark_needs, master, loaded.conf)
     written = write(job, out, lambda text: progress.say(f"{name}: {text}"))
     warnings = [compiled.warning] if compiled.warning else []
     warnings += [

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import shutil
 import sys
 import tempfile
@@ -35,11 +34,11 @@ from storm_on_spark.cluster.code.checksums import (
     TOPOLOGY,
     check_artifacts,
     copy_verified,
-    open_regular,
     read_verified,
 )
 from storm_on_spark.cluster.code.collect import Collected, collect, collect_modules, has_entry
 from storm_on_spark.cluster.code.folders import make_private
+from storm_on_spark.cluster.code.requirements import Requirements
 from storm_on_spark.cluster.errors import CodeError, RecordError
 from storm_on_spark.cluster.records import CodeManifest, Record, decode, encode
 from storm_on_spark.launch.loader import FRONT_ENDS
@@ -101,7 +100,7 @@ def pack(
     *,
     conf: Mapping[str, Any],
     plan: Mapping[str, Any] | None = None,
-    requirements: Path | None = None,
+    requirements: Requirements | None = None,
 ) -> Packed:
     """Packs a topology. Nothing of it is imported.
 
@@ -114,7 +113,7 @@ def pack(
         out_dir: where the files go; made, or empty.
         conf: the topology's configuration.
         plan: what it compiles to.
-        requirements: a file for pip.
+        requirements: what pip installs where it runs.
 
     Raises:
         CodeError: the target can't be found or is too large, or something can't be written as JSON.
@@ -187,9 +186,9 @@ def _written(
     *,
     conf: Mapping[str, Any],
     plan: Mapping[str, Any] | None,
-    requirements: Path | None = None,
+    requirements: Requirements | None = None,
 ) -> Packed:
-    lines = None if requirements is None else _checked_requirements(requirements)
+    lines = None if requirements is None else requirements.read()
     documents: dict[str, bytes] = {
         TOPOLOGY: _topology_file(found, target),
         CONF: _json(dict(conf), CONF),
@@ -285,25 +284,6 @@ def _json(value: dict[str, Any], name: str) -> bytes:
         raise CodeError(f"{name}: a value can't be written as JSON: {error}") from error
     if len(content) > MAX_BYTES[name]:
         raise CodeError(f"{name}: {len(content):,} bytes; at most {MAX_BYTES[name]:,} are allowed")
-    return content
-
-
-_LOCAL = re.compile(r"\s*(-r|-c|-e|--requirement|--constraint|--editable|-f|--find-links|\.{1,2}/|/|~|file:)")
-
-
-def _checked_requirements(path: Path) -> bytes:
-    with open_regular(path) as file:
-        content = file.read(MAX_BYTES[REQUIREMENTS] + 1)
-    if len(content) > MAX_BYTES[REQUIREMENTS]:
-        raise CodeError(f"{path}: more than {MAX_BYTES[REQUIREMENTS]:,} bytes")
-    try:
-        lines = content.decode().splitlines()
-    except UnicodeDecodeError as error:
-        raise CodeError(f"{path} is not UTF-8 text: {error}") from error
-    for number, line in enumerate(lines, 1):
-        if _LOCAL.match(line) or re.search(r"@\s*file:", line):
-            what = line.split()[0][:60]
-            raise CodeError(f"{path}:{number}: {what} names something on this machine; the cluster does not have it")
     return content
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -19,7 +21,7 @@ from storm_on_spark.cluster.code.collect import collect
 from storm_on_spark.launch.loader import LoadError, load
 from storm_on_spark.runtime.in_process import InProcessTopology
 from storm_on_spark.spark.compiled import compile_topology
-from storm_on_spark.streamparse.project import project_of
+from storm_on_spark.streamparse.project import Project, project_of
 
 WORDS = """
     from streamparse import Spout
@@ -158,6 +160,69 @@ def test_the_code_of_a_project_is_packed_with_its_sources(project: Path) -> None
         "spouts/words.py",
         "wordcount.py",
     ]
+
+
+TAKEN = "Requirements: virtualenvs/wordcount.txt, without streamparse and pystorm;"
+
+
+def required(*arguments: str, out: Path) -> tuple[str, str]:
+    """Compiles the topology; returns its requirements, and what was said of them."""
+    done = invoke("compile", "-n", "wordcount", "-o", str(out), *arguments)
+    assert done.exit_code == 0, done.output
+    file = out / "topology" / "requirements.txt"
+    said = [line for line in done.stderr.splitlines() if line.startswith("Requirements: ")]
+    return file.read_text() if file.is_file() else "", "".join(said)
+
+
+def test_the_requirements_of_a_project_are_taken(project: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Nothing is installed: each marker is for another Python."""
+    out = tmp_path_factory.mktemp("out")
+    path = project / "virtualenvs" / "wordcount.txt"
+    path.parent.mkdir()
+    path.write_text("streamparse # always\n")
+    assert required("-e", "test", out=out) == ("", "")
+    path.write_text('streamparse>=5\npystorm\nsix; python_version < "3"\n')
+    found, said = required("-e", "test", out=out)
+    assert found == 'six; python_version < "3"\n'
+    assert said.startswith(TAKEN)
+    with zipfile.ZipFile(out / "job.zip") as archive:
+        assert {"code/wordcount.py", "code/bolts/count.py", "code/spouts/words.py"} <= set(archive.namelist())
+    (project / "other.txt").write_text('streamparse; python_version < "3"\n')
+    assert required("-e", "test", "-r", "other.txt", out=out) == ('streamparse; python_version < "3"\n', "")
+
+
+OFF = "use_virtualenv"
+
+
+@pytest.mark.parametrize(
+    ("environment", "more", "taken"),
+    [
+        ({}, {}, True),
+        ({OFF: False}, {}, False),
+        ({OFF: False}, {OFF: True}, True),
+        ({OFF: True, "options": {OFF: False}}, {}, True),
+        ({"options": {OFF: False}}, {}, False),
+        ({"install_virtualenv": False}, {}, False),
+        ({OFF: False, "install_virtualenv": True}, {}, False),
+        ({"virtualenv_name": "other"}, {}, True),
+    ],
+)
+def test_options_of_virtualenvs_count_as_in_streamparse(
+    tmp_path: Path, environment: dict[str, Any], more: dict[str, Any], taken: bool
+) -> None:
+    (tmp_path / "envs").mkdir()
+    (tmp_path / "envs" / "words.txt").touch()
+    project = Project(tmp_path, {"virtualenv_specs": "envs/", "envs": {"prod": environment}})
+    path = project.requirements("words", {**project.environment_conf(None), **more})
+    assert path == (tmp_path / "envs" / "words.txt" if taken else None)
+    assert project.requirements("other", {}) is None
+
+
+def test_wrong_options_of_virtualenvs_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="use_virtualenv must be true or false, not 'no'"):
+        Project(tmp_path, {}).requirements("words", {OFF: "no"})
+    with pytest.raises(ConfigError, match=r'config\.json: "virtualenv_specs" must be a text, not 7'):
+        Project(tmp_path, {"virtualenv_specs": 7}).requirements("words", {})
 
 
 def test_java_is_refused_by_name(tmp_path: Path, clean_imports: None) -> None:

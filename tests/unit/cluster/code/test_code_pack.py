@@ -16,6 +16,7 @@ from codekit import TOPOLOGY, manifest_of
 from storm_on_spark.cluster.code import archive, collect
 from storm_on_spark.cluster.code.bundle import Packed, Unpacked, pack, unpack
 from storm_on_spark.cluster.code.imports import beside, imported_names
+from storm_on_spark.cluster.code.requirements import Requirements
 from storm_on_spark.cluster.errors import CodeError
 
 
@@ -311,7 +312,7 @@ def test_packing_imports_nothing_and_gives_the_same_bytes_every_time(there: Path
 def test_configuration_plan_and_requirements(there: Path, out: Path) -> None:
     tree(there, {"words.py": "", "requirements.txt": "numpy==2.0\nrequests[security] >= 2 # a comment\n"})
     conf = {"topology.workers": 2, "my": {"deep": [1, None, "ä"]}}
-    done = pack("words.py", out, conf=conf, plan={"stages": []}, requirements=there / "requirements.txt")
+    done = pack("words.py", out, conf=conf, plan={"stages": []}, requirements=Requirements(there / "requirements.txt"))
     assert [path.name for path in done.files] == [
         *("code.zip", "conf.json", "plan.json", "requirements.txt", "topology.json"),
     ]
@@ -332,15 +333,35 @@ def test_configuration_plan_and_requirements(there: Path, out: Path) -> None:
 def test_requirements_that_only_this_machine_has(there: Path, out: Path, line: str) -> None:
     tree(there, {"words.py": "", "requirements.txt": f"numpy\n{line}\n"})
     with pytest.raises(CodeError, match=r"requirements\.txt:2: .* names something on this machine"):
-        packed("words.py", out, requirements=there / "requirements.txt")
+        packed("words.py", out, requirements=Requirements(there / "requirements.txt"))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(
+            "streamparse",
+            "Streamparse[x]>=5 # always",
+            "pystorm==3.1.4",
+            "streamparse @ file:///x",
+            "  streamparse;a==1",
+        ),
+        *("streamparse==5 \\\n  --hash=sha256:aa \\\n  --hash=sha256:bb", "-e git+https://h.org/x.git#egg=streamparse"),
+        "git+https://h.org/Parsely/pystorm.git@main",
+    ],
+)
+def test_lines_that_name_a_package_are_left_out(there: Path, line: str) -> None:
+    others = "# streamparse\nstreamparse-extra\nmy_pystorm==1\nhttps://h.org/streamparse/redis.whl\nredis \\\n  <6\n"
+    tree(there, {"requirements.txt": f"{line}\n{others}{line}"})
+    assert Requirements(there / "requirements.txt", ("streamparse", "pystorm")).read().decode() == others
 
 
 def test_other_mistakes(there: Path, out: Path) -> None:
     tree(there, {"words.py": "", "bin.txt": b"\xff"})
     with pytest.raises(CodeError, match=r"bin\.txt is not UTF-8 text"):
-        packed("words.py", out, requirements=there / "bin.txt")
+        packed("words.py", out, requirements=Requirements(there / "bin.txt"))
     with pytest.raises(CodeError, match=r"missing can't be read: No such file"):
-        packed("words.py", out, requirements=there / "missing")
+        packed("words.py", out, requirements=Requirements(there / "missing"))
     with pytest.raises(CodeError, match=r"conf\.json: a value can't be written as JSON"):
         pack("words.py", out, conf={"x": object()})
     with pytest.raises(CodeError, match=r"conf\.json: [\d,]+ bytes; at most 1,048,576 are allowed"):

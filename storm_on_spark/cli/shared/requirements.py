@@ -1,0 +1,51 @@
+"""What a command packs as a topology's requirements: those it is given, or those of a streamparse project."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from storm_on_spark.launch.loader import Target
+from storm_on_spark.streamparse.project import project_of
+
+if TYPE_CHECKING:
+    from storm_on_spark.cluster.code.requirements import Requirements
+
+_STAND_INS: Final = ("streamparse", "pystorm")
+"""What there is a stand-in for where it is not installed; its components run in process."""
+
+
+def requirements_of(
+    target: Target, conf: Mapping[str, Any], given: Path | None, *, quiet: bool = False
+) -> Requirements | None:
+    """Returns what a topology requires; standard error says what was taken without being given.
+
+    Raises:
+        ConfigError: a project's `config.json` or an option is wrong.
+        CodeError: the project's file can't be read, or names something on this machine.
+    """
+    from storm_on_spark.cluster.code.requirements import Requirements
+
+    if given is not None:
+        return Requirements(given)
+    file = target.file
+    project = None if file is None else project_of(file)
+    path = None if project is None or file is None else project.requirements(file.stem, conf)
+    if path is None:
+        return None
+    if path.is_relative_to(Path.cwd()):
+        path = path.relative_to(Path.cwd())
+    found = Requirements(path, _STAND_INS)
+    lines = [line.strip() for line in found.read().decode().splitlines()]
+    if not any(line and not line.startswith("#") for line in lines):
+        return None
+    if not quiet:
+        click.echo(
+            f"Requirements: {path}, without {' and '.join(_STAND_INS)}; --requirements FILE names another, "
+            "-c use_virtualenv=false none",
+            err=True,
+        )
+    return found
