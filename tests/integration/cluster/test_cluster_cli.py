@@ -161,6 +161,50 @@ def test_a_program_submits_its_topology(dev: Dev, tmp_path: Path) -> None:
     wait_until(lambda: dev.storm_spark("list") == "No topologies.\n", lambda: dev.storm_spark("list"))
 
 
+PROJECT = {
+    "config.json": '{"envs": {"p": {"options": {"topology.message.timeout.secs": 14}}}, "virtualenv_specs": "venvs/"}',
+    "venvs/wordcount.txt": "streamparse>=5\nredis==5.0.0\n",
+    "src/spouts.py": """
+from streamparse import Spout
+
+class Words(Spout):
+    outputs = ["word"]
+
+    def next_tuple(self):
+        self.emit(["a"])
+""",
+    "topologies/wordcount.py": """
+from streamparse import Topology
+from spouts import Words
+
+class WordCount(Topology):
+    words = Words.spec()
+""",
+}
+
+
+def test_a_project_of_streamparse_is_submitted_from_its_folder(dev: Dev, tmp_path: Path) -> None:
+    for name, content in PROJECT.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(content)
+    command, environment = [*COMMAND, "submit", "-n", "wordcount"], {**dev.environment, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    try:
+        assert "Requirements: venvs/wordcount.txt, without streamparse and pystorm;" in done.stderr
+        page = dev.document("status", "wordcount")
+        assert page["configuration"]["topology.message.timeout.secs"] == 14
+        kept = {
+            file.read_text() for file in Path(dev.said["folder"]).glob(f"nimbus-*/**/{page['id']}/**/requirements.txt")
+        }
+        assert kept == {"redis==5.0.0\n"}
+    finally:
+        dev.run("kill", "wordcount", "-w", "0")
+    wait_until(lambda: dev.storm_spark("list") == "No topologies.\n", lambda: dev.storm_spark("list"))
+
+
 def test_nobody_without_the_token_is_answered(dev: Dev, tmp_path: Path) -> None:
     wrong = tmp_path / "token"
     wrong.touch(0o600)
