@@ -23,6 +23,7 @@ from processes import environment
 
 from storm_on_spark.runtime.processes.sessions import kill_session
 from storm_on_spark.spark.session import jars
+from storm_on_spark.spark.session.dirs import SHORT_TEMPORARY
 from storm_on_spark.testing.servers.hdfs import HdfsServer
 from storm_on_spark.testing.servers.s3 import S3Server
 from storm_on_spark.testing.servers.standalone import StandaloneCluster
@@ -57,7 +58,11 @@ def cluster(tmp_path: Path) -> Iterator[StandaloneCluster]:
 
     def machine(host: str) -> Sequence[str]:
         own = f"{folder / host} {folder / host}-local"
-        hidden = f"{tempfile.gettempdir()} {jars.cache()} {HERE}"
+        # Innermost first, so that each is there when it is hidden. Beside a session of Spark, tests have a temporary
+        # folder of their own.
+        places = {Path(tempfile.gettempdir()), tmp_path.parent, Path(SHORT_TEMPORARY)}
+        temporary = sorted(places, key=lambda path: -len(path.parts))
+        hidden = " ".join(map(str, [*temporary, jars.cache(), HERE]))
         return (
             str(UNSHARE),
             "--mount",
