@@ -160,8 +160,9 @@ class Run:
         assert self._driver is not None
         return self._driver.pid
 
-    def processes(self, mark: str) -> list[int]:
-        """Returns the processes of this start of the driver that have a mark in their command lines."""
+    def live_processes(self, role: str) -> list[int]:
+        """Returns the live processes of this start of the driver: `process` is the one that leads, `member` follows."""
+        mark = f"storm_on_spark.runtime.live.{role}"
         return sorted(pid for pid, command in self._processes.find(self.starts).items() if mark in command)
 
     def kill_driver(self) -> None:

@@ -118,7 +118,7 @@ class Cluster:
             node.close()
 
     def start(self, admins: int = 0, containers: int = 0) -> None:
-        """Starts so many at the same time, and returns when all are up."""
+        """Starts several at the same time, and returns when all are up."""
         made = [
             (kind, self._node(f"xd-{kind}", *(["--port", "0"] if kind == "admin" else [])))
             for kind in ["admin"] * admins + ["container"] * containers

@@ -27,18 +27,20 @@ _CALLED_ON_ALL: Final[dict[str, tuple[str, ...]]] = {
     "get_component_configuration": (),
 }
 
+_SPOUT_CALLED: Final[dict[str, tuple[str, ...]]] = {
+    "open": ("conf", "context", "collector"),
+    "next_tuple": (),
+    "ack": ("message_id",),
+    "fail": ("message_id",),
+    "activate": (),
+    "deactivate": (),
+    "close": (),
+    "exhausted": (),
+}
+
 #: The arguments of each method. A method with other parameters would fail in every task, long after submission.
 _CALLED: Final[dict[ComponentKind, dict[str, tuple[str, ...]]]] = {
-    ComponentKind.SPOUT: {
-        "open": ("conf", "context", "collector"),
-        "next_tuple": (),
-        "ack": ("message_id",),
-        "fail": ("message_id",),
-        "activate": (),
-        "deactivate": (),
-        "close": (),
-        "exhausted": (),
-    },
+    ComponentKind.SPOUT: _SPOUT_CALLED,
     ComponentKind.BATCH_SPOUT: {
         "open": ("conf", "context", "collector"),
         "next_batch": (),
@@ -53,14 +55,7 @@ _CALLED: Final[dict[ComponentKind, dict[str, tuple[str, ...]]]] = {
         "read": ("spark",),
         "columns": ("rows",),
         "tuple_of": ("row",),
-        "open": ("conf", "context", "collector"),
-        "next_tuple": (),
-        "ack": ("message_id",),
-        "fail": ("message_id",),
-        "activate": (),
-        "deactivate": (),
-        "close": (),
-        "exhausted": (),
+        **_SPOUT_CALLED,
     },
     ComponentKind.BOLT: {"prepare": ("conf", "context", "collector"), "execute": ("tup",), "cleanup": ()},
     ComponentKind.BASIC_BOLT: {

@@ -50,7 +50,7 @@ class ConsoleBolt(TableBolt):
 
     Args:
         columns: a type of Spark SQL for each field.
-        rows: so many rows of a micro-batch are printed at most.
+        rows: how many rows of a micro-batch are printed at most.
 
     Raises:
         ConfigError: an argument makes no sense.
@@ -77,7 +77,7 @@ class MemoryBolt(TableBolt):
     Args:
         view: its name.
         columns: a type of Spark SQL for each field.
-        rows: the last so many rows are kept.
+        rows: how many of the last rows are kept.
 
     Raises:
         ConfigError: an argument makes no sense.

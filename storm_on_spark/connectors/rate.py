@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class RateSpout(SparkSourceSpout):
-    """Emits numbers from 0 on, so many a second, with the time at which each was due. Spark makes them.
+    """Emits numbers from 0 on, at a rate, with the time at which each was due. Spark makes them.
 
     Its message ids are the numbers.
 

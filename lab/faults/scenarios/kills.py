@@ -97,11 +97,11 @@ def mixed(run: Run, times: int) -> None:
 
 def live_process(run: Run, times: int) -> None:
     """Kills the live process that leads, and one that follows, in turn."""
-    victims = run.shuffled(["process", "member"])
+    roles = run.shuffled(["process", "member"])
     run.start()
     for number in run.moments(times):
-        mark = f"storm_on_spark.runtime.live.{victims[number % len(victims)]}"
-        _kill(run, lambda _, mark=mark: run.processes(mark), "live process")  # type: ignore[misc]
+        role = roles[number % len(roles)]
+        _kill(run, lambda _, role=role: run.live_processes(role), "live process")  # type: ignore[misc]
 
 
 def _kill_python_worker(run: Run) -> None:

@@ -33,11 +33,11 @@ def everybody(run: Run, times: int) -> None:
 
 def live_process(run: Run, times: int) -> None:
     """Stops the live process that leads, and one that follows, in turn; whoever asks one in vain ends it."""
-    marks = run.shuffled(["process", "member"])
+    roles = run.shuffled(["process", "member"])
     run.start()
     for number in run.moments(times):
-        mark = f"storm_on_spark.runtime.live.{marks[number % len(marks)]}"
-        _pause(run, f"a live {marks[number % len(marks)]}", run.processes(mark)[:1], may_end=True)
+        role = roles[number % len(roles)]
+        _pause(run, f"a live {role}", run.live_processes(role)[:1], may_end=True)
 
 
 def _pause(run: Run, who: str, pids: list[int], *, may_end: bool = False) -> None:

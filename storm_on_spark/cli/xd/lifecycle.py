@@ -36,7 +36,7 @@ def commands(kind: Kind) -> dict[str, click.Command]:
     many = click.Group("all", short_help=f"Undeploy or destroy all {kind}s.", help=f"Undeploy or destroy all {kind}s.")
     many.add_command(_all(kind, "undeploy"))
     many.add_command(_all(kind, "destroy"))
-    made = (_create(kind), _deploy(kind), _undeploy(kind), _destroy(kind), _list(kind))
+    made = (_create(kind), _deploy(kind), _undo(kind, "undeploy"), _undo(kind, "destroy"), _list(kind))
     return {**{str(each.name): each for each in made}, "all": many}
 
 
@@ -110,30 +110,22 @@ def _deployed(
     return found
 
 
-def _undeploy(kind: Kind) -> click.Command:
-    @click.command("undeploy", short_help=f"Undeploy a {kind}.", help=f"Undeploy the {kind} NAME; it stays defined.")
+def _undo(kind: Kind, operation: Literal["undeploy", "destroy"]) -> click.Command:
+    done, effect = {
+        "undeploy": ("Un-deployed", "Undeploy the {} NAME; it stays defined."),
+        "destroy": ("Destroyed", "Undeploy the {} NAME, and remove it."),
+    }[operation]
+
+    @click.command(operation, short_help=f"{operation.capitalize()} a {kind}.", help=effect.format(kind))
     @name_argument
     @admin_options
-    def undeploy(name: str | None, **given: Any) -> None:
+    def undo(name: str | None, **given: Any) -> None:
         with asked(**given) as request:
             chosen = name_of(name)
-            request.client.ask(f"undeploy_{kind}", name=chosen)
-            request.answer({"name": chosen, "operation": "undeploy"}, f"Un-deployed {kind} '{chosen}'")
+            request.client.ask(f"{operation}_{kind}", name=chosen)
+            request.answer({"name": chosen, "operation": operation}, f"{done} {kind} '{chosen}'")
 
-    return undeploy
-
-
-def _destroy(kind: Kind) -> click.Command:
-    @click.command("destroy", short_help=f"Destroy a {kind}.", help=f"Undeploy the {kind} NAME, and remove it.")
-    @name_argument
-    @admin_options
-    def destroy(name: str | None, **given: Any) -> None:
-        with asked(**given) as request:
-            chosen = name_of(name)
-            request.client.ask(f"destroy_{kind}", name=chosen)
-            request.answer({"name": chosen, "operation": "destroy"}, f"Destroyed {kind} '{chosen}'")
-
-    return destroy
+    return undo
 
 
 def _all(kind: Kind, operation: Literal["undeploy", "destroy"]) -> click.Command:

@@ -1,4 +1,4 @@
-"""Tracked topologies: a test waits until so many more tuples of the spouts are processed, and all that follows.
+"""Tracked topologies: a test waits until spouts have emitted a number of tuples, and all of these are processed.
 
 Storm's counterparts are `TrackedTopology` and `Testing.trackedWait` (`org.apache.storm.testing`).
 """
