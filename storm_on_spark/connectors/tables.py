@@ -74,7 +74,7 @@ class TableBolt(SinkBolt):
             table = self.columns.table([row for _, row in rows])
         for tup, _ in rows:
             self._collector.ack(tup)
-        self._written = _to_bytes(table) if rows else b""
+        self._written = to_bytes(table) if rows else b""
 
     def take_written(self) -> bytes:
         """Returns the table as an Arrow stream."""
@@ -85,7 +85,7 @@ class TableBolt(SinkBolt):
         """Writes all tasks' tables as one."""
         import pyarrow as pa
 
-        self.write_table(pa.concat_tables([_from_bytes(part) for part in written]), context)
+        self.write_table(pa.concat_tables([from_bytes(part) for part in written]), context)
 
     @abstractmethod
     def write_table(self, table: pa.Table, context: SinkContext) -> None:
@@ -119,7 +119,8 @@ class TableBolt(SinkBolt):
         return found
 
 
-def _to_bytes(table: pa.Table) -> bytes:
+def to_bytes(table: pa.Table) -> bytes:
+    """Returns a table as an Arrow stream."""
     import pyarrow as pa
 
     out = pa.BufferOutputStream()
@@ -129,7 +130,8 @@ def _to_bytes(table: pa.Table) -> bytes:
     return found
 
 
-def _from_bytes(body: bytes) -> pa.Table:
+def from_bytes(body: bytes) -> pa.Table:
+    """Returns the table of an Arrow stream."""
     import pyarrow as pa
 
     with pa.ipc.open_stream(pa.py_buffer(body)) as reader:

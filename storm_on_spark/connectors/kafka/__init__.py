@@ -1,16 +1,11 @@
-"""Kafka: topics as spouts, and a bolt that writes to topics.
+"""Kafka: topics as spouts, and bolts that write to topics.
 
-`KafkaSpout` compiles to Spark's own source, whose jars are fetched. `PlainKafkaSpout` reads and `PlainKafkaBolt` writes
-by kafka-python (extra `kafka`), without a jar.
+`KafkaSpout` and `KafkaBolt` compile to Spark's own source and sink, whose jars are fetched. `PlainKafkaSpout` reads and
+`PlainKafkaBolt` writes by kafka-python (extra `kafka`), without a jar.
 """
 
 from __future__ import annotations
 
-from storm_on_spark.connectors.kafka.bolt import (
-    FieldNameBasedTupleToKafkaMapper,
-    FieldNameTopicSelector,
-    PlainKafkaBolt,
-)
 from storm_on_spark.connectors.kafka.config import (
     DEAD_LETTER_FIELDS,
     FirstPollOffsetStrategy,
@@ -31,6 +26,9 @@ from storm_on_spark.connectors.kafka.records import (
     as_text,
 )
 from storm_on_spark.connectors.kafka.spout import PlainKafkaSpout
+from storm_on_spark.connectors.kafka.writing.making import FieldNameBasedTupleToKafkaMapper, FieldNameTopicSelector
+from storm_on_spark.connectors.kafka.writing.plain import PlainKafkaBolt
+from storm_on_spark.connectors.kafka.writing.sink import KafkaBolt
 from storm_on_spark.connectors.retry import RetryBackoff
 
 __all__ = [
@@ -40,6 +38,7 @@ __all__ = [
     "FieldNameBasedTupleToKafkaMapper",
     "FieldNameTopicSelector",
     "FirstPollOffsetStrategy",
+    "KafkaBolt",
     "KafkaBoltError",
     "KafkaRecord",
     "KafkaSpout",

@@ -12,10 +12,11 @@ from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM, StreamSpec
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.connectors.kafka import config
-from storm_on_spark.connectors.kafka.bolt import FieldNameBasedTupleToKafkaMapper, PlainKafkaBolt
 from storm_on_spark.connectors.kafka.config import checked_servers, checked_topic
 from storm_on_spark.connectors.kafka.records import KafkaRecord, SimpleRecordTranslator, as_bytes, as_text
 from storm_on_spark.connectors.kafka.spout import PlainKafkaSpout
+from storm_on_spark.connectors.kafka.writing.making import FieldNameBasedTupleToKafkaMapper
+from storm_on_spark.connectors.kafka.writing.plain import PlainKafkaBolt
 
 TOPIC: Final = "topic"
 """Key of a `KafkaBolt`'s configuration, as in Storm."""

@@ -11,18 +11,13 @@ from typing import Any, ClassVar, Final
 from storm_on_spark.api.collector import OutputCollector
 from storm_on_spark.api.component import BaseRichBolt
 from storm_on_spark.api.context import TopologyContext
-from storm_on_spark.api.errors import ConfigError, TupleError
+from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.api.tuple import Tuple
-from storm_on_spark.connectors.kafka.clients import connected, described, kafka_python
-from storm_on_spark.connectors.kafka.config import checked_servers, checked_topic
-from storm_on_spark.connectors.kafka.errors import KafkaBoltError
+from storm_on_spark.connectors.kafka.clients import connected, kafka_python
+from storm_on_spark.connectors.kafka.config import checked_servers
+from storm_on_spark.connectors.kafka.writing.making import Failing, RecordMaking
 
 _log = logging.getLogger(__name__)
-
-TopicSelector = Callable[[Tuple], "str | None"]
-"""Returns the topic of a tuple; None drops the tuple, which is acked."""
-TupleMapper = Callable[[Tuple], "tuple[str | bytes | None, str | bytes | None]"]
-"""Returns key and value of a tuple's record; texts are written as UTF-8."""
 
 _OURS: Final[Mapping[str, str]] = {
     "bootstrap_servers": "they are the first argument",
@@ -40,55 +35,15 @@ _DEFAULTS: Final[Mapping[str, Any]] = {
     "bootstrap_timeout_ms": 5_000,
     "allow_auto_create_topics": False,
 }
-_MOST_REPORTED: Final = 20
-"""Errors of one micro-batch that are reported; the number of tuples that failed is in the last."""
 _GRACE_SECS: Final = 5.0
 
 
-class FieldNameTopicSelector:
-    """Takes the topic from a field.
-
-    Args:
-        field: its name.
-        default: the topic of tuples without that field, or with None in it; None drops them.
-    """
-
-    def __init__(self, field: str, default: str | None = None) -> None:
-        self.field = field
-        self.default = default
-
-    def __call__(self, tup: Tuple) -> str | None:
-        """Returns the topic."""
-        topic = tup.get_value_by_field(self.field) if tup.contains(self.field) else None
-        return self.default if topic is None else str(topic)
-
-
-class FieldNameBasedTupleToKafkaMapper:
-    """Takes key and value from fields; a tuple without the field of the key has no key.
-
-    Args:
-        key: the name of the field of the key.
-        message: of the value.
-    """
-
-    def __init__(self, key: str = "key", message: str = "message") -> None:
-        self.key = key
-        self.message = message
-
-    def __call__(self, tup: Tuple) -> tuple[Any, Any]:
-        """Returns key and value."""
-        key = tup.get_value_by_field(self.key) if tup.contains(self.key) else None
-        return key, tup.get_value_by_field(self.message)
-
-
-class PlainKafkaBolt(BaseRichBolt):
+class PlainKafkaBolt(BaseRichBolt, RecordMaking):
     """Writes a record for each tuple, by kafka-python.
 
     A tuple is acked once Kafka has confirmed its record, at the end of its micro-batch. Without a confirmation the
     tuple fails, and the spout emits it again: a record may be in the topic more than once, and never not at all.
     The order of a task's records is that of its tuples. Ticks are acked and write nothing.
-
-    The methods `with_…` and `set_…` return the bolt, as those of storm-kafka-client's `KafkaBolt` do.
 
     Args:
         bootstrap_servers: `host:port,host:port,…`.
@@ -98,6 +53,7 @@ class PlainKafkaBolt(BaseRichBolt):
         SetupError: kafka-python is not installed.
 
     Example:
+        >>> from storm_on_spark.connectors.kafka import FieldNameBasedTupleToKafkaMapper
         >>> bolt = PlainKafkaBolt("127.0.0.1:9092").with_topic_selector("counts")
         >>> bolt = bolt.with_tuple_to_kafka_mapper(FieldNameBasedTupleToKafkaMapper("word", "count"))
     """
@@ -106,35 +62,10 @@ class PlainKafkaBolt(BaseRichBolt):
 
     def __init__(self, bootstrap_servers: str) -> None:
         kafka_python("bolt")
+        RecordMaking.__init__(self)
         self._servers = checked_servers(bootstrap_servers)
-        self._selector: TopicSelector | None = None
-        self._mapper: TupleMapper = FieldNameBasedTupleToKafkaMapper()
         self._properties: dict[str, Any] = {}
         self._fire_and_forget = False
-
-    def with_topic_selector(self, topic: str | TopicSelector) -> PlainKafkaBolt:
-        """Says where records go: the name of a topic, or a function that returns it for a tuple.
-
-        Raises:
-            ConfigError: the name can't be a topic's, or it is no function.
-        """
-        if callable(topic):
-            self._selector = topic
-        else:
-            name = checked_topic(topic, "topic")
-            self._selector = lambda tup: name
-        return self
-
-    def with_tuple_to_kafka_mapper(self, mapper: TupleMapper) -> PlainKafkaBolt:
-        """Says what a record holds: a function that returns key and value for a tuple.
-
-        Raises:
-            ConfigError: it is no function.
-        """
-        if not callable(mapper):
-            raise ConfigError(f"a mapper is a function of a tuple (given {mapper!r:.100})", key="mapper")
-        self._mapper = mapper
-        return self
 
     def with_producer_properties(self, properties: Mapping[str, Any]) -> PlainKafkaBolt:
         """Adds settings of kafka-python's producer; dots in their names stand for underscores.
@@ -164,14 +95,12 @@ class PlainKafkaBolt(BaseRichBolt):
         Raises:
             ConfigError: it was not said where records go.
         """
-        if self._selector is None:
-            raise ConfigError("it was not said where records go: with_topic_selector", key="topic")
-        self._select, self._collector = self._selector, collector
-        self._name = f"{context.this_component_id} (task {context.this_task_id})"
+        self._check_told()
+        self._collector = collector
+        self._failing = Failing(f"{context.this_component_id} (task {context.this_task_id})", collector)
         self._kafka_errors: Any = kafka_python("bolt").errors
         self._producer: Any = None
         self._sent: list[tuple[Tuple, Any]] = []
-        self._errors: dict[str, int] = {}
         #: What the micro-batch did not get: topics, and "" for a connection. It waits once for each.
         self._missing: dict[str, Exception] = {}
 
@@ -183,7 +112,7 @@ class PlainKafkaBolt(BaseRichBolt):
         try:
             future = self._send(tup)
         except Exception as error:  # also what the user's functions raise
-            self._fail(tup, error)
+            self._failing.fail(tup, error)
             return
         if future is None or self._fire_and_forget:
             self._collector.ack(tup)
@@ -203,13 +132,11 @@ class PlainKafkaBolt(BaseRichBolt):
                 try:
                     future.get(max(0.0, until - time.monotonic()))
                 except Exception as error:
-                    self._fail(tup, error)
+                    self._failing.fail(tup, error)
                 else:
                     self._collector.ack(tup)
         self._missing.clear()
-        errors, self._errors = self._errors, {}
-        for text, count in list(errors.items())[:_MOST_REPORTED]:
-            self._collector.report_error(KafkaBoltError(f"{self._name}: {count} records were not written: {text}"))
+        self._failing.report()
 
     def cleanup(self) -> None:
         """Closes the connection."""
@@ -217,15 +144,15 @@ class PlainKafkaBolt(BaseRichBolt):
             self._producer.close(timeout=_GRACE_SECS)
 
     def _send(self, tup: Tuple) -> Any:
-        topic = self._select(tup)
-        if topic is None:
+        record = self._record(tup)
+        if record is None:
             return None
-        key, value = self._mapper(tup)
-        record = {"key": _bytes("key", key), "value": _bytes("value", value)}
-        checked_topic(topic, "topic")
         if self._producer is None:
             self._producer = self._once("", lambda: connected("KafkaProducer", self._settings()))
-        return self._once(topic, lambda: self._producer.send(topic, **record))
+        return self._once(
+            record.topic,
+            lambda: self._producer.send(record.topic, record.value, record.key, record.headers),
+        )
 
     def _once(self, what: str, call: Callable[[], Any]) -> Any:
         """Calls what may wait for a broker, unless this micro-batch has waited for that already."""
@@ -239,16 +166,3 @@ class PlainKafkaBolt(BaseRichBolt):
 
     def _settings(self) -> dict[str, Any]:
         return {**_DEFAULTS, **self._properties, "bootstrap_servers": list(self._servers)}
-
-    def _fail(self, tup: Tuple, error: Exception) -> None:
-        text = f"{type(error).__name__}: {described(error)}"
-        self._errors[text] = self._errors.get(text, 0) + 1
-        self._collector.fail(tup)
-
-
-def _bytes(what: str, value: object) -> bytes | None:
-    if value is None or isinstance(value, bytes):
-        return value
-    if isinstance(value, str):
-        return value.encode()
-    raise TupleError(f"the {what} of a record is bytes, text or None, not {value!r:.100} ({type(value).__name__})")

@@ -1,0 +1,181 @@
+"""A Kafka bolt that compiles to Spark's own sink of Kafka."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from storm_on_spark.api.collector import OutputCollector
+from storm_on_spark.api.config.secrets import scrubbed
+from storm_on_spark.api.context import TopologyContext
+from storm_on_spark.api.errors import ConfigError, SetupError
+from storm_on_spark.api.sink import SinkBolt, SinkContext
+from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
+from storm_on_spark.api.tuple import Tuple
+from storm_on_spark.connectors.kafka.config import checked_servers
+from storm_on_spark.connectors.kafka.errors import KafkaBoltError
+from storm_on_spark.connectors.kafka.jars import SOURCE, SOURCE_CLASS
+from storm_on_spark.connectors.kafka.options import kafka_properties
+from storm_on_spark.connectors.kafka.writing.making import Failing, OutRecord, RecordMaking
+from storm_on_spark.connectors.kafka.writing.trial import refusal
+from storm_on_spark.connectors.tables import from_bytes, to_bytes
+from storm_on_spark.spark.session.jars import use
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_OURS: Final[Mapping[str, str]] = {
+    "bootstrap.servers": "they are the first argument",
+    "key.serializer": "with_tuple_to_kafka_mapper returns bytes or text",
+    "value.serializer": "with_tuple_to_kafka_mapper returns bytes or text",
+    "transactional.id": "Spark's sink has no transactions of Kafka's",
+}
+_DEFAULTS: Final[Mapping[str, str]] = {
+    "linger.ms": "5",
+    "max.block.ms": "10000",
+    "request.timeout.ms": "10000",
+    "delivery.timeout.ms": "20000",
+}
+"""Those of `PlainKafkaBolt`: a task of Spark's that can't write fails before a user takes it for hung."""
+_ERROR: Final = re.compile(r"org\.apache\.kafka\.[\w.]*?(\w+(?:Exception|Error)): ([^\n]+)")
+
+
+class KafkaBolt(SinkBolt, RecordMaking):
+    """Writes a record for each tuple, by Spark's own sink of Kafka, which the driver calls for each micro-batch.
+
+    A tuple is acked once Kafka has confirmed its record and the micro-batch is committed. If the driver dies in
+    between, the micro-batch is executed again and its records are written again: each is in the topic at least once.
+    The records of all tasks are written in the order of the tasks' tuples. Ticks are acked and write nothing.
+
+    A tuple of which no record can be made fails, with the reason. What Kafka doesn't take ends the topology: started
+    again from its checkpoint, it goes on with the same micro-batch.
+
+    Args:
+        bootstrap_servers: `host:port,host:port,…`.
+
+    Raises:
+        ConfigError: the servers make no sense.
+
+    Example:
+        >>> from storm_on_spark.connectors.kafka import FieldNameBasedTupleToKafkaMapper
+        >>> bolt = KafkaBolt("127.0.0.1:9092").with_topic_selector("counts")
+        >>> bolt = bolt.with_tuple_to_kafka_mapper(FieldNameBasedTupleToKafkaMapper("word", "count"))
+    """
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        RecordMaking.__init__(self)
+        self._servers = checked_servers(bootstrap_servers)
+        self._properties: dict[str, Any] = {}
+        self._records: list[tuple[Tuple, OutRecord]] = []
+        self._written = b""
+
+    def with_producer_properties(self, properties: Mapping[str, Any]) -> KafkaBolt:
+        """Adds settings of Kafka's own producer, by its names; or by kafka-python's, as `sasl_plain_username`.
+
+        Raises:
+            ConfigError: one is not for the user, or has no counterpart in Kafka's own producer.
+        """
+        for name in properties:
+            if (reason := _OURS.get(name.replace("_", "."))) is not None:
+                raise ConfigError(f"{name!r} can't be set: {reason}", key=name)
+        self._properties.update(properties)
+        kafka_properties(self._properties)
+        return self
+
+    def prepare(self, conf: Mapping[str, Any], context: TopologyContext, collector: OutputCollector) -> None:
+        """Notes the collector.
+
+        Raises:
+            ConfigError: it was not said where records go.
+        """
+        self._check_told()
+        self._collector = collector
+        self._failing = Failing(f"{context.this_component_id} (task {context.this_task_id})", collector)
+
+    def execute(self, tup: Tuple) -> None:
+        """Takes a tuple's record for this micro-batch."""
+        if tup.is_tick:
+            self._collector.ack(tup)
+            return
+        try:
+            record = self._record(tup)
+        except Exception as error:  # also what the user's functions raise
+            self._failing.fail(tup, error)
+            return
+        if record is None:
+            self._collector.ack(tup)
+        else:
+            self._records.append((tup, record))
+
+    def finish_micro_batch(self) -> None:
+        """Makes a table of the records, and acks their tuples."""
+        records, self._records = self._records, []
+        if records:
+            self._written = to_bytes(_table([record for _, record in records]))
+        for tup, _ in records:
+            self._collector.ack(tup)
+        self._failing.report()
+
+    def take_written(self) -> bytes:
+        """Returns the records as an Arrow stream."""
+        written, self._written = self._written, b""
+        return written
+
+    def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
+        """Declares nothing: the bolt emits no tuples."""
+
+    # --- in the driver ---------------------------------------------------------------
+
+    def open_sink(self, context: SinkContext) -> None:
+        """Asks Kafka whether the login and the topic, if it is always the same, are right.
+
+        Raises:
+            SetupError: they aren't, no broker answers, or the jars can't be had.
+        """
+        self._check_told()
+        use(context.spark, SOURCE, SOURCE_CLASS)
+        reason = refusal(context.spark, self._settings(), self._topic)
+        if reason is not None:
+            raise SetupError(reason)
+
+    def write(self, written: Sequence[bytes], context: SinkContext) -> None:
+        """Has Spark write the records of all tasks.
+
+        Raises:
+            KafkaBoltError: Kafka did not take them.
+        """
+        import pyarrow as pa
+
+        records = pa.concat_tables([from_bytes(part) for part in written])
+        # One task of Spark's, hence one producer: records keep their order.
+        frame = context.spark.createDataFrame(records).coalesce(1)
+        options = {f"kafka.{name}": value for name, value in self._settings().items()}
+        try:
+            frame.write.format("kafka").options(includeHeaders="true", **options).save()
+        except Exception as error:
+            found = _ERROR.search(str(error))
+            if found is None:
+                raise
+            text = f"{len(records)} records were not written: {found[1]}: {scrubbed(found[2])}"
+            raise KafkaBoltError(text) from None
+
+    def _settings(self) -> dict[str, str]:
+        servers = ",".join(self._servers)
+        return {**_DEFAULTS, **kafka_properties(self._properties), "bootstrap.servers": servers}
+
+
+def _table(records: Sequence[OutRecord]) -> pa.Table:
+    import pyarrow as pa
+
+    header = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
+    topics, keys, values, headers = zip(*records, strict=True)
+    arrays = {
+        "topic": pa.array(topics, pa.string()),
+        "key": pa.array(keys, pa.binary()),
+        "value": pa.array(values, pa.binary()),
+        "headers": pa.array(
+            [[{"key": name, "value": value} for name, value in each] for each in headers], pa.list_(header)
+        ),
+    }
+    return pa.table(arrays)

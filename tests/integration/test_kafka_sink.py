@@ -1,0 +1,148 @@
+"""`KafkaBolt`, which compiles to Spark's own sink, against a real broker."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import psutil
+import pytest
+from kafka import KafkaConsumer
+from processes import kill_group, killed, script, wait_for
+from test_kafka import Kafka
+from topologies import kafka_numbers
+from topologies.parts import Numbers
+
+from storm_on_spark import Fields, LocalCluster, SetupError, TopologyBuilder
+from storm_on_spark.connectors.kafka import FieldNameTopicSelector, KafkaBolt
+from storm_on_spark.connectors.kafka.server import KafkaServer
+from storm_on_spark.testing import ListSpout, run_topology, running_topology
+from storm_on_spark.testing.plugin import kafka_server
+
+__all__ = ["kafka_server"]
+
+
+@pytest.fixture(scope="module")
+def kafka(kafka_server) -> Kafka:
+    return Kafka(kafka_server)
+
+
+def records(server: KafkaServer, topic: str):
+    consumer = KafkaConsumer(
+        topic,
+        bootstrap_servers=server.bootstrap_servers,
+        auto_offset_reset="earliest",
+        consumer_timeout_ms=1000,
+        group_id=None,
+    )
+    try:
+        return list(consumer)
+    finally:
+        consumer.close(autocommit=False)
+
+
+def headers(tup):
+    return [("from", tup["key"]), ("empty", None)]
+
+
+def test_records_are_written_as_told_in_the_order_of_tuples_and_what_is_none_fails_alone(
+    nothing_left_behind, spark_session, kafka
+):
+    lines, others = kafka.topic(3), kafka.topic()
+    rows = [(f"k{number % 5}", str(number), None) for number in range(200)]
+    wrong = [("k1", 7, None), ("k1", "7", "no topic"), ("k1", "dropped", "")]
+    builder = TopologyBuilder()
+    given = [*rows, ("other", None, others), *wrong]
+    builder.set_spout("rows", ListSpout(given, fields=["key", "message", "topic"]))
+    selector = FieldNameTopicSelector("topic", default=lines)
+    bolt = KafkaBolt(kafka.server.bootstrap_servers).with_headers(headers)
+    bolt.with_topic_selector(lambda tup: None if tup["topic"] == "" else selector(tup))
+    builder.set_bolt("kafka", bolt, 2).fields_grouping("rows", Fields("key"))
+    captured = run_topology(builder.create_topology(), spark=spark_session, capture=[])
+
+    assert (len(set(captured.acked())), set(captured.failed())) == (202, {201, 202})
+    written = records(kafka.server, lines)
+    assert {record.partition for record in written} > {0}
+    for key in {row[0] for row in rows}:
+        of_key = [record.value.decode() for record in written if record.key.decode() == key]
+        assert of_key == [message for each, message, _ in rows if each == key]
+    assert {record.headers[0] == ("from", record.key) for record in written} == {True}
+    (tombstone,) = records(kafka.server, others)
+    assert (tombstone.key, tombstone.value, tombstone.headers[1]) == (b"other", None, ("empty", None))
+
+
+def test_what_is_wrong_with_topic_servers_or_settings_is_said_before_a_spout_opens(spark_session, kafka):
+    servers = kafka.server.bootstrap_servers
+    good = KafkaBolt(servers).with_topic_selector("not-there")
+    unknown = KafkaBolt(servers).with_topic_selector("x").with_producer_properties({"no.such": 1})
+    for bolt, words in ((good, "there is no such topic: create it first"), (unknown, "has no setting 'no.such'")):
+        builder = TopologyBuilder()
+        builder.set_spout("rows", Numbers(1))
+        builder.set_bolt("kafka", bolt).shuffle_grouping("rows")
+        with (
+            pytest.raises(SetupError, match=f'bolt "kafka" can\'t write: .*{words}'),
+            running_topology(builder.create_topology(), spark=spark_session),
+        ):
+            pass
+
+
+def test_a_broker_that_does_not_answer_ends_the_topology_and_a_restart_goes_on_with_the_same_micro_batch(
+    nothing_left_behind, spark_session, kafka, tmp_path
+):
+    topic, total = kafka.topic(), 120
+    soon = {"max.block.ms": 500, "request.timeout.ms": 500, "delivery.timeout.ms": 1000}
+    conf = {"topology.batch.max.tuples": 20, "topology.checkpoint.dir": str(tmp_path / "checkpoint")}
+    bolt = KafkaBolt(kafka.server.bootstrap_servers).with_topic_selector(topic).with_producer_properties(soon)
+    bolt.with_tuple_to_kafka_mapper(kafka_numbers.as_text)
+    builder = TopologyBuilder()
+    builder.set_spout("numbers", Numbers(total, burst=5))
+    builder.set_bolt("kafka", bolt, 2).shuffle_grouping("numbers")
+    topology = builder.create_topology()
+    broker = psutil.Process(kafka.server.pid)
+    try:
+        with running_topology(topology, conf=conf, spark=spark_session, capture=[]) as running:
+            running.wait_until(lambda captured: len(captured.acked()) >= 20, timeout=60)
+            broker.suspend()
+            wait_for(lambda: not running.query.isActive, "the end")
+            failure = str(running.query.failure)
+            acked = set(running.captured().acked())
+    finally:
+        broker.resume()
+    assert re.search(r'bolt "kafka" could not write micro-batch .*: \d+ records were not written: \w+', failure)
+    assert 20 <= len(acked) < total
+    assert acked <= {int(record.value) for record in records(kafka.server, topic)}, "acked is written"
+    captured = run_topology(topology, conf=conf, spark=spark_session, capture=[])
+    assert set(captured.acked()) == set(range(total)) - acked
+    assert {int(record.value) for record in records(kafka.server, topic)} == set(range(total))
+
+
+@pytest.mark.slow
+def test_after_a_kill_between_write_and_commit_that_micro_batch_alone_is_in_the_topic_twice(
+    spark_session, kafka, tmp_path
+):
+    topic, servers = kafka.topic(2), kafka.server.bootstrap_servers
+    arguments = [servers, topic, str(tmp_path)]
+    with script(tmp_path / "tmp", "-m", "topologies.kafka_numbers", *arguments) as process:
+        wait_for(lambda: (tmp_path / "halted").exists() or process.poll() is not None, "the third write", 150)
+        kill_group(process)
+        assert killed(process), "the topology ended before the fault"
+    before = Counter(int(record.value) for record in records(kafka.server, topic))
+    assert max(before.values()) == 1
+
+    with LocalCluster(spark_session) as cluster:
+        cluster.submit_topology(
+            "kafka-numbers", kafka_numbers.conf_of(tmp_path), kafka_numbers.kafka_numbers(*arguments)
+        )
+        assert cluster.await_completion("kafka-numbers", 120)
+        info = cluster.get_topology_info("kafka-numbers")
+    assert (info.status, info.failed) == ("COMPLETED", 0)
+    found = Counter(int(record.value) for record in records(kafka.server, topic))
+    assert set(found) == set(range(kafka_numbers.COUNT)), "none is lost"
+    twice = {number for number, times in found.items() if times > 1}
+    assert max(found.values()) == 2
+    assert twice < set(before), "only what was written before the kill"
+    batches = [
+        int(note.name.split("-")[1]) for note in sorted(tmp_path.glob("written-*"), key=lambda n: n.name.split("-")[2])
+    ]
+    assert batches[2] == batches[3], "the third micro-batch was executed again"
+    assert len(set(batches)) == len(batches) - 1
