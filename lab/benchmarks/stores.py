@@ -1,10 +1,10 @@
-"""What a checkpoint in a store costs: micro-batches and complete latency on a directory, S3 and HDFS, in one run.
+"""What durability and a checkpoint in a store cost: micro-batches and complete latency, in one run.
 
 Usage: python -m lab.benchmarks.stores [--rounds N] [--seconds N] [--docs]
 
-One Spark session runs a word count with each checkpoint in turn, as often as there are rounds. The servers are moto's
-and an HDFS with two data nodes, on this machine. Only the ratios mean something: other work on the machine meets all
-of them.
+One Spark session runs a word count with each checkpoint in turn, as often as there are rounds: in a directory with
+either level of durability, on S3 and on HDFS. The servers are moto's and an HDFS with two data nodes, on this machine.
+Only the ratios mean something: other work on the machine meets all of them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,10 +24,15 @@ from lab.faults.stores import KINDS, Server, server
 from lab.load.topology import Pacer
 from lab.suite.pages import put_between
 from storm_on_spark import BaseBasicBolt, BaseRichSpout, Config, Fields, TopologyBuilder, compile_topology
+from storm_on_spark.runtime.reports.latency import LatencyHistogram
 from storm_on_spark.spark.session import local_session, stop_session
 
 BEGIN, END = "<!-- stores: begin -->", "<!-- stores: end -->"
-_PAGE = Path(__file__).parents[2] / "docs" / "storage.md"
+DURABILITY_BEGIN, DURABILITY_END = "<!-- durability: begin -->", "<!-- durability: end -->"
+_DOCS = Path(__file__).parents[2] / "docs"
+LOCAL, MACHINE = KINDS[0], "local, machine"
+PLACES = (LOCAL, MACHINE, *KINDS[1:])
+"""Where a checkpoint is, and in a directory with which level of durability: `process`, or `machine`."""
 _RATE = 200.0
 _STEPS = {
     "micro-batch": "triggerExecution",
@@ -97,9 +102,9 @@ class Measured:
 
 
 def main() -> int:
-    """Measures; prints the table."""
+    """Measures; prints the tables."""
     options = _options()
-    found: dict[str, list[Measured]] = {kind: [] for kind in KINDS}
+    found: dict[str, list[Measured]] = {place: [] for place in PLACES}
     with tempfile.TemporaryDirectory(prefix="stores-") as folder, ExitStack() as stack:
         base = Path(folder)
         servers = {kind: stack.enter_context(server(kind, base / f"server-{kind}")) for kind in KINDS}
@@ -108,15 +113,18 @@ def main() -> int:
         spark = local_session("local[2]", conf, "s3a://bucket/x")
         stack.callback(stop_session, spark)
         for number in range(options.rounds):
-            for kind in KINDS:
-                place = _checkpoint(servers[kind], base, f"{kind}-{number}")
-                found[kind].append(_measure(spark, place, options.seconds))
-                last = found[kind][-1]
-                print(f"{kind}: {last.batches} micro-batches, {dict(last.times)}", file=sys.stderr)
-    table = markdown(found, options.seconds)
-    sys.stdout.write(table)
+            for place in PLACES[:: -1 if number % 2 else 1]:
+                checkpoint = _checkpoint(servers.get(place), base, f"{place.replace(', ', '-')}-{number}")
+                durability = "machine" if place == MACHINE else "process"
+                found[place].append(_measure(spark, checkpoint, durability, options.seconds))
+                last = found[place][-1]
+                print(f"{place}: {last.batches} micro-batches, {dict(last.times)}", file=sys.stderr)
+    stores = markdown(found, [LOCAL, *KINDS[1:]], options.seconds)
+    durability = markdown(found, [LOCAL, MACHINE], options.seconds)
+    sys.stdout.write(stores + durability)
     if options.docs:
-        put_between(_PAGE, BEGIN, END, table)
+        put_between(_DOCS / "storage.md", BEGIN, END, stores)
+        put_between(_DOCS / "performance.md", DURABILITY_BEGIN, DURABILITY_END, durability)
     return 0
 
 
@@ -124,12 +132,13 @@ def _checkpoint(store: Server | None, base: Path, name: str) -> str:
     return str(base / name) if store is None else store.folder(name).url
 
 
-def _measure(spark: Any, checkpoint: str, seconds: float) -> Measured:
+def _measure(spark: Any, checkpoint: str, durability: str, seconds: float) -> Measured:
     builder = TopologyBuilder()
     builder.set_spout("sentences", Sentences())
     builder.set_bolt("split", Split()).shuffle_grouping("sentences")
     builder.set_bolt("count", Count(), 2).fields_grouping("split", Fields("word"))
-    compiled = compile_topology(builder.create_topology(), {Config.TOPOLOGY_WORKERS: 1})
+    conf = {Config.TOPOLOGY_WORKERS: 1, Config.TOPOLOGY_DURABILITY: durability}
+    compiled = compile_topology(builder.create_topology(), conf)
     query = compiled.start(spark, name="stores", checkpoint=checkpoint)
     try:
         deadline = time.monotonic() + 120
@@ -138,14 +147,17 @@ def _measure(spark: Any, checkpoint: str, seconds: float) -> Measured:
         query.awaitTermination(_SETTLE_SECS)
         before = _acked(query)
         first = _batches(query)[-1]["batchId"]
+        latencies = query._coordinator.metrics.latencies  # noqa: SLF001 # those of a span of time have no public door
+        counts = latencies.counts.copy()
         query.awaitTermination(seconds)
         batches = [one for one in _batches(query) if one["batchId"] > first and one["numInputRows"]]
         if _acked(query) == before or not batches:
             raise RuntimeError(f"nothing was acked with a checkpoint at {checkpoint}")
-        info = query.status_info()
+        span = LatencyHistogram()
+        span.counts = latencies.counts - counts
+        latency = (span.summary() or {})["p50"]
     finally:
         query.stop()
-    latency = (info.complete_latency_ms or {}).get("p50", 0.0)
     times = {name: statistics.median(one["durationMs"].get(key, 0) for one in batches) for name, key in _STEPS.items()}
     return Measured(len(batches), {**times, "complete latency": latency})
 
@@ -158,23 +170,24 @@ def _batches(query: Any) -> list[dict[str, Any]]:
     return [dict(one) for one in query.recentProgress]
 
 
-def markdown(found: Mapping[str, list[Measured]], seconds: float) -> str:
-    """Returns the table: ratios to the directory, by rounds' medians."""
-    rounds = len(found[KINDS[0]])
+def markdown(found: Mapping[str, Sequence[Measured]], places: Sequence[str], seconds: float) -> str:
+    """Returns a table: each place beside the first one, by the medians of its rounds."""
+    first, *others = places
+    heads = {LOCAL: "process", MACHINE: "machine"} if MACHINE in places else {}
     lines = [
         "<!-- Written by `python -m lab.benchmarks.stores --docs`. Don't edit. -->",
         "",
-        f"Word count, {_RATE:.0f} sentences a second, {rounds} round(s) of {seconds:.0f} s each in one session; "
-        "medians, as multiples of the local disk's.",
+        f"Word count, {_RATE:.0f} sentences a second, {len(found[first])} round(s) of {seconds:.0f} s each in one "
+        "session. Medians in ms, and as multiples of the first column.",
         "",
-        "| | local | " + " | ".join(KINDS[1:]) + " |",
-        "|---|--:|" + "--:|" * len(KINDS[1:]),
+        "| " + " | ".join(["", *(heads.get(place, place) for place in places)]) + " |",
+        "|---|" + "--:|" * len(places),
     ]
-    for name in found[KINDS[0]][0].times:
-        middle = {kind: statistics.median(one.times[name] for one in found[kind]) for kind in KINDS}
-        own = middle[KINDS[0]]
-        cells = [f"{middle[kind] / own:.1f}" if own else "" for kind in KINDS[1:]]
-        lines.append(f"| {name} | 1 ({own:.0f} ms) | " + " | ".join(cells) + " |")
+    for name in found[first][0].times:
+        middle = {place: statistics.median(one.times[name] for one in found[place]) for place in places}
+        own = middle[first]
+        cells = [f"{own:.0f}", *(f"{middle[place]:.0f} ({middle[place] / max(own, 1.0):.1f} x)" for place in others)]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n\n"
 
 
@@ -182,7 +195,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m lab.benchmarks.stores", description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=30, help="of each measurement")
-    parser.add_argument("--docs", action="store_true", help="write the table into docs/storage.md")
+    parser.add_argument("--docs", action="store_true", help="write the tables into docs/")
     return parser.parse_args()
 
 

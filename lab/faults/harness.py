@@ -21,6 +21,8 @@ class Result(AnyResult):
 
     seed: str = ""
     injections: list[Injection] = field(default_factory=list)
+    late: float | None = None
+    """The limit in seconds that a recovery has passed, where patience allowed that."""
     figures: Figures | None = None
 
     @property
@@ -87,9 +89,14 @@ def play(
 
 
 def _check_recovery(scenario: Scenario, result: Result, patience: float) -> None:
+    limit = scenario.limit_secs or 0.0
     for injection in result.injections:
-        limit = (scenario.limit_secs or 0.0) * patience
-        if injection.recovery_secs is not None and injection.recovery_secs > limit:
+        if injection.recovery_secs is None or injection.recovery_secs <= limit:
+            continue
+        if injection.recovery_secs <= limit * patience:
+            result.late = limit
+        else:
             result.problems.append(
-                f"{injection.what}: progress resumed after {injection.recovery_secs:.1f} s, not within {limit:.0f} s"
+                f"{injection.what}: progress resumed after {injection.recovery_secs:.1f} s, "
+                f"not within {limit * patience:.0f} s"
             )

@@ -109,6 +109,8 @@ def _row(results: Sequence[Result]) -> list[str]:
     times = [injection.recovery_secs for injection in injections if injection.recovery_secs is not None]
     figures = [result.figures for result in results if result.figures is not None]
 
+    late = next((result.late for result in results if result.late is not None), None)
+
     def total(name: str) -> str:
         return f"{sum(getattr(part, name) for part in figures):,}"
 
@@ -119,7 +121,7 @@ def _row(results: Sequence[Result]) -> list[str]:
         *map(total, names),
         f"{statistics.median(times):.1f}" if times else "",
         f"{max(times):.1f}" if times else "",
-        verdict(results),
+        verdict(results) + (f", later than {late:.0f} s" if late is not None and passed(results) else ""),
     ]
 
 

@@ -11,13 +11,14 @@ from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.codec.chunk import Kind
 from storm_on_spark.runtime.tracking.acker import Outcome
 from storm_on_spark.runtime.tracking.ids import spout_task_of
+from storm_on_spark.runtime.tracking.runs import Runs
 
 
 @dataclass(frozen=True)
 class Reported:
     """What the ackers of a micro-batch report."""
 
-    outcomes: list[Outcome] = field(default_factory=list)
+    outcomes: list[Runs] = field(default_factory=list)
     left: list[tuple[int, bytes]] = field(default_factory=list)
     """The LEFT and READ chunks, each with the task of the spout whose rows it is about."""
 
@@ -33,7 +34,7 @@ class Reported:
             elif header.kind == Kind.READ:
                 found.left.append((header.source, body))
             else:
-                found.outcomes.append(Outcome(*chunk.read_outcome(header, body)))
+                found.outcomes.append(chunk.read_runs(header, body))
         return found
 
 

@@ -10,13 +10,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Container, Iterator, Sequence
 
-import numpy as np
-
 from storm_on_spark.runtime.batches.files import BatchFiles
-from storm_on_spark.runtime.batches.outcomes import Reported, merged
+from storm_on_spark.runtime.batches.outcomes import Reported
 from storm_on_spark.runtime.spouts.messages import Settle
-from storm_on_spark.runtime.tracking.fold import U8Array
-from storm_on_spark.runtime.tracking.ids import U64Array, spout_task_of
+from storm_on_spark.runtime.tracking.runs import NONE, Runs
 
 
 class SpoutOutcomes:
@@ -72,14 +69,7 @@ class SpoutOutcomes:
         """
         delivered, self._delivered = self._delivered, {}
         for batch, reported in sorted(delivered.items()):
-            roots, codes = merged(reported.outcomes)
-            owners = spout_task_of(roots)
-            told = {*np.unique(owners).tolist(), *(task for task, _ in reported.left)}
-            settles = {
-                task: _settle(task, batch, reported, (roots, codes), owners)
-                for task in sorted(told)
-                if task in self._tasks
-            }
+            settles = {task: settle for task, settle in _settles(batch, reported).items() if task in self._tasks}
             if settles:
                 yield batch, settles
             else:
@@ -100,9 +90,7 @@ class SpoutOutcomes:
         with self._lock:
             batches = sorted(batch for batch, tasks in self._unsaved.items() if task in tasks)
         for batch in batches:
-            reported = self._read(batch)
-            outcome = merged(reported.outcomes)
-            yield _settle(task, batch, reported, outcome, spout_task_of(outcome[0]))
+            yield _settles(batch, self._read(batch))[task]
 
     def saved(self, task: int, last: int) -> None:
         """Notes that a task has saved the outcomes of all batches up to `last`; files that all have saved go."""
@@ -121,7 +109,13 @@ class SpoutOutcomes:
         return Reported.of(self._files.read(batch))
 
 
-def _settle(task: int, batch: int, reported: Reported, outcome: tuple[U64Array, U8Array], owners: U64Array) -> Settle:
-    mine = owners == task
-    left = tuple(body for owner, body in reported.left if owner == task)
-    return Settle(task, batch, outcome[0][mine], outcome[1][mine], left)
+def _settles(batch: int, reported: Reported) -> dict[int, Settle]:
+    """Returns what each spout task is told."""
+    ended = dict(Runs.joined(reported.outcomes).by_task())
+    left: dict[int, list[bytes]] = {}
+    for task, body in reported.left:
+        left.setdefault(task, []).append(body)
+    return {
+        task: Settle(task, batch, ended.get(task, NONE), tuple(left.get(task, ())))
+        for task in sorted(ended.keys() | left.keys())
+    }

@@ -42,9 +42,10 @@ from numpy.typing import NDArray
 
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.runtime.codec.arrow_texts import number_texts, spell_texts
-from storm_on_spark.runtime.codec.packing import pack_ids, pack_marks, unpack_ids, unpack_marks
+from storm_on_spark.runtime.codec.packing import pack_ids, pack_marks, pack_runs, unpack_ids, unpack_marks, unpack_runs
 from storm_on_spark.runtime.tracking.ids import EdgeRange, U64Array
 from storm_on_spark.runtime.tracking.lineage import PackedLineage, Roots
+from storm_on_spark.runtime.tracking.runs import Runs
 from storm_on_spark.runtime.values import pickling
 from storm_on_spark.runtime.values.frozen import FrozenColumn, FrozenRows, pack_frozen, unpack_frozen
 from storm_on_spark.runtime.values.hashing import mix64
@@ -90,6 +91,8 @@ CLEAR = 16
 REPORTED = 32
 """Flag: the edges have been reported to the ackers (see `InputLineage.report`); without it the ackers get the chunk's
 receipt."""
+RUNS = 64
+"""Flag: an OUTCOME chunk has runs of roots, `sequence` roots in all."""
 
 _FLAGS_OFFSET = 2
 _TARGET_OFFSET = 4
@@ -327,16 +330,28 @@ def _check_end(header: Header, rest: memoryview) -> None:
 
 def encode_outcome(roots: U64Array, codes: NDArray[np.uint8], *, source: int) -> bytes:
     """Returns an OUTCOME chunk of an acker task."""
-    header = _HEADER.pack(VERSION, Kind.OUTCOME, 0, -1, source, 0, len(roots), 0, 0)
-    return b"".join((header, pack_ids(roots), pack_marks(codes)))
+    runs = Runs.of(roots, codes)
+    header = _HEADER.pack(VERSION, Kind.OUTCOME, RUNS, -1, source, len(roots), len(runs.firsts), 0, 0)
+    return header + pack_runs(runs)
+
+
+def read_runs(header: Header, body: bytes | memoryview) -> Runs:
+    """Returns the roots of an OUTCOME chunk with their outcomes, as runs."""
+    view = memoryview(body)[HEADER_BYTES:]
+    if header.flags & RUNS:
+        runs, rest = unpack_runs(view, header.size, header.sequence)
+    else:  # of a release that wrote each root
+        roots, view = unpack_ids(view, header.size)
+        codes, rest = unpack_marks(view, header.size)
+        runs = Runs.of(roots, codes)
+    _check_end(header, rest)
+    return runs
 
 
 def read_outcome(header: Header, body: bytes | memoryview) -> tuple[U64Array, NDArray[np.uint8]]:
     """Returns (roots, codes) of an OUTCOME chunk."""
-    roots, view = unpack_ids(memoryview(body)[HEADER_BYTES:], header.size)
-    codes, rest = unpack_marks(view, header.size)
-    _check_end(header, rest)
-    return roots, codes
+    runs = read_runs(header, body)
+    return runs.roots(), runs.each_code()
 
 
 def encode_native_rows(roots: U64Array, batch: pa.RecordBatch, *, target: int | None) -> bytes:

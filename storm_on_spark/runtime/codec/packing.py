@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.runtime.tracking.ids import U64Array
+from storm_on_spark.runtime.tracking.runs import Runs
 
 U8Array = NDArray[np.uint8]
 
@@ -92,6 +93,33 @@ def unpack_marks(view: memoryview, count: int) -> tuple[U8Array, memoryview]:
     if kind != _EACH:
         raise CheckpointError(f"marks in a chunk are of kind {kind}; allowed are {_EQUAL} and {_EACH}")
     return np.frombuffer(_at_least(view, 1 + count)[1 : 1 + count], np.uint8), view[1 + count :]
+
+
+def pack_runs(runs: Runs) -> bytes:
+    """Returns runs as bytes."""
+    ids = (runs.firsts, runs.steps, runs.counts)
+    return b"".join((*map(pack_ids, ids), pack_marks(runs.codes)))
+
+
+def unpack_runs(view: memoryview, count: int, total: int) -> tuple[Runs, memoryview]:
+    """Returns `count` runs that `pack_runs` packed, and the bytes after them.
+
+    Args:
+        view: the bytes.
+        count: of runs.
+        total: how many roots are in them.
+
+    Raises:
+        CheckpointError: the bytes are cut short or damaged.
+    """
+    firsts, view = unpack_ids(view, count)
+    steps, view = unpack_ids(view, count)
+    counts, view = unpack_ids(view, count)
+    codes, view = unpack_marks(view, count)
+    # Checked before there is memory for the roots: a damaged count may be huge.
+    if int(counts.sum()) != total or (counts > total).any() or not counts.all():
+        raise CheckpointError(f"runs in a chunk have {int(counts.sum())} roots, not {total}")
+    return Runs(firsts, steps, counts, codes), view
 
 
 def _at_least(view: memoryview, size: int) -> memoryview:

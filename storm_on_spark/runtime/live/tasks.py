@@ -19,8 +19,6 @@ from functools import partial
 from itertools import count
 from typing import TypeVar
 
-import numpy as np
-
 from storm_on_spark.api.errors import StormError
 from storm_on_spark.runtime.batches.input import due_clocks, logged_chunks
 from storm_on_spark.runtime.batches.offsets import Offset
@@ -39,7 +37,7 @@ from storm_on_spark.runtime.spouts.log import Mark, goes_on_from, list_segments,
 from storm_on_spark.runtime.spouts.messages import Executed, Settle, Written
 from storm_on_spark.runtime.storage import inside
 from storm_on_spark.runtime.tracking.acker import Outcome
-from storm_on_spark.runtime.tracking.ids import spout_task_of
+from storm_on_spark.runtime.tracking.runs import Runs
 
 log = logging.getLogger(__name__)
 
@@ -340,10 +338,8 @@ def _same(one: Offset, other: Offset) -> bool:
 
 def _settles(outcome: Outcome) -> Iterator[Settle]:
     """Yields what each spout task is told."""
-    owners = spout_task_of(outcome.roots)
-    for task in np.unique(owners).tolist():
-        own = owners == task
-        yield Settle(task, EARLY, outcome.roots[own], outcome.codes[own])
+    for task, ended in Runs.of(*outcome).by_task():
+        yield Settle(task, EARLY, ended)
 
 
 def _numbers() -> Iterator[int]:

@@ -14,13 +14,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from storm_on_spark.api.metrics.registry import Reading
-from storm_on_spark.runtime.codec.packing import pack_ids, pack_marks, unpack_ids, unpack_marks
+from storm_on_spark.runtime.codec.packing import pack_runs, unpack_runs
 from storm_on_spark.runtime.reports.latency import LatencyHistogram
 from storm_on_spark.runtime.reports.report import Failure, Reported
 from storm_on_spark.runtime.spouts.log import Entry, Mark, WriterEpoch
 from storm_on_spark.runtime.spouts.spout_task import SpoutStats
-from storm_on_spark.runtime.tracking.fold import U8Array
-from storm_on_spark.runtime.tracking.ids import U64Array
+from storm_on_spark.runtime.tracking.runs import Runs
 
 FIRST_TUPLES = 10_000
 """Tuples that a micro-batch may hold as long as no batch has been timed."""
@@ -95,15 +94,21 @@ class Settle:
 
     task: int
     batch: int
-    roots: U64Array
-    codes: U8Array
+    ended: Runs
     left: tuple[bytes, ...] = ()
     """LEFT and READ chunks: the rows of a native spout that the micro-batch didn't ack, and how far it has read."""
 
     def __reduce__(self) -> tuple[Callable[..., Settle], tuple[object, ...]]:
-        # As few bytes: the roots of a task nearly always ascend by one, and have one outcome.
-        packed = pack_ids(self.roots), pack_marks(self.codes)
-        return _unpacked, (self.task, self.batch, len(self.roots), *packed, self.left)
+        # As few bytes: it is nearly always one run.
+        ended = self.ended
+        return _unpacked, (
+            self.task,
+            self.batch,
+            len(ended.firsts),
+            int(ended.counts.sum()),
+            pack_runs(ended),
+            self.left,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +238,6 @@ Message = (
 )
 
 
-def _unpacked(task: int, batch: int, count: int, roots: bytes, codes: bytes, left: tuple[bytes, ...]) -> Settle:
-    ids, _ = unpack_ids(memoryview(roots), count)
-    marks, _ = unpack_marks(memoryview(codes), count)
-    return Settle(task, batch, ids, marks, left)
+def _unpacked(task: int, batch: int, count: int, total: int, packed: bytes, left: tuple[bytes, ...]) -> Settle:
+    ended, _ = unpack_runs(memoryview(packed), count, total)
+    return Settle(task, batch, ended, left)

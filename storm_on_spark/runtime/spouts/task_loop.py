@@ -150,7 +150,7 @@ class TaskLoop:
     def handle(self, message: Message | LineChanged) -> None:
         """Deals with a message to the task."""
         if isinstance(message, Settle):
-            self.task.settle(message.batch, message.roots, message.codes, message.left)
+            self.task.settle(message.batch, message.ended.roots(), message.ended.each_code(), message.left)
         elif isinstance(message, Consumed):
             self._rules.step(Committed(message.position), self.task.now())
             self.task.trim(message.position)

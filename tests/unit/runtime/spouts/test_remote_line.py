@@ -19,6 +19,7 @@ from storm_on_spark.runtime.spouts.messages import Settle
 from storm_on_spark.runtime.spouts.remote import listener as listener_module
 from storm_on_spark.runtime.spouts.remote.line import Line, LineError, answer_host, call_driver
 from storm_on_spark.runtime.spouts.remote.listener import Hello, HostListener
+from storm_on_spark.runtime.tracking.runs import Runs
 
 SECRET = b"s" * 32
 
@@ -215,10 +216,10 @@ def _until(condition: Callable[[], Any]) -> None:
 @given(st.sets(st.integers(1, 1 << 40)), st.data())
 def test_outcomes_are_the_same_on_the_other_side_and_short_where_all_is_in_order(roots: set[int], data: Any) -> None:
     codes = data.draw(st.lists(st.integers(0, 2), min_size=len(roots), max_size=len(roots)))
-    settle = Settle(3, 7, np.array(sorted(roots), np.uint64), np.array(codes, np.uint8))
+    settle = Settle(3, 7, Runs.of(np.array(sorted(roots), np.uint64), np.array(codes, np.uint8)))
     there = pickle.loads(pickle.dumps(settle, 5))
     assert (there.task, there.batch) == (3, 7)
-    assert there.roots.tolist() == sorted(roots)
-    assert there.codes.tolist() == codes
-    many = Settle(3, 7, np.arange(1, 100_001, dtype=np.uint64), np.zeros(100_000, np.uint8))
+    assert there.ended.roots().tolist() == sorted(roots)
+    assert there.ended.each_code().tolist() == codes
+    many = Settle(3, 7, Runs.of(np.arange(1, 100_001, dtype=np.uint64), np.zeros(100_000, np.uint8)))
     assert len(pickle.dumps(many, 5)) < 200

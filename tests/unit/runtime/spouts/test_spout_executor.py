@@ -19,6 +19,7 @@ from storm_on_spark.runtime.spouts.messages import Failed, Idle, Message, SetAct
 from storm_on_spark.runtime.spouts.spout_host import Executor
 from storm_on_spark.runtime.spouts.task_loop import TaskLoop
 from storm_on_spark.runtime.tracking.ids import root_base
+from storm_on_spark.runtime.tracking.runs import Runs
 
 
 class Host:
@@ -81,7 +82,7 @@ def test_an_executor_activates_emits_cuts_and_closes(tmp_path: Path, started: li
         executor.tell(SetActive(active))
     wait_for(lambda: len(loop.task.spout.calls) == 3)
     executor.tell(
-        Settle(loop.task.task, 0, np.array([root_base(loop.task.task) + 1], np.uint64), np.zeros(1, np.uint8))
+        Settle(loop.task.task, 0, Runs.of(np.array([root_base(loop.task.task) + 1], np.uint64), np.zeros(1, np.uint8)))
     )
     wait_for(lambda: loop.task.stats.acked)
     executor.stop()

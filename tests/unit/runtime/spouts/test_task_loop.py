@@ -17,6 +17,7 @@ from storm_on_spark.runtime.spouts.pacing import Pace
 from storm_on_spark.runtime.spouts.task_loop import TaskLoop
 from storm_on_spark.runtime.tracking.acker import ACKED
 from storm_on_spark.runtime.tracking.ids import root_base
+from storm_on_spark.runtime.tracking.runs import Runs
 
 NEVER = 1e9
 USUAL = Pace()
@@ -37,7 +38,7 @@ def loop_of(
 
 def settle(loop: TaskLoop, batch: int, numbers: list[int]) -> None:
     roots = np.array([root_base(loop.task.task) + n for n in numbers], np.uint64)
-    loop.handle(Settle(loop.task.task, batch, roots, np.full(len(roots), ACKED, np.uint8)))
+    loop.handle(Settle(loop.task.task, batch, Runs.of(roots, np.full(len(roots), ACKED, np.uint8))))
 
 
 # --- limits ----------------------------------------------------------------------------------------------------
