@@ -82,13 +82,14 @@ def play(
         if evidence.state is not None or not result.problems:
             # Of a run that broke off, all that is missing is no news.
             result.problems += wrong
-        _check_recovery(scenario, result, patience)
+        check_recovery(scenario, result, patience)
         if scenario.limit_secs is not None and len(result.injections) < times:
             result.problems.append(f"the fault was injected {len(result.injections)} times, not {times}")
     return result
 
 
-def _check_recovery(scenario: Scenario, result: Result, patience: float) -> None:
+def check_recovery(scenario: Scenario, result: Result, patience: float) -> None:
+    """Notes recoveries that took too long, and whether one did that passes thanks to `patience`."""
     limit = scenario.limit_secs or 0.0
     for injection in result.injections:
         if injection.recovery_secs is None or injection.recovery_secs <= limit:

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from lab.faults.harness import Result
+from lab.faults.harness import Result, check_recovery
 from lab.faults.report import write_docs
+from lab.faults.run import Injection
+from lab.faults.scenarios import Scenario
 from lab.load.topology import Load
 from lab.suite.pages import rows_between
 
@@ -57,3 +59,19 @@ def test_rows_of_another_load_are_not_mixed(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="has rows of another load than these: 5,000 unique messages"):
         write_docs([Result("2", "two")], Load(messages=5000, seconds=16), page, [], TITLES)
     assert page.read_text() == before
+
+
+def test_a_recovery_that_patience_allowed_is_said_to_be_late(tmp_path: Path) -> None:
+    page = page_of(tmp_path)
+    late, quick = Result("1", "one"), Result("2", "two")
+    late.injections = [Injection("kill", "dead", 0, 40.0)]
+    quick.injections = [Injection("kill", "dead", 0, 20.0)]
+    scenario = Scenario("1", "one", lambda run, times: None, limit_secs=25.0)
+    for result in (late, quick):
+        check_recovery(scenario, result, 2.0)
+        assert not result.problems
+    write_docs([late, quick], LOAD, page, [], TITLES)
+    assert "| passed, later than 25 s |" in page.read_text()
+    assert "| 20.0 | 20.0 | passed |" in page.read_text()
+    check_recovery(scenario, late, 1.5)
+    assert late.problems == ["kill: progress resumed after 40.0 s, not within 38 s"]

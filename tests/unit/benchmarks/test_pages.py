@@ -1,0 +1,46 @@
+"""The generated tables of state larger than memory, of durability and of stores."""
+
+from __future__ import annotations
+
+from lab.benchmarks import large_state, stores
+from lab.benchmarks.cases import CASES, UNIFORM, ZIPF, large_case
+from lab.benchmarks.harness import Outcome, Pace
+
+
+def run(zipf: float, uniform: float, cpu: float, worker: float) -> dict[str, object]:
+    phases = {
+        phase.name: {"roots_per_second": speed, "cpu_secs_per_million": cpu}
+        for phase, speed in ((ZIPF, zipf), (UNIFORM, uniform))
+    }
+    return {"phases": phases, "worker_mb": worker, "start_reads": {"bytes": 5e5, "of": 9e7}, "restart_secs": 2.0}
+
+
+def test_large_state_is_compared_with_the_same_in_memory() -> None:
+    outcomes = {
+        name: Outcome(CASES[name], [measured])
+        for name, measured in (
+            (large_case(10_000_000, False), run(90_000, 20_000, 6.0, 400)),
+            (large_case(10_000_000, True), run(100_000, 100_000, 5.0, 3000)),
+        )
+    }
+    text = large_state.markdown(outcomes, Pace(rounds=1))
+    assert "| memory of the default | 90,000 | 6.0 | 20,000 | 6.0 | 400 | 0.5 | 90.0 |" in text
+    assert "processor time a tuple 1.20 x (Zipf), 1.20 x (uniform)" in text
+    rows = [line for line in text.splitlines() if line.endswith((" met |", " not met |"))]
+    assert [row.split(" | ")[-3:] for row in rows] == [
+        ["≤ 500 MB", "400.0 MB", "met |"],
+        ["≥ 80 %", "90.0 %", "met |"],
+        ["≥ 30 %", "20.0 %", "not met |"],
+        ["≤ 10 %", "0.6 %", "met |"],
+    ]
+
+
+def test_places_and_levels_of_durability_are_compared_with_the_first() -> None:
+    found = {
+        place: [stores.Measured(9, {"micro-batch": ms}), stores.Measured(9, {"micro-batch": ms + 20})]
+        for place, ms in zip(stores.PLACES, (90.0, 140.0, 290.0, 190.0), strict=True)
+    }
+    assert "| micro-batch | 100 | 150 (1.5 x) |\n" in stores.markdown(found, [stores.LOCAL, stores.MACHINE], 30)
+    text = stores.markdown(found, [stores.LOCAL, "s3", "hdfs"], 30)
+    assert "|  | local | s3 | hdfs |\n" in text
+    assert "| micro-batch | 100 | 300 (3.0 x) | 200 (2.0 x) |\n" in text
