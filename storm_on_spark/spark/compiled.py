@@ -274,9 +274,7 @@ class CompiledTopology:
             stack.callback(_tidy, store, fence)
             place = PlaceSettings.of(plan.conf)
             remote = place.spouts == "executors"
-            # Over a network file system, other machines see only what was forced to the disk.
-            distributed = on_cluster or (remote and not str(spark.sparkContext.master).startswith("local"))
-            durability = durability_of(place, distributed)
+            durability = durability_of(place, str(spark.sparkContext.master), on_cluster)
             named = {
                 **plan.conf,
                 Config.TOPOLOGY_NAME: name,

@@ -187,7 +187,7 @@ HONOURED_KEYS: Final[tuple[ConfigKey, ...]] = (
         None,
         "What must survive before a spout hears of an ack: `process` for the death of processes, `machine` also for "
         "the loss of the machine, say of its power: then everything is forced to the disk first, once a micro-batch. "
-        "Unset: `machine` on a cluster, `process` elsewhere. Not a key of Storm's.",
+        "Unset: `machine` on a cluster, also one of Spark's, `process` on one machine. Not a key of Storm's.",
     ),
     honoured(
         N.TOPOLOGY_SPOUT_LOG_MAX_BYTES,

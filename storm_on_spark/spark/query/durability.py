@@ -26,17 +26,27 @@ from storm_on_spark.runtime.storage.durable import sync_file_system, sync_folder
 log = logging.getLogger(__name__)
 
 
-def durability_of(settings: PlaceSettings, on_cluster: bool) -> Durability:
+def durability_of(settings: PlaceSettings, master: str, on_cluster: bool) -> Durability:
     """Returns the level that a topology runs with.
+
+    Over a network file system, other machines see only what was forced to the disk. So the default is `machine` wherever
+    there are others.
+
+    Args:
+        settings: of the topology.
+        master: Spark's.
+        on_cluster: whether a Nimbus chooses on which machine the driver runs.
 
     Example:
         >>> unset = PlaceSettings.of({})
-        >>> durability_of(unset, on_cluster=False), durability_of(unset, on_cluster=True)
+        >>> durability_of(unset, "local[2]", on_cluster=False), durability_of(unset, "local[2]", on_cluster=True)
         ('process', 'machine')
-        >>> durability_of(PlaceSettings.of({"topology.durability": "process"}), on_cluster=True)
+        >>> durability_of(unset, "spark://host:7077", on_cluster=False)
+        'machine'
+        >>> durability_of(PlaceSettings.of({"topology.durability": "process"}), "yarn", on_cluster=True)
         'process'
     """
-    return settings.durability or ("machine" if on_cluster else "process")
+    return settings.durability or ("machine" if on_cluster or not master.startswith("local") else "process")
 
 
 class MachineDurability:

@@ -12,13 +12,14 @@ from pathlib import Path
 import pytest
 
 from storm_on_spark.api.errors import CheckpointError
+from storm_on_spark.launch.settings import PlaceSettings
 from storm_on_spark.runtime.batches.files import BatchFiles
 from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.spouts.log import SpoutLog
 from storm_on_spark.runtime.storage import durable
 from storm_on_spark.spark.checkpoint.directory import Checkpoint
 from storm_on_spark.spark.checkpoint.owner import Owner, OwnerFence
-from storm_on_spark.spark.query.durability import MachineDurability, drop_torn
+from storm_on_spark.spark.query.durability import MachineDurability, drop_torn, durability_of
 
 COMMIT = b'v1\n{"nextBatchWatermarkMs":0}'
 OFFSETS = b'v1\n{"batchWatermarkMs":0,"conf":{}}\n{"version":2,"logs":{"3":120},"clock":5,"carried":-1,"epochs":{}}'
@@ -181,3 +182,22 @@ def test_a_checkpoint_is_in_use_only_if_its_lock_is_taken(
     fence = OwnerFence(tmp_path / "checkpoint", Owner("topology", 1, "a"))
     fence.await_former(0, 0)
     store.close()
+
+
+@pytest.mark.parametrize(
+    ("master", "on_cluster", "level"),
+    [
+        ("local[2]", False, "process"),
+        ("local-cluster[2,1,1024]", False, "process"),
+        ("local[2]", True, "machine"),
+        # Its workers read spout logs on other machines, also those of spouts beside the driver.
+        ("spark://host:7077", False, "machine"),
+        ("yarn", False, "machine"),
+    ],
+)
+def test_where_there_are_other_machines_all_is_forced_to_the_disk_unless_told_otherwise(
+    master: str, on_cluster: bool, level: str
+) -> None:
+    assert durability_of(PlaceSettings.of({}), master, on_cluster) == level
+    for given in ("process", "machine"):
+        assert durability_of(PlaceSettings.of({"topology.durability": given}), master, on_cluster) == given
