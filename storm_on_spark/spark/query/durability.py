@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 def durability_of(settings: PlaceSettings, master: str, on_cluster: bool) -> Durability:
     """Returns the level that a topology runs with.
 
-    Over a network file system, other machines see only what was forced to the disk. So the default is `machine` wherever
+    Over a network file system, other machines see only what was forced to the disk. So the default is `machine` where
     there are others.
 
     Args:
