@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from storm_on_spark.api.component import BaseRichBolt
+from storm_on_spark.api.streams.fields import Fields
 
 
 @dataclass(frozen=True)
@@ -18,11 +19,13 @@ class SinkContext:
         spark: the query's SparkSession; settings that are changed in it concern this topology alone.
         writer: names topology and component; another one if the topology starts without its checkpoint.
         micro_batch: its number, the same when it is executed again; -1 when the sink is opened.
+        inputs: the fields of each stream that the bolt subscribes to.
     """
 
     spark: Any
     writer: str
     micro_batch: int = -1
+    inputs: tuple[Fields, ...] = ()
 
 
 class SinkBolt(BaseRichBolt):

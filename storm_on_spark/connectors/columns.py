@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from storm_on_spark.api.errors import ConfigError
+from storm_on_spark.api.streams.fields import Fields
+from storm_on_spark.api.streams.types import DECIMAL, check_type
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,8 +25,6 @@ _PLAIN: Final[Mapping[str, str]] = {
     "date": "date32",
 }
 """Names of Spark SQL's types, and Arrow's for the same."""
-_DECIMAL: Final = re.compile(r"decimal\((\d{1,2}),\s*(\d{1,2})\)")
-_MOST_DIGITS: Final = 38
 
 
 class Columns:
@@ -60,7 +59,7 @@ short, int, long, float, double, date, timestamp, decimal(P,S) or array<TYPE>
         for name, kind in given.items():
             if not isinstance(name, str) or not name or "\0" in name:
                 raise ConfigError(f"the name of a column is text (given {name!r:.100})", key="columns")
-            _check(name, kind)
+            check_type(name, kind)
         if len({name.lower() for name in given}) < len(given):
             # Spark and Delta don't tell them apart.
             raise ConfigError(f"names of columns differ by more than case (given {', '.join(given)})", key="columns")
@@ -91,6 +90,35 @@ short, int, long, float, double, date, timestamp, decimal(P,S) or array<TYPE>
         return pa.Table.from_arrays(arrays, schema=schema)
 
 
+def declared_columns(streams: Iterable[Fields]) -> Columns:
+    """Returns the columns of tuples whose streams declare a type for each field.
+
+    Raises:
+        ConfigError: a field has no type, or two streams differ.
+
+    Example:
+        >>> declared_columns([Fields({"word": "string"})]).types
+        {'word': 'string'}
+    """
+    found: dict[str, str] | None = None
+    for fields in streams:
+        untyped = [name for name in fields if name not in fields.types]
+        if untyped:
+            raise ConfigError(
+                f'field "{untyped[0]}" has no type: declare it, as in Fields({{"{untyped[0]}": "string"}}), '
+                "or give the bolt its columns",
+                key="columns",
+            )
+        types = {name: fields.types[name] for name in fields}
+        if found is not None and found != types:
+            raise ConfigError(
+                f"the streams of one bolt have the same fields and types (there are {found} and {types})",
+                key="columns",
+            )
+        found = types
+    return Columns(found or {})
+
+
 def single_valued(names: Iterable[str], columns: Columns, key: str) -> tuple[str, ...]:
     """Returns names that must be among the columns, and none of them of arrays.
 
@@ -108,18 +136,6 @@ def single_valued(names: Iterable[str], columns: Columns, key: str) -> tuple[str
     return found
 
 
-def _check(name: str, kind: Any) -> None:
-    inner = kind[6:-1] if isinstance(kind, str) and kind.startswith("array<") and kind.endswith(">") else kind
-    if inner in _PLAIN or inner == "timestamp":
-        return
-    decimal = _DECIMAL.fullmatch(inner) if isinstance(inner, str) else None
-    if decimal is not None and 1 <= int(decimal[1]) <= _MOST_DIGITS and int(decimal[2]) <= int(decimal[1]):
-        return
-    given = f'"{kind}"' if isinstance(kind, str) else f"{kind!r:.100}"
-    allowed = ", ".join([*_PLAIN, "timestamp", "decimal(P,S)"])
-    raise ConfigError(f'column "{name}": {given} is no type; one is {allowed} or array<TYPE>', key="columns")
-
-
 def _arrow(kind: str) -> pa.DataType:
     import pyarrow as pa
 
@@ -127,7 +143,7 @@ def _arrow(kind: str) -> pa.DataType:
         return pa.list_(_arrow(kind[6:-1]))
     if kind == "timestamp":
         return pa.timestamp("us", tz="UTC")
-    decimal = _DECIMAL.fullmatch(kind)
+    decimal = DECIMAL.fullmatch(kind)
     if decimal is not None:
         return pa.decimal128(int(decimal[1]), int(decimal[2]))
     return getattr(pa, _PLAIN[kind].replace("bool", "bool_"))()

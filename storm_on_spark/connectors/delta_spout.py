@@ -10,7 +10,7 @@ from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM
 from storm_on_spark.connectors.delta import checked_location
-from storm_on_spark.connectors.native import SparkSourceSpout
+from storm_on_spark.connectors.native import NumberedSourceSpout
 from storm_on_spark.connectors.retry import RetryBackoff
 from storm_on_spark.spark.session.jars import Jar, JarSet, use
 
@@ -55,7 +55,7 @@ _OURS: Final[Mapping[str, str]] = {
 }
 
 
-class DeltaSpout(SparkSourceSpout):
+class DeltaSpout(NumberedSourceSpout):
     """Emits the rows of a Delta table: first those that are there, then those that are appended.
 
     Message ids are numbers, or with `change_feed` pairs of the commit's version and a number: the number says where
@@ -147,16 +147,7 @@ class DeltaSpout(SparkSourceSpout):
             rows if rows.num_columns == width else pa.RecordBatch.from_arrays(rows.columns[:width], list(self._fields))
         )
 
-    def keep(self, roots: Sequence[int], rows: pa.RecordBatch) -> None:
-        """Keeps rows, each with what names it."""
-        super().keep(roots, rows)
-        for root in roots:
-            self._rows.open[root].row[_ROOT] = root
-
     def message_id(self, row: Mapping[str, Any]) -> int | tuple[int, int]:
         """Returns where Spark read the row, with a change's version before it."""
-        root = int(row[_ROOT])
+        root: int = super().message_id(row)
         return (int(row[CHANGE_FIELDS[1]]), root) if self._feed else root
-
-
-_ROOT: Final = "__root"

@@ -63,7 +63,7 @@ class FileBolt(BaseRichBolt):
         *,
         partition_by: Sequence[str] = (),
     ) -> None:
-        self._folder = _checked_folder(folder)
+        self._folder = checked_folder(folder)
         names = _checked_fields(fields)
         self._partition_by = _checked_partitions(partition_by, names)
         self._fields = tuple(name for name in names if name not in self._partition_by)
@@ -129,7 +129,12 @@ class FileBolt(BaseRichBolt):
         """Declares nothing: the bolt emits no tuples."""
 
 
-def _checked_folder(folder: str | os.PathLike[str]) -> str:
+def checked_folder(folder: str | os.PathLike[str]) -> str:
+    """Returns a folder as an absolute path.
+
+    Raises:
+        ConfigError: it is no path.
+    """
     text: Any = os.fspath(folder)
     if not isinstance(text, str) or not text or "\0" in text or _SCHEME.match(text):
         raise ConfigError(

@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 
 _MOST_AT_ONCE = 1000
 """Rows that one call emits again at most."""
+_ROOT = "__root"
 _AGAIN = "a bolt failed its tuple, or that timed out"
 
 
@@ -225,3 +226,22 @@ class SparkSourceSpout(NativeSpout):
             'spout "%s" gives up row %r after %d failures: %s',
             self._context.this_component_id, message_id, kept.failures, kept.reason,
         )  # fmt: skip
+
+
+class NumberedSourceSpout(SparkSourceSpout):
+    """A spout on a source whose rows are named by a number that says where Spark read them."""
+
+    def keep(self, roots: Sequence[int], rows: pa.RecordBatch) -> None:
+        """Keeps rows, each with its number."""
+        super().keep(roots, rows)
+        for root in roots:
+            self._rows.open[root].row[_ROOT] = root
+
+    def message_id(self, row: Mapping[str, Any]) -> Any:
+        """Returns the number."""
+        return int(row[_ROOT])
+
+    def dead_letter(self, message_id: Any, row: Mapping[str, Any], reason: str, failures: int) -> Sequence[Any]:
+        """Returns the tuple of a row that is given up."""
+        plain = {name: value for name, value in row.items() if name != _ROOT}
+        return super().dead_letter(message_id, plain, reason, failures)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, final
 
 from storm_on_spark.api.collector import OutputCollector
 from storm_on_spark.api.context import TopologyContext
-from storm_on_spark.api.errors import TupleError
+from storm_on_spark.api.errors import ConfigError, SetupError, TupleError
 from storm_on_spark.api.sink import SinkBolt, SinkContext
 from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
 from storm_on_spark.api.tuple import Tuple
-from storm_on_spark.connectors.columns import Columns
+from storm_on_spark.connectors.columns import Columns, declared_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,19 +32,39 @@ class TableBolt(SinkBolt):
     A micro-batch's rows pass through the driver's memory. Tick tuples are not written.
 
     Args:
-        columns: a type of Spark SQL for each field that is written; every tuple must have these fields.
+        columns: a type of Spark SQL for each field that is written; every tuple must have these fields. None for the
+            fields and types that the streams declare which the bolt subscribes to.
 
     Raises:
         ConfigError: the columns make no sense.
     """
 
-    def __init__(self, columns: Mapping[str, str]) -> None:
-        self.columns = Columns(columns)
+    columns: Columns
+    """Known when the bolt is prepared, and in the driver when its sink is opened."""
+
+    def __init__(self, columns: Mapping[str, str] | None) -> None:
+        if columns is not None:
+            self.columns = Columns(columns)
+        self._declared = columns is None
         self._rows: list[tuple[Tuple, tuple[Any, ...]]] = []
         self._written = b""
 
+    def open_sink(self, context: SinkContext) -> None:
+        """Looks for the types of columns that were not given.
+
+        Raises:
+            SetupError: a stream that the bolt subscribes to does not declare them.
+        """
+        if self._declared:
+            try:
+                self.columns = declared_columns(context.inputs)
+            except ConfigError as error:
+                raise SetupError(str(error)) from error
+
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext, collector: OutputCollector) -> None:
         """Notes the collector."""
+        if self._declared:
+            self.columns = declared_columns(context.this_input_fields().values())
         self._collector = collector
         self._name = f"{context.this_component_id} (task {context.this_task_id})"
 

@@ -337,7 +337,7 @@ class CompiledTopology:
                 stack.pop_all(),
                 fence,
             )
-            topology.resumed_batch, topology.plan = resumed, plan
+            topology.resumed_batch, topology.plan, topology.spark = resumed, plan, spark
             running.append(topology)
             # A cycle would keep an ended topology, and what its components clean up, until Python looks for cycles.
             topology.at_end(running.clear)

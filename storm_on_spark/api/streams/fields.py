@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NoReturn, TypeVar, final
 
-from storm_on_spark.api.errors import InvalidTopologyError, UnknownFieldError
+from storm_on_spark.api.errors import ConfigError, InvalidTopologyError, UnknownFieldError
+from storm_on_spark.api.streams.types import check_type
 from storm_on_spark.api.text.wording import did_you_mean, kind_of, quoted
 
 T = TypeVar("T")
@@ -13,18 +15,24 @@ T = TypeVar("T")
 
 @final
 class Fields:
-    """An immutable list of field names.
+    """An immutable list of field names, each with a type or without.
+
+    Types say what a stream is for others, such as a DataFrame; the values of tuples are not checked against them. They
+    don't count when fields are compared.
 
     Args:
-        names: the names, or one iterable of them. A single string is one name.
+        names: the names, or one iterable of them. A single string is one name. A dict gives each name a type of Spark
+            SQL, such as `string`, `long` or `array<double>`, or None.
 
     Raises:
-        InvalidTopologyError: a name is no string, is empty, or occurs twice.
+        InvalidTopologyError: a name is no string, is empty, or occurs twice; or a type is none.
 
     Example:
         >>> fields = Fields("word", "count")
         >>> fields.index("count"), "word" in fields, len(fields), list(fields)
         (1, True, 2, ['word', 'count'])
+        >>> Fields({"word": "string", "count": "long"})
+        Fields({'word': 'string', 'count': 'long'})
         >>> fields == Fields(["word", "count"])
         True
         >>> fields.index("day")
@@ -33,12 +41,16 @@ class Fields:
         storm_on_spark.api.errors.UnknownFieldError: no field "day"; there are: "word", "count".
     """
 
-    __slots__ = ("_names", "_positions")
+    __slots__ = ("_names", "_positions", "_types")
 
     _names: tuple[str, ...]
     _positions: dict[str, int]
+    _types: dict[str, str]
 
-    def __init__(self, *names: str | Iterable[str]) -> None:
+    def __init__(self, *names: str | Iterable[str] | Mapping[str, str | None]) -> None:
+        types: dict[str, str] = {}
+        if len(names) == 1 and isinstance(names[0], Mapping):
+            types = {name: kind for name, kind in names[0].items() if kind is not None}
         if len(names) == 1 and not isinstance(names[0], str):
             only = names[0]
             if not isinstance(only, Iterable):
@@ -53,6 +65,12 @@ class Fields:
                 raise InvalidTopologyError(f'field "{name}" occurs twice in {quoted(names)}; names must differ')
             positions[name] = position
             checked.append(name)
+        try:
+            for name, kind in types.items():
+                check_type(name, kind)
+        except ConfigError as error:
+            raise InvalidTopologyError(str(error)) from None
+        object.__setattr__(self, "_types", types)
         object.__setattr__(self, "_names", tuple(checked))
         object.__setattr__(self, "_positions", positions)
 
@@ -81,6 +99,11 @@ class Fields:
     def positions(self) -> Mapping[str, int]:
         """The position of each name."""
         return self._positions
+
+    @property
+    def types(self) -> Mapping[str, str]:
+        """The types of those fields that have one, by name."""
+        return MappingProxyType(self._types)
 
     def contains(self, name: str) -> bool:
         """Returns whether there is a field `name`; equal to `name in fields`."""
@@ -136,6 +159,8 @@ class Fields:
         return hash(self._names)
 
     def __repr__(self) -> str:
+        if self._types:
+            return f"Fields({self._by_name()!r})"
         return f"Fields({', '.join(map(repr, self._names))})"
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
@@ -145,7 +170,10 @@ class Fields:
         raise AttributeError(f"Fields are immutable; can't delete {name!r}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (Fields, (self._names,))
+        return (Fields, (self._by_name() if self._types else self._names,))
+
+    def _by_name(self) -> dict[str, str | None]:
+        return {name: self._types.get(name) for name in self._names}
 
     def _unknown(self, name: object) -> NoReturn:
         raise UnknownFieldError(

@@ -14,6 +14,7 @@ from storm_on_spark.runtime.run.spec import RunSpec
 from storm_on_spark.runtime.spouts.native import PARTITION
 from storm_on_spark.spark.query.operators import OperatorProcessor, native_source, stateless_operator
 from storm_on_spark.spark.query.positions import SourceSettings
+from storm_on_spark.spark.query.replayable import not_replayable
 from storm_on_spark.spark.query.source import SCHEMA, source_class
 
 _THRESHOLD: Final = "spark.broadcast.UDFCompressionThreshold"
@@ -60,6 +61,8 @@ def _native(spark: SparkSession, spec: RunSpec, settings: SourceSettings, compon
     rows = spec.instance(component).read(spark)
     if not isinstance(rows, DataFrame) or not rows.isStreaming:
         raise ComponentError(component, None, "read", "it must return a streaming DataFrame, as spark.readStream makes")
+    if (why := not_replayable(rows)) is not None:
+        raise ComponentError(component, None, "read", why)
     return rows.withColumn(PARTITION, functions.spark_partition_id()).mapInArrow(
         native_source(settings, component), SCHEMA
     )

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.api.sink import SinkBolt, SinkContext
+from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.plan.model import PlacedPlan
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.reports.report import Failure
@@ -39,9 +40,14 @@ class Written:
         self._storm_id = storm_id
         self._bolts: dict[str, SinkBolt] = {}
         self._component_of: dict[int, str] = {}
+        self._inputs: dict[str, tuple[Fields, ...]] = {}
+        components = plan.topology.components
         for name, component in plan.components.items():
             if component.sink:
-                self._bolts[name] = plan.topology.components[name].component  # type: ignore[assignment]
+                self._bolts[name] = components[name].component  # type: ignore[assignment]
+                self._inputs[name] = tuple(
+                    components[source.component].streams[source.stream].fields for source, _ in components[name].inputs
+                )
                 self._component_of.update(dict.fromkeys(component.tasks, name))
 
     def open(self, spark: SparkSession) -> None:
@@ -52,7 +58,7 @@ class Written:
         """
         for name, bolt in self._bolts.items():
             try:
-                bolt.open_sink(SinkContext(spark, self._writer(name)))
+                bolt.open_sink(SinkContext(spark, self._writer(name), inputs=self._inputs[name]))
             except SetupError as error:
                 raise SetupError(f'bolt "{name}" can\'t write: {error}') from error
 
@@ -73,7 +79,7 @@ class Written:
             written = chunk.read_written(body)
             found[self._component_of[header.source]].append((header.source, header.sequence, written))
         for name in sorted(found):
-            context = SinkContext(spark, self._writer(name), micro_batch)
+            context = SinkContext(spark, self._writer(name), micro_batch, self._inputs[name])
             try:
                 self._bolts[name].write([written for _, _, written in sorted(found[name])], context)
             except Exception as error:

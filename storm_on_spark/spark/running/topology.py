@@ -10,10 +10,12 @@ from collections.abc import Callable
 from typing import Any
 
 from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from storm_on_spark.api.errors import TopologyFailedError
+from storm_on_spark.api.errors import SetupError, TopologyFailedError
 from storm_on_spark.api.info import TopologyInfo, TopologyStatus
+from storm_on_spark.api.streams.stream import DEFAULT_STREAM
 from storm_on_spark.api.text.traces import own_part
 from storm_on_spark.plan.model import PlacedPlan
 from storm_on_spark.runtime.batches.coordinator import Coordinator
@@ -54,6 +56,7 @@ class TopologyQuery(StreamingQuery):
         self.resumed_batch: int | None = None
         #: What runs; None until it does.
         self.plan: PlacedPlan | None = None
+        self.spark: SparkSession | None = None
         self._coordinator = coordinator
         #: What workers wrote down before they ended; the best reason for a failure there is.
         self._notes = notes
@@ -164,6 +167,32 @@ class TopologyQuery(StreamingQuery):
         with self._lock:
             if self._failure is None and self._status is None:
                 self._failure = topology_failed(self._topology, failure)
+
+    def stream(self, component: str, stream: str = DEFAULT_STREAM) -> DataFrame:
+        """Returns a stream of the topology as a streaming DataFrame, for another query on the same session.
+
+        A bolt that can be read must subscribe to it, and to nothing else: `StreamBolt` of
+        `storm_on_spark.connectors.pipeline`.
+
+        Args:
+            component: whose stream it is.
+            stream: its id.
+
+        Raises:
+            SetupError: no such bolt subscribes to the stream.
+        """
+        assert self.plan is not None
+        components = self.plan.topology.components
+        for spec in components.values():
+            sources = [(source.component, source.stream) for source, _ in spec.inputs]
+            if sources == [(component, stream)] and hasattr(spec.component, "read_stream"):
+                frame: DataFrame = spec.component.read_stream(self.spark)
+                return frame
+        raise SetupError(
+            f'no bolt that can be read subscribes to stream "{stream}" of "{component}" alone: '
+            'add one, as in set_bolt("out", StreamBolt(FOLDER)).shuffle_grouping(...)'
+            + ("" if component in components else f'; there is no component "{component}"')
+        )
 
     # --- Spark's side ---------------------------------------------------------------
 
