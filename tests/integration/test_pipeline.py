@@ -152,7 +152,7 @@ def test_what_can_not_be_replayed_or_read_here_is_refused_with_a_sentence(spark_
         DataFrameSpout(None)
     with pytest.raises(ConfigError, match="name its fields"):
         DataFrameSpout(lambda spark: rate)
-    spout = DataFrameSpout(rate, ["value"])
+    spout = DataFrameSpout(rate.select("value"))
     with pytest.raises(SetupError, match="of another session"):
         spout.read(spark_session.newSession())
     with pytest.raises(SetupError, match="the function must return a DataFrame, not NoneType"):

@@ -14,6 +14,8 @@ _GAP_X: Final = 112
 _GAP_Y: Final = 22
 _MARGIN: Final = 14
 _MOST_ROWS: Final = 200
+_PARTS: Final = ("#93c5fd", "#fcd34d", "#d1d5db", "#34d399", "#c4b5fd", "#f3f4f6")
+"""Colours of the parts of a bar."""
 _COLOURS: Final[Mapping[str, str]] = {"spout": "#dbeafe", "bolt": "#dcfce7", "acker": "#f3f4f6"}
 
 
@@ -234,3 +236,61 @@ def _text(value: object) -> str:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return _short(str(value), 300)
     return f"{value:,}" if isinstance(value, int) else f"{value:,.3f}"
+
+
+def stacked_bars(bars: Sequence[Sequence[float]], labels: Sequence[str], names: Sequence[str], unit: str) -> str:
+    """Returns a chart of bars, each of parts on one another, as inline SVG with a legend.
+
+    Args:
+        bars: for each bar the sizes of its parts, from the bottom.
+        labels: below the bars; some are left out where there are many.
+        names: of the parts.
+        unit: of the sizes.
+
+    Example:
+        >>> stacked_bars([], [], [], "ms")
+        ''
+        >>> stacked_bars([[1, 2], [0, 4]], ["0", "1"], ["plans", "executes"], "ms").count("<rect")
+        5
+    """
+    if not bars:
+        return ""
+    left, height, chart = 48, 190, 150
+    most = max(sum(bar) for bar in bars) or 1.0
+    step = max(8.0, min(36.0, 560 / len(bars)))
+    width = left + step * len(bars) + 190
+    every = max(1, round(26 / step))
+    shapes = []
+    for share in (0.0, 0.5, 1.0):
+        y = 10 + chart * (1 - share)
+        shapes.append(
+            f'<line x1="{left}" x2="{left + step * len(bars):.1f}" y1="{y:.1f}" y2="{y:.1f}" stroke="#e5e7eb"/>'
+            f'<text x="{left - 4}" y="{y + 4:.1f}" text-anchor="end" font-size="10" fill="#374151">'
+            f"{most * share:,.0f}</text>"
+        )
+    for number, (bar, label) in enumerate(zip(bars, labels, strict=True)):
+        x, y = left + number * step, 10.0 + chart
+        for part, size in enumerate(bar):
+            tall = chart * size / most
+            y -= tall
+            if tall > 0:
+                what = f"{label}: {names[part]}; here {size:,.0f} {unit}"
+                shapes.append(
+                    f'<rect x="{x + 1:.1f}" y="{y:.1f}" width="{step - 2:.1f}" height="{tall:.1f}" '
+                    f'fill="{_PARTS[part % len(_PARTS)]}"><title>{escape(what)}</title></rect>'
+                )
+        if number % every == 0:
+            shapes.append(
+                f'<text x="{x + step / 2:.1f}" y="{chart + 24}" text-anchor="middle" font-size="10" fill="#374151">'
+                f"{escape(label)}</text>"
+            )
+    for part, name in enumerate(names):
+        x, y = left + step * len(bars) + 14, 16 + part * 18
+        shapes.append(
+            f'<rect x="{x:.1f}" y="{y}" width="10" height="10" fill="{_PARTS[part % len(_PARTS)]}"/>'
+            f'<text x="{x + 15:.1f}" y="{y + 9}" font-size="11" fill="#111">{escape(name)}</text>'
+        )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height}" role="img" '
+        f'style="{_FONT};background:#fff">{"".join(shapes)}</svg>'
+    )

@@ -19,6 +19,7 @@ from storm_on_spark.api.streams.stream import DEFAULT_STREAM
 from storm_on_spark.api.text.traces import own_part
 from storm_on_spark.plan.model import PlacedPlan
 from storm_on_spark.runtime.batches.coordinator import Coordinator
+from storm_on_spark.runtime.reports.batch_times import BatchTimes
 from storm_on_spark.runtime.reports.report import Failure
 from storm_on_spark.spark.checkpoint.owner import Fence
 from storm_on_spark.spark.running.failures import reason_of, topology_failed
@@ -118,6 +119,10 @@ class TopologyQuery(StreamingQuery):
         from storm_on_spark.spark.running.live import show_live
 
         return show_live(self, seconds)
+
+    def batch_times(self) -> BatchTimes:
+        """Returns where the time of the last micro-batches went; a notebook shows it as a picture."""
+        return BatchTimes.of([dict(report) for report in self.recentProgress])
 
     def activate(self) -> None:
         """Lets the spouts emit again."""
