@@ -20,8 +20,9 @@ from storm_on_spark.api.text import html
 from storm_on_spark.api.text.wording import did_you_mean, quoted
 from storm_on_spark.plan.fingerprint import other_version
 from storm_on_spark.runtime.state.deltas import applied
+from storm_on_spark.runtime.state.keyvalue.journal import ENTRIES
 from storm_on_spark.runtime.state.keyvalue.pages import DIRECTORY, HEADER, PAGES
-from storm_on_spark.runtime.state.keyvalue.state import ENTRIES, StoredState
+from storm_on_spark.runtime.state.keyvalue.state import StoredState
 from storm_on_spark.runtime.state.keyvalue.store import MemoryStore
 from storm_on_spark.runtime.state.snapshot import read_snapshot
 from storm_on_spark.runtime.state.version import StateVersions

@@ -18,8 +18,8 @@ from lab.benchmarks.measures import ProcessTree, grown, sizes
 from lab.benchmarks.topologies import WORKLOADS
 from storm_on_spark import Config, compile_topology
 from storm_on_spark.runtime.reports.latency import LatencyHistogram
+from storm_on_spark.runtime.state.keyvalue.journal import ENTRIES
 from storm_on_spark.runtime.state.keyvalue.pages import DIRECTORY, HEADER, PAGES
-from storm_on_spark.runtime.state.keyvalue.state import ENTRIES
 from storm_on_spark.spark.session import local_session, stop_session
 from storm_on_spark.spark.state import read_pending_roots, state_values
 

@@ -9,9 +9,6 @@ from typing import Any
 from storm_on_spark.runtime.state.keyvalue.state import StoredState
 from storm_on_spark.runtime.values.rows import Columns
 
-_AT_ONCE = 100_000
-"""Tuples whose keys are looked up together."""
-
 GroupedBy = Mapping[tuple[str, str], tuple[int, ...]]
 """Places of the fields by which tuples are grouped, by source and stream."""
 Part = tuple[Any, int, Any]
@@ -23,20 +20,18 @@ def looking_ahead(state: StoredState, grouped_by: GroupedBy, parts: Sequence[Par
     seen = 0
     for number, part in enumerate(parts):
         if number == seen:
-            keys, seen = _keys_from(grouped_by, parts, number)
+            keys, seen = _keys_from(grouped_by, parts, number, state.most_ahead)
             state.look_ahead(keys)
         yield part
 
 
-def _keys_from(grouped_by: GroupedBy, parts: Sequence[Part], first: int) -> tuple[set[Any], int]:
-    """Returns the keys in the next parts, as many as are looked up together, and the number of the part after."""
+def _keys_from(grouped_by: GroupedBy, parts: Sequence[Part], first: int, most: int) -> tuple[set[Any], int]:
+    """Returns the keys in the next parts, `most` unless one part has more, and the number of the part after."""
     keys: set[Any] = set()
-    rows = 0
     for number in range(first, len(parts)):
         delivery, _, values = parts[number]
-        if rows and rows + len(values) > _AT_ONCE:
+        if number > first and len(keys) + len(values) > most:
             return keys, number
-        rows += len(values)
         places = grouped_by.get((delivery.component, delivery.stream), ())
         if places and len(values):
             columns = [Columns.of(values).columns[place] for place in places]

@@ -7,8 +7,11 @@ from typing import Any, NamedTuple
 
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.runtime.codec.integers import PackedInts, pack_ints, unpack_ints
+from storm_on_spark.runtime.state.keyvalue.store import Store
 from storm_on_spark.runtime.values import pickling
 
+ENTRIES = "entries"
+"""Name of the journal in the state store."""
 BASE, CHANGES = b"\x04B", b"\x04C"
 """First bytes of an entry: format version 4, and whether it starts a rewritten journal or was appended."""
 _MOST_KEYS = 8192
@@ -71,3 +74,11 @@ def unpack(entries: Iterable[bytes]) -> Iterator[tuple[Entry, int]]:
             raise CheckpointError(f"an entry of key-value state begins with {kind!r}; this release reads version 4")
         size, keys, values, removed = pickling.loads(memoryview(data)[2:])
         yield Entry(kind, removed, unpack_values(keys, size), unpack_values(values, size)), len(data)
+
+
+def entries(store: Store, first: int, end: int) -> Iterator[bytes]:
+    """Yields entries as they are in the state store."""
+    for number in range(first, end):
+        entry = store.get(ENTRIES, number)
+        assert entry is not None, f"entry {number} of {end} is missing"
+        yield entry

@@ -30,8 +30,6 @@ from storm_on_spark.runtime.state.keyvalue.store import Store, WatchedStore
 from storm_on_spark.runtime.state.keyvalue.unmerged import Unmerged
 from storm_on_spark.runtime.values import pickling
 
-ENTRIES = "entries"
-"""Name of the journal in the state store."""
 DEFAULT_MEMORY = 192 << 20
 """Bytes of memory for a task's entries, where nothing else is said."""
 
@@ -229,6 +227,11 @@ class StoredState(KeyValueState):
         """Whether it helps to know the keys that come."""
         return self._pages.exist and not self._rest
 
+    @property
+    def most_ahead(self) -> int:
+        """Keys in one look ahead: the fewer looks, the fewer pages are read twice; but the entries have to fit."""
+        return self._most // 4
+
     def look_ahead(self, keys: set[Any]) -> None:
         """Brings the entries of keys into memory that will probably be asked for."""
         self._recent = keys
@@ -319,7 +322,7 @@ class StoredState(KeyValueState):
 
     def _replay(self, store: Store, first: int, end: int) -> None:
         hot = self._hot
-        for entry, size in journal.unpack(_entries(store, first, end)):
+        for entry, size in journal.unpack(journal.entries(store, first, end)):
             for key in entry.removed:
                 self._clear(key)
             hot.update(zip(entry.keys, entry.values, strict=True))
@@ -368,10 +371,10 @@ class StoredState(KeyValueState):
                 added = self._whole_journal()
             self._base_bytes, self._added_bytes = sum(map(len, added)), 0
             for number in range(len(added), entries):
-                store.remove(ENTRIES, number)
+                store.remove(journal.ENTRIES, number)
             entries = 0
         for number, entry in enumerate(added, entries):
-            store.put(ENTRIES, entry, number)
+            store.put(journal.ENTRIES, entry, number)
         self._pages.commit(store, self._size)
         self._trim()
         return Written(entries + len(added), rewritten)
@@ -489,10 +492,3 @@ class StoredState(KeyValueState):
 
 def _forget(hot: dict[Any, Any], keys: Iterable[Any]) -> None:
     deque(map(hot.pop, keys, repeat(None)), maxlen=0)  # the quickest way to call something for each
-
-
-def _entries(store: Store, first: int, end: int) -> Iterator[bytes]:
-    for number in range(first, end):
-        entry = store.get(ENTRIES, number)
-        assert entry is not None, f"entry {number} of {end} is missing"
-        yield entry

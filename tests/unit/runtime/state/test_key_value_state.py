@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import dataclasses
 import datetime
+import itertools
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -12,7 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from storm_on_spark.api import Fields
 from storm_on_spark.api.errors import CheckpointError, StormError
+from storm_on_spark.api.tuple import Delivery
+from storm_on_spark.runtime.state.keyvalue.ahead import looking_ahead
 from storm_on_spark.runtime.state.keyvalue.state import REST_BATCHES, StoredState, Written
 from storm_on_spark.runtime.state.keyvalue.store import MemoryStore
 from storm_on_spark.testing.simulated.spark import Values
@@ -345,6 +350,34 @@ def test_a_look_ahead_reads_each_page_once() -> None:
     task.store.read.clear()
     assert [task.state.get(key) for key in range(0, 20_000, 50)] == list(range(0, 20_000, 50))
     assert not task.store.read
+
+
+def test_a_micro_batch_is_looked_ahead_of_in_as_few_parts_as_there_is_memory_for() -> None:
+    task = Task(memory=400_000)
+    task.fill(20_000)
+    most = task.state.most_ahead
+    assert 0 < most < 20_000
+    asked: list[set[int]] = []
+    look, task.state.look_ahead = task.state.look_ahead, asked.append  # type: ignore[method-assign]
+    delivery = Delivery("source", "default", 1, Fields("key"))
+    grouped = {("source", "default"): (0,)}
+
+    def parts(keys: Iterable[int], size: int) -> list[Any]:
+        rows = [(key,) for key in keys]
+        return [(delivery, first, rows[first : first + size]) for first in range(0, len(rows), size)]
+
+    # A few keys, over and over: one look, however many tuples there are.
+    few = parts(itertools.islice(itertools.cycle(range(10)), 200_000), most // 2)
+    assert list(looking_ahead(task.state, grouped, few)) == few
+    assert asked == [set(range(10))]
+    # Many keys: as many looks as it takes, none with more than there is room for.
+    asked.clear()
+    many = parts(range(20_000), most // 3)
+    assert list(looking_ahead(task.state, grouped, many)) == many
+    assert set().union(*asked) == set(range(20_000))
+    assert max(map(len, asked)) <= most
+    assert len(asked) <= 2 * 20_000 // most + 1
+    task.state.look_ahead = look  # type: ignore[method-assign]
 
 
 def test_a_look_ahead_that_never_helps_is_given_up() -> None:
