@@ -22,7 +22,7 @@ from storm_on_spark.cluster.errors import ClusterError, OwnershipLostError, Reco
 from storm_on_spark.cluster.heartbeats.writer import BeatWriter, ZooKeeperWriter
 from storm_on_spark.cluster.paths import ASSIGNMENTS, CHECKPOINTS, OWNERS, STORMS
 from storm_on_spark.cluster.records import Assignment, CheckpointInfo, ErrorRecord, Ownership, StormBase, WorkerBeat
-from storm_on_spark.cluster.security.keyring import Keyring
+from storm_on_spark.cluster.security.keyring import Keyring, Stamps
 from storm_on_spark.cluster.state import ClusterState
 from storm_on_spark.cluster.zookeeper.session import SessionState, ZooKeeperSession
 from storm_on_spark.cluster.zookeeper.settings import ZooKeeperSettings
@@ -58,6 +58,8 @@ class ClusterLink:
         self._thread: threading.Thread | None = None
         self._notes: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._owned_in: int | None = None
+        #: A record that is older than one that was read before was written again by somebody.
+        self._stamps = Stamps()
         self._stopping = threading.Event()
         self._renew: Callable[[int], None] = lambda epoch: None
         self.problem = ""
@@ -228,7 +230,7 @@ class ClusterLink:
             self._session.wait(client.exists_async(path(folder, self._id), watch=self._on_event))
         problem = ""
         try:
-            found = self._state.get(StormBase, STORMS, self._id)
+            found = self._state.get(StormBase, STORMS, self._id, stamps=self._stamps)
             self.base = None if found is None else found[0]
         except RecordError as error:
             # Another release wrote it, or it is damaged: no reason to end what runs.
@@ -236,7 +238,7 @@ class ClusterLink:
         assigned: tuple[Assignment, int] | None = self._assignment, self._version
         readable = True
         try:
-            assigned = self._state.get(Assignment, ASSIGNMENTS, self._id)
+            assigned = self._state.get(Assignment, ASSIGNMENTS, self._id, stamps=self._stamps)
         except RecordError as error:
             problem, readable = str(error), False
         self._tell(problem)
@@ -276,7 +278,7 @@ class ClusterLink:
     def _take(self) -> int:
         assert self._session is not None
         mine = self._assignment
-        assigned = self._state.get(Assignment, ASSIGNMENTS, self._id)
+        assigned = self._state.get(Assignment, ASSIGNMENTS, self._id, stamps=self._stamps)
         if assigned is None or assigned[0] != mine:
             # What it says is compared, and not the version: a node that was deleted and made again has the same again.
             raise OwnershipLostError(f"{self._id} isn't assigned to this driver any more")

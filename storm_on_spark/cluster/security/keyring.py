@@ -187,11 +187,13 @@ class Stamps:
         self._seen: dict[str, Stamp] = {}
 
     def check(self, path: str, kind: str, stamp: Stamp) -> None:
-        """Notes a stamp.
+        """Notes a stamp; a record that isn't signed has none.
 
         Raises:
             SignatureError: a newer one was seen there.
         """
+        if stamp == NO_STAMP:
+            return
         seen = self._seen.pop(path, NO_STAMP)
         # Last in the order, so that what goes first was not looked at for the longest time.
         self._seen[path] = max(seen, stamp)

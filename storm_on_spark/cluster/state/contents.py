@@ -33,7 +33,7 @@ from storm_on_spark.cluster.records import (
     SupervisorInfo,
     WorkerBeat,
 )
-from storm_on_spark.cluster.security.keyring import NO_STAMP, Keyring, Stamps
+from storm_on_spark.cluster.security.keyring import Keyring, Stamps
 from storm_on_spark.cluster.state.newest import counting
 from storm_on_spark.cluster.state.snapshot import ClusterSnapshot, Code, Unreadable
 
@@ -217,8 +217,7 @@ class Contents:
         if node is not None and (node.data or parts[0] != LEADER_INFO):
             try:
                 opened = self._keyring.open(type_, node.data, path)
-                if opened.stamp != NO_STAMP:
-                    self._stamps.check(path, type_.__name__, opened.stamp)
+                self._stamps.check(path, type_.__name__, opened.stamp)
                 record = opened.record
             except RecordError as error:
                 problem = Unreadable(str(error), isinstance(error, FormatError))

@@ -37,7 +37,7 @@ from storm_on_spark.cluster.errors import (
 )
 from storm_on_spark.cluster.paths import ASSIGNMENTS, CHECKPOINTS, ERRORS, LEADER_INFO, OWNERS, WORKERBEATS
 from storm_on_spark.cluster.records import CheckpointInfo, ErrorRecord, Ownership, R, WorkerBeat
-from storm_on_spark.cluster.security.keyring import NO_STAMP, Stamp
+from storm_on_spark.cluster.security.keyring import NO_STAMP, Stamp, Stamps
 from storm_on_spark.cluster.state.changes import Change, Check, Create, Delete, Fence, Put, Value
 from storm_on_spark.cluster.zookeeper.session import ZooKeeperSession
 
@@ -70,19 +70,28 @@ class ClusterState:
 
     # Reading.
 
-    def get(self, type_: type[R], *parts: str) -> tuple[R, int] | None:
+    def get(self, type_: type[R], *parts: str, stamps: Stamps | None = None) -> tuple[R, int] | None:
         """Returns a record and its version; None if there is no such node.
 
         `leader-info` is made empty, which is as if it weren't there. Any other node that is empty is damaged.
 
+        Args:
+            type_: of the record.
+            parts: of the node's path.
+            stamps: of what the caller has read before, and takes no older records than.
+
         Raises:
-            SignatureError: it isn't signed with the cluster's secret as it has to be.
+            SignatureError: it isn't signed with the cluster's secret as it has to be, or is older.
             RecordError: the node holds something else.
         """
         found = self.get_bytes(*parts)
         if found is None or (not found[0] and parts == (LEADER_INFO,)):
             return None
-        return self.session.keyring.decode(type_, found[0], self._path(*parts)), found[1]
+        path = self._path(*parts)
+        opened = self.session.keyring.open(type_, found[0], path)
+        if stamps is not None:
+            stamps.check(path, type_.__name__, opened.stamp)
+        return opened.record, found[1]
 
     def get_bytes(self, *parts: str) -> tuple[bytes, int] | None:
         """Returns what a node holds, and its version; None if there is no such node."""

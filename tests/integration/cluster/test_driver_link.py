@@ -10,7 +10,9 @@ from hand_written import HandWritten, wait_until
 
 from storm_on_spark.cluster.driver.link import ClusterLink
 from storm_on_spark.cluster.paths import ASSIGNMENTS, CHECKPOINTS
-from storm_on_spark.cluster.records import CheckpointInfo
+from storm_on_spark.cluster.records import Assignment, CheckpointInfo
+from storm_on_spark.cluster.security.keyring import Keyring
+from storm_on_spark.cluster.security.tokens import Tokens
 from storm_on_spark.cluster.zookeeper import ZooKeeperServer
 
 ID = "counting-1-1700000000"
@@ -60,3 +62,30 @@ def test_an_assignment_that_changes_ends_the_driver_in_order(cluster: HandWritte
     cluster.assign(ID, "s2")
     wait_until(lambda: link.released == "its assignment has changed", "the driver is told", 20)
     assert link.lost is None
+
+
+def test_an_older_assignment_that_somebody_writes_again_does_not_end_the_driver(cluster: HandWritten) -> None:
+    keyring, path = Keyring(Tokens(("0123456789abcdef",))), cluster.session.paths.of(ASSIGNMENTS, ID)
+
+    def signed() -> tuple[Assignment, bytes]:
+        assignment = cluster.assign(ID, "s1")
+        data = keyring.encode(assignment, path, keyring.stamp(1))
+        cluster.session.client.set(path, data)
+        return assignment, data
+
+    (_, old), (mine, new) = signed(), signed()
+    link = ClusterLink(cluster.session.settings, mine, 0, keyring)
+    link.connect(lambda: False)
+    try:
+        link.own(lambda: False)
+        link.watch(lambda epoch: None)
+        cluster.session.client.set(path, old)
+        wait_until(lambda: "older than one that stood there before" in link.problem, "the driver sees that", 20)
+        assert link.released is None
+        cluster.session.client.set(path, new)
+        wait_until(lambda: not link.problem, "the driver reads its assignment again", 20)
+        assert (link.released, link.lost) == (None, None)
+        signed()
+        wait_until(lambda: link.released == "its assignment has changed", "a newer one counts", 20)
+    finally:
+        link.close()
