@@ -7,4 +7,4 @@ tool=build/lock-venv
 [ -x "$tool/bin/uv" ] || { "$(sh tools/find-python.sh)" -m venv "$tool" && "$tool/bin/pip" install --quiet uv; }
 "$tool/bin/uv" pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-annotate \
     --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
-    --extra dev --extra cluster --extra delta --extra hdfs --extra kafka --output-file requirements-dev.lock "$@" pyproject.toml
+    --extra dev --extra cluster --extra delta --extra hdfs --extra kafka --extra rabbitmq --output-file requirements-dev.lock "$@" pyproject.toml
