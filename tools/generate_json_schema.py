@@ -499,6 +499,7 @@ COMMANDS: dict[str, tuple[Any, ...]] = {
     "status": (schemas.TopologyPage, Failed),
     "logs": (Log, LogLine, Failed),
     "errors": (schemas.TopologyErrors, Failed),
+    "lag": (dict[str, schemas.SpoutLag], Failed),
     "activate": (Operation, Failed),
     "deactivate": (Operation, Failed),
     "rebalance": (Rebalanced, Failed),

@@ -32,6 +32,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
         "status": "cluster.status",
         "logs": "cluster.logs",
         "errors": "cluster.errors",
+        "lag": "cluster.lag",
         "activate": "cluster.activate",
         "deactivate": "cluster.deactivate",
         "rebalance": "cluster.rebalance",

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from storm_on_spark.api.topology import ComponentSpec
 from storm_on_spark.cluster.errors import RecordError
 from storm_on_spark.plan.logical import LogicalGraph
 
@@ -14,13 +15,26 @@ MAX_TASKS = 20_000
 """A plan with more isn't kept in ZooKeeper, where a node has at most a megabyte."""
 
 
-class PlannedPart(msgspec.Struct, frozen=True):
+class KafkaReading(msgspec.Struct, frozen=True):
+    """What a Kafka spout reads, and in the name of which group."""
+
+    servers: str
+    topics: str
+    """Names, separated by commas; or a pattern."""
+    group: str
+    protocol: str = "PLAINTEXT"
+    """Its `security.protocol`."""
+    pattern: bool = False
+
+
+class PlannedPart(msgspec.Struct, frozen=True, omit_defaults=True):
     """A component."""
 
     kind: str
     """The value of its `ComponentKind`."""
     tasks: tuple[int, ...]
     executors: int
+    kafka: KafkaReading | None = None
 
 
 class PlannedEdge(msgspec.Struct, frozen=True):
@@ -52,7 +66,10 @@ class PlanSummary(msgspec.Struct, frozen=True):
     def of_graph(cls, graph: LogicalGraph) -> PlanSummary:
         """Returns what a topology was compiled to."""
         return cls(
-            {name: PlannedPart(part.kind.value, part.tasks, part.executors) for name, part in graph.components.items()},
+            {
+                name: PlannedPart(part.kind.value, part.tasks, part.executors, _kafka(graph.topology.components[name]))
+                for name, part in graph.components.items()
+            },
             tuple(PlannedEdge(edge.source, edge.stream, edge.target, edge.grouping.describe()) for edge in graph.edges),
             graph.acker_tasks,
         )
@@ -84,3 +101,12 @@ class PlanSummary(msgspec.Struct, frozen=True):
     def total_tasks(self) -> int:
         """All tasks, ackers included."""
         return sum(self.tasks().values()) + len(self.acker_tasks)
+
+
+def _kafka(spec: ComponentSpec) -> KafkaReading | None:
+    """Returns what a spout's own configuration says, in storm-kafka-client's keys; None where it reads no Kafka."""
+    servers, topics, group = (spec.conf.get(f"config.{key}") for key in ("bootstrap.servers", "topics", "groupid"))
+    if not (spec.is_spout and isinstance(servers, str) and isinstance(topics, str) and isinstance(group, str)):
+        return None
+    protocol = str(spec.conf.get("config.security.protocol", "PLAINTEXT"))
+    return KafkaReading(servers, topics, group, protocol, spec.conf.get("config.topics.pattern") is True)

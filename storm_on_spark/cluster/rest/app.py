@@ -28,12 +28,15 @@ from storm_on_spark.cluster.nimbus.control import Control
 from storm_on_spark.cluster.nimbus.submission import SubmissionState, SubmitRequest, check_key
 from storm_on_spark.cluster.records import ArtifactInfo, StormBase
 from storm_on_spark.cluster.rest import openapi, schemas, storm_ui, topology_page
+from storm_on_spark.cluster.rest.lag import lag_page
 from storm_on_spark.cluster.rest.picture import Picture
 
 PREFIX = "/api/v1"
 _BLOCK = 1 << 20
 _MOST_UPLOADS = 16
 """At the same time."""
+_MOST_LAGS = 4
+"""Threads that ask Kafka at the same time."""
 LEAST_RATE = 4096
 """Bytes a second of an upload, on average."""
 
@@ -84,6 +87,7 @@ class Endpoints:
         self._control = control
         self._upload_secs = upload_secs
         self._uploads = 0
+        self._lags: anyio.CapacityLimiter | None = None
 
     def routes(self) -> list[openapi.Endpoint]:
         """Returns all of them, with what they take and give."""
@@ -99,6 +103,7 @@ class Endpoints:
             e(get, "/topology/{id}", self._topology, "A topology", schemas.TopologyPage),
             e(get, "/topology/{id}/component/{component}", self._component, "A component", schemas.ComponentPage),
             e(get, "/topology/{id}/errors", self._errors, "Last errors by component", schemas.TopologyErrors),
+            e(get, "/topology/{id}/lag", self._lag, "Lag of its Kafka spouts", dict[str, schemas.SpoutLag]),
             e(get, "/topology-workers/{id}", self._workers, "Where its driver is", schemas.TopologyWorkers),
             e(post, "/topology/{id}/activate", self._activate, "Lets its spouts emit", Done),
             e(post, "/topology/{id}/deactivate", self._deactivate, "Stops its spouts", Done),
@@ -155,6 +160,13 @@ class Endpoints:
 
     async def _errors(self, request: Request) -> Response:
         return await self._page(lambda: topology_page.topology_errors(*self._found(request)))
+
+    async def _lag(self, request: Request) -> Response:
+        topology_id = self._control.topology(path_parameter(request, "id")).topology_id
+        plan = self._picture().plan(topology_id)
+        # A broker that doesn't answer holds up those who ask for a lag, and nobody else.
+        self._lags = self._lags or anyio.CapacityLimiter(_MOST_LAGS)
+        return answer(await anyio.to_thread.run_sync(lag_page, plan, limiter=self._lags))
 
     async def _workers(self, request: Request) -> Response:
         def page() -> schemas.TopologyWorkers:

@@ -7,11 +7,13 @@ answers. The spout gives it orders and looks for what it has found.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import logging
+import socket
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -31,6 +33,7 @@ _END_SECS: Final = 3.0
 _MOST_RECONNECT_WAIT_MS: Final = 1_000
 _REPLAY_WAIT_MS: Final = 20
 _COLLECT_SECS: Final = 60.0
+_TRY_SECS: Final = 2.0
 
 
 @dataclass(frozen=True)
@@ -177,7 +180,7 @@ class Clients:
 
     def _work(self) -> None:
         if self._lookups is None:
-            self._lookups = _consumer(group_id=self._config.group_id, **self._settings)
+            self._lookups = consumer(group_id=self._config.group_id, **self._settings)
         with self._condition:
             order, commit = self._look_up, dict(self._commit)
         if commit:
@@ -189,10 +192,10 @@ class Clients:
             with self._condition:
                 self._found, self._look_up = found, None
         if self._wants_reader and self.reader is None:
-            self.reader = _consumer(group_id=None, **self._settings)
+            self.reader = consumer(group_id=None, **self._settings)
         if self._wants_replayer and self.replayer is None:
             # A fetch that waits for new records would hold up the next records to read again.
-            self.replayer = _consumer(group_id=None, **{**self._settings, "fetch_max_wait_ms": _REPLAY_WAIT_MS})
+            self.replayer = consumer(group_id=None, **{**self._settings, "fetch_max_wait_ms": _REPLAY_WAIT_MS})
 
     def _commit_now(self, commit: dict[Partition, int]) -> None:
         from kafka.structs import OffsetAndMetadata, TopicPartition
@@ -252,7 +255,7 @@ def committed_offsets(config: KafkaSpoutConfig) -> dict[Partition, int | None]:
 
     servers = ", ".join(config.bootstrap_servers)
     try:
-        client = _consumer(group_id=config.group_id, **consumer_settings(config))
+        client = consumer(group_id=config.group_id, **consumer_settings(config))
         try:
             present = client.topics()
             if missing := sorted(set(config.topics) - set(present)):
@@ -308,7 +311,8 @@ def consumer_settings(config: KafkaSpoutConfig) -> dict[str, Any]:
     }
 
 
-def _consumer(**settings: Any) -> Any:
+def consumer(**settings: Any) -> Any:
+    """Returns a consumer of kafka-python."""
     return connected("KafkaConsumer", settings)
 
 
@@ -329,11 +333,34 @@ def connected(kind: str, settings: Mapping[str, Any]) -> Any:
         return made[-1]
 
     try:
-        return make(kafka_client=client, **settings)
+        return _closing_what_fails(made, lambda: make(kafka_client=client, **settings))
+    except kafka.errors.KafkaTimeoutError as error:
+        # It tries again where a login is refused, and does not say so: the broker's answer comes with the end of the
+        # connection, and kafka-python 3.0 drops it then.
+        if "sasl_mechanism" in settings and _listens(settings["bootstrap_servers"]):
+            user, mechanism = settings.get("sasl_plain_username"), settings["sasl_mechanism"]
+            raise kafka.errors.KafkaTimeoutError(
+                f"{error}: it is there and refuses the login of {user!r} by {mechanism}, or does not answer to it"
+            ) from None
+        raise
+
+
+def _closing_what_fails(made: Sequence[Any], make: Callable[[], Any]) -> Any:
+    try:
+        return make()
     except BaseException:
         for each in made:
             each.close()
         raise
+
+
+def _listens(servers: Sequence[str]) -> bool:
+    """Returns whether one of the servers takes connections."""
+    for server in servers:
+        host, _, port = server.rpartition(":")
+        with contextlib.suppress(OSError), socket.create_connection((host.strip("[]"), int(port)), _TRY_SECS):
+            return True
+    return False
 
 
 def is_final(error: Exception) -> bool:

@@ -13,6 +13,7 @@ from storm_on_spark.api.streams.stream import DEFAULT_STREAM
 from storm_on_spark.connectors.kafka.clients import Clients, committed_offsets, consumer_settings
 from storm_on_spark.connectors.kafka.config import DEAD_LETTER_FIELDS, KafkaSpoutConfig, ProcessingGuarantee
 from storm_on_spark.connectors.kafka.jars import SOURCE, SOURCE_CLASS
+from storm_on_spark.connectors.kafka.lag import shown
 from storm_on_spark.connectors.kafka.offsets import Partition
 from storm_on_spark.connectors.kafka.options import checked_for_spark, source_options
 from storm_on_spark.connectors.kafka.records import DefaultRecordTranslator, KafkaRecord, KafkaTuple, as_bytes, as_text
@@ -93,6 +94,15 @@ class KafkaSpout(SparkSourceSpout):
         options = source_options(config, committed_offsets(config) if asks else None, self._most, self._options)
         rows = spark.readStream.format("kafka").options(**options).load()
         return rows.select(*_RAW, sf.unix_millis("timestamp").alias("timestamp"), "headers")
+
+    @property
+    def kafka_config(self) -> KafkaSpoutConfig:
+        """What it reads and how."""
+        return self._config
+
+    def get_component_configuration(self) -> Mapping[str, Any]:
+        """Returns what others may know of it, without secrets: servers, topics and group, as in Storm."""
+        return shown(self._config)
 
     def tuple_streams(self) -> Mapping[str, Fields]:
         """Returns the translator's streams."""

@@ -16,6 +16,7 @@ from storm_on_spark.api.streams.stream import DEFAULT_STREAM
 from storm_on_spark.connectors.kafka.clients import Clients, LookUp, consumer_settings, described, is_final, now_ms
 from storm_on_spark.connectors.kafka.config import DEAD_LETTER_FIELDS, KafkaSpoutConfig, ProcessingGuarantee
 from storm_on_spark.connectors.kafka.errors import KafkaSpoutError
+from storm_on_spark.connectors.kafka.lag import shown
 from storm_on_spark.connectors.kafka.offsets import Offsets, Partition
 from storm_on_spark.connectors.kafka.records import KafkaRecord, KafkaTuple
 from storm_on_spark.connectors.kafka.replay import Replay
@@ -64,6 +65,15 @@ class PlainKafkaSpout(BaseRichSpout):
             declarer.declare_stream(stream, fields)
         if self._config.dead_letter_stream is not None:
             declarer.declare_stream(self._config.dead_letter_stream, DEAD_LETTER_FIELDS)
+
+    @property
+    def kafka_config(self) -> KafkaSpoutConfig:
+        """What it reads and how."""
+        return self._config
+
+    def get_component_configuration(self) -> Mapping[str, Any]:
+        """Returns what others may know of it, without secrets: servers, topics and group, as in Storm."""
+        return shown(self._config)
 
     def open(self, conf: Mapping[str, Any], context: TopologyContext, collector: SpoutOutputCollector) -> None:
         """Prepares the task; Kafka is not contacted yet."""

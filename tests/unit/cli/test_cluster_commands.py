@@ -24,7 +24,7 @@ from storm_on_spark.cluster.errors import UnavailableError
 
 ROOT = Path(__file__).parents[3]
 ASKING = ("list", "cluster", "nimbuses")
-OF_ONE = ("status", "logs", "errors", "activate", "deactivate", "rebalance", "kill")
+OF_ONE = ("status", "logs", "errors", "lag", "activate", "deactivate", "rebalance", "kill")
 DAEMONS = ("nimbus", "supervisor", "dev-zookeeper", "dev")
 RECORD = DevRecord(
     pid=7, seeds=("127.0.0.1:1", "127.0.0.1:2"), token_file="/x/token", zookeeper="", folder="/x", started_at=0.0

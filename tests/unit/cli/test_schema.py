@@ -76,6 +76,8 @@ def test_an_unknown_command_is_told_which_there_are() -> None:
         (["run", "{module}", "--reset-checkpoint"], 2),
         (["list", "--nimbus", "localhost:abc"], 2),
         (["status", "words", "--nimbus", "127.0.0.1:1"], 1),
+        (["lag", "words", "--nimbus", "127.0.0.1:1"], 1),
+        (["lag", "{module}"], 0),
         (["dev-zookeeper", "--port", "1", "--dir", "{module}/x"], 1),
         (["dev-kafka", "--port", "0", "--topic", "no blank"], 2),
     ],

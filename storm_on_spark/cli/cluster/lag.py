@@ -1,0 +1,75 @@
+"""`storm-spark lag`: how far the Kafka spouts of a topology are behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from storm_on_spark.cli.client.asking import asked, cluster_options
+from storm_on_spark.cli.client.asking import name as name_argument
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+@click.command("lag", short_help="Show how far Kafka spouts are behind.")
+@name_argument
+@cluster_options
+def command(name: str, **given: Any) -> None:
+    """Show what the Kafka spouts of NAME have committed, against the ends of their partitions.
+
+    NAME is a topology of a cluster, or the file of a topology, which is asked of Kafka from here: with its logins, and
+    also where no cluster runs it.
+    """
+    with asked(**given) as request:
+        if Path(name).is_file():
+            page = _of_file(name, request.files, request.pairs)
+        else:
+            with request.client() as client:
+                page = client.page(f"/topology/{client.topology_id(name)}/lag")
+        request.answer(page, lambda screen: show(screen, page))
+
+
+def show(screen: Console, page: dict[str, dict[str, Any]]) -> None:
+    """Prints the lag of all spouts."""
+    from rich.table import Table
+
+    if not page:
+        click.echo("No spout of it reads Kafka.")
+    for spout, found in page.items():
+        if found.get("errorInfo"):
+            click.echo(f"{spout}: {found['errorInfo']}", err=True)
+            continue
+        table = Table("topic", "partition", box=None, title=f"spout {spout}", title_justify="left")
+        for column in ("committed", "end", "lag"):
+            table.add_column(column, justify="right")
+        total = 0
+        for topic, partitions in sorted(found["spoutLagResult"].items()):
+            for number, lag in sorted(partitions.items(), key=lambda each: int(each[0])):
+                committed = lag["consumerCommittedOffset"]
+                total += lag["lag"]
+                shown = "-" if committed < 0 else f"{committed:,}"
+                table.add_row(topic, number, shown, f"{lag['logHeadOffset']:,}", f"{lag['lag']:,}")
+        table.add_row("", "", "", "all", f"{total:,}")
+        screen.print(table)
+
+
+def _of_file(name: str, files: tuple[Path, ...], pairs: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+    """Returns the page, asked from here."""
+    import msgspec
+
+    from storm_on_spark.cli.shared import options
+    from storm_on_spark.cluster.rest.lag import told
+    from storm_on_spark.connectors.kafka import KafkaSpout, PlainKafkaSpout
+    from storm_on_spark.connectors.kafka.lag import Reading
+    from storm_on_spark.launch.loader import load
+
+    loaded = load(name)
+    topology = loaded.topology(options.conf_of(loaded, files, pairs))
+    found = {}
+    for spout, spec in sorted(topology.components.items()):
+        if isinstance(spec.component, (KafkaSpout, PlainKafkaSpout)):
+            found[spout] = msgspec.to_builtins(told(spout, Reading.of(spec.component.kafka_config)))
+    return found

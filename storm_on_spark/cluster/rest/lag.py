@@ -1,0 +1,52 @@
+"""Storm UI's page of the lag: how far the Kafka spouts of a topology are behind."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from storm_on_spark.api.errors import ConfigError, StormError
+from storm_on_spark.cluster.plan_summary import KafkaReading, PlanSummary
+from storm_on_spark.cluster.rest.schemas import PartitionLag, SpoutLag
+
+if TYPE_CHECKING:
+    from storm_on_spark.connectors.kafka.lag import Reading
+
+
+def lag_page(plan: PlanSummary | None) -> dict[str, SpoutLag]:
+    """Returns `topology/:id/lag`, asking Kafka: a few seconds for each spout where no broker answers."""
+    parts = {} if plan is None else plan.components
+    return {name: _of(name, part.kafka) for name, part in sorted(parts.items()) if part.kafka is not None}
+
+
+def _of(name: str, reading: KafkaReading) -> SpoutLag:
+    # Imported here: a Nimbus needs Kafka's client for this page alone.
+    from storm_on_spark.connectors.kafka.config import checked_servers
+    from storm_on_spark.connectors.kafka.lag import Reading
+
+    if reading.protocol != "PLAINTEXT":
+        why = f"the spout speaks {reading.protocol} to Kafka, and its login is in the topology's code alone"
+        return SpoutLag(spout_id=name, error_info=f"{why}: ask by storm-spark lag FILE")
+    topics = () if reading.pattern else tuple(reading.topics.split(","))
+    try:
+        pattern = re.compile(reading.topics) if reading.pattern else None
+        asked = Reading(checked_servers(reading.servers), topics, pattern, reading.group)
+    except (ConfigError, re.error) as error:
+        return SpoutLag(spout_id=name, error_info=str(error))
+    return told(name, asked)
+
+
+def told(name: str, reading: Reading) -> SpoutLag:
+    """Returns what Kafka tells of a spout."""
+    from storm_on_spark.connectors.kafka.lag import lags
+
+    try:
+        found = lags(reading)
+    except StormError as error:
+        return SpoutLag(spout_id=name, error_info=str(error))
+    result: dict[str, dict[str, PartitionLag]] = {}
+    for (topic, number), lag in found.items():
+        committed = -1 if lag.committed is None else lag.committed
+        entry = PartitionLag(consumer_committed_offset=committed, log_head_offset=lag.end, lag=lag.behind)
+        result.setdefault(topic, {})[str(number)] = entry
+    return SpoutLag(spout_id=name, spout_lag_result=result)
