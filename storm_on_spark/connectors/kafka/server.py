@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Final
@@ -40,10 +41,10 @@ _PROPERTIES: Final = """\
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@{host}:{controller_port}
-listeners=PLAINTEXT://{host}:{port},CONTROLLER://{host}:{controller_port}
-advertised.listeners=PLAINTEXT://{host}:{port}
+listeners={listeners},CONTROLLER://{host}:{controller_port}
+advertised.listeners={listeners}
 controller.listener.names=CONTROLLER
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+listener.security.protocol.map={protocols},CONTROLLER:PLAINTEXT
 log.dirs={logs}
 auto.create.topics.enable=false
 offsets.topic.replication.factor=1
@@ -78,6 +79,7 @@ class KafkaServer:
         data_dir: where its data is kept; None for a temporary folder that `close` removes.
         port: for clients; 0 for a free one. It stays the same over stops and starts.
         properties: more lines of its configuration file, which win over those written here.
+        listeners: more doors, on free ports: their names, and the security protocol of each, such as SASL_SSL.
 
     Example:
         >>> with KafkaServer() as server:                           # doctest: +SKIP
@@ -85,8 +87,17 @@ class KafkaServer:
         '127.0.0.1:40123'
     """
 
-    def __init__(self, data_dir: Path | None = None, port: int = 0, *, properties: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        data_dir: Path | None = None,
+        port: int = 0,
+        *,
+        properties: tuple[str, ...] = (),
+        listeners: Mapping[str, str] | None = None,
+    ) -> None:
         self._port_is_ours = port == 0
+        self._protocols = {"PLAINTEXT": "PLAINTEXT", **(listeners or {})}
+        self._doors = {name: _free_port() for name in listeners or {}}
         self.port = port or _free_port()
         self._controller_port = _free_port()
         self._temporary = data_dir is None
@@ -99,6 +110,10 @@ class KafkaServer:
     def bootstrap_servers(self) -> str:
         """`host:port`, for clients."""
         return f"{HOST}:{self.port}"
+
+    def servers_of(self, listener: str) -> str:
+        """Returns `host:port` of another door."""
+        return f"{HOST}:{self._doors[listener]}"
 
     @property
     def pid(self) -> int | None:
@@ -142,6 +157,7 @@ class KafkaServer:
                 if last or not self._port_is_ours or "already in use" not in str(error):
                     raise
                 self.port, self._controller_port = _free_port(), _free_port()
+                self._doors = {name: _free_port() for name in self._doors}
 
     def stop(self) -> None:
         """Ends it in order; it can be started again."""
@@ -173,7 +189,14 @@ class KafkaServer:
             meta.write_text(_META, "utf-8")
         self.log_file.unlink(missing_ok=True)
         config, log4j = self.data_dir / "server.properties", self.data_dir / "log4j2.properties"
-        text = _PROPERTIES.format(host=HOST, port=self.port, controller_port=self._controller_port, logs=logs)
+        doors = {"PLAINTEXT": self.port, **self._doors}
+        text = _PROPERTIES.format(
+            host=HOST,
+            listeners=",".join(f"{name}://{HOST}:{port}" for name, port in doors.items()),
+            protocols=",".join(f"{name}:{protocol}" for name, protocol in self._protocols.items()),
+            controller_port=self._controller_port,
+            logs=logs,
+        )
         config.write_text("\n".join([text, *self._properties, ""]), "utf-8")
         log4j.write_text(_LOG4J.format(log=self.log_file), "utf-8")
         command = die_with_parent(

@@ -11,12 +11,16 @@ import pytest
 
 from storm_on_spark import ConfigError
 from storm_on_spark.cluster.zookeeper.server import free_port
-from storm_on_spark.connectors.kafka import PlainKafkaBolt
+from storm_on_spark.connectors.kafka import KafkaBolt, PlainKafkaBolt
 from storm_on_spark.testing import BoltTester, make_tuple
 
 
 def bolt() -> PlainKafkaBolt:
     return PlainKafkaBolt("127.0.0.1:9092").with_topic_selector("counts")
+
+
+def native(properties: dict[str, object]) -> KafkaBolt:
+    return KafkaBolt("127.0.0.1:9092").with_producer_properties(properties)
 
 
 @pytest.mark.parametrize(
@@ -29,6 +33,11 @@ def bolt() -> PlainKafkaBolt:
         (lambda: bolt().with_producer_properties({"no.such": 1}), "no setting 'no.such' for a producer"),
         (lambda: bolt().with_producer_properties({"value.serializer": str}), "returns bytes or text"),
         (lambda: bolt().set_fire_and_forget(1), "fire_and_forget must be a bool"),
+        (lambda: bolt().with_headers([("a", b"b")]), "headers are made by a function of a tuple"),
+        (lambda: KafkaBolt("a"), "host:port, separated by commas"),
+        (lambda: native({"value.serializer": "x"}), "returns bytes or text"),
+        (lambda: native({"transactional_id": "x"}), "no transactions of Kafka's"),
+        (lambda: native({"sasl_plain_username": "ann", "sasl_mechanism": "GSSAPI"}), "belongs to the SASL mechanisms"),
     ],
 )
 def test_what_makes_no_sense_is_refused(build: Callable[[], object], words: str) -> None:
@@ -39,6 +48,21 @@ def test_what_makes_no_sense_is_refused(build: Callable[[], object], words: str)
 def test_a_bolt_that_was_not_told_where_to_write_says_so() -> None:
     with pytest.raises(ConfigError, match="with_topic_selector"):
         BoltTester(PlainKafkaBolt("127.0.0.1:9092")).execute(make_tuple([1], ["n"]))
+
+
+@pytest.mark.parametrize(
+    ("headers", "words"),
+    [
+        ([("a", 1)], "the header of a record is bytes, text or None, not 1"),
+        (["a"], "a header of a record is a tuple of name and value, not 'a'"),
+    ],
+)
+def test_a_tuple_whose_headers_are_none_fails(headers: list[object], words: str) -> None:
+    made = KafkaBolt("127.0.0.1:9092").with_topic_selector("counts").with_headers(lambda tup: headers)
+    with BoltTester(made) as tester:
+        tester.execute(make_tuple(["m"], ["message"]))
+        assert len(tester.collector.failed) == 1
+        assert words in str(tester.collector.errors[0])
 
 
 def test_it_can_be_sent_to_workers() -> None:
