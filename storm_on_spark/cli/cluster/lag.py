@@ -24,7 +24,7 @@ def command(name: str, **given: Any) -> None:
     also where no cluster runs it.
     """
     with asked(**given) as request:
-        if Path(name).is_file():
+        if name.endswith((".py", ".yaml", ".yml")) or Path(name).is_file():
             page = _of_file(name, request.files, request.pairs)
         else:
             with request.client() as client:
