@@ -1,9 +1,10 @@
-"""What the parser makes: a stream of modules between channels."""
+"""What the parsers make: a stream of modules between channels, and a job of steps."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Union
 
 
 @dataclass(frozen=True)
@@ -48,3 +49,42 @@ class Stream:
     name: str | None = None
     source: Channel | Tap | None = None
     sink: Channel | None = None
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """Parts of a job that run one after the other."""
+
+    parts: tuple[Flow, ...]
+
+
+@dataclass(frozen=True)
+class Split:
+    """Parts of a job that run at the same time; what follows waits for all of them."""
+
+    branches: tuple[Flow, ...]
+
+
+Flow = Union[Module, Sequence, Split]
+"""A step, or several in their order."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A definition of a job."""
+
+    flow: Flow
+    name: str | None = None
+
+    @property
+    def modules(self) -> tuple[Module, ...]:
+        """The steps, in the order of the text."""
+        return tuple(_modules(self.flow))
+
+
+def _modules(flow: Flow) -> Iterator[Module]:
+    if isinstance(flow, Module):
+        yield flow
+        return
+    for part in flow.parts if isinstance(flow, Sequence) else flow.branches:
+        yield from _modules(part)

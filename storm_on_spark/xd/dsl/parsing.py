@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Literal, cast
+from typing import ClassVar, Literal, cast
 
 from storm_on_spark.xd.dsl.errors import Code, DslError
 from storm_on_spark.xd.dsl.model import Channel, Module, Stream, Tap
@@ -39,28 +39,29 @@ def parse_stream(text: str, name: str | None = None) -> Stream:
     if len(text) > MAXIMUM_LENGTH:
         message = f"Expected at most {MAXIMUM_LENGTH} characters, got {len(text)}"
         raise DslError(Code.TOO_LONG, "", 0, message)
-    return _Parser(text).stream(name)
+    return Parser(text).stream(name)
 
 
-class _Parser:
+class Parser:
+    """Reads a text from its beginning.
+
+    Args:
+        text: the definition.
+    """
+
+    bare: ClassVar[re.Pattern[str]] = _BARE
+    """A value without quotes."""
+
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = 0
 
     def stream(self, name: str | None) -> Stream:
+        """See `parse_stream`."""
         self._skip()
         if self._at == len(self._text):
             raise self._error(Code.EMPTY, "Expected a stream, got an empty text")
-        if name is not None and not re.fullmatch(_WORD, name):
-            message = f"Expected a stream's name of letters, digits, '_' and '-', got {name!r:.100}"
-            raise DslError(Code.NAME, name[:100], 0, message)
-        start = self._at
-        if match := self._take(_NAME):
-            if name not in (None, match[1]):
-                message = f"Expected the name that was given, {name!r}, or none, got {match[1]!r}"
-                raise DslError(Code.NAME, self._text, start, message)
-            name = match[1]
-            self._skip()
+        name = self._name(name, "stream")
         source = self._source()
         sink = self._sink() if source is not None and self._take_arrow_channel() else None
         if sink is not None:
@@ -75,6 +76,20 @@ class _Parser:
         if self._at < len(self._text):
             raise self._error(Code.UNEXPECTED_TEXT, f"Expected the end, '|' or '>', got {self._text[self._at]!r}")
         return Stream(modules, name, source, sink)
+
+    def _name(self, name: str | None, kind: str) -> str | None:
+        """Returns the name that was given, or that of the text; `kind` is what has it."""
+        if name is not None and not re.fullmatch(_WORD, name):
+            message = f"Expected a {kind}'s name of letters, digits, '_' and '-', got {name!r:.100}"
+            raise DslError(Code.NAME, name[:100], 0, message)
+        start = self._at
+        if match := self._take(_NAME):
+            if name not in (None, match[1]):
+                message = f"Expected the name that was given, {name!r}, or none, got {match[1]!r}"
+                raise DslError(Code.NAME, self._text, start, message)
+            name = match[1]
+            self._skip()
+        return name
 
     def _take_arrow_channel(self) -> bool:
         return _CHANNEL.match(self._text, self._at) is not None
@@ -112,19 +127,23 @@ class _Parser:
         labels: set[str] = set()
         while True:
             self._skip()
-            start = self._at
-            module = self._module()
-            if module.name == stream:
-                message = f"Expected another name than that of the stream, {stream!r}"
-                raise DslError(Code.NAMED_LIKE_MODULE, self._text, start, message)
-            if module.label in labels:
-                message = f"Expected a label that is unique in the stream, got {module.label!r} again"
-                raise DslError(Code.DUPLICATE_LABEL, self._text, start, message)
-            labels.add(module.label)
-            modules.append(module)
+            modules.append(self._own_module(stream, labels, "stream"))
             if not self._peek("|"):
                 return tuple(modules)
             self._at += 1
+
+    def _own_module(self, whole: str | None, labels: set[str], kind: str) -> Module:
+        """Returns a module of the stream or job `whole`, and adds its label to those that are taken."""
+        start = self._at
+        module = self._module()
+        if module.name == whole:
+            message = f"Expected another name than that of the {kind}, {whole!r}"
+            raise DslError(Code.NAMED_LIKE_MODULE, self._text, start, message)
+        if module.label in labels:
+            message = f"Expected a label that is unique in the {kind}, got {module.label!r} again"
+            raise DslError(Code.DUPLICATE_LABEL, self._text, start, message)
+        labels.add(module.label)
+        return module
 
     def _module(self) -> Module:
         match = self._take(_MODULE)
@@ -149,7 +168,7 @@ class _Parser:
 
     def _value(self) -> str:
         if not (self._peek("'") or self._peek('"')):
-            if match := self._take(_BARE):
+            if match := self._take(self.bare):
                 return match[0]
             raise self._error(Code.EXPECTED_VALUE, "Expected a value; one with spaces, '|' or '>' needs quotes")
         quote = self._text[self._at]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -13,7 +13,7 @@ from storm_on_spark.api.component import BaseBasicBolt, BaseRichBolt, BaseRichSp
 from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.xd.expressions import ExpressionError, parse_expression
 
-ModuleType = Literal["source", "processor", "sink"]
+ModuleType = Literal["source", "processor", "sink", "job"]
 OptionType = Literal["text", "integer", "number", "boolean", "expression"]
 Component = BaseRichSpout | BaseBasicBolt | BaseRichBolt
 
@@ -128,13 +128,14 @@ class Option:
 class ModuleDeclaration:
     """A module: what it is called, what it does, and the component that it becomes.
 
-    The component gets each option as an argument: `fixedDelay` as `fixed_delay`.
+    The component gets each option as an argument: `fixedDelay` as `fixed_delay`. Of the type `job` it is a step's
+    function, which is called with a `StepContext` before these.
     """
 
     type: ModuleType
     name: str
     help: str
-    component: Callable[..., Component]
+    component: Callable[..., Any]
     options: tuple[Option, ...] = ()
 
     def make(self, given: Mapping[str, str], stream: str) -> Component:
@@ -152,12 +153,31 @@ class ModuleDeclaration:
             >>> find_module("source", "time").make({"fixedDelay": "5"}, "ticktock").fixed_delay
             5.0
         """
+        try:
+            made: Component = self.component(**self.values(given, stream))
+            return made
+        except ConfigError as error:
+            raise OptionError(str(error)) from error
+
+    def values(self, given: Mapping[str, str], stream: str, later: Collection[str] = ()) -> dict[str, Any]:
+        """Returns the arguments of the component: option by option, typed.
+
+        Args:
+            given: option -> its value as text.
+            stream: the name of the stream or job.
+            later: options that get their values later.
+
+        Raises:
+            OptionError: an option is unknown or missing, or can't have its value.
+        """
         known = {option.name: option for option in self.options}
-        for name in given:
+        for name in (*given, *later):
             if name not in known:
                 raise OptionError(f"Expected one of {self.option_names()}, got --{name:.100}", option=name)
         values: dict[str, Any] = {}
         for option in self.options:
+            if option.name in later:
+                continue
             text = given.get(option.name, option.default)
             if text is None:
                 raise OptionError(f"Expected --{option.name}, which {self.name} needs", option=option.name)
@@ -165,10 +185,7 @@ class ModuleDeclaration:
                 values[option.argument] = option.value(_filled(text, stream))
             except OptionError as error:
                 raise OptionError(error.message, error.position, option.name) from error
-        try:
-            return self.component(**values)
-        except ConfigError as error:
-            raise OptionError(str(error)) from error
+        return values
 
     def texts(self, given: Mapping[str, str], stream: str) -> dict[str, str]:
         """Returns the values of options as text, with defaults; those that are left unset are not among them.

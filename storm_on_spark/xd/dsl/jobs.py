@@ -1,0 +1,81 @@
+"""The parser of jobs: steps in a sequence, `a || b`, and in a split, `<a & b>`."""
+
+from __future__ import annotations
+
+import re
+from typing import ClassVar, Final
+
+from storm_on_spark.xd.dsl.errors import Code, DslError
+from storm_on_spark.xd.dsl.model import Flow, Job, Sequence, Split
+from storm_on_spark.xd.dsl.parsing import MAXIMUM_LENGTH, Parser
+
+MOST_STEPS: Final = 100
+"""Steps that a job may have."""
+_MOST_LEVELS: Final = 20
+
+
+def parse_job(text: str, name: str | None = None) -> Job:
+    """Returns what the definition of a job says.
+
+    Args:
+        text: the definition.
+        name: the job's name; None where the text may give one, as in `nightly = load || report`.
+
+    Raises:
+        DslError: the text is no job, or gives another name; with a code and a position.
+
+    Example:
+        >>> [module.name for module in parse_job("load || <report & mail> || clean").modules]
+        ['load', 'report', 'mail', 'clean']
+    """
+    if len(text) > MAXIMUM_LENGTH:
+        message = f"Expected at most {MAXIMUM_LENGTH} characters, got {len(text)}"
+        raise DslError(Code.TOO_LONG, "", 0, message)
+    return _JobParser(text).job(name)
+
+
+class _JobParser(Parser):
+    bare: ClassVar[re.Pattern[str]] = re.compile(r"[^\s|<>&'\"][^\s|<>&]*")
+
+    def job(self, name: str | None) -> Job:
+        """See `parse_job`."""
+        self._skip()
+        if self._at == len(self._text):
+            raise self._error(Code.EMPTY, "Expected a job, got an empty text")
+        name = self._name(name, "job")
+        flow = self._sequence(name, set(), 0)
+        if self._at < len(self._text):
+            raise self._error(Code.UNEXPECTED_TEXT, f"Expected the end or '||', got {self._text[self._at]!r}")
+        return Job(flow, name)
+
+    def _sequence(self, job: str | None, labels: set[str], level: int) -> Flow:
+        parts: list[Flow] = []
+        while True:
+            self._skip()
+            parts.append(self._split(job, labels, level + 1) if self._peek("<") else self._step(job, labels))
+            self._skip()
+            if not self._peek("||"):
+                break
+            self._at += 2
+        if self._peek("|"):
+            raise self._error(Code.UNEXPECTED_TEXT, "Expected '||' between steps; transitions are not offered")
+        return parts[0] if len(parts) == 1 else Sequence(tuple(parts))
+
+    def _split(self, job: str | None, labels: set[str], level: int) -> Flow:
+        if level > _MOST_LEVELS:
+            raise self._error(Code.TOO_LONG, f"Expected at most {_MOST_LEVELS} splits inside each other")
+        branches: list[Flow] = []
+        while True:
+            self._at += 1
+            branches.append(self._sequence(job, labels, level))
+            if not self._peek("&"):
+                break
+        if not self._peek(">"):
+            raise self._error(Code.UNEXPECTED_TEXT, "Expected '&', or '>' at the end of the split")
+        self._at += 1
+        return branches[0] if len(branches) == 1 else Split(tuple(branches))
+
+    def _step(self, job: str | None, labels: set[str]) -> Flow:
+        if len(labels) == MOST_STEPS:
+            raise self._error(Code.TOO_LONG, f"Expected at most {MOST_STEPS} steps")
+        return self._own_module(job, labels, "job")
