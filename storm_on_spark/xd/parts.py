@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
-from storm_on_spark.xd.dsl import Code, DslError, Module, Stream
+from storm_on_spark.xd.dsl import Code, DslError, Job, Module, Stream
 from storm_on_spark.xd.modules import ModuleDeclaration, ModuleType, OptionError
 from storm_on_spark.xd.modules.declaration import Component
 from storm_on_spark.xd.modules.local_registry import (
@@ -53,6 +53,23 @@ class Part:
         except OptionError as error:
             raise self._positioned(error, definition) from error
 
+    def values(self, whole: str, definition: str, later: Collection[str] = ()) -> dict[str, Any]:
+        """Returns the typed options.
+
+        Args:
+            whole: the name of the stream or job.
+            definition: its text, for errors.
+            later: options that get their values later; their texts don't count.
+
+        Raises:
+            DslError: an option is unknown or missing, or can't have its value.
+        """
+        given = {name: text for name, text in self.options.items() if name not in later}
+        try:
+            return self.declaration.values(given, whole, later)
+        except OptionError as error:
+            raise self._positioned(error, definition) from error
+
     def _positioned(self, error: OptionError, definition: str) -> DslError:
         origin, name = self.origin, f"{self.prefix}{error.option}"
         inside = f"{self.label}: " if self.prefix else ""
@@ -91,6 +108,26 @@ def parts_of(stream: Stream, definition: str, registry: LocalRegistry) -> list[P
             if len(found) > _MOST_PARTS:
                 raise DslError(Code.TOO_LONG, definition, module.position, f"Expected at most {_MOST_PARTS} modules")
     return found
+
+
+def step_parts(job: Job, definition: str, registry: LocalRegistry) -> list[Part]:
+    """Returns the steps of a job, in the order of the text.
+
+    Args:
+        job: what was parsed.
+        definition: the text that it was parsed from, for errors.
+        registry: the modules.
+
+    Raises:
+        DslError: a module is unknown.
+    """
+    return [
+        part
+        for module in job.modules
+        for part in _expanded(
+            _Given(module, "job", module.label, "", dict(module.options), frozenset()), definition, registry, 0
+        )
+    ]
 
 
 def types_of(stream: Stream) -> dict[str, ModuleType]:
@@ -176,7 +213,7 @@ def _module(given: _Given, definition: str, registry: LocalRegistry) -> AnyModul
     except KeyError:
         names = registry.names(given.type)
         near = difflib.get_close_matches(name, names, n=1)
-        kinds: tuple[ModuleType, ...] = ("source", "processor", "sink")
+        kinds: tuple[ModuleType, ...] = ("source", "processor", "sink", "job")
         others = [kind for kind in kinds if name in registry.names(kind)]
         hint = f", which is a {others[0]}" if others else f". Did you mean {near[0]}?" if near else ""
         message = f"Expected a {given.type} here, one of {', '.join(names)}; got {name:.100}{hint}"

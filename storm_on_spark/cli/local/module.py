@@ -115,7 +115,7 @@ def _registry() -> LocalRegistry:
 def _kinds(name: str, registry: LocalRegistry) -> tuple[str, list[ModuleType]]:
     """Returns the name of a module without its type, and the types of the modules that have it."""
     kind, _, short = name.rpartition(":")
-    types: tuple[ModuleType, ...] = ("source", "processor", "sink")
+    types: tuple[ModuleType, ...] = ("source", "processor", "sink", "job")
     return short, [each for each in types if kind in ("", each) and short in registry.names(each)]
 
 

@@ -13,7 +13,7 @@ from storm_on_spark.launch.loader import LoadError
 if TYPE_CHECKING:
     from storm_on_spark.xd.admin.rest.schemas import ModuleDetail
 
-_TYPES = ("source", "processor", "sink")
+_TYPES = ("source", "processor", "sink", "job")
 
 
 @click.group("module")

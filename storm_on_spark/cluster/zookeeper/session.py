@@ -107,14 +107,20 @@ class ZooKeeperSession(Service):
         """Seconds after which ZooKeeper expires the session; it may grant less, or more, than was asked for."""
         return self.client.negotiated_timeout
 
-    def lives(self, session_id: int) -> bool:
+    def lives(self, session_id: int, secs: float = 0.0) -> bool:
         """Whether we are connected with that session, and it lives for sure: ZooKeeper can't have given it up.
+
+        Args:
+            session_id: of the session.
+            secs: for so long from now on.
 
         What is asked inside `proof` proves it for a while, and heartbeats do while `proving` is set. It can be relied
         on also by a process that was stopped for a while and has heard nothing yet.
         """
         return (
-            self.state == "CONNECTED" and self.session_id == session_id and self._lease.holds(session_id, self._clock())
+            self.state == "CONNECTED"
+            and self.session_id == session_id
+            and self._lease.holds(session_id, self._clock() + secs)
         )
 
     @contextlib.contextmanager

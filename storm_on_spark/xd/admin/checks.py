@@ -1,13 +1,14 @@
-"""What a definition must be before it is kept: a stream of modules that exist, with options that make sense."""
+"""What a definition must be before it is kept: of modules that exist, with options that make sense."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from storm_on_spark.xd.dsl import Code, DslError, Stream, Tap, parse_stream
+from storm_on_spark.xd.dsl import Code, DslError, Job, Stream, Tap, parse_job, parse_stream
 from storm_on_spark.xd.modules.local_registry import LocalRegistry
 from storm_on_spark.xd.parts import parts_of
+from storm_on_spark.xd.steps import check_steps
 
 Others = Callable[[], Mapping[str, str]]
 
@@ -45,12 +46,32 @@ def check_stream(name: str | None, definition: str, registry: LocalRegistry, oth
     return stream
 
 
+def check_job(name: str | None, definition: str, registry: LocalRegistry) -> Job:
+    """Returns what a definition says, if a job can be created of it.
+
+    Args:
+        name: the job's; None if it has none yet.
+        definition: the text.
+        registry: the modules.
+
+    Raises:
+        DslError: it can't, with a code and a position.
+
+    Example:
+        >>> [step.label for step in check_job("stamps", "a:timestampfile || timestampfile", LocalRegistry()).modules]
+        ['a', 'timestampfile']
+    """
+    job = parse_job(definition, name)
+    check_steps(job, definition, registry)
+    return job
+
+
 def _check_tap(tap: Tap, definition: str, others: Mapping[str, str]) -> None:
     if tap.kind in ("queue", "topic"):
         return
     at = definition.index(f"{tap.name}", definition.index(":"))
     if tap.kind == "job":
-        raise DslError(Code.UNKNOWN_STREAM, definition, at, "Expected a tap on a stream: there are no jobs yet")
+        raise DslError(Code.UNKNOWN_STREAM, definition, at, "Expected a tap on a stream: jobs have none")
     if tap.name not in others:
         known = ", ".join(sorted(others)[:20]) or "none"
         message = f"Expected a stream that has been created, got {tap.name!r:.100}; there are: {known}"

@@ -1,4 +1,4 @@
-"""What the REST interface of an admin stands on: the definitions of streams, and the runtime that deploys them.
+"""What the REST interface of an admin stands on: definitions, and the runtime that deploys what they say.
 
 Methods are called on several threads at once, and may block. What they raise becomes a status: `RecordError` 400,
 `NotFoundError` 404, `ExistsError` and `TransitionError` 409, `UnavailableError` 503.
@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from storm_on_spark.xd.admin.rest.schemas import ContainerView, DeploymentView, RuntimeModuleView
+from storm_on_spark.xd.admin.rest.schemas import ContainerView, DeploymentView, ExecutionView, RuntimeModuleView
 
 
 class Definitions(Protocol):
-    """The streams that were created, each with its text. A name is checked before it comes here."""
+    """The streams, or the jobs, that were created, each with its text. A name is checked before it comes here."""
 
     def create(self, name: str, definition: str) -> None:
         """Adds a stream.
@@ -41,7 +41,7 @@ class Definitions(Protocol):
 
 
 class Runtime(Protocol):
-    """The streams that are deployed, and the containers that they run in."""
+    """The streams, or the jobs, that are deployed, and the containers that they run in."""
 
     def deploy(self, name: str, properties: Mapping[str, str], fused: bool) -> DeploymentView:
         """Has a stream deployed, and returns how far that has come when the leader has taken it up.
@@ -77,3 +77,44 @@ class Runtime(Protocol):
 
     def modules(self) -> Sequence[RuntimeModuleView]:
         """Returns the instances of modules that run, by name."""
+
+
+class JobRuntime(Runtime, Protocol):
+    """The jobs that are deployed, and their executions."""
+
+    def launch(self, name: str, parameters: Mapping[str, str]) -> ExecutionView:
+        """Launches a job, and returns when the leader has taken that up.
+
+        Raises:
+            RecordError: a parameter is missing, or an option can't have its value.
+            TransitionError: the job is not deployed, or runs.
+            UnavailableError: there is no leader, or no ZooKeeper.
+        """
+
+    def executions(self) -> Sequence[ExecutionView]:
+        """Returns the executions that are kept, the latest first."""
+
+    def execution(self, number: int) -> ExecutionView:
+        """Returns an execution.
+
+        Raises:
+            NotFoundError: there is none of that number.
+        """
+
+    def stop(self, number: int) -> ExecutionView:
+        """Has an execution end, and returns when its steps have ended.
+
+        Raises:
+            NotFoundError: there is none of that number.
+            TransitionError: it has ended.
+            UnavailableError: there is no leader, or no ZooKeeper.
+        """
+
+    def restart(self, number: int) -> ExecutionView:
+        """Launches an execution that goes on with one that did not complete; returns the new one.
+
+        Raises:
+            NotFoundError: there is none of that number.
+            TransitionError: it runs, has completed, was restarted already, or its job is not deployed or another one.
+            UnavailableError: there is no leader, or no ZooKeeper.
+        """

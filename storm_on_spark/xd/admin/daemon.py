@@ -22,8 +22,9 @@ from storm_on_spark.cluster.security.warnings import warn_if_open
 from storm_on_spark.cluster.service import Service
 from storm_on_spark.xd.admin.definitions import ZooKeeperDefinitions
 from storm_on_spark.xd.admin.elector import AdminElector
+from storm_on_spark.xd.admin.jobs.runtime import ClusterJobRuntime
 from storm_on_spark.xd.admin.ledger import Ledger
-from storm_on_spark.xd.admin.rest.app import make_app
+from storm_on_spark.xd.admin.rest.app import Parts, make_app
 from storm_on_spark.xd.admin.rest.resources import DEFAULT_PORT
 from storm_on_spark.xd.admin.runtime import ClusterRuntime
 from storm_on_spark.xd.admin.supervisor import DeploymentSupervisor
@@ -98,7 +99,10 @@ class Admin(Service):
         elector = AdminElector(session, host, port, self._wake.set)
         stack.callback(elector.close)
         runtime = ClusterRuntime(session, mirror, self._changed)
-        app = make_app(ZooKeeperDefinitions(session), runtime, LocalRegistry(), authentication)
+        registry = LocalRegistry()
+        jobs = ClusterJobRuntime(session, mirror, self._changed, registry)
+        definitions, job_definitions = ZooKeeperDefinitions(session), ZooKeeperDefinitions(session, "job")
+        app = make_app(Parts(definitions, runtime, job_definitions, jobs, registry), authentication)
         stack.enter_context(RestServer(app, listener, tls=tls.server))
         supervisor = DeploymentSupervisor(mirror, Ledger(session))
 

@@ -1,4 +1,6 @@
-"""The definitions of streams in ZooKeeper, where Spring XD has them: `/xd/streams/<name>` is `{"definition":"..."}`.
+"""The definitions of streams and jobs in ZooKeeper, where Spring XD has them.
+
+`/xd/streams/<name>` is `{"definition":"..."}`, and so is `/xd/jobs/<name>`.
 
 These records have no version and no signature, since they are to be those of Spring XD, byte for byte.
 """
@@ -13,11 +15,12 @@ from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
 
 from storm_on_spark.cluster.errors import ExistsError, FormatError, NotFoundError, UnavailableError
 from storm_on_spark.cluster.zookeeper.session import ZooKeeperSession
+from storm_on_spark.xd.tree.nodes import Kind
 
 logger = logging.getLogger(__name__)
 
-STREAMS: Final = "streams"
-"""The folder of definitions, below the root."""
+_FOLDERS: Final[dict[Kind, str]] = {"stream": "streams", "job": "jobs"}
+"""Of definitions, below the root."""
 
 
 class _Record(msgspec.Struct, frozen=True):
@@ -25,14 +28,16 @@ class _Record(msgspec.Struct, frozen=True):
 
 
 class ZooKeeperDefinitions:
-    """Streams below the folder `streams` of a session, which exists.
+    """Streams or jobs, below their folder of a session, which exists.
 
     Args:
         session: with the root `/xd`.
+        kind: which of them.
     """
 
-    def __init__(self, session: ZooKeeperSession) -> None:
+    def __init__(self, session: ZooKeeperSession, kind: Kind = "stream") -> None:
         self._session = session
+        self._kind = kind
 
     def create(self, name: str, definition: str) -> None:
         """See `Definitions`."""
@@ -41,40 +46,40 @@ class ZooKeeperDefinitions:
         try:
             session.wait(session.client.create_async(self._path(name), value, acl=session.acl))
         except NodeExistsError:
-            raise ExistsError(f"There is already a stream named '{name}'") from None
+            raise ExistsError(f"There is already a {self._kind} named '{name}'") from None
         except KazooException as error:
-            raise UnavailableError(f"stream '{name}' could not be written: {error!r}") from error
+            raise UnavailableError(f"{self._kind} '{name}' could not be written: {error!r}") from error
 
     def remove(self, name: str) -> None:
         """See `Definitions`."""
         try:
             self._session.wait(self._session.client.delete_async(self._path(name)))
         except NoNodeError:
-            raise missing(name) from None
+            raise missing(self._kind, name) from None
         except KazooException as error:
-            raise UnavailableError(f"stream '{name}' could not be removed: {error!r}") from error
+            raise UnavailableError(f"{self._kind} '{name}' could not be removed: {error!r}") from error
 
     def get(self, name: str) -> str:
         """See `Definitions`."""
         try:
             value, _ = self._session.wait(self._session.client.get_async(self._path(name)))
         except NoNodeError:
-            raise missing(name) from None
+            raise missing(self._kind, name) from None
         except KazooException as error:
-            raise UnavailableError(f"stream '{name}' could not be read: {error!r}") from error
-        return _text(name, value)
+            raise UnavailableError(f"{self._kind} '{name}' could not be read: {error!r}") from error
+        return _text(self._kind, name, value)
 
     def all(self) -> dict[str, str]:
         """See `Definitions`."""
         session = self._session
         found: dict[str, str] = {}
         try:
-            names = sorted(session.wait(session.client.get_children_async(session.paths.of(STREAMS))))
+            names = sorted(session.wait(session.client.get_children_async(session.paths.of(_FOLDERS[self._kind]))))
             # Asked for together: one round trip for all of them.
             asked = {name: session.client.get_async(self._path(name)) for name in names}
             for name, result in asked.items():
                 try:
-                    found[name] = _text(name, session.wait(result)[0])
+                    found[name] = _text(self._kind, name, session.wait(result)[0])
                 except NoNodeError:
                     # Destroyed since its name was read.
                     continue
@@ -82,20 +87,20 @@ class ZooKeeperDefinitions:
                     # The others are there all the same.
                     logger.warning("%s", error)
         except KazooException as error:
-            raise UnavailableError(f"the streams could not be read: {error!r}") from error
+            raise UnavailableError(f"the {self._kind}s could not be read: {error!r}") from error
         return found
 
     def _path(self, name: str) -> str:
-        return self._session.paths.of(STREAMS, name)
+        return self._session.paths.of(_FOLDERS[self._kind], name)
 
 
-def missing(name: str) -> NotFoundError:
-    """Returns the error for a stream that is not there."""
-    return NotFoundError(f"There is no stream named '{name}'")
+def missing(kind: Kind, name: str) -> NotFoundError:
+    """Returns the error for a stream or a job that is not there."""
+    return NotFoundError(f"There is no {kind} named '{name}'")
 
 
-def _text(name: str, value: bytes) -> str:
+def _text(kind: Kind, name: str, value: bytes) -> str:
     try:
         return msgspec.json.decode(value, type=_Record).definition
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise FormatError(f"ZooKeeper has no definition of stream '{name}': {error}") from error
+        raise FormatError(f"ZooKeeper has no definition of {kind} '{name}': {error}") from error

@@ -9,7 +9,7 @@ from typing import Any, cast, get_args
 
 from storm_on_spark.xd.admin.rest import schemas
 from storm_on_spark.xd.admin.rules import EVERY, Instance, State, state_of
-from storm_on_spark.xd.dsl import Stream, parse_stream
+from storm_on_spark.xd.dsl import Job, Stream, parse_job, parse_stream
 from storm_on_spark.xd.manifest import ModuleManifest, parse_manifest
 from storm_on_spark.xd.modules.declaration import ModuleType
 from storm_on_spark.xd.parts import types_of
@@ -19,6 +19,7 @@ from storm_on_spark.xd.tree.nodes import (
     ContainerNode,
     Definition,
     Deployment,
+    Kind,
     Metadata,
     ModuleName,
     ModuleNode,
@@ -50,21 +51,27 @@ class Allocated:
 
 @dataclass(frozen=True)
 class Deployed:
-    """A stream that is deployed, or on its way to it or from it."""
+    """A stream or a job that is deployed, or on its way to it or from it."""
 
+    kind: Kind
     name: str
     deployment: Deployment
     version: int
     """Of its node."""
-    stream: Stream
+    whole: Stream | Job
     types: Mapping[str, ModuleType]
     manifest: Mapping[str, ModuleManifest]
     allocated: tuple[Allocated, ...]
 
     @property
+    def key(self) -> tuple[Kind, str]:
+        """What and which it is."""
+        return self.kind, self.name
+
+    @property
     def path(self) -> str:
         """Of its node."""
-        return f"{nodes.STREAM_DEPLOYMENTS}/{self.name}"
+        return f"{nodes.DEPLOYMENTS[self.kind]}/{self.name}"
 
     def module(self, label: str, sequence: int) -> ModuleName:
         """Returns the name of an instance."""
@@ -111,51 +118,58 @@ class Picture:
         }
         return {name: node for name, node in found.items() if node is not None}
 
-    def allocated(self, stream: str = "") -> dict[str, list[Allocated]]:
-        """Returns the instances by stream, also those of departed containers.
+    def allocated(self, name: str = "") -> dict[tuple[Kind, str], list[Allocated]]:
+        """Returns the instances by stream and job, also those of departed containers.
 
         Args:
-            stream: the only one that counts; empty for all.
+            name: the only one that counts; empty for all.
         """
-        found: dict[str, list[Allocated]] = {}
-        begin = f"{stream}." if stream else ""
+        found: dict[tuple[Kind, str], list[Allocated]] = {}
+        begin = f"{name}." if name else ""
         for container in self._mirror.children(nodes.ALLOCATED):
             for text in self._mirror.children(f"{nodes.ALLOCATED}/{container}"):
                 if not text.startswith(begin):
                     continue
-                name = ModuleName.parse(text)
+                module = ModuleName.parse(text)
                 path = f"{nodes.ALLOCATED}/{container}/{text}"
                 node = self._mirror.value(path, ModuleNode)
-                if name is not None and node is not None:
-                    allocated = Allocated(name, container, node, self._module_state(path))
-                    found.setdefault(name.stream, []).append(allocated)
+                if module is not None and node is not None:
+                    allocated = Allocated(module, container, node, self._module_state(path))
+                    found.setdefault((module.kind, module.stream), []).append(allocated)
         return found
 
-    def deployed(self, name: str, allocated: Mapping[str, list[Allocated]] | None = None) -> Deployed | None:
-        """Returns a stream's deployment; None if there is none.
+    def deployed(
+        self, kind: Kind, name: str, allocated: Mapping[tuple[Kind, str], list[Allocated]] | None = None
+    ) -> Deployed | None:
+        """Returns the deployment of a stream or a job; None if there is none.
 
         Args:
-            name: the stream's.
+            kind: which of them.
+            name: its name.
             allocated: of `allocated`, where many are asked for.
         """
-        path = f"{nodes.STREAM_DEPLOYMENTS}/{name}"
+        path = f"{nodes.DEPLOYMENTS[kind]}/{name}"
         deployment, stat = self._mirror.value(path, Deployment), self._mirror.stat(path)
-        definition = self.definition(name)
+        definition = self.definition(kind, name)
         if deployment is None or stat is None or definition is None:
             return None
-        stream, types, manifest = _parsed(name, definition, tuple(deployment.properties.items()))
-        own = (self.allocated(name) if allocated is None else allocated).get(name, [])
-        return Deployed(name, deployment, stat.version, stream, types, manifest, tuple(own))
+        whole, types, manifest = _parsed(kind, name, definition, tuple(deployment.properties.items()))
+        own = (self.allocated(name) if allocated is None else allocated).get((kind, name), [])
+        return Deployed(kind, name, deployment, stat.version, whole, types, manifest, tuple(own))
 
-    def all_deployed(self) -> list[Deployed]:
-        """Returns all deployments, by the stream's name."""
+    def all_deployed(self, kind: Kind | None = None) -> list[Deployed]:
+        """Returns all deployments, or those of streams or of jobs, by name."""
         allocated = self.allocated()
-        found = (self.deployed(name, allocated) for name in self._mirror.children(nodes.STREAM_DEPLOYMENTS))
+        found = (
+            self.deployed(each, name, allocated)
+            for each in (nodes.KINDS if kind is None else (kind,))
+            for name in self._mirror.children(nodes.DEPLOYMENTS[each])
+        )
         return [each for each in found if each is not None]
 
-    def definition(self, name: str) -> str | None:
-        """Returns the text of a stream; None if there is none."""
-        found = self._mirror.value(f"{nodes.STREAMS}/{name}", Definition)
+    def definition(self, kind: Kind, name: str) -> str | None:
+        """Returns the text of a stream or a job; None if there is none."""
+        found = self._mirror.value(f"{nodes.DEFINITIONS[kind]}/{name}", Definition)
         return None if found is None else found.definition
 
     def deployment_view(self, deployed: Deployed, there: Mapping[str, Any]) -> schemas.DeploymentView:
@@ -210,9 +224,21 @@ class Picture:
 
 @lru_cache(maxsize=10_000)
 def _parsed(
-    name: str, definition: str, properties: tuple[tuple[str, str], ...]
-) -> tuple[Stream, Mapping[str, ModuleType], Mapping[str, ModuleManifest]]:
+    kind: Kind, name: str, definition: str, properties: tuple[tuple[str, str], ...]
+) -> tuple[Stream | Job, Mapping[str, ModuleType], Mapping[str, ModuleManifest]]:
     """Returns what texts say; every round of the leader asks for all of them."""
-    stream = parse_stream(definition, name)
-    types = types_of(stream)
-    return stream, types, parse_manifest(dict(properties), list(types))
+    whole, types = parsed_as(kind, name, definition)
+    return whole, types, parse_manifest(dict(properties), list(types))
+
+
+def parsed_as(kind: Kind, name: str, definition: str) -> tuple[Stream | Job, dict[str, ModuleType]]:
+    """Returns a stream or a job, and label -> type of its modules.
+
+    Raises:
+        DslError: the text is none.
+    """
+    if kind == "stream":
+        stream = parse_stream(definition, name)
+        return stream, types_of(stream)
+    job = parse_job(definition, name)
+    return job, {module.label: "job" for module in job.modules}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, TypeVar
+from typing import ClassVar, Final, TypeVar
 
 from kazoo.exceptions import KazooException
 
@@ -13,7 +13,7 @@ from storm_on_spark.cluster.errors import NotFoundError, NotOfferedError, Record
 from storm_on_spark.xd.admin.picture import Picture
 from storm_on_spark.xd.admin.rest.schemas import ContainerView, DeploymentView, RuntimeModuleView
 from storm_on_spark.xd.dsl import Channel, parse_stream
-from storm_on_spark.xd.manifest import ManifestError, parse_manifest
+from storm_on_spark.xd.manifest import ManifestError, ModuleManifest, parse_manifest
 from storm_on_spark.xd.tree import nodes
 from storm_on_spark.xd.tree.mirror import Mirror
 from storm_on_spark.xd.tree.nodes import Definition, Order, StatusNode, encode
@@ -23,6 +23,14 @@ _TAKEN_SECS: Final = 20.0
 """For which an order waits for a leader."""
 _DONE_SECS: Final = 30.0
 """For which modules may start, or end, before a request is answered."""
+
+_PARTICIPLES: Final = {
+    "deploy": "deployed",
+    "undeploy": "undeployed",
+    "launch": "launched",
+    "stop": "stopped",
+    "restart": "restarted",
+}
 
 T = TypeVar("T")
 
@@ -36,6 +44,8 @@ class ClusterRuntime:
         changed: notified after every change of the copy.
     """
 
+    kind: ClassVar[nodes.Kind] = "stream"
+
     def __init__(self, session: XdSession, mirror: Mirror, changed: threading.Condition) -> None:
         self._session = session
         self._mirror = mirror
@@ -44,42 +54,51 @@ class ClusterRuntime:
 
     def deploy(self, name: str, properties: Mapping[str, str], fused: bool) -> DeploymentView:
         """See `core.Runtime`."""
-        stream = parse_stream(self._definition(name), name)
-        try:
-            manifest = parse_manifest(properties, [module.label for module in stream.modules])
-        except ManifestError as error:
-            raise RecordError(str(error)) from error
+        self.check(name, self.definition(name), properties, fused=fused)
+        if self.deployment(name) is not None:
+            raise TransitionError(f"The {self.kind} named '{name}' is already deployed")
+        order = Order(action="deploy", stream=name, properties=dict(properties), fused=fused, kind=self.kind)
+        self._order(order)
+        found = self._wait(lambda: self._settled(name), _DONE_SECS) or self.deployment(name)
+        if found is None:
+            raise NotFoundError(f"There is no {self.kind} named '{name}': it was destroyed, or undeployed at once")
+        return found
+
+    def check(self, name: str, definition: str, properties: Mapping[str, str], *, fused: bool) -> None:
+        """Refuses a manifest that makes no sense.
+
+        Raises:
+            RecordError: it makes none.
+            NotOfferedError: it asks for what is not there.
+        """
+        stream = parse_stream(definition, name)
+        manifest = checked_manifest(properties, [module.label for module in stream.modules])
         if isinstance(stream.source, Channel) or stream.sink is not None:
             raise RecordError(f"Stream '{name}' has a channel queue: or topic:, which the local bus does not have yet")
         if any(module.track_history for module in manifest.values()):
             raise NotOfferedError("The history of messages, trackHistory, is not offered yet")
         if fused:
             raise NotOfferedError("Containers run each module by itself; a whole stream as one is not offered yet")
-        if self.deployment(name) is not None:
-            raise TransitionError(f"The stream named '{name}' is already deployed")
-        self._order(Order(action="deploy", stream=name, properties=dict(properties), fused=fused))
-        found = self._wait(lambda: self._settled(name), _DONE_SECS) or self.deployment(name)
-        if found is None:
-            raise NotFoundError(f"There is no stream named '{name}': it was destroyed, or undeployed at once")
-        return found
 
     def undeploy(self, name: str) -> None:
         """See `core.Runtime`."""
         if self.deployment(name) is None:
-            raise TransitionError(f"The stream named '{name}' is not currently deployed")
-        self._order(Order(action="undeploy", stream=name))
+            raise TransitionError(f"The {self.kind} named '{name}' is not currently deployed")
+        self._order(Order(action="undeploy", stream=name, kind=self.kind))
         if not self._wait(lambda: self.deployment(name) is None, _DONE_SECS):
-            raise UnavailableError(f"The modules of stream '{name}' have not ended within {_DONE_SECS:g} s; they will")
+            raise UnavailableError(
+                f"The modules of {self.kind} '{name}' have not ended within {_DONE_SECS:g} s; they will"
+            )
 
     def deployment(self, name: str) -> DeploymentView | None:
         """See `core.Runtime`."""
-        found = self._picture.deployed(name)
+        found = self._picture.deployed(self.kind, name)
         return None if found is None else self._picture.deployment_view(found, self._picture.containers())
 
     def deployments(self) -> Mapping[str, DeploymentView]:
         """See `core.Runtime`."""
         there = self._picture.containers()
-        return {each.name: self._picture.deployment_view(each, there) for each in self._picture.all_deployed()}
+        return {each.name: self._picture.deployment_view(each, there) for each in self._picture.all_deployed(self.kind)}
 
     def containers(self) -> Sequence[ContainerView]:
         """See `core.Runtime`."""
@@ -89,20 +108,20 @@ class ClusterRuntime:
         """See `core.Runtime`."""
         return self._picture.module_views()
 
-    def _definition(self, name: str) -> str:
-        """Returns a stream's text as ZooKeeper has it: the copy may not show yet what was just created."""
-        path = f"{nodes.STREAMS}/{name}"
+    def definition(self, name: str) -> str:
+        """Returns the text as ZooKeeper has it: the copy may not show yet what was just created."""
+        path = f"{nodes.DEFINITIONS[self.kind]}/{name}"
         try:
             data, _ = self._session.wait(self._session.client.get_async(path))
         except KazooException as error:
-            raise NotFoundError(f"There is no stream named '{name}'") from error
+            raise NotFoundError(f"There is no {self.kind} named '{name}'") from error
         found = nodes.decode(data, Definition, path)
         if found is None:
-            raise NotFoundError(f"There is no stream named '{name}' that can be read")
+            raise NotFoundError(f"There is no {self.kind} named '{name}' that can be read")
         return found.definition
 
-    def _order(self, order: Order) -> None:
-        """Asks the leader, and returns when it has taken the order up."""
+    def _order(self, order: Order) -> int:
+        """Asks the leader, and returns the number of the request when it has taken it up."""
         client = self._session.client
         try:
             path = self._session.wait(
@@ -116,9 +135,10 @@ class ClusterRuntime:
         shown = self._wait(lambda: self._mirror.stat(path) is not None or self._is_gone(path), _TAKEN_SECS)
         if not shown or not self._wait(lambda: self._mirror.stat(path) is None, _TAKEN_SECS):
             raise UnavailableError(
-                f"No leader has taken up within {_TAKEN_SECS:g} s that stream '{order.stream}' is to be "
-                f"{order.action}ed; the next one will"
+                f"No leader has taken up within {_TAKEN_SECS:g} s that {order.kind} '{order.stream}' is to be "
+                f"{_PARTICIPLES[order.action]}; the next one will"
             )
+        return int(path.rpartition(nodes.REQUEST)[2])
 
     def _is_gone(self, path: str) -> bool:
         try:
@@ -129,7 +149,7 @@ class ClusterRuntime:
     def _settled(self, name: str) -> DeploymentView | None:
         """Returns a deployment that the leader has placed, and whose modules run or can't."""
         found = self.deployment(name)
-        noted = self._mirror.value(f"{nodes.STREAM_DEPLOYMENTS}/{name}/status", StatusNode)
+        noted = self._mirror.value(f"{nodes.DEPLOYMENTS[self.kind]}/{name}/status", StatusNode)
         return found if found is not None and noted is not None and noted.state == found.state != "deploying" else None
 
     def _wait(self, found: Callable[[], T], secs: float) -> T | None:
@@ -144,3 +164,15 @@ class ClusterRuntime:
                 if left <= 0:
                     return None
                 self._changed.wait(min(left, 0.5))
+
+
+def checked_manifest(properties: Mapping[str, str], labels: Sequence[str]) -> dict[str, ModuleManifest]:
+    """Returns what a manifest says of each module.
+
+    Raises:
+        RecordError: it makes no sense.
+    """
+    try:
+        return parse_manifest(properties, labels)
+    except ManifestError as error:
+        raise RecordError(str(error)) from error

@@ -11,17 +11,18 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
+import msgspec
+
 from storm_on_spark.cluster.errors import ConflictError
 from storm_on_spark.cluster.state import Fence
+from storm_on_spark.xd.admin.jobs.executions import Executions
 from storm_on_spark.xd.admin.ledger import Change, Ledger, Make, Remove, Write
-from storm_on_spark.xd.admin.picture import Allocated, Deployed, Picture
+from storm_on_spark.xd.admin.picture import Allocated, Deployed, Picture, parsed_as
 from storm_on_spark.xd.admin.rules import EVERY, Instance, Request, place
-from storm_on_spark.xd.dsl import parse_stream
 from storm_on_spark.xd.manifest import ModuleManifest, parse_manifest
-from storm_on_spark.xd.parts import types_of
 from storm_on_spark.xd.tree import nodes
 from storm_on_spark.xd.tree.mirror import Mirror
-from storm_on_spark.xd.tree.nodes import ContainerNode, Deployment, ModuleNode, Order, StatusNode, encode
+from storm_on_spark.xd.tree.nodes import ContainerNode, Deployment, Kind, ModuleNode, Order, StatusNode, encode
 
 logger = logging.getLogger(__name__)
 
@@ -41,10 +42,11 @@ class DeploymentSupervisor:
         self._mirror = mirror
         self._ledger = ledger
         self._picture = Picture(mirror)
-        #: Modules without a container, by stream, that were warned of already.
-        self._warned: dict[str, set[str]] = {}
-        #: What each stream was, with the containers, when nothing was left to do for it.
-        self._settled: dict[str, object] = {}
+        self._executions = Executions(mirror, ledger)
+        #: Modules without a container, by stream or job, that were warned of already.
+        self._warned: dict[tuple[Kind, str], set[str]] = {}
+        #: What each stream or job was, with the containers, when nothing was left to do for it.
+        self._settled: dict[tuple[Kind, str], object] = {}
 
     def round(self, fence: Fence, session_id: int | None) -> None:
         """Does what is to be done.
@@ -59,12 +61,13 @@ class DeploymentSupervisor:
         """
         self._take_orders(fence)
         there = self._picture.containers()
-        streams = self._picture.all_deployed()
-        load = Counter(each.container for deployed in streams for each in deployed.allocated)
-        self._settled = {each.name: self._settled.get(each.name) for each in streams}
-        for deployed in streams:
+        every = self._picture.all_deployed()
+        self._executions.round(fence, every, there)
+        load = Counter(each.container for deployed in every for each in deployed.allocated)
+        self._settled = {each.key: self._settled.get(each.key) for each in every}
+        for deployed in every:
             now = deployed, self._mirror.stat(f"{deployed.path}/status"), there, session_id
-            if self._settled[deployed.name] == now:
+            if self._settled[deployed.key] == now or self._executions.holds(deployed, there):
                 continue
             try:
                 if deployed.deployment.going:
@@ -72,13 +75,13 @@ class DeploymentSupervisor:
                 elif not self._place(fence, deployed, there, load) and not self._note(
                     fence, deployed, there, session_id
                 ):
-                    self._settled[deployed.name] = now
+                    self._settled[deployed.key] = now
             except ConflictError as error:
-                logger.debug("Stream %s waits for the next round: %s", deployed.name, error)
+                logger.debug("%s %s waits for the next round: %s", *deployed.key, error)
         self._clean(fence, there)
 
     def _take_orders(self, fence: Fence) -> None:
-        busy: set[str] = set()
+        busy: set[tuple[Kind, str]] = set()
         for name in self._mirror.children(nodes.REQUESTED):
             if not name.startswith(nodes.REQUEST):
                 continue
@@ -87,29 +90,36 @@ class DeploymentSupervisor:
             if order is None:
                 self._try(fence, [Remove(path)])
                 continue
-            if order.stream in busy:
+            key = order.kind, order.stream
+            if key in busy:
                 continue
-            there = self._mirror.value(f"{nodes.STREAM_DEPLOYMENTS}/{order.stream}", Deployment)
+            there = self._mirror.value(f"{nodes.DEPLOYMENTS[order.kind]}/{order.stream}", Deployment)
             if order.action == "deploy" and there is not None and there.going:
                 # Its turn comes when the stream has gone.
-                busy.add(order.stream)
+                busy.add(key)
                 continue
-            self._try(fence, [*self._carried_out(order, there, int(name.removeprefix(nodes.REQUEST))), Remove(path)])
-            busy.add(order.stream)
+            busy.add(key)
+            try:
+                changes = self._carried_out(order, there, int(name.removeprefix(nodes.REQUEST)))
+            except ConflictError as error:
+                logger.debug("A request waits for the next round: %s", error)
+                continue
+            self._try(fence, [*changes, Remove(path)])
 
     def _carried_out(self, order: Order, there: Deployment | None, number: int) -> list[Change]:
-        path = f"{nodes.STREAM_DEPLOYMENTS}/{order.stream}"
+        if order.action in ("launch", "stop", "restart"):
+            return self._executions.carried_out(order, number)
+        path = f"{nodes.DEPLOYMENTS[order.kind]}/{order.stream}"
         if order.action == "undeploy":
             stat = self._mirror.stat(path)
             if there is None or stat is None:
                 return []
-            logger.info("Undeploying stream %s", order.stream)
-            going = Deployment(generation=there.generation, properties=there.properties, fused=there.fused, going=True)
-            return [Write(path, encode(going), stat.version)]
-        definition = self._picture.definition(order.stream)
+            logger.info("Undeploying %s %s", order.kind, order.stream)
+            return [Write(path, encode(msgspec.structs.replace(there, going=True)), stat.version)]
+        definition = self._picture.definition(order.kind, order.stream)
         if there is not None or definition is None:
             return []
-        logger.info("Deploying stream %s", order.stream)
+        logger.info("Deploying %s %s", order.kind, order.stream)
         deployment = Deployment(generation=(number + 1) * _ERAS, properties=order.properties, fused=order.fused)
         return [Make(path, encode(deployment)), Make(f"{path}/modules"), *_requests(order, definition, deployment)]
 
@@ -152,11 +162,11 @@ class DeploymentSupervisor:
         return True
 
     def _warn(self, deployed: Deployed, without: set[str], again: bool) -> None:
-        known = self._warned.setdefault(deployed.name, set())
+        known = self._warned.setdefault(deployed.key, set())
         for label in sorted(without - known):
             what = "redeployment" if again else "deployment"
-            logger.warning("No containers available for %s of %s for stream %s", what, label, deployed.name)
-        self._warned[deployed.name] = without
+            logger.warning("No containers available for %s of %s for %s %s", what, label, *deployed.key)
+        self._warned[deployed.key] = without
 
     def _note(
         self, fence: Fence, deployed: Deployed, there: Mapping[str, ContainerNode], session_id: int | None
@@ -189,8 +199,8 @@ class DeploymentSupervisor:
         if self._mirror.stat(f"{deployed.path}/status") is not None:
             changes.append(Remove(f"{deployed.path}/status"))
         self._ledger.commit(fence, [*changes, Remove(f"{deployed.path}/modules"), Remove(deployed.path)])
-        self._warned.pop(deployed.name, None)
-        logger.info("Undeployed stream %s", deployed.name)
+        self._warned.pop(deployed.key, None)
+        logger.info("Undeployed %s %s", *deployed.key)
 
     def _removed(self, each: Allocated) -> list[Change]:
         below = [Remove(f"{each.path}/{name}") for name in self._mirror.children(each.path)]
@@ -198,9 +208,9 @@ class DeploymentSupervisor:
 
     def _clean(self, fence: Fence, there: Mapping[str, ContainerNode]) -> None:
         """Removes what is left of departed containers, and modules of streams that are gone."""
-        deployments = set(self._mirror.children(nodes.STREAM_DEPLOYMENTS))
-        for stream, group in self._picture.allocated().items():
-            if stream not in deployments:
+        deployments = {(kind, name) for kind in nodes.KINDS for name in self._mirror.children(nodes.DEPLOYMENTS[kind])}
+        for key, group in self._picture.allocated().items():
+            if key not in deployments:
                 self._try(fence, [change for each in group for change in self._removed(each)])
         for container in self._mirror.children(nodes.ALLOCATED):
             path = f"{nodes.ALLOCATED}/{container}"
@@ -225,7 +235,7 @@ def _request(label: str, manifest: ModuleManifest, there: Mapping[str, Container
 
 
 def _requests(order: Order, definition: str, deployment: Deployment) -> list[Change]:
-    types = types_of(parse_stream(definition, order.stream))
+    _, types = parsed_as(order.kind, order.stream, definition)
     manifest = parse_manifest(order.properties, list(types))
     changes: list[Change] = []
     for label, each in manifest.items():

@@ -19,10 +19,12 @@ from storm_on_spark.api.errors import StormError
 from storm_on_spark.cluster.errors import UnavailableError
 from storm_on_spark.cluster.service import Service
 from storm_on_spark.xd.container.instance import Instance
+from storm_on_spark.xd.container.jobs.steps import Steps
 from storm_on_spark.xd.container.layout import Blueprint, StreamThere
-from storm_on_spark.xd.dsl import DslError
+from storm_on_spark.xd.dsl import DslError, parse_job
 from storm_on_spark.xd.modules.declaration import home
 from storm_on_spark.xd.modules.local_registry import LocalRegistry
+from storm_on_spark.xd.steps import check_steps
 from storm_on_spark.xd.tree import nodes
 from storm_on_spark.xd.tree.mirror import Mirror
 from storm_on_spark.xd.tree.nodes import (
@@ -136,6 +138,7 @@ class _Life:
         self._news: dict[ModuleName, tuple[StatusNode, Metadata]] = {}
         self._lock = threading.Lock()
         self._mirror: Mirror | None = None
+        self._steps = Steps(self.container_id, session, bus / "jobs", self._wake.set)
         self._remove = session.add_listener(self._on_state)
 
     def enter(self, groups: tuple[str, ...], attributes: dict[str, str]) -> None:
@@ -168,6 +171,7 @@ class _Life:
     def leave(self) -> None:
         """Ends all modules, and the session with all ephemeral nodes."""
         self._remove()
+        self._steps.close()
         self._stop(list(self._running))
         if self._mirror is not None:
             self._mirror.close()
@@ -177,6 +181,7 @@ class _Life:
         if state == "LOST":
             logger.warning("Container %s has lost its session: its modules end", self.container_id)
             self._lost.set()
+            self._steps.signal()
         self._wake.set()
 
     def _look(self) -> None:
@@ -193,11 +198,18 @@ class _Life:
             if name not in self._running:
                 self._start(name, node)
         self._tell()
+        self._steps.look(self._mirror, wanted)
+        self._steps.tell()
 
     def _start(self, name: ModuleName, node: ModuleNode) -> None:
         instance: Instance | None = None
         metadata = Metadata(options={}, properties=_properties(node))
         try:
+            if name.kind == "job":
+                if not self._take_step(name, node):
+                    return
+                self._running[name] = node, None
+                return
             blueprint = self._blueprint(name, node)
             if blueprint is None:
                 # It was destroyed meanwhile.
@@ -215,6 +227,17 @@ class _Life:
         if instance is not None:
             logger.info("Deploying module %s", name)
             instance.start()
+
+    def _take_step(self, name: ModuleName, node: ModuleNode) -> bool:
+        """Has a step of a job stand ready to run; returns whether the job is there."""
+        found, _ = self._read(f"{nodes.JOBS}/{name.stream}", Definition)
+        if found is None:
+            return False
+        parts = check_steps(parse_job(found.definition, name.stream), found.definition, self._registry)
+        options = next((dict(part.options) for part in parts if part.label == name.label), {})
+        texts = next((part.declaration.texts(options, name.stream) for part in parts if part.label == name.label), {})
+        self._note(name, StatusNode(state="deployed"), Metadata(options=texts, properties=_properties(node)))
+        return True
 
     def _blueprint(self, name: ModuleName, node: ModuleNode) -> Blueprint | None:
         stream = self._find(name.stream)
@@ -266,7 +289,7 @@ class _Life:
                 self._create(self._leaf(name), encode(metadata))
 
     def _leaf(self, name: ModuleName) -> str:
-        return f"{nodes.STREAM_DEPLOYMENTS}/{name.stream}/modules/{name.own}.{self.container_id}"
+        return f"{nodes.DEPLOYMENTS[name.kind]}/{name.stream}/modules/{name.own}.{self.container_id}"
 
     def _create(self, path: str, value: bytes) -> None:
         # What is not allocated any more has no node that this one could be below.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal, Union
+from typing import Literal
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Split:
     branches: tuple[Flow, ...]
 
 
-Flow = Union[Module, Sequence, Split]
+Flow = Module | Sequence | Split
 """A step, or several in their order."""
 
 

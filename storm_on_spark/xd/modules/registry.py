@@ -9,6 +9,8 @@ from typing import Final
 from storm_on_spark.xd.modules import script
 from storm_on_spark.xd.modules.counters.sinks import SINKS as COUNTERS
 from storm_on_spark.xd.modules.declaration import ModuleDeclaration, ModuleType
+from storm_on_spark.xd.modules.jobs import filejdbc, sparkapp, sparksql, timestampfile
+from storm_on_spark.xd.modules.jobs import script as job_script
 from storm_on_spark.xd.modules.outside import files, http_client, http_source, jdbc, kafka, tail
 from storm_on_spark.xd.modules.processors import PROCESSORS
 from storm_on_spark.xd.modules.sinks import SINKS
@@ -17,11 +19,12 @@ from storm_on_spark.xd.modules.sources import SOURCES
 _SOURCES: Final = (files.SOURCE, http_source.SOURCE, kafka.SOURCE, *SOURCES, tail.SOURCE)
 _PROCESSORS: Final = (*PROCESSORS, http_client.PROCESSOR, script.PROCESSOR)
 _SINKS: Final = (*COUNTERS, files.SINK, http_client.SINK, jdbc.SINK, kafka.SINK, *SINKS)
+_JOBS: Final = (filejdbc.JOB, job_script.JOB, sparkapp.JOB, sparksql.JOB, timestampfile.JOB)
 
 MODULES: Final[Mapping[tuple[str, str], ModuleDeclaration]] = MappingProxyType(
     {
         (found.type, found.name): found
-        for part in (_SOURCES, _PROCESSORS, _SINKS)
+        for part in (_SOURCES, _PROCESSORS, _SINKS, _JOBS)
         for found in sorted(part, key=lambda module: module.name)
     }
 )

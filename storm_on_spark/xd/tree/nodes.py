@@ -9,19 +9,21 @@ taps/<stream>                                      TapNode       what a deployed
 deployments/streams/<stream>                       Deployment
 deployments/streams/<stream>/status*               StatusNode
 deployments/streams/<stream>/modules/<type>.<module>.<n>.<container>*    ModuleNode
-deployments/jobs
+deployments/jobs/<job>                             Deployment    with status and modules, as a stream's
 deployments/modules/requested/request-<sequence>   Order         what users asked for, in the order of receipt
 deployments/modules/requested/<stream>.<type>.<module>.<n>               ModuleNode
 deployments/modules/allocated/<container>          empty map
 deployments/modules/allocated/<container>/<stream>.<type>.<module>.<n>   ModuleNode
 .../<stream>.<type>.<module>.<n>/status*           StatusNode
 .../<stream>.<type>.<module>.<n>/metadata*         Metadata
+
+What the launches of jobs leave is in `storm_on_spark.xd.tree.jobs`.
 """
 
 from __future__ import annotations
 
 import logging
-from typing import Final, Literal, NamedTuple, TypeVar
+from typing import Final, Literal, NamedTuple, TypeVar, get_args
 
 import msgspec
 
@@ -37,6 +39,11 @@ STREAM_DEPLOYMENTS: Final = f"{ROOT}/deployments/streams"
 JOB_DEPLOYMENTS: Final = f"{ROOT}/deployments/jobs"
 REQUESTED: Final = f"{ROOT}/deployments/modules/requested"
 ALLOCATED: Final = f"{ROOT}/deployments/modules/allocated"
+Kind = Literal["stream", "job"]
+"""What is defined and deployed."""
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+DEFINITIONS: Final[dict[Kind, str]] = {"stream": STREAMS, "job": JOBS}
+DEPLOYMENTS: Final[dict[Kind, str]] = {"stream": STREAM_DEPLOYMENTS, "job": JOB_DEPLOYMENTS}
 REQUEST: Final = "request-"
 """Begins the names of orders; those of modules have dots."""
 
@@ -88,6 +95,8 @@ class Deployment(Node, frozen=True, kw_only=True):
     fused: bool = False
     going: bool = False
     """Whether it is being undeployed."""
+    execution: int = 0
+    """Of a job, the latest; 0 for none."""
 
 
 class StatusNode(Node, frozen=True, kw_only=True):
@@ -126,10 +135,15 @@ class Metadata(Node, frozen=True, kw_only=True, omit_defaults=False):
 class Order(Node, frozen=True, kw_only=True):
     """What a user asked for."""
 
-    action: Literal["deploy", "undeploy"]
+    action: Literal["deploy", "undeploy", "launch", "stop", "restart"]
     stream: str
+    """Or the job."""
     properties: dict[str, str] = {}
+    """Of the deployment; of a launch its parameters."""
     fused: bool = False
+    kind: Kind = "stream"
+    execution: int = 0
+    """Which one is to be stopped, or restarted."""
 
 
 N = TypeVar("N", bound=Node)
@@ -172,6 +186,11 @@ class ModuleName(NamedTuple):
         if len(parts) != 4 or not parts[3].isdecimal():
             return None
         return cls(parts[0], parts[1], parts[2], int(parts[3]))
+
+    @property
+    def kind(self) -> Kind:
+        """Whether it is of a stream or a job."""
+        return "job" if self.type == "job" else "stream"
 
     @property
     def own(self) -> str:

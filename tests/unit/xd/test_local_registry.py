@@ -158,7 +158,7 @@ def test_an_uploaded_module_in_a_stream(registry: LocalRegistry, shout: Path) ->
         ("def", "line 1: expected Python"),
         (SHOUT.replace('"shout"', '"filter"'), "there is already a module processor:filter"),
         (SHOUT.replace('"shout"', '"../x"'), "expected a name of letters"),
-        (SHOUT.replace('"processor"', '"job"'), "expected a variable MODULE"),
+        (SHOUT.replace('"processor"', '"plumbing"'), "expected a variable MODULE"),
     ],
 )
 def test_what_can_not_be_uploaded(registry: LocalRegistry, shout: Path, content: str, message: str, home: Path) -> None:

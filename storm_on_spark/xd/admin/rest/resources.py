@@ -68,8 +68,24 @@ _MODULES: Final = "/modules"
 RESOURCES: Final = (
     *_kind("stream"),
     *_kind("job"),
-    Resource("GET", _EXECUTIONS, "list_executions", "Executions", schemas.PageOf[schemas.ExecutionView], query=PAGING),
+    Resource(
+        "GET",
+        _EXECUTIONS,
+        "list_executions",
+        "Executions of jobs, the latest first, all or those of a job",
+        schemas.PageOf[schemas.ExecutionView],
+        query=("jobname", *PAGING),
+    ),
     Resource("POST", _EXECUTIONS, "launch_job", "Launches a job", schemas.ExecutionView, schemas.LaunchJob, 201),
+    Resource("GET", _EXECUTIONS + "/{id}", "get_execution", "An execution and its steps", schemas.ExecutionView),
+    Resource(
+        "PUT",
+        _EXECUTIONS + "/{id}",
+        "change_execution",
+        "Stops an execution, or restarts one; a restart gives the new one",
+        schemas.ExecutionView,
+        query=("stop", "restart"),
+    ),
     Resource(
         "GET", _MODULES, "list_modules", "All modules", schemas.PageOf[schemas.ModuleView], query=("type", *PAGING)
     ),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Generic, Literal, TypeVar
+from typing import Annotated, Final, Generic, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta
 
 from storm_on_spark.xd.admin.rules import State
 from storm_on_spark.xd.dsl import MAXIMUM_LENGTH
+from storm_on_spark.xd.tree.jobs import Status
 
 MAXIMUM_NAME: Final = 255
 """Characters of the name of a stream, a job or a module."""
@@ -21,6 +22,11 @@ MAXIMUM_PAGE_SIZE: Final = 1_000
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$(?!\n)", max_length=MAXIMUM_NAME)]
 Definition = Annotated[str, Meta(min_length=1, max_length=MAXIMUM_LENGTH)]
 Properties = Annotated[dict[str, str], Meta(max_length=MAXIMUM_PROPERTIES)]
+Parameters = Annotated[
+    dict[Annotated[str, Meta(min_length=1, max_length=200)], Annotated[str, Meta(max_length=4_096)]],
+    Meta(max_length=100),
+]
+StepStatus = Literal["WAITING", Status]
 
 
 class Body(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -183,22 +189,58 @@ class Version(View, frozen=True, kw_only=True):
     version: str
 
 
+class StepView(View, frozen=True, kw_only=True):
+    """A step of an execution."""
+
+    name: str
+    """Its label."""
+    status: StepStatus
+    """WAITING before it starts."""
+    execution_id: int | None = None
+    """In which it ran; another one where that was completed before a restart."""
+    container_id: str | None = None
+    start_time: float | None = None
+    """Seconds since 1970; null before it starts."""
+    end_time: float | None = None
+    exit_code: int | None = None
+    """Negative for the signal that ended its process."""
+    error: str = ""
+    log: str = ""
+    """The file with what it printed, on the place that containers share."""
+
+
 class ExecutionView(View, frozen=True, kw_only=True):
     """An execution of a job."""
 
     execution_id: int
     name: str
-    status: str
+    """Of the job."""
+    definition: str
+    """As it was launched."""
+    parameters: dict[str, str]
+    status: Status
+    create_time: float
+    """Seconds since 1970."""
     start_time: float | None
-    """Seconds since 1970; null before it starts."""
-    steps: tuple[dict[str, Any], ...] = ()
+    """Of its first step; null before that starts."""
+    end_time: float | None
+    restarts: int | None = None
+    """The execution that it goes on with."""
+    restarted_by: int | None = None
+    """The execution that goes on with it."""
+    deployed: bool
+    """Whether the job is deployed now."""
+    deleted: bool
+    """Whether the job is destroyed."""
+    steps: tuple[StepView, ...] = ()
+    """In the order of the definition."""
 
 
 class LaunchJob(Body, frozen=True, kw_only=True):
     """Launches a deployed job."""
 
     name: Name
-    parameters: Properties = {}
+    parameters: Parameters = {}
 
 
 def page_of(entries: tuple[T, ...], number: int, size: int) -> PageOf[T]:

@@ -19,7 +19,8 @@ from storm_on_spark.xd.modules.declaration import ModuleDeclaration, Option, Opt
 from storm_on_spark.xd.modules.messages import written
 
 _WORD = r"[A-Za-z_][A-Za-z0-9_]{0,62}"
-_SIGNS: Final = {"qmark": "?", "format": "%s", "pyformat": "%s"}
+SIGNS: Final = {"qmark": "?", "format": "%s", "pyformat": "%s"}
+"""Parameter style of a driver -> what stands for a value."""
 _SQLITE: Final = "sqlite3"
 _PAYLOAD: Final = "payload"
 
@@ -62,9 +63,9 @@ class JdbcSink(BaseRichBolt):
             SetupError: the driver is not installed, or is none, or the file of arguments can't be used.
         """
         self._collector = collector
-        self._module = _loaded(self.driver)
-        self._given = {"database": self.database} if self.database else _arguments(self.connection)
-        sign = _SIGNS[self._module.paramstyle]
+        self._module = load_driver(self.driver)
+        self._given = {"database": self.database} if self.database else driver_arguments(self.connection)
+        sign = SIGNS[self._module.paramstyle]
         signs = ", ".join([sign] * len(self.columns))
         self._insert = f"INSERT INTO {self.table} ({', '.join(self.columns)}) VALUES ({signs})"  # noqa: S608 # checked names
         self._rows: list[tuple[Tuple, tuple[Any, ...]]] = []
@@ -121,18 +122,28 @@ class JdbcSink(BaseRichBolt):
             self._connected = None
 
 
-def _loaded(driver: str) -> Any:
+def load_driver(driver: str) -> Any:
+    """Returns a driver's module.
+
+    Raises:
+        SetupError: it is not installed, or is none.
+    """
     try:
         module: Any = importlib.import_module(driver)
     except ImportError as error:
         raise SetupError(f"jdbc needs the driver {driver}: {error}; install it on every machine") from error
-    if getattr(module, "apilevel", None) != "2.0" or getattr(module, "paramstyle", None) not in _SIGNS:
-        styles = ", ".join(_SIGNS)
+    if getattr(module, "apilevel", None) != "2.0" or getattr(module, "paramstyle", None) not in SIGNS:
+        styles = ", ".join(SIGNS)
         raise SetupError(f"jdbc: {driver} is no driver of DB-API 2.0 with parameters of the style {styles}")
     return module
 
 
-def _arguments(path: str) -> dict[str, Any]:
+def driver_arguments(path: str) -> dict[str, Any]:
+    """Returns the arguments of a driver's `connect` that a file has.
+
+    Raises:
+        SetupError: others can read it, or it has none.
+    """
     try:
         found = json.loads(read_secret_file(path, "jdbc's connection"))
     except ValueError as error:
@@ -146,18 +157,33 @@ def _value(value: Any) -> Any:
     return written(value) if isinstance(value, dict | list) else value
 
 
-def _a_table(text: str) -> None:
+def a_table(text: str) -> None:
+    """Refuses what is no name of a table.
+
+    Raises:
+        ValueError: it is none.
+    """
     if not re.fullmatch(rf"{_WORD}(\.{_WORD})?", text):
         raise ValueError(f"Expected the name of a table, such as orders or shop.orders, got {text!r:.100}")
 
 
-def _names(text: str) -> None:
+def column_names(text: str) -> None:
+    """Refuses what is no list of columns.
+
+    Raises:
+        ValueError: it is none.
+    """
     names = [name.strip() for name in text.split(",")]
     if not all(re.fullmatch(_WORD, name) for name in names) or len(set(names)) < len(names):
         raise ValueError(f"Expected names of columns, each once, separated by commas, got {text!r:.100}")
 
 
-def _a_driver(text: str) -> None:
+def a_driver(text: str) -> None:
+    """Refuses what is no name of a module of Python.
+
+    Raises:
+        ValueError: it is none.
+    """
     if not re.fullmatch(rf"{_WORD}(\.{_WORD})*", text):
         raise ValueError(f"Expected a module of Python, such as sqlite3 or psycopg, got {text!r:.100}")
 
@@ -168,10 +194,12 @@ SINK: Final = ModuleDeclaration(
     "Inserts a row into a table of a database for each message, by a driver of Python's DB-API.",
     JdbcSink,
     (
-        Option("driver", "text", _SQLITE, "A module of Python's DB-API 2.", check=_a_driver),
+        Option("driver", "text", _SQLITE, "A module of Python's DB-API 2.", check=a_driver),
         Option("database", "text", "", "The file of sqlite3."),
         Option("connection", "text", "", "A file with a JSON object of arguments, for other drivers."),
-        Option("table", "text", None, "The table; it must be there.", check=_a_table),
-        Option("columns", "text", _PAYLOAD, "Columns; a payload that is a map has a value for each.", check=_names),
+        Option("table", "text", None, "The table; it must be there.", check=a_table),
+        Option(
+            "columns", "text", _PAYLOAD, "Columns; a payload that is a map has a value for each.", check=column_names
+        ),
     ),
 )

@@ -1,0 +1,75 @@
+"""The process of a step: `python -m storm_on_spark.xd.container.jobs.child <descriptor of the result>`.
+
+Its container writes to it as long as it has its session with ZooKeeper. When that ends, or the container does, or is
+paused for longer than the lease, the process ends itself, and all of its group. So a step never runs twice at once,
+also when it is started again elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import threading
+import traceback
+
+import msgspec
+
+from storm_on_spark.xd.container.jobs.orders import LONGEST_ERROR, StepOrder, StepResult
+from storm_on_spark.xd.dsl import parse_job
+from storm_on_spark.xd.modules.jobs.context import StepContext
+from storm_on_spark.xd.modules.local_registry import LocalRegistry
+from storm_on_spark.xd.steps import bound, check_steps
+
+
+def main() -> int:
+    """Runs the step that standard input describes; returns the exit code."""
+    result = int(sys.argv[1])
+    os.set_inheritable(result, False)
+    order = msgspec.json.decode(_line(0), type=StepOrder)
+    threading.Thread(target=_watch, args=(0, order.lease), name="lease", daemon=True).start()
+    code, error = 0, ""
+    try:
+        _run(order)
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+        error = "" if code == 0 else f"exit code {code}" if isinstance(end.code, int) else str(end.code)
+    except BaseException as raised:
+        traceback.print_exc()
+        told = getattr(raised, "code", None)
+        code = told if isinstance(told, int) and told else 1
+        error = f"{type(raised).__name__}: {raised}"
+    with os.fdopen(result, "wb") as file:
+        file.write(msgspec.json.encode(StepResult(exit=code, error=error[:LONGEST_ERROR])))
+    return code
+
+
+def _run(order: StepOrder) -> None:
+    job = parse_job(order.definition, order.job)
+    parts = check_steps(job, order.definition, LocalRegistry(), order.parameters)
+    (part,) = (part for part in parts if part.label == order.step)
+    context = StepContext(order.job, order.step, order.execution, order.parameters)
+    bound(part, order.job, order.definition)(context)
+
+
+def _line(descriptor: int) -> bytes:
+    """Returns a line; not through a buffer, which would take what the watch is to read."""
+    found = bytearray()
+    while not found.endswith(b"\n"):
+        byte = os.read(descriptor, 1)
+        if not byte:
+            raise EOFError("the container has ended before it said what is to be done")
+        found += byte
+    return bytes(found)
+
+
+def _watch(descriptor: int, lease: float) -> None:
+    while select.select([descriptor], [], [], lease)[0]:
+        if not os.read(descriptor, 4096):
+            break
+    os.killpg(0, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

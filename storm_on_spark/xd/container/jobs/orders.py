@@ -1,0 +1,28 @@
+"""What a container tells the process of a step, and how it hears of its end."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class StepOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """The first line on the standard input of the process."""
+
+    job: str
+    step: str
+    execution: int
+    definition: str
+    parameters: dict[str, str]
+    lease: float
+    """Seconds: without a word from its container for so long, the process ends itself."""
+
+
+class StepResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What the process writes before it ends, to the descriptor that its command line names."""
+
+    exit: int
+    error: str = ""
+
+
+LONGEST_ERROR = 2_000
+"""Characters of an error."""

@@ -1,0 +1,160 @@
+"""The steps that a container runs: what the leader asks for below `allocated`, and what is reported there."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
+
+from storm_on_spark.cluster.errors import UnavailableError
+from storm_on_spark.xd.container.jobs.orders import StepOrder
+from storm_on_spark.xd.container.jobs.process import StepProcess
+from storm_on_spark.xd.tree import nodes
+from storm_on_spark.xd.tree.jobs import REPORT, RUN, ExecutionNode, ReportNode, RunNode, execution_path, step_path
+from storm_on_spark.xd.tree.mirror import Mirror
+from storm_on_spark.xd.tree.nodes import ModuleName, encode
+from storm_on_spark.xd.tree.session import XdSession
+
+logger = logging.getLogger(__name__)
+
+_LEASE: Final = 0.4
+"""Part of a session's time-out: the session of a container that is paused ends after its steps."""
+
+Run = tuple[ModuleName, int]
+"""The instance, and the execution."""
+
+
+class Steps:
+    """Runs the steps of one container. But for `_on_report`, one thread calls it.
+
+    Args:
+        container: its id.
+        session: of the container.
+        folder: of the logs.
+        wake: has the container look again.
+    """
+
+    def __init__(
+        self,
+        container: str,
+        session: XdSession,
+        folder: Path,
+        wake: Callable[[], None],
+    ) -> None:
+        self._container = container
+        self._session = session
+        self._session_id = session.session_id
+        self._lease = session.negotiated_timeout * _LEASE
+        self._folder = folder
+        self._wake = wake
+        #: Also those that have ended, as long as their order is there.
+        self._runs: dict[Run, StepProcess] = {}
+        self._lock = threading.Lock()
+        #: What has to be reported, in its order.
+        self._news: list[tuple[Run, ReportNode]] = []
+
+    def look(self, mirror: Mirror, modules: Mapping[ModuleName, object]) -> None:
+        """Starts and ends what is asked for.
+
+        Args:
+            mirror: of what is allocated to the container.
+            modules: the instances that are allocated.
+        """
+        wanted: dict[Run, RunNode] = {}
+        for name in modules:
+            if name.kind != "job":
+                continue
+            path = f"{nodes.ALLOCATED}/{self._container}/{name}"
+            for child in mirror.children(path):
+                number = child.removeprefix(RUN)
+                node = mirror.value(f"{path}/{child}", RunNode) if child.startswith(RUN) else None
+                if node is not None and number.isdecimal():
+                    wanted[name, int(number)] = node
+        # Only then the session proves that it lives.
+        self._session.proving = bool(wanted)
+        for run in [run for run in self._runs if run not in wanted]:
+            self._runs.pop(run).end("STOPPED", "it is not this container's any more")
+        for run, node in wanted.items():
+            if run not in self._runs and (made := self._made(run)) is not None:
+                self._runs[run] = made
+                logger.info("Running step %s of job %s, execution %d", run[0].label, run[0].stream, run[1])
+                made.start()
+            if node.stopping and run in self._runs:
+                self._runs[run].end("STOPPED", "it was stopped")
+
+    def tell(self) -> None:
+        """Reports what has not been reported yet.
+
+        Raises:
+            UnavailableError, KazooException: ZooKeeper is away; it is reported next time.
+        """
+        while True:
+            with self._lock:
+                if not self._news:
+                    return
+                run, report = self._news[0]
+            self._report(run, report)
+            with self._lock:
+                self._news.pop(0)
+
+    def signal(self) -> None:
+        """Has all steps end soon: the session is lost, so nothing of them counts."""
+        # Another thread than the others calls it.
+        for process in list(self._runs.values()):
+            process.end("FAILED", "its container has lost its session")
+
+    def close(self) -> None:
+        """Ends all steps, and reports that."""
+        for process in self._runs.values():
+            process.end("FAILED", "its container was ended")
+        for process in self._runs.values():
+            process.join()
+        try:
+            self.tell()
+        except (UnavailableError, KazooException) as error:
+            logger.warning("Container %s can't report what became of its steps: %r", self._container, error)
+
+    def _made(self, run: Run) -> StepProcess | None:
+        name, number = run
+        path = execution_path(number)
+        data, _ = self._session.wait(self._session.client.get_async(path))
+        execution = nodes.decode(data, ExecutionNode, path)
+        if execution is None:
+            return None
+        order = StepOrder(
+            job=name.stream,
+            step=name.label,
+            execution=number,
+            definition=execution.definition,
+            parameters=execution.parameters,
+            lease=self._lease,
+        )
+        log = self._folder / f"{number:010}" / f"{name.stream}.{name.label}.log"
+        return StepProcess(order, log, self._lives, lambda report: self._on_report(run, report))
+
+    def _lives(self) -> bool:
+        return self._session_id is not None and self._session.lives(self._session_id, self._lease)
+
+    def _on_report(self, run: Run, report: ReportNode) -> None:
+        with self._lock:
+            self._news.append((run, report))
+        self._wake()
+
+    def _report(self, run: Run, report: ReportNode) -> None:
+        path = f"{step_path(self._container, run[0].stream, run[0].label)}/{REPORT}{run[1]}"
+        client, wait = self._session.client, self._session.wait
+        try:
+            wait(client.create_async(path, encode(report), acl=self._session.acl))
+        except NodeExistsError:
+            try:
+                wait(client.set_async(path, encode(report)))
+            except NoNodeError:
+                logger.warning("Step %s: nobody waits for it any more", run[0])
+        except NoNodeError:
+            logger.warning("Step %s: it is not this container's any more", run[0])
+            if run in self._runs:
+                self._runs[run].end("STOPPED", "it is not this container's any more")

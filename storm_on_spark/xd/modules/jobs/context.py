@@ -1,0 +1,67 @@
+"""What a step of a job knows of its run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from storm_on_spark.spark.session.java import require_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+StepFunction = Callable[..., object]
+"""Is called with a `StepContext`, and with each option as a keyword. It fails by raising."""
+
+
+@dataclass(frozen=True)
+class StepContext:
+    """The first argument of a step's function.
+
+    Args:
+        job: the job's name.
+        step: the step's label.
+        execution: of the job; grows with every launch.
+        parameters: of the launch.
+
+    Example:
+        >>> def clean(context, path):
+        ...     context.spark.read.parquet(path).dropna().write.parquet(f"{path}-{context.parameters['day']}")
+    """
+
+    job: str
+    step: str
+    execution: int
+    parameters: Mapping[str, str]
+
+    @property
+    def spark(self) -> SparkSession:
+        """The SparkSession of this step: on all cores of this machine, unless Spark's own configuration names a master.
+
+        Raises:
+            SetupError: there is no Java that Spark runs on.
+        """
+        return self.session()
+
+    def session(self, master: str = "", **conf: Any) -> SparkSession:
+        """Returns the SparkSession of this step.
+
+        Args:
+            master: of Spark; empty for that of Spark's configuration, or else `local[*]`.
+            conf: settings of Spark, with `_` in the place of `.`.
+
+        Raises:
+            SetupError: there is no Java that Spark runs on.
+        """
+        from pyspark import SparkConf
+        from pyspark.sql import SparkSession
+
+        require_java()
+        known = SparkConf()
+        builder = SparkSession.builder.appName(f"{self.job}.{self.step}")
+        if master or not known.contains("spark.master"):
+            builder = builder.master(master or "local[*]")
+        for name, value in {"spark.ui.enabled": "false", **conf}.items():
+            builder = builder.config(name.replace("_", "."), str(value))
+        return builder.getOrCreate()
