@@ -176,6 +176,20 @@ class JobList(Document):
     jobs: list[streams.DefinitionView]
 
 
+class JobStatus(Document):
+    """`job status`."""
+
+    job: streams.DefinitionView
+    executions: list[streams.ExecutionView]
+    """The latest first."""
+
+
+class Executions(Document):
+    """`job execution list`, and `job execution all stop`."""
+
+    executions: list[streams.ExecutionView]
+
+
 class OfAdmin(Document):
     """`undeploy` and `destroy` of streams and jobs."""
 
@@ -485,7 +499,16 @@ COMMANDS: dict[str, tuple[Any, ...]] = {
     "explain": (Plan, Failed),
     "flux": (Run, Plan, Valid, Submitted, Failed),
     "stream": (Run, Valid, streams.DefinitionView, streams.DeploymentView, StreamList, OfAdmin, Failed),
-    "job": (streams.DefinitionView, streams.DeploymentView, JobList, OfAdmin, streams.ExecutionView, Failed),
+    "job": (
+        streams.DefinitionView,
+        streams.DeploymentView,
+        JobList,
+        JobStatus,
+        Executions,
+        OfAdmin,
+        streams.ExecutionView,
+        Failed,
+    ),
     "runtime": (Containers, RuntimeModules, Failed),
     "module": (Modules, Failed),
     "counter": (CounterNames, CounterValues, Failed),

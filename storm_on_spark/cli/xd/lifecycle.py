@@ -27,6 +27,29 @@ _NOT_DEPLOYED: Final = {
 }
 
 
+_DONE: Final[dict[Kind, dict[str, str]]] = {
+    "stream": {
+        "create": "Created new stream '{}'",
+        "create and deploy": "Created and deployed new stream '{}'",
+        "deploy": "Deployed stream '{}'",
+        "undeploy": "Un-deployed stream '{}'",
+        "destroy": "Destroyed stream '{}'",
+    },
+    "job": {
+        "create": "Successfully created job '{}'",
+        "create and deploy": "Successfully created and deployed job '{}'",
+        "deploy": "Deployed job '{}'",
+        "undeploy": "Un-deployed Job '{}'",
+        "destroy": "Destroyed job '{}'",
+    },
+}
+"""What Spring XD says."""
+_TEXT: Final[dict[Kind, str]] = {
+    "stream": 'Modules and | between them: "time | log".',
+    "job": 'Steps in a sequence and in splits: "load || <report & mail>".',
+}
+
+
 class NotDeployedError(StormError, RuntimeError):
     """What was to be deployed isn't."""
 
@@ -43,7 +66,7 @@ def commands(kind: Kind) -> dict[str, click.Command]:
 def _create(kind: Kind) -> click.Command:
     @click.command("create", short_help=f"Create a {kind}.", help=f"Create the {kind} NAME on an admin.")
     @name_argument
-    @click.option("--definition", required=True, metavar="TEXT", help='Modules and | between them: "time | log".')
+    @click.option("--definition", required=True, metavar="TEXT", help=_TEXT[kind])
     @click.option("--deploy", is_flag=True, help="Deploy it, too.")
     @admin_options
     def create(name: str | None, definition: str, deploy: bool, **given: Any) -> None:
@@ -53,10 +76,10 @@ def _create(kind: Kind) -> click.Command:
             chosen = name_of(name)
             made = request.client.ask(f"create_{kind}", CreateDefinition(name=chosen, definition=definition))
             if not deploy:
-                request.answer(made, f"Created new {kind} '{chosen}'")
+                request.answer(made, _DONE[kind]["create"].format(chosen))
                 return
             deployment = _deployed(request, kind, chosen, {}, fused=False, patience=_PATIENCE_SECS)
-            request.answer(deployment, f"Created and deployed new {kind} '{chosen}'")
+            request.answer(deployment, _DONE[kind]["create and deploy"].format(chosen))
 
     return create
 
@@ -82,7 +105,7 @@ def _deploy(kind: Kind) -> click.Command:
         with asked(**given) as request:
             chosen, manifest = name_of(name), read_properties(properties or "")
             found = _deployed(request, kind, chosen, manifest, fused=fused, patience=timeout)
-            request.answer(found, f"Deployed {kind} '{chosen}'")
+            request.answer(found, _DONE[kind]["deploy"].format(chosen))
 
     return deploy
 
@@ -111,9 +134,9 @@ def _deployed(
 
 
 def _undo(kind: Kind, operation: Literal["undeploy", "destroy"]) -> click.Command:
-    done, effect = {
-        "undeploy": ("Un-deployed", "Undeploy the {} NAME; it stays defined."),
-        "destroy": ("Destroyed", "Undeploy the {} NAME, and remove it."),
+    effect = {
+        "undeploy": "Undeploy the {} NAME; it stays defined.",
+        "destroy": "Undeploy the {} NAME, and remove it.",
     }[operation]
 
     @click.command(operation, short_help=f"{operation.capitalize()} a {kind}.", help=effect.format(kind))
@@ -123,7 +146,7 @@ def _undo(kind: Kind, operation: Literal["undeploy", "destroy"]) -> click.Comman
         with asked(**given) as request:
             chosen = name_of(name)
             request.client.ask(f"{operation}_{kind}", name=chosen)
-            request.answer({"name": chosen, "operation": operation}, f"{done} {kind} '{chosen}'")
+            request.answer({"name": chosen, "operation": operation}, _DONE[kind][operation].format(chosen))
 
     return undo
 

@@ -13,9 +13,9 @@ from storm_on_spark.cluster.http.auth import Authentication
 from storm_on_spark.cluster.http.server import RestServer, listen
 from storm_on_spark.cluster.zookeeper import ZooKeeperServer, ZooKeeperSession, ZooKeeperSettings
 from storm_on_spark.xd.admin.definitions import ZooKeeperDefinitions
-from storm_on_spark.xd.admin.rest.app import make_app
+from storm_on_spark.xd.admin.rest.app import Parts, make_app
 from storm_on_spark.xd.modules.local_registry import LocalRegistry
-from tests.unit.xd.rest_server import MemoryDefinitions, MemoryRuntime
+from tests.unit.xd.rest_server import MemoryDefinitions, MemoryJobRuntime, MemoryRuntime
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,9 @@ def test_a_node_that_something_else_wrote_hides_no_other(
 
 
 def test_of_many_who_create_one_stream_one_succeeds(definitions: ZooKeeperDefinitions) -> None:
-    app = make_app(definitions, MemoryRuntime(MemoryDefinitions()), LocalRegistry(), Authentication())
+    jobs = MemoryDefinitions("job")
+    runtimes = MemoryRuntime(MemoryDefinitions()), MemoryJobRuntime(jobs)
+    app = make_app(Parts(definitions, runtimes[0], jobs, runtimes[1], LocalRegistry()), Authentication())
     listener = listen("127.0.0.1", 0)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}/streams/definitions"
     texts = [f"time --fixedDelay={number} | log" for number in range(1, 17)]

@@ -27,7 +27,6 @@ from storm_on_spark.cli.xd.terminal import ShellCompleter, read_lines
 from storm_on_spark.cluster.errors import (
     ExistsError,
     NotFoundError,
-    NotOfferedError,
     RecordError,
     TransitionError,
     UnavailableError,
@@ -118,6 +117,40 @@ def test_the_way_back(served: Served) -> None:
     assert served.texts == {}
 
 
+def test_jobs_in_the_words_of_spring_xd(served: Served) -> None:
+    done = served.typed(
+        'job create nightly --definition "timestampfile || <a:timestampfile & b:timestampfile>"',
+        "job deploy nightly",
+        """job launch nightly --params '{"day": 7}'""",
+        "job execution stop --id 1",
+        "job execution restart 1",
+        "job execution list",
+        "job execution all stop --force",
+        "job undeploy nightly",
+        "job destroy nightly",
+        "job create other --definition timestampfile --deploy",
+    )
+    assert done.exit_code == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[:5] == [
+        "Successfully created job 'nightly'",
+        "Deployed job 'nightly'",
+        "Successfully submitted launch request for job 'nightly'",
+        "Stopped Job execution that has executionId '1'",
+        "Restarted Job execution that had executionId '1'",
+    ]
+    headings = "Id Job Name Start Time Step Execution Count Execution Status Deployment Status Definition Status"
+    assert " ".join(lines[5].split()) == headings
+    assert [line.split()[:2] for line in lines[7:9]] == [["2", "nightly"], ["1", "nightly"]]
+    assert lines[9:] == [
+        "Stopped all the job executions",
+        "Un-deployed Job 'nightly'",
+        "Destroyed job 'nightly'",
+        "Successfully created and deployed job 'other'",
+    ]
+    assert served.admin.job_runtime.launched[2].parameters == {"day": "7"}
+
+
 def test_modules_of_the_admin(served: Served) -> None:
     done = served.typed("module list", "module info sink:log", "module info null")
     assert "  time     splitter       jdbc" in done.stdout
@@ -145,7 +178,11 @@ def test_modules_of_the_admin(served: Served) -> None:
         (["runtime", "containers"], {"containers"}),
         (["runtime", "modules", "--containerId", CONTAINER], {"modules"}),
         (["stream", "destroy", "none"], {"error"}),
-        (["job", "list"], {"error"}),
+        (["job", "list"], {"jobs"}),
+        (["job", "create", "new", "--definition", "timestampfile"], {"name", "definition", "status"}),
+        (["job", "status", "nightly"], {"job", "executions"}),
+        (["job", "execution", "list"], {"executions"}),
+        (["job", "execution", "display", "7"], {"error"}),
     ],
 )
 def test_outside_the_shell_there_is_json_that_is_as_described(
@@ -153,6 +190,9 @@ def test_outside_the_shell_there_is_json_that_is_as_described(
 ) -> None:
     served.texts.update(there="time | log", up="time | log")
     served.admin.runtime.deploy("up", {}, fused=False)
+    served.admin.jobs.texts["nightly"] = "timestampfile"
+    served.admin.job_runtime.deploy("nightly", {}, fused=False)
+    served.admin.job_runtime.launch("nightly", {})
     done = served.run(*arguments, "--json")
     document = json.loads(done.stdout)
     assert document.keys() == keys, done.stderr
@@ -189,8 +229,30 @@ def test_outside_the_shell_there_is_json_that_is_as_described(
         ("stream undeploy there", 1, "not deployed"),
         ("stream destroy none", 1, "no stream named 'none'"),
         ("stream all destroy", 2, "Expected --force"),
-        ("job create a --definition b", 1, "Jobs are not there yet"),
-        ("job launch a", 1, "Jobs are not there yet"),
+        ("job create a --definition b", 2, "XD112E: (pos 0): Expected a job here, one of filejdbc"),
+        ("job create a --definition log", 2, "got log, which is a sink"),
+        ("job create a --definition 'timestampfile | timestampfile'", 2, "XD109E: (pos 14): Expected '||'"),
+        ("job create a --definition '<timestampfile'", 2, "Expected '&', or '>'"),
+        ("job create a --definition 'timestampfile --append=perhaps'", 2, "XD114E: (pos 23): Expected true or false"),
+        ("job create a --definition 'timestampfile --dir=a'", 2, "XD113E"),
+        ("job create a --definition sparksql", 2, "XD115E"),
+        ("job deploy none", 1, "no job named 'none'"),
+        ("job deploy there", 1, "no job named 'there'"),
+        ("job launch none", 1, "no job named 'none'"),
+        ("job launch idle", 1, "'idle' is not currently deployed"),
+        ("job launch idle --params {a", 2, "--params: expected a JSON object"),
+        ("job launch idle --params '[1]'", 2, "--params: expected a JSON object of texts and numbers"),
+        (f"job launch idle --params '{{\"a\": \"{'x' * 5_000}\"}}'", 2, "$.parameters[...]"),
+        ("job status none", 1, "no job named 'none'"),
+        ("job execution display", 2, "Expected one ID"),
+        ("job execution display 1 --id 1", 2, "Expected one ID"),
+        ("job execution display last", 2, "not a valid integer"),
+        ("job execution display 99", 1, "no execution 99"),
+        ("job execution stop --id 99", 1, "no execution 99"),
+        ("job execution restart 99", 1, "no execution 99"),
+        ("job execution all stop", 2, "Expected --force"),
+        ("job undeploy idle", 1, "not deployed"),
+        ("job destroy none", 1, "no job named 'none'"),
         ("module info tim", 2, "There is no module 'tim'"),
         ("module info sink:time", 2, "There is no module 'sink:time'"),
         ("runtime", 2, "Commands:"),
@@ -207,13 +269,16 @@ def test_a_line_that_makes_no_sense_is_refused_and_changes_nothing(
     served: Served, shell: Shell, capsys: pytest.CaptureFixture[str], line: str, code: int, part: str
 ) -> None:
     served.texts["there"] = "time | log"
+    served.admin.jobs.texts["idle"] = "timestampfile"
     assert shell.execute(line) == code
     told = capsys.readouterr()
     assert part in told.err, told.err
     assert "Traceback" not in told.err
     assert told.out == ""
     assert served.texts == {"there": "time | log"}
-    assert served.admin.runtime.deployed == {}
+    assert served.admin.jobs.texts == {"idle": "timestampfile"}
+    assert served.admin.runtime.deployed == served.admin.job_runtime.deployed == {}
+    assert served.admin.job_runtime.launched == {}
     assert shell.client.url == served.url
 
 
@@ -389,7 +454,7 @@ def test_a_session_at_a_terminal(
     [
         (lambda client: client.ask("get_stream", name="none"), NotFoundError),
         (lambda client: client.ask("undeploy_stream", name="there"), TransitionError),
-        (lambda client: client.ask("list_jobs"), NotOfferedError),
+        (lambda client: client.ask("get_execution", id="1"), NotFoundError),
         (lambda client: client.ask("list_streams", query={"page": "x"}), RecordError),
         (
             lambda client: client.ask("create_stream", schemas.CreateDefinition(name="there", definition="time | log")),

@@ -7,24 +7,28 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 import httpx
+from msgspec.structs import replace
 
 from storm_on_spark.cluster.errors import ExistsError, NotFoundError, RecordError, TransitionError
 from storm_on_spark.cluster.http.auth import Authentication
+from storm_on_spark.xd.admin.picture import parsed_as
 from storm_on_spark.xd.admin.rest import schemas
-from storm_on_spark.xd.admin.rest.app import make_app
-from storm_on_spark.xd.dsl import parse_stream
+from storm_on_spark.xd.admin.rest.app import Parts, make_app
+from storm_on_spark.xd.dsl import parse_job
 from storm_on_spark.xd.modules.local_registry import LocalRegistry
+from storm_on_spark.xd.tree.nodes import Kind
 
 CONTAINER = "2ebbbc9b-63ac-4da4-aa32-e39d69eb546b"
 
 
 class MemoryDefinitions:
-    def __init__(self) -> None:
+    def __init__(self, kind: Kind = "stream") -> None:
+        self.kind = kind
         self.texts: dict[str, str] = {}
 
     def create(self, name: str, definition: str) -> None:
         if name in self.texts:
-            raise ExistsError(f"There is already a stream named '{name}'")
+            raise ExistsError(f"There is already a {self.kind} named '{name}'")
         self.texts[name] = definition
 
     def remove(self, name: str) -> None:
@@ -33,7 +37,7 @@ class MemoryDefinitions:
 
     def get(self, name: str) -> str:
         if name not in self.texts:
-            raise NotFoundError(f"There is no stream named '{name}'")
+            raise NotFoundError(f"There is no {self.kind} named '{name}'")
         return self.texts[name]
 
     def all(self) -> dict[str, str]:
@@ -59,9 +63,9 @@ class MemoryRuntime:
         if any(not key.startswith("module.") for key in properties):
             raise RecordError(f"Expected module.<label>.<property>, got {sorted(properties)[0]!r:.100}")
         if name in self.deployed:
-            raise TransitionError(f"Stream '{name}' is deployed already")
-        stream = parse_stream(self._definitions.get(name), name)
-        modules = tuple(f"{module.name}.1.{CONTAINER}" for module in stream.modules)
+            raise TransitionError(f"{self._definitions.kind.capitalize()} '{name}' is deployed already")
+        whole, _ = parsed_as(self._definitions.kind, name, self._definitions.get(name))
+        modules = tuple(f"{module.name}.1.{CONTAINER}" for module in whole.modules)
         self.deployed[name] = schemas.DeploymentView(
             name=name, state="deployed", properties=dict(properties), modules=modules
         )
@@ -69,7 +73,7 @@ class MemoryRuntime:
 
     def undeploy(self, name: str) -> None:
         if self.deployed.pop(name, None) is None:
-            raise TransitionError(f"Stream '{name}' is not deployed")
+            raise TransitionError(f"{self._definitions.kind.capitalize()} '{name}' is not deployed")
 
     def deployment(self, name: str) -> schemas.DeploymentView | None:
         return self.deployed.get(name)
@@ -110,13 +114,66 @@ class MemoryRuntime:
         return found
 
 
+class MemoryJobRuntime(MemoryRuntime):
+    """Jobs of which a launch runs until it is stopped."""
+
+    def __init__(self, definitions: MemoryDefinitions) -> None:
+        super().__init__(definitions)
+        self.launched: dict[int, schemas.ExecutionView] = {}
+
+    def launch(self, name: str, parameters: Mapping[str, str]) -> schemas.ExecutionView:
+        if name not in self.deployed:
+            raise TransitionError(f"The job named '{name}' is not currently deployed")
+        number = len(self.launched) + 1
+        job = parse_job(self._definitions.get(name), name)
+        self.launched[number] = schemas.ExecutionView(
+            execution_id=number,
+            name=name,
+            definition=self._definitions.get(name),
+            parameters=dict(parameters),
+            status="STARTED",
+            create_time=1_795_533_718.313,
+            start_time=1_795_533_718.5,
+            end_time=None,
+            deployed=True,
+            deleted=False,
+            steps=tuple(
+                schemas.StepView(name=module.label, status="STARTED", execution_id=number, log="/bus/jobs/a.log")
+                for module in job.modules
+            ),
+        )
+        return self.launched[number]
+
+    def executions(self) -> list[schemas.ExecutionView]:
+        return list(reversed(self.launched.values()))
+
+    def execution(self, number: int) -> schemas.ExecutionView:
+        if number not in self.launched:
+            raise NotFoundError(f"There is no execution {number}")
+        return self.launched[number]
+
+    def stop(self, number: int) -> schemas.ExecutionView:
+        if self.execution(number).status == "STOPPED":
+            raise TransitionError(f"Execution {number} has ended already")
+        self.launched[number] = replace(self.execution(number), status="STOPPED", end_time=1_795_533_719.0)
+        return self.launched[number]
+
+    def restart(self, number: int) -> schemas.ExecutionView:
+        if self.execution(number).status != "STOPPED":
+            raise TransitionError(f"Execution {number} can't be restarted")
+        return self.launch(self.execution(number).name, self.execution(number).parameters)
+
+
 class Admin:
     """The interface and what it stands on."""
 
     def __init__(self) -> None:
         self.definitions = MemoryDefinitions()
         self.runtime = MemoryRuntime(self.definitions)
-        self.app = make_app(self.definitions, self.runtime, LocalRegistry(), Authentication())
+        self.jobs = MemoryDefinitions("job")
+        self.job_runtime = MemoryJobRuntime(self.jobs)
+        parts = Parts(self.definitions, self.runtime, self.jobs, self.job_runtime, LocalRegistry())
+        self.app = make_app(parts, Authentication())
 
     def send(self, method: str, path: str, **more: Any) -> httpx.Response:
         """Returns the answer to a request, which needs no socket."""

@@ -118,15 +118,21 @@ def _references(node: Any) -> Any:
             yield from _references(each)
 
 
-@pytest.mark.parametrize("resource", [each for each in RESOURCES if "/jobs/" in each.path], ids=lambda each: each.name)
-def test_jobs_are_refused_in_a_sentence(admin: Admin, resource: Any) -> None:
-    bodies = {"create_job": {"name": "a", "definition": "b"}, "launch_job": {"name": "a"}}
-    path = resource.path.format(name="a")
-    assert admin.told(resource.method, path, bodies.get(resource.name)) == (
-        501,
-        "Not Implemented",
-        "Jobs are not there yet: this admin runs streams only",
-    )
+def test_the_life_of_a_job(admin: Admin) -> None:
+    job = {"name": "nightly", "definition": "a:timestampfile || <b:timestampfile & c:timestampfile>"}
+    assert admin.ask("POST", "/jobs/definitions", job) == (201, {**job, "status": "undeployed"})
+    assert admin.told("POST", "/jobs/executions", {"name": "nightly"})[0] == 409
+    assert admin.ask("POST", "/jobs/deployments/nightly")[1]["state"] == "deployed"
+    status, execution = admin.ask("POST", "/jobs/executions", {"name": "nightly", "parameters": {"day": "1"}})
+    assert (status, execution["status"], execution["parameters"]) == (201, "STARTED", {"day": "1"})
+    assert admin.ask("GET", "/jobs/executions/1") == (200, execution)
+    assert admin.ask("PUT", "/jobs/executions/1?stop=true")[1]["status"] == "STOPPED"
+    assert admin.ask("PUT", "/jobs/executions/1?restart=true")[1]["executionId"] == 2
+    listed = admin.ask("GET", "/jobs/executions?jobname=nightly")[1]["content"]
+    assert [each["executionId"] for each in listed] == [2, 1]
+    assert admin.ask("GET", "/jobs/executions?jobname=other")[1]["content"] == []
+    assert admin.ask("DELETE", "/jobs/definitions/nightly") == (204, None)
+    assert (admin.jobs.texts, admin.job_runtime.deployed, admin.definitions.texts) == ({}, {}, {})
 
 
 CREATE = ("POST", "/streams/definitions")
@@ -151,7 +157,7 @@ CREATE = ("POST", "/streams/definitions")
         (CREATE, {"name": "log", "definition": "time | log"}, 400, "XD110E"),
         (CREATE, {"name": "x", "definition": "tap:stream:none > log"}, 400, "XD118E: (pos 11)"),
         (CREATE, {"name": "x", "definition": "tap:stream:there.filter > log"}, 400, "one of time, log"),
-        (CREATE, {"name": "x", "definition": "tap:job:there > log"}, 400, "no jobs"),
+        (CREATE, {"name": "x", "definition": "tap:job:there > log"}, 400, "jobs have none"),
         (CREATE, {"name": "there", "definition": "time | log"}, 409, "already a stream named 'there'"),
         (CREATE, {"name": "x", "definition": "time | log", "more": 1}, 400, "more"),
         (("POST", "/streams/deployments/there"), {"properties": {"count": "2"}}, 400, "module.<label>"),
@@ -172,7 +178,7 @@ CREATE = ("POST", "/streams/definitions")
         (("GET", "/modules/source/tim"), None, 404, "source:tim"),
         (("GET", "/modules/plumbing/time"), None, 404, "plumbing:time"),
         (("POST", "/validate"), {"definition": "time | log", "kind": "poem"}, 400, "$.kind"),
-        (("POST", "/validate"), {"definition": "a", "kind": "job"}, 501, "Jobs"),
+        (("POST", "/validate"), {"definition": "a", "kind": "job", "name": "a b"}, 400, "$.name"),
         (("PUT", "/streams/definitions"), {}, 405, "There is no PUT"),
         (("GET", "/stream"), None, 404, "There is no GET"),
     ],

@@ -136,11 +136,11 @@ def test_null_drops() -> None:
 @pytest.mark.parametrize("module", MODULES.values(), ids=lambda module: f"{module.type}:{module.name}")
 def test_every_module_works_with_its_defaults(module: Any, tmp_path: Path) -> None:
     (tmp_path / "s.py").write_text("def process(payload, headers): ...")
-    values = {"url": "http://127.0.0.1:1/", "location": str(tmp_path / "s.py")}
+    values = {"url": "http://127.0.0.1:1/", "location": str(tmp_path / "s.py"), "appJar": "app.py"}
     needed = {option.name: values.get(option.name, "any") for option in module.options if option.default is None}
     if module.name == "jdbc":
         needed["database"] = "any"
-    assert module.make(needed, "s") is not None
+    assert (module.values if module.type == "job" else module.make)(needed, "s") is not None
     assert module.help.endswith(".")
     assert all(option.help.endswith(".") for option in module.options)
 
