@@ -101,11 +101,12 @@ class Cluster:
     Args:
         home: the folder that they share.
         connect: of ZooKeeper.
+        session_millis: after which a node that is silent has departed.
     """
 
-    def __init__(self, home: Path, connect: str) -> None:
+    def __init__(self, home: Path, connect: str, session_millis: int = SESSION_MILLIS) -> None:
         self.home = home
-        self._conf = ("-c", f"zk.client.connect={connect}", "-c", f"storm.zookeeper.session.timeout={SESSION_MILLIS}")
+        self._conf = ("-c", f"zk.client.connect={connect}", "-c", f"storm.zookeeper.session.timeout={session_millis}")
         self.nodes: list[Node] = []
         self.admins: dict[str, Node] = {}
         self.containers: dict[str, Node] = {}

@@ -24,7 +24,7 @@ _POLL_SECS: Final = 0.2
 
 @click.command("launch")
 @name_argument
-@click.option("--params", metavar="JSON", default="", help="Parameters, such as '{\"day\": \"2026-11-24\"}'.")
+@click.option("--params", metavar="JSON", default="", help='Parameters, such as \'{"day": "2026-11-24"}\'.')
 @click.option("--wait", is_flag=True, help="Wait for the end, and fail if it does not complete.")
 @admin_options
 def launch(name: str | None, params: str, wait: bool, **given: Any) -> None:

@@ -242,7 +242,7 @@ def test_outside_the_shell_there_is_json_that_is_as_described(
         ("job launch idle", 1, "'idle' is not currently deployed"),
         ("job launch idle --params {a", 2, "--params: expected a JSON object"),
         ("job launch idle --params '[1]'", 2, "--params: expected a JSON object of texts and numbers"),
-        (f"job launch idle --params '{{\"a\": \"{'x' * 5_000}\"}}'", 2, "$.parameters[...]"),
+        (f'job launch idle --params \'{{"a": "{"x" * 5_000}"}}\'', 2, "$.parameters[...]"),
         ("job status none", 1, "no job named 'none'"),
         ("job execution display", 2, "Expected one ID"),
         ("job execution display 1 --id 1", 2, "Expected one ID"),

@@ -160,7 +160,7 @@ def test_a_launch_fills_options() -> None:
     assert part.values("j", text)["directory"] == "/data/7"
     with pytest.raises(ParameterError, match="Expected the parameter 'more', which step timestampfile needs; given: d"):
         check_steps(job, text, registry, {"day": "7"})
-    with pytest.raises(DslError, match="XD114E.*Expected true or false, got 'perhaps'"):
+    with pytest.raises(DslError, match=r"XD114E.*Expected true or false, got 'perhaps'"):
         check_steps(job, text, registry, {"day": "7", "more": "perhaps"})
 
 

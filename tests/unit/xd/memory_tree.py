@@ -1,0 +1,70 @@
+"""ZooKeeper's tree in memory: the copy that admins read, and the transactions of their leader."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any, TypeVar
+
+from storm_on_spark.cluster.errors import ConflictError
+from storm_on_spark.xd.admin.ledger import Change, Make, Remove
+from storm_on_spark.xd.tree import nodes
+
+N = TypeVar("N", bound=nodes.Node)
+
+
+class MemoryTree:
+    """Stands for a `Mirror` and a `Ledger`."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, tuple[bytes, int]] = {}
+        for path in (nodes.ROOT, *nodes.FOLDERS):
+            self.put(path)
+
+    def put(self, path: str, value: nodes.Node | bytes = nodes.EMPTY) -> None:
+        """Writes a node, as somebody else than the leader."""
+        data = value if isinstance(value, bytes) else nodes.encode(value)
+        _, version = self.nodes.get(path, (b"", -1))
+        self.nodes[path] = data, version + 1
+
+    def children(self, path: str) -> list[str]:
+        """See `Mirror`."""
+        found = (each.removeprefix(f"{path}/") for each in self.nodes if each.startswith(f"{path}/"))
+        return sorted(name for name in found if "/" not in name)
+
+    def value(self, path: str, kind: type[N]) -> N | None:
+        """See `Mirror`."""
+        found = self.nodes.get(path)
+        return None if found is None else nodes.decode(found[0], kind, path)
+
+    def stat(self, path: str) -> Any:
+        """See `Mirror`."""
+        found = self.nodes.get(path)
+        return None if found is None else SimpleNamespace(version=found[1], ephemeralOwner=1)
+
+    def commit(self, fence: object, changes: Sequence[Change]) -> None:
+        """See `Ledger`."""
+        before = dict(self.nodes)
+        try:
+            for change in changes:
+                self._apply(change)
+        except ConflictError:
+            self.nodes = before
+            raise
+
+    def _apply(self, change: Change) -> None:
+        there = self.nodes.get(change.path)
+        if isinstance(change, Make):
+            if there is not None or change.path.rpartition("/")[0] not in self.nodes:
+                raise ConflictError(f"{change}")
+            self.nodes[change.path] = change.value, 0
+        elif there is None:
+            raise ConflictError(f"{change}")
+        elif isinstance(change, Remove):
+            if self.children(change.path):
+                raise ConflictError(f"{change}")
+            del self.nodes[change.path]
+        else:
+            if change.version not in (-1, there[1]):
+                raise ConflictError(f"{change}")
+            self.nodes[change.path] = change.value, there[1] + 1
