@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from storm_on_spark import __version__
-from storm_on_spark.cli.local import counter
 from storm_on_spark.cli.shared.errors import FAILED, USAGE, sentence
-from storm_on_spark.cli.xd import job, modules, runtime
+from storm_on_spark.cli.xd import counters, job, modules, runtime
 from storm_on_spark.cli.xd.asking import HIDDEN, OWN, asked
 from storm_on_spark.cli.xd.lifecycle import commands
 from storm_on_spark.cli.xd.lines import split_line
@@ -131,7 +130,8 @@ class Shell:
 def _root() -> click.Group:
     stream = click.Group("stream", commands("stream"), short_help="Streams of modules.", help="Streams of modules.")
     jobs = click.Group("job", job.command.commands, short_help="Jobs.", help="Jobs.")
-    groups = (stream, jobs, modules.command, runtime.command, counter.command, _admin())
+    counted = [counters.group(kind) for kind in counters.KINDS]
+    groups = (stream, jobs, modules.command, runtime.command, *counted, _admin())
     own = (_script, _exit, _quit, _version)
     made = {str(each.name): _bare(each) for each in (*groups, *own)}
     return click.Group(

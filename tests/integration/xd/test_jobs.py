@@ -211,3 +211,24 @@ def test_a_leader_that_dies_leaves_executions_to_the_next(jobs: Jobs, tmp_path: 
     jobs.cluster.start(admins=1)
     assert jobs.ended(number)["status"] == "COMPLETED"
     assert lines(tmp_path / "handed.txt") == 1
+
+
+def test_a_counter_of_two_streams_is_their_sum_at_any_admin(jobs: Jobs) -> None:
+    for name, count in (("few", 20), ("many", 50)):
+        text = f"rate --maxMessages={count} --messagesPerSecond=500 | counter --name=shared"
+        jobs.cluster.create(name, text)
+        jobs.cluster.deploy(name)
+
+    def value(admin: int) -> int:
+        url = list(jobs.cluster.admins)[admin]
+        answer = httpx.get(f"{url}/metrics/counters/shared", trust_env=False)
+        return int(answer.json().get("value", 0))
+
+    for admin in (0, 1):
+        eventually(lambda admin=admin: value(admin) == 70, jobs.cluster.logs)
+    jobs.ask("DELETE", "/streams/deployments/few")
+    jobs.cluster.deploy("few")
+    with Shell(next(iter(jobs.cluster.admins))) as shell:
+        assert shell("counter display shared") == ["70"]
+        assert shell.rows("counter list") == [["shared"]]
+    jobs.ask("DELETE", "/streams/definitions")

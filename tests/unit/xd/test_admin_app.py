@@ -136,6 +136,8 @@ def test_the_life_of_a_job(admin: Admin) -> None:
 
 
 CREATE = ("POST", "/streams/definitions")
+JOB = ("POST", "/jobs/definitions")
+LAUNCH = ("POST", "/jobs/executions")
 
 
 @pytest.mark.parametrize(
@@ -180,6 +182,36 @@ CREATE = ("POST", "/streams/definitions")
         (("POST", "/validate"), {"definition": "time | log", "kind": "poem"}, 400, "$.kind"),
         (("POST", "/validate"), {"definition": "a", "kind": "job", "name": "a b"}, 400, "$.name"),
         (("PUT", "/streams/definitions"), {}, 405, "There is no PUT"),
+        (JOB, None, 400, "needs a body"),
+        (JOB, {"name": "a b", "definition": "timestampfile"}, 400, "$.name"),
+        (JOB, {"name": "j", "definition": ""}, 400, "$.definition"),
+        (JOB, {"name": "j", "definition": "timestampfile |"}, 400, "XD109E: (pos 14)"),
+        (JOB, {"name": "j", "definition": "timestampfil"}, 400, "Did you mean timestampfile?"),
+        (JOB, {"name": "j", "definition": "time"}, 400, "which is a source"),
+        (JOB, {"name": "j", "definition": "<" * 1_000}, 400, "XD101E"),
+        (JOB, {"name": "j", "definition": "timestampfile --fileName=a/b"}, 400, "XD114E: (pos 25)"),
+        (JOB, {"name": "timestampfile", "definition": "timestampfile"}, 400, "XD110E"),
+        (JOB, {"name": "nightly", "definition": "timestampfile"}, 409, "already a job named 'nightly'"),
+        (("POST", "/jobs/deployments/none"), None, 404, "no job named 'none'"),
+        (("POST", "/jobs/deployments/there"), None, 404, "no job named 'there'"),
+        (("DELETE", "/jobs/deployments/nightly"), None, 409, "not deployed"),
+        (LAUNCH, None, 400, "needs a body"),
+        (LAUNCH, {"name": "none"}, 404, "no job named 'none'"),
+        (LAUNCH, {"name": "nightly"}, 409, "not currently deployed"),
+        (LAUNCH, {"name": "nightly", "parameters": {"a": 1}}, 400, "Expected `str`"),
+        (LAUNCH, {"name": "nightly", "parameters": {"": "1"}}, 400, "parameters"),
+        (LAUNCH, {"name": "nightly", "parameters": {"a": "x" * 4_097}}, 400, "parameters"),
+        (LAUNCH, {"name": "nightly", "parameters": {str(number): "" for number in range(101)}}, 400, "parameters"),
+        (("GET", "/jobs/executions/1"), None, 404, "no execution 1"),
+        (("GET", "/jobs/executions/-1"), None, 404, "no execution '-1'"),
+        (("GET", "/jobs/executions/99999999999999999999"), None, 404, "no execution '9999"),
+        (("PUT", "/jobs/executions/1"), None, 400, "Expected one of stop=true, restart=true"),
+        (("PUT", "/jobs/executions/1?stop=true&restart=true"), None, 400, "Expected one of stop=true"),
+        (("PUT", "/jobs/executions/1?stop=perhaps"), None, 400, "Expected one of stop=true"),
+        (("PUT", "/jobs/executions/1?pause=true"), None, 400, "takes stop, restart, got 'pause'"),
+        (("PUT", "/jobs/executions/1?stop=true"), None, 404, "no execution 1"),
+        (("PUT", "/jobs/executions/x?restart=true"), None, 404, "no execution 'x'"),
+        (("DELETE", "/jobs/executions/1"), None, 405, "There is no DELETE"),
         (("GET", "/stream"), None, 404, "There is no GET"),
     ],
 )
@@ -187,10 +219,12 @@ def test_what_makes_no_sense_is_refused_and_changes_nothing(
     admin: Admin, request_: tuple[str, str], body: object, status: int, part: str
 ) -> None:
     admin.definitions.texts["there"] = "time | log"
+    admin.jobs.texts["nightly"] = "timestampfile"
     found, _, sentence = admin.told(*request_, body)
     assert (found, part in sentence) == (status, True), sentence
     assert admin.definitions.texts == {"there": "time | log"}
-    assert admin.runtime.deployed == {}
+    assert admin.jobs.texts == {"nightly": "timestampfile"}
+    assert admin.runtime.deployed == admin.job_runtime.deployed == admin.job_runtime.launched == {}
 
 
 @pytest.mark.parametrize(
@@ -207,7 +241,7 @@ def test_what_makes_no_sense_is_refused_and_changes_nothing(
     ],
 )
 def test_a_body_that_is_none_is_refused(admin: Admin, content: bytes, status: int) -> None:
-    for path in ("/streams/definitions", "/streams/deployments/there", "/validate"):
+    for path in ("/streams/definitions", "/streams/deployments/there", "/validate", *JOB[1:], *LAUNCH[1:]):
         admin.definitions.texts = {"there": "time | log"}
         response = admin.send("POST", path, content=content)
         assert response.status_code == status, response.text[:300]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from click.testing import CliRunner
@@ -12,8 +12,9 @@ from click.testing import CliRunner
 from storm_on_spark.cli.main import main
 from storm_on_spark.testing import BoltTester, make_tuple
 from storm_on_spark.xd.modules import OptionError, find_module
-from storm_on_spark.xd.modules.counters import delete_counter, list_counters, read_counter
-from storm_on_spark.xd.modules.counters.values import CounterError
+from storm_on_spark.xd.modules.counters import Counter, Kind, delete_counter, list_counters, read_counter
+from storm_on_spark.xd.modules.counters.values import CounterError, write_counter, writer_name
+from tests.unit.xd.rest_server import Admin
 
 
 def sink(folder: Path, kind: str, **options: str) -> Any:
@@ -72,11 +73,38 @@ def test_counters_are_deleted(tmp_path: Path) -> None:
             call(tmp_path, "counter", "s")
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{", '{"version": 2}', '{"version": 1, "kind": "counter"}'])
+def test_those_that_name_the_same_counter_add_up(tmp_path: Path) -> None:
+    counters = {
+        "counter": ({"value": 2}, {"value": 3}, {"value": 5}),
+        "field-value-counter": ({"a": 1, "b": 2}, {"b": 3, "c": 4}, {"a": 1, "b": 5, "c": 4}),
+        "aggregate-counter": (
+            {"day": {"1970-01-01": 1}, "year": {"1970": 1}},
+            {"day": {"1970-01-01": 2, "1970-01-02": 4}, "year": {"1970": 6}},
+            {"day": {"1970-01-01": 3, "1970-01-02": 4}, "year": {"1970": 7}},
+        ),
+    }
+    for kind, (first, second, total) in counters.items():
+        for writer, values in (("a", {"value": 9}), ("a", first), ("b", second)):
+            write_counter(tmp_path, Counter(cast(Kind, kind), "n", values), writer)
+        assert read_counter(tmp_path, cast(Kind, kind), "n").values == total
+        assert list_counters(tmp_path, cast(Kind, kind)) == ["n"]
+
+
+def test_each_task_of_each_stream_is_a_writer_of_its_own(tmp_path: Path) -> None:
+    for topology in ("first", "second", "first"):
+        options = {"dir": str(tmp_path), "name": "n"}
+        made = find_module("sink", "counter").make(options, topology)
+        with BoltTester(made, name=topology) as tester:
+            execute(tester, "a", "b")
+    # The second time it begins at 0, as there is no checkpoint.
+    assert read_counter(tmp_path, "counter", "n").values == {"value": 4}
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", '{"version": 1}', '{"version": 2, "kind": "counter"}'])
 def test_a_file_that_is_no_counter(tmp_path: Path, content: str) -> None:
-    (tmp_path / "counter").mkdir()
-    (tmp_path / "counter" / "s.json").write_text(content)
-    with pytest.raises(CounterError, match=r"s\.json"):
+    (tmp_path / "counter" / "s").mkdir(parents=True)
+    (tmp_path / "counter" / "s" / "w.json").write_text(content)
+    with pytest.raises(CounterError, match=r"w\.json"):
         read_counter(tmp_path, "counter", "s")
 
 
@@ -117,3 +145,54 @@ def test_the_command_shows_counters(tmp_path: Path) -> None:
     assert invoke("delete", "s", *where).output == "Deleted counter 's'\n"
     assert (invoke("display", "s", *where).exit_code, invoke("display", "../s", *where).exit_code) == (1, 2)
     assert invoke("display", "s", *where, "--resolution", "day").exit_code == 2
+
+
+@pytest.mark.parametrize("parts", [("a/b", "c"), ("..", "c"), ("x" * 300,), ("a\n",), ("",)])
+def test_the_name_of_a_writer_is_a_file(parts: tuple[str, ...], tmp_path: Path) -> None:
+    name = writer_name(*parts)
+    assert name == writer_name(*parts)
+    assert (tmp_path / f"{name}.json").parent == tmp_path
+    assert len(name) <= 200
+
+
+@pytest.fixture
+def admin(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Admin:
+    monkeypatch.setenv("STORM_SPARK_XD_HOME", str(tmp_path))
+    counters = tmp_path / "counters"
+    write_counter(counters, Counter("counter", "n", {"value": 2}), "a")
+    write_counter(counters, Counter("counter", "n", {"value": 2_000}), "b")
+    write_counter(counters, Counter("field-value-counter", "n", {"x": 1}), "a")
+    write_counter(counters, Counter("aggregate-counter", "n", {"hour": {"h": 1}, "day": {"d": 2}}), "a")
+    return Admin()
+
+
+def test_an_admin_shows_counters(admin: Admin) -> None:
+    assert admin.ask("GET", "/metrics/counters")[1]["content"] == [{"name": "n"}]
+    assert admin.ask("GET", "/metrics/counters/n") == (200, {"name": "n", "value": 2_002})
+    assert admin.ask("GET", "/metrics/field-value-counters/n")[1]["fieldValueCounts"] == {"x": 1}
+    assert admin.ask("GET", "/metrics/aggregate-counters/n")[1]["counts"] == {"h": 1}
+    assert admin.ask("GET", "/metrics/aggregate-counters/n?resolution=day")[1]["counts"] == {"d": 2}
+    assert admin.ask("DELETE", "/metrics/counters/n") == (204, None)
+    assert admin.ask("GET", "/metrics/counters")[1]["content"] == []
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "part"),
+    [
+        ("GET", "/metrics/counters/none", 404, "no counter named 'none'"),
+        ("GET", "/metrics/counters/..", 404, "There is no"),
+        ("GET", "/metrics/counters/%2e%2e%2fcounter", 404, "There is no"),
+        ("GET", "/metrics/counters/%00", 404, "no counter named"),
+        ("GET", "/metrics/counters/" + "n" * 5_000, 404, "no counter named"),
+        ("DELETE", "/metrics/counters/none", 404, "no counter named 'none'"),
+        ("GET", "/metrics/counters?size=0", 400, "Expected a size"),
+        ("GET", "/metrics/counters/n?resolution=hour", 400, "takes no parameters"),
+        ("GET", "/metrics/aggregate-counters/n?resolution=week", 400, "Expected one of minute"),
+        ("GET", "/metrics/gauges/n", 404, "There is no GET"),
+        ("POST", "/metrics/counters/n", 405, "There is no POST"),
+    ],
+)
+def test_what_is_no_counter_of_an_admin(admin: Admin, method: str, path: str, status: int, part: str) -> None:
+    found, _, sentence = admin.told(method, path)
+    assert (found, part in sentence) == (status, True), sentence
+    assert admin.ask("GET", "/metrics/counters/n")[1]["value"] == 2_002

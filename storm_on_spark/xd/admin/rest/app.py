@@ -27,6 +27,7 @@ from storm_on_spark.xd.admin.completions import completions
 from storm_on_spark.xd.admin.core import Definitions, JobRuntime, Runtime
 from storm_on_spark.xd.admin.rest import schemas
 from storm_on_spark.xd.admin.rest.calls import Call, Handler
+from storm_on_spark.xd.admin.rest.counters import CounterHandlers
 from storm_on_spark.xd.admin.rest.executions import ExecutionHandlers
 from storm_on_spark.xd.admin.rest.lifecycle import Lifecycle
 from storm_on_spark.xd.admin.rest.resources import RESOURCES, Resource
@@ -73,7 +74,12 @@ class Handlers:
         jobs = Lifecycle("job", parts.jobs, parts.job_runtime, self._check_job)
         executions = ExecutionHandlers(parts.jobs, parts.job_runtime)
         #: Name of a resource -> what it does, where that is no method of this class.
-        self.others: dict[str, Handler] = {**streams.handlers(), **jobs.handlers(), **executions.handlers()}
+        self.others: dict[str, Handler] = {
+            **streams.handlers(),
+            **jobs.handlers(),
+            **executions.handlers(),
+            **CounterHandlers().handlers(),
+        }
 
     def handler(self, name: str) -> Handler:
         """Returns what a resource does."""

@@ -62,6 +62,17 @@ def _kind(kind: str) -> tuple[Resource, ...]:
     )
 
 
+def _counters(kind: str, view: Any, query: tuple[str, ...] = ()) -> tuple[Resource, ...]:
+    """Returns the resources of a kind of counters."""
+    path, many, one = f"/metrics/{kind}s", f"{kind.replace('-', '_')}s", kind.replace("-", "_")
+    words = f"{kind.replace('-', ' ')}s"
+    return (
+        Resource("GET", path, f"list_{many}", f"Names of {words}", schemas.PageOf[schemas.CounterName], query=PAGING),
+        Resource("GET", path + "/{name}", f"get_{one}", f"One of the {words}", view, query=query),
+        Resource("DELETE", path + "/{name}", f"delete_{one}", f"Removes one of the {words}", None, status=204),
+    )
+
+
 _EXECUTIONS: Final = "/jobs/executions"
 _MODULES: Final = "/modules"
 
@@ -106,6 +117,9 @@ RESOURCES: Final = (
         schemas.PageOf[schemas.RuntimeModuleView],
         query=("containerId", *PAGING),
     ),
+    *_counters("counter", schemas.CounterView),
+    *_counters("field-value-counter", schemas.FieldValueCounterView),
+    *_counters("aggregate-counter", schemas.AggregateCounterView, ("resolution",)),
     Resource("GET", "/completions/stream", "complete", "How a text goes on", schemas.Completions, query=("start",)),
     Resource("GET", "/meta/version", "version", "What answers here", schemas.Version),
     Resource("GET", "/openapi.json", "describe", "This description", dict[str, Any]),

@@ -26,6 +26,7 @@ Parameters = Annotated[
     dict[Annotated[str, Meta(min_length=1, max_length=200)], Annotated[str, Meta(max_length=4_096)]],
     Meta(max_length=100),
 ]
+Resolution = Literal["minute", "hour", "day", "month", "year"]
 StepStatus = Literal["WAITING", Status]
 
 
@@ -234,6 +235,35 @@ class ExecutionView(View, frozen=True, kw_only=True):
     """Whether the job is destroyed."""
     steps: tuple[StepView, ...] = ()
     """In the order of the definition."""
+
+
+class CounterName(View, frozen=True, kw_only=True):
+    """A counter of a list."""
+
+    name: str
+
+
+class CounterView(View, frozen=True, kw_only=True):
+    """A counter, as it was written last: the sum over all sinks that name it."""
+
+    name: str
+    value: int
+
+
+class FieldValueCounterView(View, frozen=True, kw_only=True):
+    """How many messages had each value."""
+
+    name: str
+    field_value_counts: dict[str, int]
+
+
+class AggregateCounterView(View, frozen=True, kw_only=True):
+    """Sums by time."""
+
+    name: str
+    resolution: Resolution
+    counts: dict[str, float]
+    """Begin of each minute, hour, day, month or year, in UTC -> sum."""
 
 
 class LaunchJob(Body, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ from storm_on_spark.api.component import BaseRichBolt
 from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.xd.expressions import Expression
-from storm_on_spark.xd.modules.counters.values import Counter, Kind, checked_name, write_counter
+from storm_on_spark.xd.modules.counters.values import Counter, Kind, checked_name, write_counter, writer_name
 from storm_on_spark.xd.modules.declaration import HOME, STREAM_NAME, ModuleDeclaration, Option
 from storm_on_spark.xd.modules.kept import Kept
 from storm_on_spark.xd.modules.messages import written
@@ -58,8 +58,9 @@ class _CounterSink(BaseRichBolt):
         """Returns what is written."""
 
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext, collector: OutputCollector) -> None:
-        """Keeps the collector."""
+        """Keeps the collector, and the name of the file that this task writes."""
         self._collector = collector
+        self.writer = writer_name(context.topology_name, context.this_component_id, context.this_task_index)
 
     def execute(self, tup: Tuple) -> None:
         """Counts a message; tick tuples are not counted."""
@@ -75,7 +76,7 @@ class _CounterSink(BaseRichBolt):
             OSError: they can't be written.
         """
         if self._changed:
-            write_counter(self.folder, Counter(self.kind, self.name, self.values()))
+            write_counter(self.folder, Counter(self.kind, self.name, self.values()), self.writer)
             self._changed = False
 
 
@@ -182,7 +183,11 @@ def _aggregate(name: str, time: Expression, increment: Expression, dir: str) -> 
 
 
 _NAME: Final = Option(
-    "name", "text", STREAM_NAME, "The counter; by default the stream's name. One stream writes it.", check=checked_name
+    "name",
+    "text",
+    STREAM_NAME,
+    "The counter; by default the stream's name. Sinks of one name add up.",
+    check=checked_name,
 )
 _FOLDER: Final = Option("dir", "text", f"{HOME}/counters", "The folder that its value is written to.")
 
