@@ -1,0 +1,162 @@
+"""The process of a step, without ZooKeeper: its end, its error, its log, and what ends it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storm_on_spark.xd.container.jobs.orders import StepOrder
+from storm_on_spark.xd.container.jobs.process import StepProcess
+from storm_on_spark.xd.modules.local_registry import LocalRegistry
+from storm_on_spark.xd.tree.jobs import ReportNode
+
+SOURCE = """\
+import os, subprocess, sys, time
+from pathlib import Path
+from storm_on_spark.xd.modules import ModuleDeclaration, Option
+
+def act(context, what, dir):
+    print("acting", context.parameters)
+    if what == "raise":
+        raise ValueError("no such day")
+    if what == "exit":
+        sys.exit(7)
+    if what == "die":
+        os.abort()
+    if what == "hold":
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        half = Path(dir) / "pids.tmp"
+        half.write_text(f"{os.getpid()} {child.pid}")
+        half.rename(Path(dir) / "pids")
+        time.sleep(600)
+
+MODULE = ModuleDeclaration("job", "act", "Acts.", act, (
+    Option("what", "text", "end", "What."), Option("dir", "text", "", "Where.")))
+"""
+
+
+@pytest.fixture(autouse=True)
+def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("STORM_SPARK_XD_HOME", str(tmp_path))
+    (tmp_path / "act.py").write_text(SOURCE)
+    LocalRegistry(tmp_path / "modules").upload(tmp_path / "act.py")
+
+
+class Step:
+    """A step that runs."""
+
+    def __init__(
+        self, folder: Path, what: str, lease: float = 30.0, connected: Callable[[], bool] = lambda: True
+    ) -> None:
+        order = StepOrder(
+            job="j", step="act", execution=3, definition=f"act --what={what} --dir={folder}", parameters={"day": "7"},
+            lease=lease,
+        )  # fmt: skip
+        self.folder, self.log = folder, folder / "logs" / "act.log"
+        self.reports: list[ReportNode] = []
+        self.process = StepProcess(order, self.log, connected, self.reports.append)
+        self.process.start()
+
+    def ended(self) -> ReportNode:
+        self.process.join()
+        first, last = self.reports
+        assert (first.status, first.log) == ("STARTED", str(self.log))
+        return last
+
+    def pids(self) -> list[int]:
+        eventually((self.folder / "pids").exists)
+        return [int(each) for each in (self.folder / "pids").read_text().split()]
+
+
+def eventually(what: Callable[[], Any]) -> None:
+    deadline = time.monotonic() + 60
+    pause = threading.Event()
+    while not what():
+        assert time.monotonic() < deadline
+        pause.wait(0.02)
+
+
+def runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_a_step_that_ends_has_completed(tmp_path: Path) -> None:
+    step = Step(tmp_path, "end")
+    found = step.ended()
+    assert (found.status, found.exit, found.error) == ("COMPLETED", 0, "")
+    assert step.log.read_text() == "acting {'day': '7'}\n"
+
+
+@pytest.mark.parametrize(
+    ("what", "code", "error"),
+    [
+        ("raise", 1, "ValueError: no such day"),
+        ("exit", 7, "exit code 7"),
+        ("die", -signal.SIGABRT, "the process of the step has ended: ended by signal 6; last it printed: "),
+    ],
+)
+def test_a_step_that_fails_says_why(tmp_path: Path, what: str, code: int, error: str) -> None:
+    step = Step(tmp_path, what)
+    found = step.ended()
+    assert (found.status, found.exit) == ("FAILED", code)
+    assert found.error.startswith(error)
+    assert ("Traceback" in step.log.read_text()) == (what == "raise")
+
+
+def test_a_step_that_is_stopped_ends_with_its_children(tmp_path: Path) -> None:
+    step = Step(tmp_path, "hold")
+    pids = step.pids()
+    step.process.end("STOPPED", "it was stopped")
+    assert (step.ended().status, step.reports[-1].error) == ("STOPPED", "it was stopped")
+    assert not any(map(runs, pids))
+
+
+def test_a_step_ends_itself_once_its_container_is_silent(tmp_path: Path) -> None:
+    alive = threading.Event()
+    alive.set()
+    step = Step(tmp_path, "hold", lease=2.0, connected=alive.is_set)
+    pids = step.pids()
+    assert all(map(runs, pids))
+    alive.clear()
+    assert (step.ended().status, step.reports[-1].exit) == ("FAILED", -signal.SIGKILL)
+    assert not any(map(runs, pids))
+
+
+CONTAINER = """\
+import sys
+from pathlib import Path
+from storm_on_spark.xd.container.jobs.orders import StepOrder
+from storm_on_spark.xd.container.jobs.process import StepProcess
+folder = Path(sys.argv[1])
+order = StepOrder(job="j", step="act", execution=3, definition=f"act --what=hold --dir={folder}", parameters={},
+                  lease=3.0)
+process = StepProcess(order, folder / "log", lambda: True, lambda report: None)
+process.start()
+process.join()
+"""
+
+
+@pytest.mark.parametrize("fault", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_step_ends_with_its_container(tmp_path: Path, fault: signal.Signals) -> None:
+    container = subprocess.Popen([sys.executable, "-c", CONTAINER, str(tmp_path)], start_new_session=True)
+    try:
+        eventually((tmp_path / "pids").exists)
+        pids = [int(each) for each in (tmp_path / "pids").read_text().split()]
+        assert all(map(runs, pids))
+        os.kill(container.pid, fault)
+        eventually(lambda: not any(map(runs, pids)))
+    finally:
+        container.kill()
+        container.wait()

@@ -1,0 +1,79 @@
+"""The leader's rounds for streams and jobs of one name, on a tree in memory; containers are simulated."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from storm_on_spark.xd.admin.supervisor import DeploymentSupervisor
+from storm_on_spark.xd.tree import nodes
+from storm_on_spark.xd.tree.nodes import ContainerNode, Definition, Kind, Order, StatusNode
+from tests.unit.xd.memory_tree import MemoryTree
+
+
+def allocated(tree: MemoryTree) -> set[str]:
+    """Returns the modules that containers have, without those of departed ones."""
+    there = tree.children(nodes.CONTAINERS)
+    return {name for each in there for name in tree.children(f"{nodes.ALLOCATED}/{each}")}
+
+
+def rounds(tree: MemoryTree, supervisor: DeploymentSupervisor) -> None:
+    """Has the leader go on until nothing changes; containers take their modules."""
+    while True:
+        before = dict(tree.nodes)
+        supervisor.round(cast(Any, None), 1)
+        for container in tree.children(nodes.CONTAINERS):
+            for name in tree.children(f"{nodes.ALLOCATED}/{container}"):
+                path = f"{nodes.ALLOCATED}/{container}/{name}/status"
+                if path not in tree.nodes:
+                    tree.put(path, StatusNode(state="deployed"))
+        if tree.nodes == before:
+            return
+
+
+def state(tree: MemoryTree, kind: Kind) -> str | None:
+    found = tree.value(f"{nodes.DEPLOYMENTS[kind]}/same/status", StatusNode)
+    return None if found is None else found.state
+
+
+def test_a_stream_and_a_job_of_one_name_know_nothing_of_each_other() -> None:
+    tree = MemoryTree()
+    supervisor = DeploymentSupervisor(cast(Any, tree), cast(Any, tree))
+    for container in ("c1", "c2"):
+        tree.put(f"{nodes.CONTAINERS}/{container}", ContainerNode(host="h", ip="1", pid=1))
+        tree.put(f"{nodes.ALLOCATED}/{container}")
+    tree.put(f"{nodes.STREAMS}/same", Definition(definition="time | log"))
+    tree.put(f"{nodes.JOBS}/same", Definition(definition="timestampfile"))
+    number = 0
+
+    def order(action: Any, kind: Kind) -> None:
+        nonlocal number
+        order = Order(action=action, stream="same", kind=kind)
+        tree.put(f"{nodes.REQUESTED}/{nodes.REQUEST}{number:010}", order)
+        number += 1
+        rounds(tree, supervisor)
+
+    stream, job = {"same.source.time.1", "same.sink.log.1"}, {"same.job.timestampfile.1"}
+    order("deploy", "stream")
+    assert (allocated(tree), state(tree, "stream"), state(tree, "job")) == (stream, "deployed", None)
+    order("deploy", "job")
+    assert (allocated(tree), state(tree, "stream"), state(tree, "job")) == (stream | job, "deployed", "deployed")
+    assert set(tree.children(nodes.REQUESTED)) == stream | job
+    order("undeploy", "stream")
+    assert (allocated(tree), state(tree, "stream"), state(tree, "job")) == (job, None, "deployed")
+    order("deploy", "stream")
+    for container in ("c1", "c2"):
+        del tree.nodes[f"{nodes.CONTAINERS}/{container}"]
+        for path in [path for path in tree.nodes if path.startswith(f"{nodes.ALLOCATED}/{container}/")]:
+            if path.endswith("/status"):
+                del tree.nodes[path]
+    rounds(tree, supervisor)
+    assert (state(tree, "stream"), state(tree, "job")) == ("incomplete", "incomplete")
+    tree.put(f"{nodes.CONTAINERS}/c3", ContainerNode(host="h", ip="1", pid=1))
+    tree.put(f"{nodes.ALLOCATED}/c3")
+    rounds(tree, supervisor)
+    assert (allocated(tree), state(tree, "stream"), state(tree, "job")) == (stream | job, "deployed", "deployed")
+    order("undeploy", "stream")
+    order("undeploy", "job")
+    assert allocated(tree) == set()
+    assert tree.children(nodes.REQUESTED) == tree.children(nodes.STREAM_DEPLOYMENTS) == []
+    assert tree.children(nodes.JOB_DEPLOYMENTS) == []
