@@ -198,8 +198,12 @@ class _Life:
             if name not in self._running:
                 self._start(name, node)
         self._tell()
-        self._steps.look(self._mirror, wanted)
-        self._steps.tell()
+        try:
+            self._steps.look(self._mirror, wanted)
+            self._steps.tell()
+        except (UnavailableError, KazooException) as error:
+            # A step goes on while the session lives: it is told again when ZooKeeper is back.
+            logger.warning("The steps of container %s wait for ZooKeeper: %r", self.container_id, error)
 
     def _start(self, name: ModuleName, node: ModuleNode) -> None:
         instance: Instance | None = None

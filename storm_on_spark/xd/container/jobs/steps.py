@@ -63,6 +63,9 @@ class Steps:
         Args:
             mirror: of what is allocated to the container.
             modules: the instances that are allocated.
+
+        Raises:
+            UnavailableError, KazooException: ZooKeeper is away; the next look does what is left.
         """
         wanted: dict[Run, RunNode] = {}
         for name in modules:
