@@ -11,7 +11,7 @@ import click
 
 #: The text behind `--definition`, as far as it is typed, without its quote.
 _DEFINITION: Final = re.compile(r"--definition[ =]\s*(?:\"([^\"]*)|'([^']*))$")
-_WITH_NAMES: Final = ("deploy", "undeploy", "destroy", "launch")
+_WITH_NAMES: Final = ("deploy", "undeploy", "destroy", "launch", "status")
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,9 @@ def proposals(line: str, root: click.Group, sources: Sources) -> Iterator[Propos
         [Proposal(text='stream', back=2)]
     """
     if found := _DEFINITION.search(line):
+        if line.split(maxsplit=1)[0] != "stream":
+            # The admin knows how streams go on, not jobs.
+            return
         start = found[1] if found[1] is not None else found[2]
         last = re.split(r"\s", start)[-1]
         for whole in sources.definitions(start):
