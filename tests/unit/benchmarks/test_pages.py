@@ -19,19 +19,19 @@ def test_large_state_is_compared_with_the_same_in_memory() -> None:
     outcomes = {
         name: Outcome(CASES[name], [measured])
         for name, measured in (
-            (large_case(10_000_000, False), run(90_000, 20_000, 6.0, 400)),
-            (large_case(10_000_000, True), run(100_000, 100_000, 5.0, 3000)),
+            (large_case(10_000_000, False), run(120_000, 20_000, 8.0, 400)),
+            (large_case(10_000_000, True), run(100_000, 100_000, 6.0, 3000)),
         )
     }
     text = large_state.markdown(outcomes, Pace(rounds=1))
-    assert "| memory of the default | 90,000 | 6.0 | 20,000 | 6.0 | 400 | 0.5 | 90.0 |" in text
-    assert "processor time a tuple 1.20 x (Zipf), 1.20 x (uniform)" in text
+    assert "| memory of the default | 120,000 | 8.0 | 20,000 | 8.0 | 400 | 0.5 | 90.0 |" in text
     rows = [line for line in text.splitlines() if line.endswith((" met |", " not met |"))]
-    assert [row.split(" | ")[-3:] for row in rows] == [
-        ["≤ 500 MB", "400.0 MB", "met |"],
-        ["≥ 80 %", "90.0 %", "met |"],
-        ["≥ 30 %", "20.0 %", "not met |"],
-        ["≤ 10 %", "0.6 %", "met |"],
+    # A throughput has to meet its target by processor time, too: other work on the machine does not change that much.
+    assert [row.split(" | ")[-4:] for row in rows] == [
+        ["≤ 500 MB", "400.0 MB", "", "met |"],
+        ["≥ 80 %", "120.0 %", "75.0 %", "not met |"],
+        ["≥ 30 %", "20.0 %", "75.0 %", "not met |"],
+        ["≤ 10 %", "0.6 %", "", "met |"],
     ]
 
 
