@@ -70,8 +70,8 @@ def markdown(outcomes: Mapping[str, Outcome], pace: Pace) -> str:
         "|---|" + "--:|" * 7,
         *(_row(name, runs[in_memory]) for in_memory, name in _NAMES.items()),
         "",
-        "A throughput is beside that with all in memory. *By processor time* it is what it would be if both had nothing "
-        "to wait for; a target is met if both figures meet it.",
+        "A throughput is beside that with all in memory. *By processor time* it is what it would be if both had "
+        "nothing to wait for; a target is met if both figures meet it.",
         "",
         "| what | target | measured | by processor time | result |",
         "|---|--:|--:|--:|---|",
