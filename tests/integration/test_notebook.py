@@ -1,20 +1,19 @@
-"""The notebook in a kernel of its own, as Jupyter runs it; and the interrupt of a cell."""
+"""The notebooks in kernels, as Jupyter runs them; the interrupt of a cell, and classes that are defined in cells."""
 
 from __future__ import annotations
 
-import json
-import queue
-import time
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 from jupyter_client.blocking import BlockingKernelClient
 from jupyter_client.manager import KernelManager
+from kernels import NOTEBOOKS, kernel_in, messages, run, run_notebook
 
-ROOT = Path(__file__).parents[2]
+from storm_on_spark.connectors.kafka.server import KafkaServer
+from storm_on_spark.testing.plugin import kafka_server
+
+__all__ = ["kafka_server"]
 
 ENDLESS = """
 from storm_on_spark import BaseBasicBolt, BaseRichSpout, Fields, TopologyBuilder, compile_topology
@@ -42,67 +41,69 @@ query = compile_topology(builder.create_topology(), {"topology.max.spout.pending
 """
 
 
-@pytest.fixture(autouse=True)
-def _paths(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")
-    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
-    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "runtime"))
-
-
-@pytest.fixture
-def kernel() -> Iterator[tuple[KernelManager, BlockingKernelClient]]:
-    manager = KernelManager(kernel_name="python3")
-    manager.start_kernel(cwd=str(ROOT))
-    client = manager.client()
-    client.start_channels()
-    try:
-        client.wait_for_ready(60)
-        yield manager, client
-    finally:
-        client.stop_channels()
-        manager.shutdown_kernel()
-        manager.cleanup_resources()
-
-
-def messages(client: BlockingKernelClient, request: str, seconds: float = 120) -> Iterator[dict[str, Any]]:
-    """Yields what a request brings, up to its end."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        try:
-            message = client.get_iopub_msg(timeout=1)
-        except queue.Empty:
-            continue
-        if message["parent_header"].get("msg_id") == request:
-            if message["msg_type"] == "status" and message["content"]["execution_state"] == "idle":
-                return
-            yield message
-    raise AssertionError(f"not done within {seconds} s")
-
-
-def run(client: BlockingKernelClient, code: str) -> str:
-    said = ""
-    for message in messages(client, client.execute(code)):
-        assert message["msg_type"] != "error", "\n".join(message["content"]["traceback"])
-        said += message["content"].get("text", "")
-    return said.strip()
+@pytest.fixture(scope="module")
+def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[KernelManager, BlockingKernelClient]]:
+    """One kernel, and so one session of Spark, for all notebooks."""
+    own = tmp_path_factory.mktemp("jupyter")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JUPYTER_PLATFORM_DIRS", "1")
+        patch.setenv("IPYTHONDIR", str(own / "ipython"))
+        patch.setenv("JUPYTER_RUNTIME_DIR", str(own / "runtime"))
+        with kernel_in(NOTEBOOKS) as started:
+            yield started
 
 
 @pytest.mark.slow
-def test_the_notebook_runs_and_shows_pictures(kernel: tuple[KernelManager, BlockingKernelClient]) -> None:
-    _, client = kernel
-    run(client, f"import os; os.chdir({str(ROOT / 'notebooks')!r})")
-    cells = json.loads((ROOT / "notebooks" / "getting_started.ipynb").read_text())["cells"]
-    shown = {}
-    for cell in cells:
-        if cell["cell_type"] == "code":
-            found = list(messages(client, client.execute("".join(cell["source"]))))
-            assert [message["content"] for message in found if message["msg_type"] == "error"] == []
-            pictures = [message["content"].get("data", {}).get("text/html", "") for message in found]
-            shown[cell["id"]] = next((picture for picture in reversed(pictures) if picture), "")
-    assert shown["cell-6"].count("<rect") == 3
-    assert "Compiled topology" in shown["cell-7"]
-    assert "word-count: COMPLETED" in shown["cell-11"]
-    assert "State of 2 tasks" in shown["cell-13"]
+def test_the_first_notebook_shows_graph_plan_run_and_state(kernel: tuple[KernelManager, BlockingKernelClient]) -> None:
+    shown = run_notebook(kernel[1], "getting_started")
+    assert shown[2].pages[-1].count("<rect") == 3
+    assert "Compiled topology" in shown[3].pages[-1]
+    assert "word-count: COMPLETED" in shown[5].pages[-1]
+    assert "State of 2 tasks" in shown[6].pages[-1]
+
+
+@pytest.mark.slow
+def test_groupings_are_drawn_and_counted(kernel: tuple[KernelManager, BlockingKernelClient]) -> None:
+    shown = run_notebook(kernel[1], "groupings")
+    assert shown[1].pages[-1].count("<rect") == 8
+    assert "fields" in shown[2].pages[-1]
+    assert "partial_key" in shown[3].printed
+
+
+@pytest.mark.slow
+def test_failures_are_seen_and_a_class_that_is_redefined_in_a_cell_runs(
+    kernel: tuple[KernelManager, BlockingKernelClient],
+) -> None:
+    shown = run_notebook(kernel[1], "reliability")
+    assert "no such account (order 13)" in shown[2].pages[-1]
+    # The notebook checks that none fails any more.
+    assert "orders-again: COMPLETED" in shown[-1].pages[-1]
+
+
+@pytest.mark.slow
+def test_settings_are_measured_and_the_time_of_micro_batches_is_drawn(
+    kernel: tuple[KernelManager, BlockingKernelClient],
+) -> None:
+    shown = run_notebook(kernel[1], "tuning")
+    assert "executes" in shown[-2].pages[-1]
+    assert "executes" in shown[-1].printed
+
+
+@pytest.mark.slow
+def test_the_notebook_of_delta_runs(kernel: tuple[KernelManager, BlockingKernelClient]) -> None:
+    assert any("clicks: COMPLETED" in page for cell in run_notebook(kernel[1], "delta") for page in cell.pages)
+
+
+@pytest.mark.slow
+def test_from_kafka_to_delta_with_live_counts(
+    kernel: tuple[KernelManager, BlockingKernelClient], kafka_server: KafkaServer
+) -> None:
+    run(kernel[1], f"import os; os.environ['KAFKA_BOOTSTRAP_SERVERS'] = '{kafka_server.bootstrap_servers}'")
+    shown = run_notebook(kernel[1], "kafka_to_delta")
+    live = [page for cell in shown for page in cell.pages if "kafka-to-delta: ACTIVE" in page]
+    assert len(set(live)) > 3, "it is drawn again and again"
+    assert "acked a second" in live[-1]
+    assert "<polyline" in live[-1]
 
 
 @pytest.mark.slow

@@ -255,7 +255,7 @@ def stacked_bars(bars: Sequence[Sequence[float]], labels: Sequence[str], names: 
     """
     if not bars:
         return ""
-    left, height, chart = 48, 190, 150
+    left, height, chart = 60, 190, 150
     most = max(sum(bar) for bar in bars) or 1.0
     step = max(8.0, min(36.0, 560 / len(bars)))
     width = left + step * len(bars) + 190
@@ -266,7 +266,7 @@ def stacked_bars(bars: Sequence[Sequence[float]], labels: Sequence[str], names: 
         shapes.append(
             f'<line x1="{left}" x2="{left + step * len(bars):.1f}" y1="{y:.1f}" y2="{y:.1f}" stroke="#e5e7eb"/>'
             f'<text x="{left - 4}" y="{y + 4:.1f}" text-anchor="end" font-size="10" fill="#374151">'
-            f"{most * share:,.0f}</text>"
+            f"{most * share:,.0f}{f' {escape(unit)}' if share == 1 else ''}</text>"
         )
     for number, (bar, label) in enumerate(zip(bars, labels, strict=True)):
         x, y = left + number * step, 10.0 + chart

@@ -45,6 +45,8 @@ class BatchTimes:
         >>> times = BatchTimes.of([report])
         >>> times.batches[0].parts["executes"], times.batches[0].whole
         (80.0, 100.0)
+        >>> times.after(7).batches
+        ()
         >>> print(times)
         1 micro-batch, 100 ms each (median)
         asks for news      0 ms
@@ -69,6 +71,10 @@ class BatchTimes:
             rest = float(spent.get(_WHOLE, 0)) - sum(parts.values())
             found[report["batchId"]] = BatchTime(report["batchId"], {**parts, _REST: max(0.0, rest)})
         return cls(tuple(found[number] for number in sorted(found)))
+
+    def after(self, number: int) -> BatchTimes:
+        """Returns those behind the micro-batch with this number: the first ones start Python and compile."""
+        return BatchTimes(tuple(batch for batch in self.batches if batch.number > number))
 
     def medians(self) -> dict[str, float]:
         """Returns the median of each part, in milliseconds; empty if there is no micro-batch."""
