@@ -2,6 +2,7 @@
 
 python -m lab.streams deploy --streams 200
 python -m lab.streams kills --messages 100000
+python -m lab.streams speed --messages 20000 --docs
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from pathlib import Path
 
 from lab.streams.deploying import deploy
 from lab.streams.killing import kill
+from lab.streams.report import write
+from lab.streams.speed import speed
 
 
 def main() -> int:
@@ -28,15 +31,28 @@ def main() -> int:
     )
     killing.add_argument("--messages", type=int, default=100_000)
     killing.add_argument("--every", type=float, default=20.0, metavar="SECS", help="between two kills")
+    speeding = commands.add_parser("speed", help="messages a second and milliseconds of http | filter | log")
+    speeding.add_argument("--messages", type=int, default=20_000)
+    speeding.add_argument("--modes", default="local bus,fused", help="which, with commas")
+    deploying.add_argument("--fused", type=int, default=0, help="how many more there are, each as one topology")
     for each in (deploying, killing):
         each.add_argument("--containers", type=int, default=3)
+    for each in (deploying, speeding):
+        each.add_argument("--docs", action="store_true", help="write the figures into docs/streams.md, too")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="storm-spark-streams-", ignore_cleanup_errors=True) as folder:
         if given.command == "deploy":
-            found = deploy(Path(folder), given.streams, given.containers)
+            found = deploy(Path(folder), given.streams, given.containers, given.fused)
+        elif given.command == "speed":
+            modes = [mode.strip() for mode in given.modes.split(",")]
+            found = {"modes": [speed(Path(folder) / mode, given.messages, fused=mode == "fused") for mode in modes]}
         else:
             found = kill(Path(folder), given.messages, given.containers, given.every)
     sys.stdout.write(json.dumps({"cores": os.cpu_count(), **found}, indent=2) + "\n")
+    if getattr(given, "docs", False):
+        options = " ".join(argument for argument in sys.argv[1:] if argument != "--docs")
+        columns = found["modes"] if given.command == "speed" else [found]
+        write(given.command, f"python -m lab.streams {options} --docs", columns)
     return 0 if found.get("exact", True) else 1
 
 

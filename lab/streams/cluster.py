@@ -143,9 +143,9 @@ class Cluster:
         """Creates a stream."""
         self.ask("POST", "/streams/definitions", {"name": name, "definition": definition})
 
-    def deploy(self, name: str, properties: dict[str, str] | None = None) -> Any:
+    def deploy(self, name: str, properties: dict[str, str] | None = None, *, fused: bool = False) -> Any:
         """Deploys a stream."""
-        return self.ask("POST", f"/streams/deployments/{name}", {"properties": properties or {}})
+        return self.ask("POST", f"/streams/deployments/{name}", {"properties": properties or {}, "fused": fused})
 
     def modules(self) -> dict[str, str]:
         """Returns module -> its container, of those that run."""

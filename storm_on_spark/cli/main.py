@@ -16,7 +16,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
         "run": "local.run",
         "flux": "local.flux",
         "stream": "xd.stream",
-        "module": "local.module",
+        "module": "xd.module",
         "counter": "local.counter",
         "compile": "local.compiling",
         "explain": "local.explain",

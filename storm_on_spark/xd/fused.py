@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from storm_on_spark.api.builder import TopologyBuilder
@@ -15,9 +16,10 @@ from storm_on_spark.connectors.files import FileBolt
 from storm_on_spark.launch.loader import LoadError, Target
 from storm_on_spark.xd.dsl import MAXIMUM_LENGTH, Code, DslError, Stream, parse_stream
 from storm_on_spark.xd.modules.dead_letters import DeadLetters, GivesUp, Letter
+from storm_on_spark.xd.modules.history import History
 from storm_on_spark.xd.modules.local_registry import LocalRegistry
 from storm_on_spark.xd.modules.messages import DEAD_LETTERS, FIELDS
-from storm_on_spark.xd.parts import Part, parts_of
+from storm_on_spark.xd.parts import Part, parts_of, types_of
 
 DEFAULT_NAME: Final = "stream"
 """The name of a stream that has none."""
@@ -109,6 +111,8 @@ def build(
     definition: str,
     dead_letters: DeadLetters | None = None,
     registry: LocalRegistry | None = None,
+    tasks: Mapping[str, int] = MappingProxyType({}),
+    tracked_in: Mapping[str, str] = MappingProxyType({}),
 ) -> Topology:
     """Returns a stream as a topology: a source, processors and a sink; their labels are the component ids.
 
@@ -117,6 +121,8 @@ def build(
         definition: the text that it was parsed from, for errors.
         dead_letters: what becomes of messages that fail again and again; they are tried for ever for None.
         registry: the modules; those of this machine for None.
+        tasks: label of a module -> how many tasks it has; 1 where it is not named.
+        tracked_in: label of a module whose messages keep their history -> the container.
 
     Raises:
         DslError: a module or an option is unknown, or a value makes no sense.
@@ -133,8 +139,11 @@ def build(
     if len(stream.modules) == 1:
         raise DslError(Code.INCOMPLETE, definition, stream.modules[0].position, "Expected a source and a sink")
     builder = TopologyBuilder()
+    types = types_of(stream)
     before: str | None = None
-    for part in parts_of(stream, definition, registry or LocalRegistry()):
+    parts = parts_of(stream, definition, registry or LocalRegistry())
+    for part, following in zip(parts, [*parts[1:], None], strict=True):
+        count = tasks.get(part.origin.label, 1)
         if part.label.startswith("__"):
             message = "Expected a label that does not begin with '__', as Storm's own components do"
             raise DslError(Code.NAME, definition, part.origin.position, message)
@@ -143,11 +152,19 @@ def build(
             assert isinstance(component, BaseRichSpout)
             if dead_letters is not None:
                 _set_dead_letters(builder, part, component, stream, definition, dead_letters)
-            builder.set_spout(part.label, component)
+            builder.set_spout(part.label, component, count)
         else:
             assert not isinstance(component, BaseRichSpout)
-            builder.set_bolt(part.label, component).local_or_shuffle_grouping(before)
+            builder.set_bolt(part.label, component, count).local_or_shuffle_grouping(before)
         before = part.label
+        container = tracked_in.get(part.origin.label)
+        if container is not None and following is not None and following.origin is not part.origin:
+            history = History(
+                f"{stream.name or DEFAULT_NAME}.{types[part.origin.label]}.{part.origin.label}", container
+            )
+            # No label has two dots together.
+            before = f"{part.label}..history"
+            builder.set_bolt(before, history, count).local_or_shuffle_grouping(part.label)
     return builder.create_topology()
 
 

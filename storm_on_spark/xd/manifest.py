@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from storm_on_spark.api.errors import StormError
+from storm_on_spark.xd.dsl import Stream
 from storm_on_spark.xd.expressions import Expression, ExpressionError, parse_expression
 from storm_on_spark.xd.expressions.evaluating import as_text
 
@@ -94,6 +95,29 @@ def parse_manifest(properties: Mapping[str, str], labels: Sequence[str]) -> dict
         for label in labels if match[1] == "*" else [match[1]]:
             values[label].update(value)
     return {label: ModuleManifest(**values[label]) for label in labels}
+
+
+def check_fused(stream: Stream, manifest: Mapping[str, ModuleManifest]) -> None:
+    """Checks that a stream can be deployed as one topology with a manifest.
+
+    Raises:
+        ManifestError: it can't.
+
+    Example:
+        >>> from storm_on_spark.xd.dsl import parse_stream
+        >>> check_fused(parse_stream("time | log"), parse_manifest({"module.log.count": "0"}, ["time", "log"]))
+        Traceback (most recent call last):
+        storm_on_spark.xd.manifest.ManifestError: A fused stream has all modules in one container: expected ...
+    """
+    if stream.source is not None or stream.sink is not None:
+        raise ManifestError("A fused stream begins with a source and ends with a sink, without channels and taps")
+    for label, module in manifest.items():
+        if module.count == 0:
+            raise ManifestError(
+                f"A fused stream has all modules in one container: expected a count of at least 1 of {label}, got 0"
+            )
+        if module.partition_key is not None:
+            raise ManifestError(f"A fused stream has no partitions: expected no partitionKeyExpression of {label}")
 
 
 def _value(name: str, kind: str, text: str) -> dict[str, Any]:

@@ -1,27 +1,30 @@
-"""The commands of a shell that show the modules of its admin."""
+"""The commands that show the modules of an admin, and add new ones."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from storm_on_spark.cli.xd.asking import asked
+from storm_on_spark.cli.xd.asking import Asked, admin_options, asked
 from storm_on_spark.cli.xd.tables import table
 from storm_on_spark.launch.loader import LoadError
 
 if TYPE_CHECKING:
-    from storm_on_spark.xd.admin.rest.schemas import ModuleDetail
+    from storm_on_spark.xd.admin.rest.schemas import ModuleDetail, ModuleView
 
 _TYPES = ("source", "processor", "sink", "job")
+_name = click.argument("name", metavar="[TYPE:]NAME")
 
 
 @click.group("module")
 def command() -> None:
-    """Show the modules that the admin has."""
+    """Show the modules that the admin has, and add new ones."""
 
 
 @command.command("list")
+@admin_options
 def listed(**given: Any) -> None:
     """List the modules."""
     with asked(**given) as request:
@@ -33,17 +36,77 @@ def listed(**given: Any) -> None:
 
 
 @command.command("info")
-@click.argument("name", metavar="[TYPE:]NAME")
+@_name
+@admin_options
 def info(name: str, **given: Any) -> None:
     """Show a module's options, such as those of `time` or `source:time`."""
     with asked(**given) as request:
-        kind, _, short = name.rpartition(":")
-        all_found = request.client.every("list_modules")
-        found = [each for each in all_found if each.name == short and kind in ("", each.type)]
+        found = _named(request, name)
         if not found:
             raise LoadError(f"There is no module {name!r:.100}; module list shows them")
         details = [request.client.ask("get_module", type=each.type, name=each.name) for each in found]
         request.answer(details, "\n\n".join(_text(each) for each in details))
+
+
+@command.command("compose")
+@click.argument("name")
+@click.option("--definition", required=True, help="Modules and | between them: the first part of a stream, or another.")
+@admin_options
+def compose(name: str, definition: str, **given: Any) -> None:
+    """Make a module of a part of a stream, for all containers.
+
+    An option of a module inside is --LABEL.OPTION, such as --filter.expression.
+    """
+    from storm_on_spark.xd.admin.rest.schemas import ComposeModule
+
+    with asked(**given) as request:
+        made = request.client.ask("compose_module", ComposeModule(name=name, definition=definition))
+        request.answer(made, f"Successfully created module '{made.name}' with type {made.type}")
+
+
+@command.command("upload")
+@click.argument("file", type=click.Path(path_type=Path))
+@admin_options
+def upload(file: Path, **given: Any) -> None:
+    """Add the module of a Python file to all containers; its variable MODULE is a ModuleDeclaration.
+
+    The admin and the containers execute the file.
+    """
+    from storm_on_spark.xd.admin.rest.schemas import UploadModule
+    from storm_on_spark.xd.modules.python_files import PythonFileError, checksum, read_python
+
+    with asked(**given) as request:
+        try:
+            source = read_python(str(file))
+            text = source.decode()
+        except (PythonFileError, UnicodeDecodeError) as error:
+            raise LoadError(f"{file} can't be uploaded: {error}") from error
+        body = UploadModule(file=file.name, source=text, sha256=checksum(source))
+        made = request.client.ask("upload_module", body)
+        request.answer(made, f"Successfully uploaded module '{made.type}:{made.name}'")
+
+
+@command.command("delete")
+@_name
+@admin_options
+def delete(name: str, **given: Any) -> None:
+    """Remove a module that was composed or uploaded, and that no stream uses."""
+    with asked(**given) as request:
+        found = _named(request, name)
+        if len(found) != 1:
+            which = " and ".join(f"{each.type}:{each.name}" for each in found)
+            there = f"there are {which}" if found else "there is none"
+            raise LoadError(f"Expected the name of one module, got {name!r:.100}: {there}")
+        (one,) = found
+        request.client.ask("delete_module", type=one.type, name=one.name)
+        sentence = f"Successfully destroyed module '{one.name}' with type {one.type}"
+        request.answer({"type": one.type, "name": one.name, "operation": "delete"}, sentence)
+
+
+def _named(request: Asked, name: str) -> list[ModuleView]:
+    """Returns the modules of a name, which may have its type before it."""
+    kind, _, short = name.rpartition(":")
+    return [each for each in request.client.every("list_modules") if each.name == short and kind in ("", each.type)]
 
 
 def _text(module: ModuleDetail) -> str:

@@ -28,8 +28,8 @@ from storm_on_spark.xd.admin.rest.app import Parts, make_app
 from storm_on_spark.xd.admin.rest.resources import DEFAULT_PORT
 from storm_on_spark.xd.admin.runtime import ClusterRuntime
 from storm_on_spark.xd.admin.supervisor import DeploymentSupervisor
-from storm_on_spark.xd.modules.local_registry import LocalRegistry
 from storm_on_spark.xd.tree.mirror import Mirror
+from storm_on_spark.xd.tree.modules import ClusterRegistry
 from storm_on_spark.xd.tree.session import connected, zookeeper_settings
 
 logger = logging.getLogger(__name__)
@@ -99,7 +99,7 @@ class Admin(Service):
         elector = AdminElector(session, host, port, self._wake.set)
         stack.callback(elector.close)
         runtime = ClusterRuntime(session, mirror, self._changed)
-        registry = LocalRegistry()
+        registry = ClusterRegistry(session)
         jobs = ClusterJobRuntime(session, mirror, self._changed, registry)
         definitions, job_definitions = ZooKeeperDefinitions(session), ZooKeeperDefinitions(session, "job")
         app = make_app(Parts(definitions, runtime, job_definitions, jobs, registry), authentication)

@@ -94,6 +94,28 @@ def place(
     return Placement(allocated, tuple(unplaced))
 
 
+def place_together(
+    requests: Sequence[Request], containers: Iterable[str], present: Mapping[Instance, str], load: Mapping[str, int]
+) -> Placement:
+    """Returns where the modules of a fused stream run: all in one container, which all of them match.
+
+    They stay where they are while that container is there and matches. Otherwise all go to the matching container with
+    the fewest modules of other streams. The arguments are those of `place`; each count is at least 1.
+
+    Example:
+        >>> requests = [Request("time"), Request("log")]
+        >>> sorted(place_together(requests, ["a", "b"], {}, {"a": 3}).allocated.values())
+        ['b', 'b']
+    """
+    instances = [Instance(each.label, number) for each in requests for number in range(1, each.count + 1)]
+    there = [name for name in sorted(set(containers)) if all(request.matches(name) for request in requests)]
+    if not there:
+        return Placement({}, tuple(instances))
+    known = Counter(present.values())
+    chosen = min(there, key=lambda name: (-known[name], load.get(name, 0), name))
+    return Placement(dict.fromkeys(instances, chosen), ())
+
+
 def state_of(requested: bool, states: Iterable[State], *, complete: bool) -> State:
     """Returns the state of a stream or a job.
 

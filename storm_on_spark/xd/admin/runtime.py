@@ -9,11 +9,11 @@ from typing import ClassVar, Final, TypeVar
 
 from kazoo.exceptions import KazooException
 
-from storm_on_spark.cluster.errors import NotFoundError, NotOfferedError, RecordError, TransitionError, UnavailableError
+from storm_on_spark.cluster.errors import NotFoundError, RecordError, TransitionError, UnavailableError
 from storm_on_spark.xd.admin.picture import Picture
 from storm_on_spark.xd.admin.rest.schemas import ContainerView, DeploymentView, RuntimeModuleView
-from storm_on_spark.xd.dsl import Channel, parse_stream
-from storm_on_spark.xd.manifest import ManifestError, ModuleManifest, parse_manifest
+from storm_on_spark.xd.dsl import Channel, Stream, Tap, parse_stream
+from storm_on_spark.xd.manifest import ManifestError, ModuleManifest, check_fused, parse_manifest
 from storm_on_spark.xd.tree import nodes
 from storm_on_spark.xd.tree.mirror import Mirror
 from storm_on_spark.xd.tree.nodes import Definition, Order, StatusNode, encode
@@ -69,16 +69,17 @@ class ClusterRuntime:
 
         Raises:
             RecordError: it makes none.
-            NotOfferedError: it asks for what is not there.
         """
         stream = parse_stream(definition, name)
         manifest = checked_manifest(properties, [module.label for module in stream.modules])
         if isinstance(stream.source, Channel) or stream.sink is not None:
             raise RecordError(f"Stream '{name}' has a channel queue: or topic:, which the local bus does not have yet")
-        if any(module.track_history for module in manifest.values()):
-            raise NotOfferedError("The history of messages, trackHistory, is not offered yet")
         if fused:
-            raise NotOfferedError("Containers run each module by itself; a whole stream as one is not offered yet")
+            try:
+                check_fused(stream, manifest)
+            except ManifestError as error:
+                raise RecordError(str(error)) from error
+        self._check_taps(name, stream, fused)
 
     def undeploy(self, name: str) -> None:
         """See `core.Runtime`."""
@@ -107,6 +108,20 @@ class ClusterRuntime:
     def modules(self) -> Sequence[RuntimeModuleView]:
         """See `core.Runtime`."""
         return self._picture.module_views()
+
+    def _check_taps(self, name: str, stream: Stream, fused: bool) -> None:
+        """Refuses a tap on a stream that runs as one topology: between its modules there is nothing to tap.
+
+        Raises:
+            RecordError: the stream taps such a one, or is to become such a one and is tapped.
+        """
+        deployed = self._picture.all_deployed("stream") if fused or isinstance(stream.source, Tap) else []
+        for each in deployed:
+            if isinstance(stream.source, Tap) and each.name == stream.source.name and each.deployment.fused:
+                raise RecordError(f"Stream '{each.name}' runs as one topology (fused), which can't be tapped")
+            source = each.whole.source if isinstance(each.whole, Stream) else None
+            if fused and isinstance(source, Tap) and source.name == name:
+                raise RecordError(f"Stream '{name}' is tapped by '{each.name}', so it can't be one topology")
 
     def definition(self, name: str) -> str:
         """Returns the text as ZooKeeper has it: the copy may not show yet what was just created."""

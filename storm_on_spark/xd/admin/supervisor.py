@@ -18,7 +18,7 @@ from storm_on_spark.cluster.state import Fence
 from storm_on_spark.xd.admin.jobs.executions import Executions
 from storm_on_spark.xd.admin.ledger import Change, Ledger, Make, Remove, Write
 from storm_on_spark.xd.admin.picture import Allocated, Deployed, Picture, parsed_as
-from storm_on_spark.xd.admin.rules import EVERY, Instance, Request, place
+from storm_on_spark.xd.admin.rules import EVERY, Instance, Request, place, place_together
 from storm_on_spark.xd.manifest import ModuleManifest, parse_manifest
 from storm_on_spark.xd.tree import nodes
 from storm_on_spark.xd.tree.mirror import Mirror
@@ -129,7 +129,7 @@ class DeploymentSupervisor:
         requests = [_request(label, manifest, there) for label, manifest in deployed.manifest.items()]
         present = {each.instance: each.container for each in deployed.allocated}
         others = {name: load[name] - own[name] for name in there}
-        placement = place(requests, there, present, others)
+        placement = (place_together if deployed.deployment.fused else place)(requests, there, present, others)
         changes: list[Change] = []
         made: list[str] = []
         now = {(each.instance, each.container): each for each in deployed.allocated}

@@ -8,7 +8,7 @@ import os
 import socket
 import threading
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -18,15 +18,17 @@ from storm_on_spark.api.config import validate_conf
 from storm_on_spark.api.errors import StormError
 from storm_on_spark.cluster.errors import UnavailableError
 from storm_on_spark.cluster.service import Service
+from storm_on_spark.xd.container.fused import FusedPlan, FusedStream
 from storm_on_spark.xd.container.instance import Instance
 from storm_on_spark.xd.container.jobs.steps import Steps
 from storm_on_spark.xd.container.layout import Blueprint, StreamThere
+from storm_on_spark.xd.container.session import SharedSession
 from storm_on_spark.xd.dsl import DslError, parse_job
 from storm_on_spark.xd.modules.declaration import home
-from storm_on_spark.xd.modules.local_registry import LocalRegistry
 from storm_on_spark.xd.steps import check_steps
 from storm_on_spark.xd.tree import nodes
 from storm_on_spark.xd.tree.mirror import Mirror
+from storm_on_spark.xd.tree.modules import ClusterRegistry
 from storm_on_spark.xd.tree.nodes import (
     Definition,
     Deployment,
@@ -43,6 +45,8 @@ logger = logging.getLogger(__name__)
 _LOOK_SECS: Final = 5.0
 _RETRY_SECS: Final = 1.0
 _POLL_SECS: Final = 0.1
+_LONGEST_ERROR: Final = 2_000
+"""Characters; a topology that fails tells all of its traces."""
 
 N = TypeVar("N", bound=nodes.Node)
 
@@ -76,7 +80,8 @@ class Container(Service):
     ) -> None:
         validate_conf(conf, "xd-container")
         self._settings = zookeeper_settings(conf)
-        self._sync = XdSettings.of(conf).durability == "machine"
+        self._conf = dict(conf)
+        self._spark = SharedSession(conf)
         self._groups, self._attributes = tuple(groups), dict(attributes or {})
         self._bus = home() / "bus" if bus is None else bus
         self._ended = threading.Event() if ended is None else ended
@@ -100,13 +105,14 @@ class Container(Service):
             life.wake()
         if self._thread.is_alive():
             self._thread.join()
+        self._spark.close()
 
     def _run(self) -> None:
         while not self._ended.is_set():
             session = connected(self._settings, self._ended)
             if session is None:
                 return
-            life = self._life = _Life(session, self._bus, self._sync, self._ended)
+            life = self._life = _Life(session, self._bus, self._conf, self._spark, self._ended)
             try:
                 life.enter(self._groups, self._attributes)
                 self.container_id = life.container_id
@@ -124,16 +130,20 @@ class Container(Service):
 class _Life:
     """A container under one id, for one session of ZooKeeper."""
 
-    def __init__(self, session: XdSession, bus: Path, sync: bool, ended: threading.Event) -> None:
+    def __init__(
+        self, session: XdSession, bus: Path, conf: Mapping[str, Any], spark: SharedSession, ended: threading.Event
+    ) -> None:
         self.container_id = str(uuid.uuid4())
         self._session = session
         self._bus = bus
-        self._sync = sync
+        self._conf, self._spark = conf, spark
+        self._sync = XdSettings.of(conf).durability == "machine"
         self._ended = ended
         self._lost = threading.Event()
         self._wake = threading.Event()
-        self._registry = LocalRegistry()
-        self._running: dict[ModuleName, tuple[ModuleNode, Instance | None]] = {}
+        self._registry = ClusterRegistry(session)
+        #: The modules of a fused stream share what runs them, and begin and end together.
+        self._running: dict[ModuleName, tuple[ModuleNode, Instance | FusedStream | None]] = {}
         #: What has to be said of instances: whether they run, or why not.
         self._news: dict[ModuleName, tuple[StatusNode, Metadata]] = {}
         self._lock = threading.Lock()
@@ -193,10 +203,16 @@ class _Life:
             node = self._mirror.value(f"{folder}/{text}", ModuleNode)
             if name is not None and node is not None:
                 wanted[name] = node
-        self._stop([name for name, (node, _) in self._running.items() if wanted.get(name) != node])
+        stale = {name for name, (node, _) in self._running.items() if wanted.get(name) != node}
+        broken = {name.stream for name in stale if self._running[name][0].fused}
+        self._stop([name for name in self._running if name in stale or name.stream in broken])
         for name, node in wanted.items():
+            if node.fused:
+                continue
             if name not in self._running:
                 self._start(name, node)
+        for stream in {name.stream for name, node in wanted.items() if node.fused and name not in self._running}:
+            self._start_fused(stream, {name: node for name, node in wanted.items() if name.stream == stream})
         self._tell()
         try:
             self._steps.look(self._mirror, wanted)
@@ -204,6 +220,48 @@ class _Life:
         except (UnavailableError, KazooException) as error:
             # A step goes on while the session lives: it is told again when ZooKeeper is back.
             logger.warning("The steps of container %s wait for ZooKeeper: %r", self.container_id, error)
+
+    def _start_fused(self, stream: str, modules: Mapping[ModuleName, ModuleNode]) -> None:
+        """Starts a stream as one topology, once all of its modules are allocated to this container."""
+        running: FusedStream | None = None
+        metadata = {name: Metadata(options={}, properties=_properties(node)) for name, node in modules.items()}
+
+        def note(error: Exception | None) -> None:
+            state = "deployed" if error is None else "failed"
+            status = StatusNode(state=state, error="" if error is None else str(error)[:_LONGEST_ERROR])
+            for name in modules:
+                self._note(name, status, metadata[name])
+
+        try:
+            there = self._find(stream)
+            deployment, _ = self._read(f"{nodes.STREAM_DEPLOYMENTS}/{stream}", Deployment)
+            if there is None or deployment is None:
+                return
+            plan = FusedPlan(there, deployment.properties, self._registry, self.container_id, self._bus)
+            if plan.modules() != set(modules):
+                return
+            for name, node in modules.items():
+                metadata[name] = Metadata(options=plan.options(name.label), properties=_properties(node))
+            # Wrong options are found before Spark is started.
+            plan.topology()
+            running = FusedStream(plan, self._conf, self._spark, self._epoch(modules), note)
+        except (UnavailableError, KazooException) as error:
+            logger.warning("Stream %s waits for ZooKeeper: %r", stream, error)
+            return
+        except (DslError, StormError) as error:
+            logger.error("Stream %s can't be deployed: %s", stream, error)
+            note(error)
+        for name, node in modules.items():
+            self._running[name] = node, running
+        if running is not None:
+            logger.info("Deploying stream %s as one topology", stream)
+            running.start()
+
+    def _epoch(self, modules: Iterable[ModuleName]) -> int:
+        """Returns a number that grows with every allocation, in whatever container: ZooKeeper's, of the nodes."""
+        assert self._mirror is not None
+        stats = [self._mirror.stat(f"{nodes.ALLOCATED}/{self.container_id}/{name}") for name in modules]
+        return max((stat.czxid for stat in stats if stat is not None), default=0)
 
     def _start(self, name: ModuleName, node: ModuleNode) -> None:
         instance: Instance | None = None
@@ -248,7 +306,17 @@ class _Life:
         deployment, _ = self._read(f"{nodes.STREAM_DEPLOYMENTS}/{name.stream}", Deployment)
         if stream is None or deployment is None:
             return None
-        return Blueprint(self._bus, stream, name, node, deployment.properties, self._registry, self._find, self._sync)
+        return Blueprint(
+            self._bus,
+            stream,
+            name,
+            node,
+            deployment.properties,
+            self._registry,
+            self._find,
+            self.container_id,
+            self._sync,
+        )
 
     def _find(self, name: str) -> StreamThere | None:
         found, stat = self._read(f"{nodes.STREAMS}/{name}", Definition)
@@ -287,8 +355,8 @@ class _Life:
             news, self._news = self._news, {}
         for name, (status, metadata) in news.items():
             own = f"{nodes.ALLOCATED}/{self.container_id}/{name}"
-            self._create(f"{own}/metadata", encode(metadata))
-            self._create(f"{own}/status", encode(status))
+            self._put(f"{own}/metadata", encode(metadata))
+            self._put(f"{own}/status", encode(status))
             if status.state == "deployed":
                 self._create(self._leaf(name), encode(metadata))
 
@@ -299,6 +367,16 @@ class _Life:
         # What is not allocated any more has no node that this one could be below.
         with contextlib.suppress(NodeExistsError, NoNodeError):
             self._session.wait(self._session.client.create_async(path, value, acl=self._session.acl, ephemeral=True))
+
+    def _put(self, path: str, value: bytes) -> None:
+        """Makes a node, or writes the one that is there: a fused stream that failed may run again."""
+        try:
+            self._session.wait(self._session.client.create_async(path, value, acl=self._session.acl, ephemeral=True))
+        except NodeExistsError:
+            self._session.wait(self._session.client.set_async(path, value))
+        except NoNodeError:
+            # It is not allocated any more.
+            pass
 
     def _delete(self, path: str) -> None:
         with contextlib.suppress(NoNodeError, UnavailableError, KazooException):

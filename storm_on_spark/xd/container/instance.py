@@ -44,6 +44,7 @@ class Place:
         readers: names of those that read it, which may not have begun yet.
         key: the partition of a message that it emits.
         sync: whether its journal must survive the loss of the machine.
+        track: returns the headers of a message that it emits with one more entry of the history; None for no history.
     """
 
     folder: Path
@@ -56,6 +57,7 @@ class Place:
     readers: tuple[str, ...] = ()
     key: Callable[[Message], int] | None = None
     sync: bool = False
+    track: Callable[[dict[str, Any]], dict[str, Any]] | None = None
 
     @property
     def era(self) -> str:
@@ -277,6 +279,9 @@ class Instance:
         logger.error("%s: a message is a dead letter now: %s", self.name, reason)
 
     def _commit(self, chain: Chain, out: list[Message], positions: Positions, emitted: tuple[Any, ...] = ()) -> None:
+        track = self._place.track
+        if track is not None:
+            out = [message._replace(headers=track(message.headers)) for message in out]
         key = self._place.key
         if key is not None:
             out = [message._replace(key=key(message)) for message in out]

@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from storm_on_spark.api.errors import StormError
 from storm_on_spark.xd.bus.inputs import instances
@@ -16,6 +18,7 @@ from storm_on_spark.xd.container.chain import Chain
 from storm_on_spark.xd.container.instance import Place
 from storm_on_spark.xd.dsl import Stream, Tap, parse_stream
 from storm_on_spark.xd.manifest import ModuleManifest, parse_manifest
+from storm_on_spark.xd.modules.history import tracked
 from storm_on_spark.xd.modules.local_registry import LocalRegistry
 from storm_on_spark.xd.parts import Part, parts_of
 from storm_on_spark.xd.tree.nodes import ModuleName, ModuleNode
@@ -62,6 +65,7 @@ class Blueprint:
         properties: the manifest of the deployment.
         registry: the modules.
         find: returns another stream.
+        container: the id of the container, for the history of messages.
         sync: whether its journal must survive the loss of the machine.
 
     Raises:
@@ -77,9 +81,10 @@ class Blueprint:
         properties: dict[str, str],
         registry: LocalRegistry,
         find: Find,
+        container: str,
         sync: bool = False,
     ) -> None:
-        self._sync = sync
+        self._container, self._sync = container, sync
         self._bus, self._there, self._name, self._node = bus, stream, name, node
         self._stream = stream.parsed()
         self._find = find
@@ -136,7 +141,11 @@ class Blueprint:
             readers,
             None if manifest.partition_key is None else lambda message: _partition(manifest, message),
             self._sync,
+            self._track if manifest.track_history else None,
         )
+
+    def _track(self, headers: dict[str, Any]) -> dict[str, Any]:
+        return tracked(headers, str(self._name), self._container, time.time())
 
     def _reader(self, label: str, sequence: int) -> str:
         return f"{self._there.folder(Path()).name}.{label}.{sequence}"

@@ -21,7 +21,7 @@ from storm_on_spark.xd.modules.declaration import ModuleDeclaration, ModuleType,
 from storm_on_spark.xd.modules.python_files import PythonFileError, checksum, compiled, executed, read_python
 from storm_on_spark.xd.modules.registry import MODULES
 
-_VERSION: Final = 1
+RECORD_VERSION: Final = 1
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,254}")
 _MOST_RECORD: Final = 1_000_000
 _ATTRIBUTE: Final = "MODULE"
@@ -162,6 +162,21 @@ class LocalRegistry:
         location = os.fspath(path)
         try:
             source = read_python(location)
+        except PythonFileError as error:
+            raise ModuleRegistryError(str(error)) from error
+        return self.upload_source(source, location)
+
+    def upload_source(self, source: bytes, location: str) -> ModuleDeclaration:
+        """Takes the bytes of such a file.
+
+        Args:
+            source: of the file.
+            location: its name, for messages.
+
+        Raises:
+            ModuleRegistryError: it can't be loaded, or its module's name is taken.
+        """
+        try:
             compiled(source, location)
         except PythonFileError as error:
             raise ModuleRegistryError(str(error)) from error
@@ -187,7 +202,7 @@ class LocalRegistry:
         users = sorted({f"{user.type}:{user.name}" for user in self._composed() if self._uses(user, type, name)})
         if users:
             raise ModuleRegistryError(f"{type}:{name} can't be deleted: {', '.join(users)} is composed of it")
-        self._path(type, name).unlink(missing_ok=True)
+        self._remove(type, name)
         if record["kind"] == "uploaded" and record["sha256"] not in self._checksums():
             self._file(record["sha256"]).unlink(missing_ok=True)
 
@@ -230,7 +245,10 @@ class LocalRegistry:
         return found
 
     def _is(self, type: ModuleType, name: str) -> bool:  # noqa: A002
-        return (type, name) in MODULES or (_NAME.fullmatch(name) is not None and self._path(type, name).is_file())
+        return (type, name) in MODULES or (_NAME.fullmatch(name) is not None and self._has(type, name))
+
+    def _has(self, type: ModuleType, name: str) -> bool:  # noqa: A002
+        return self._path(type, name).is_file()
 
     def _uses(self, composed: ComposedModule, type: ModuleType, name: str) -> bool:  # noqa: A002
         inside = zip(composed.modules, composed.types(), strict=True)
@@ -278,14 +296,17 @@ class LocalRegistry:
         try:
             with path.open("rb") as file:
                 found = json.loads(file.read(_MOST_RECORD))
-            return _checked_record(found)
+            return checked_record(found)
         except FileNotFoundError:
             return None
         except (OSError, ValueError, RecursionError) as error:
             raise ModuleRegistryError(f"module {type}:{name}: {path} can't be read: {error}") from error
 
     def _write(self, type: ModuleType, name: str, record: Mapping[str, str]) -> None:  # noqa: A002
-        _write_whole(self._path(type, name), json.dumps({"version": _VERSION, **record}).encode())
+        _write_whole(self._path(type, name), json.dumps({"version": RECORD_VERSION, **record}).encode())
+
+    def _remove(self, type: ModuleType, name: str) -> None:  # noqa: A002
+        self._path(type, name).unlink(missing_ok=True)
 
     def _path(self, type: ModuleType, name: str) -> Path:  # noqa: A002
         return self._folder / type / f"{name}.json"
@@ -294,9 +315,14 @@ class LocalRegistry:
         return self._folder / "files" / f"{sha256}.py"
 
 
-def _checked_record(found: Any) -> dict[str, str]:
-    if not isinstance(found, dict) or found.get("version") != _VERSION:
-        raise ValueError(f"expected a record of version {_VERSION}")
+def checked_record(found: Any) -> dict[str, str]:
+    """Returns a record of a module if it is one.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    if not isinstance(found, dict) or found.get("version") != RECORD_VERSION:
+        raise ValueError(f"expected a record of version {RECORD_VERSION}")
     if found.get("kind") == "composed" and isinstance(found.get("definition"), str):
         return found
     if found.get("kind") == "uploaded" and re.fullmatch("[0-9a-f]{64}", str(found.get("sha256"))):

@@ -6,12 +6,16 @@ import hashlib
 import importlib.abc
 import importlib.util
 import sys
+import threading
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any, Final
 
 MAXIMUM_BYTES: Final = 1_000_000
 """Of a file."""
+
+
+_executing: Final = threading.RLock()
 
 
 class PythonFileError(ValueError):
@@ -67,11 +71,13 @@ def executed(source: bytes, location: str) -> ModuleType:
     spec = importlib.util.spec_from_loader(name, loader)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        loader.exec_module(module)
-    finally:
-        del sys.modules[name]
+    # Several threads of a container may make modules of one file.
+    with _executing:
+        sys.modules[name] = module
+        try:
+            loader.exec_module(module)
+        finally:
+            del sys.modules[name]
     return module
 
 

@@ -11,14 +11,14 @@ from storm_on_spark.xd.modules.counters.sinks import SINKS as COUNTERS
 from storm_on_spark.xd.modules.declaration import ModuleDeclaration, ModuleType
 from storm_on_spark.xd.modules.jobs import filejdbc, sparkapp, sparksql, timestampfile
 from storm_on_spark.xd.modules.jobs import script as job_script
-from storm_on_spark.xd.modules.outside import files, http_client, http_source, jdbc, kafka, tail
+from storm_on_spark.xd.modules.outside import delta, files, http_client, http_source, jdbc, kafka, tail
 from storm_on_spark.xd.modules.processors import PROCESSORS
 from storm_on_spark.xd.modules.sinks import SINKS
 from storm_on_spark.xd.modules.sources import SOURCES
 
-_SOURCES: Final = (files.SOURCE, http_source.SOURCE, kafka.SOURCE, *SOURCES, tail.SOURCE)
+_SOURCES: Final = (delta.SOURCE, files.SOURCE, http_source.SOURCE, kafka.SOURCE, *SOURCES, tail.SOURCE)
 _PROCESSORS: Final = (*PROCESSORS, http_client.PROCESSOR, script.PROCESSOR)
-_SINKS: Final = (*COUNTERS, files.SINK, http_client.SINK, jdbc.SINK, kafka.SINK, *SINKS)
+_SINKS: Final = (*COUNTERS, delta.SINK, files.SINK, http_client.SINK, jdbc.SINK, kafka.SINK, *SINKS)
 _JOBS: Final = (filejdbc.JOB, job_script.JOB, sparkapp.JOB, sparksql.JOB, timestampfile.JOB)
 
 MODULES: Final[Mapping[tuple[str, str], ModuleDeclaration]] = MappingProxyType(

@@ -5,6 +5,7 @@ admins/n-<sequence>*                               AdminNode     the queue for l
 containers/<container>*                            ContainerNode
 streams/<stream>                                   Definition
 jobs/<job>                                         Definition
+modules/<type>.<name>                              a record of `modules.local_registry`; made with the first
 taps/<stream>                                      TapNode       what a deployed stream taps
 deployments/streams/<stream>                       Deployment
 deployments/streams/<stream>/status*               StatusNode
@@ -35,6 +36,7 @@ CONTAINERS: Final = f"{ROOT}/containers"
 STREAMS: Final = f"{ROOT}/streams"
 JOBS: Final = f"{ROOT}/jobs"
 TAPS: Final = f"{ROOT}/taps"
+MODULES: Final = f"{ROOT}/modules"
 STREAM_DEPLOYMENTS: Final = f"{ROOT}/deployments/streams"
 JOB_DEPLOYMENTS: Final = f"{ROOT}/deployments/jobs"
 REQUESTED: Final = f"{ROOT}/deployments/modules/requested"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -18,11 +19,31 @@ from storm_on_spark.xd.container.daemon import Container
 
 pytestmark = [pytest.mark.integration]
 
+_SHOUT = """
+from storm_on_spark import BaseBasicBolt, Fields
+from storm_on_spark.xd.modules import ModuleDeclaration, Option
+
+
+class Shout(BaseBasicBolt):
+    def __init__(self, mark):
+        self.mark = mark
+
+    def execute(self, tup, collector):
+        collector.emit([tup["payload"].upper() + self.mark, tup["headers"]])
+
+    def declare_output_fields(self, declarer):
+        declarer.declare(Fields("payload", "headers"))
+
+
+MODULE = ModuleDeclaration("processor", "shout", "Loud payloads.", Shout, (Option("mark", "text", "!", "Behind."),))
+"""
+
 
 class Xd:
     """An admin and two containers, of which one is in the group `io`."""
 
-    def __init__(self, admin: Admin, plain: Container, io: Container) -> None:
+    def __init__(self, conf: dict[str, Any], admin: Admin, plain: Container, io: Container) -> None:
+        self.conf = conf
         self.plain, self.io = plain, io
         self._url = f"http://{admin.address}"
 
@@ -36,6 +57,11 @@ class Xd:
         given = {f"module.{key.replace('__', '.')}": value for key, value in properties.items()}
         answer = self.ask("POST", f"/streams/deployments/{name}", {"properties": given})
         return answer.raise_for_status().json()
+
+    def containers(self, name: str) -> dict[str, str]:
+        """Returns the instances of a stream, and where they are."""
+        found = self.ask("GET", "/runtime/modules?size=1000").json()["content"]
+        return {each["name"]: each["containerId"] for each in found if each["name"].startswith(f"{name}.")}
 
     def state(self, name: str) -> str:
         """Returns the state of a stream."""
@@ -58,10 +84,11 @@ def xd(zookeeper: ZooKeeperServer, folder: Path) -> Iterator[Xd]:
     # The first server does not answer: the second one is tried.
     conf = {"zk.client.connect": f"127.0.0.1:1,{zookeeper.connect_string}"}
     with ExitStack() as stack:
+        stack.enter_context(pytest.MonkeyPatch.context()).setenv("STORM_SPARK_XD_HOME", str(folder))
         admin = stack.enter_context(Admin(conf, 0))
         plain = stack.enter_context(Container(conf, bus=folder))
         io = stack.enter_context(Container(conf, ("io",), {"disk": "ssd"}, folder))
-        yield Xd(admin, plain, io)
+        yield Xd(conf, admin, plain, io)
 
 
 def test_criteria_choose_the_container(xd: Xd, tmp_path: Path) -> None:
@@ -124,6 +151,60 @@ def test_a_tap_sees_what_the_stream_sees_and_outlives_its_redeployment(xd: Xd, t
     assert found == list(range(found[0], found[0] + len(found)))
 
 
+def test_messages_tell_the_modules_that_they_passed(xd: Xd, tmp_path: Path) -> None:
+    text = "rate --messagesPerSecond=100 --maxMessages=3 | transform | last:transform --expression=headers | file"
+    text += f" --dir={tmp_path}"
+    xd.deploy("history", text, rate__trackHistory="true", transform__trackHistory="true", transform__count="2")
+    lines = eventually(lambda: len(found := _lines(tmp_path)) == 3 and found)
+    where = xd.containers("history")
+    for line in lines:
+        history = (
+            json.loads(line["payload"])["xdHistory"]
+            if isinstance(line["payload"], str)
+            else line["payload"]["xdHistory"]
+        )
+        first, second = history
+        assert (first["module"], first["container"]) == ("history.source.rate.1", where["history.source.rate.1"])
+        assert second["module"] in ("history.processor.transform.1", "history.processor.transform.2")
+        assert second["container"] == where[second["module"]]
+        assert first["timestamp"] <= second["timestamp"]
+
+
+def test_an_uploaded_module_is_in_every_container(xd: Xd, folder: Path, tmp_path: Path) -> None:
+    source = _SHOUT.encode()
+    body = {"file": "shout.py", "source": _SHOUT, "sha256": hashlib.sha256(source).hexdigest()}
+    damaged = xd.ask("POST", "/modules/files", {**body, "source": _SHOUT + "#"})
+    assert (damaged.status_code, "SHA-256" in damaged.text) == (400, True)
+    made = xd.ask("POST", "/modules/files", body).raise_for_status().json()
+    assert (made["type"], made["name"], made["options"][0]["name"]) == ("processor", "shout", "mark")
+    composed = {"name": "loud", "definition": "transform | shout"}
+    assert xd.ask("POST", "/modules", composed).raise_for_status().json()["type"] == "processor"
+    assert xd.ask("POST", "/modules", composed).status_code == 400
+    out = tmp_path / "out"
+    xd.deploy("shouting", f"trigger --payload=hi --maxMessages=1 | loud --shout.mark=?! | file --dir={out}")
+    assert eventually(lambda: _lines(out))[0]["payload"] == "HI?!"
+    refused = xd.ask("DELETE", "/modules/processor/loud")
+    assert (refused.status_code, "used by stream shouting" in refused.text) == (409, True)
+    refused = xd.ask("DELETE", "/modules/processor/shout")
+    assert (refused.status_code, "processor:loud is composed of it" in refused.text) == (400, True)
+    (copy,) = (folder / "modules" / "files").glob("*.py")
+    copy.write_text(_SHOUT.replace("upper", "lower"))
+    xd.ask("DELETE", "/streams/deployments/shouting").raise_for_status()
+    # A container that comes now has not executed the file before.
+    with Container(xd.conf, ("late",), bus=folder):
+        chosen = {"module.loud.criteria": "groups.contains('late')"}
+        xd.ask("POST", "/streams/deployments/shouting", {"properties": chosen}).raise_for_status()
+        eventually(lambda: xd.state("shouting") == "failed")
+    xd.ask("DELETE", "/streams/definitions/shouting").raise_for_status()
+    for name in ("loud", "shout"):
+        assert xd.ask("DELETE", f"/modules/processor/{name}").status_code == 204
+        assert xd.ask("GET", f"/modules/processor/{name}").status_code == 404
+
+
+def _lines(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for path in sorted(folder.glob("*.json")) for line in path.read_text().splitlines()]
+
+
 @pytest.mark.parametrize(
     ("body", "status", "words"),
     [
@@ -131,8 +212,9 @@ def test_a_tap_sees_what_the_stream_sees_and_outlives_its_redeployment(xd: Xd, t
         ({"properties": {"module.sink.count": "1"}}, 400, "one of time, log"),
         ({"properties": {"module.log.criteria": "groups ++"}}, 400, "module.log.criteria"),
         ({"properties": {"count": "1"}}, 400, "module.<label>.count"),
-        ({"fused": True}, 501, "not offered"),
-        ({"properties": {"module.log.trackHistory": "true"}}, 501, "not offered"),
+        ({"fused": True, "properties": {"module.log.count": "0"}}, 400, "a count of at least 1 of log"),
+        ({"fused": True, "properties": {"module.time.partitionKeyExpression": "payload"}}, 400, "no partitions"),
+        ({"properties": {"module.log.trackHistory": "maybe"}}, 400, "true or false"),
     ],
 )
 def test_a_manifest_that_makes_no_sense_changes_nothing(xd: Xd, body: object, status: int, words: str) -> None:

@@ -58,7 +58,9 @@ class Served:
 
 
 @pytest.fixture
-def served() -> Iterator[Served]:
+def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+    # No test sees the modules of who runs it.
+    monkeypatch.setenv("STORM_SPARK_XD_HOME", str(tmp_path / "home"))
     admin, listener = Admin(), listen("127.0.0.1", 0)
     with RestServer(admin.app, listener):
         yield Served(admin, f"http://127.0.0.1:{listener.getsockname()[1]}")
@@ -157,6 +159,52 @@ def test_modules_of_the_admin(served: Served) -> None:
     assert "Information about sink module 'log':" in done.stdout
     assert "  level        Stands in each line. One of FATAL" in done.stdout
     assert "  It has no options." in done.stdout
+
+
+_LOUD = """
+from storm_on_spark import BaseBasicBolt, Fields
+from storm_on_spark.xd.modules import ModuleDeclaration
+
+
+class Loud(BaseBasicBolt):
+    def execute(self, tup, collector):
+        collector.emit([tup["payload"].upper(), tup["headers"]])
+
+    def declare_output_fields(self, declarer):
+        declarer.declare(Fields("payload", "headers"))
+
+
+MODULE = ModuleDeclaration("processor", "loud", "Makes payloads loud.", Loud)
+"""
+
+
+def test_modules_are_added_to_the_admin(served: Served, tmp_path: Path) -> None:
+    file = tmp_path / "loud.py"
+    file.write_text(_LOUD)
+    done = served.run("module", "upload", str(file))
+    assert (done.exit_code, done.stdout) == (0, "Successfully uploaded module 'processor:loud'\n")
+    done = served.typed("module compose both --definition 'loud | filter'", "module info both", "module delete loud")
+    assert "Successfully created module 'both' with type processor" in done.stdout
+    assert "filter.expression" in done.stdout
+    assert "processor:loud can't be deleted: processor:both is composed of it" in done.stderr
+    served.texts["shouting"] = "time | both | log"
+    done = served.run("module", "delete", "processor:both")
+    assert done.exit_code != 0
+    assert "processor:both can't be deleted: it is used by stream shouting" in done.stderr
+    served.texts.clear()
+    done = served.typed("module delete both", "module delete loud", "module info loud")
+    assert done.stdout.count("Successfully destroyed module") == 2
+    assert "There is no module 'loud'" in done.stderr
+    file.write_text("MODULE = 1")
+    done = served.run("module", "upload", str(file))
+    assert (done.exit_code, "a variable MODULE with a ModuleDeclaration" in done.stderr) == (2, True)
+    done = served.run("module", "upload", str(tmp_path / "none.py"))
+    assert (done.exit_code, "can't be read" in done.stderr) == (2, True)
+
+
+def test_options_of_an_admin_need_one() -> None:
+    done = CliRunner().invoke(main, ["module", "list", "-c", "zk.client.connect=localhost:1"])
+    assert (done.exit_code, "go with --admin URL" in done.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storm_on_spark.xd.admin.rules import EVERY, Instance, Request, place, state_of
+from storm_on_spark.xd.admin.rules import EVERY, Instance, Request, place, place_together, state_of
 
 CONTAINERS = st.sets(st.sampled_from("abcde"))
 COUNTS = st.lists(st.integers(0, 4), min_size=1, max_size=4)
@@ -84,3 +84,17 @@ def test_the_state_of_a_stream() -> None:
 def test_a_count_below_zero_is_refused() -> None:
     with pytest.raises(ValueError, match="module log, got -1"):
         Request("log", -1)
+
+
+def test_a_fused_stream_is_in_one_container_and_stays_there() -> None:
+    requests = [Request("time", 2), Request("log", matches=lambda name: name != "a")]
+    first = place_together(requests, ["a", "b", "c"], {}, {"b": 5})
+    assert first.allocated == {Instance("time", 1): "c", Instance("time", 2): "c", Instance("log", 1): "c"}
+    assert place_together(requests, ["a", "b", "c"], first.allocated, {"c": 9}) == first
+    assert set(place_together(requests, ["a", "b"], first.allocated, {}).allocated.values()) == {"b"}
+
+
+def test_a_fused_stream_without_a_container_that_all_modules_match_waits_as_a_whole() -> None:
+    requests = [Request("time", matches=lambda name: name == "a"), Request("log", matches=lambda name: name == "b")]
+    found = place_together(requests, ["a", "b"], {}, {})
+    assert (found.allocated, found.unplaced) == ({}, (Instance("time", 1), Instance("log", 1)))

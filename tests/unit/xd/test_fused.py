@@ -16,6 +16,7 @@ from storm_on_spark.testing import make_tuple, run_bolt
 from storm_on_spark.xd.dsl import Code, DslError, parse_stream
 from storm_on_spark.xd.fused import build, load_stream
 from storm_on_spark.xd.modules.dead_letters import DeadLetters, Letter
+from storm_on_spark.xd.modules.history import HISTORY, tracked
 
 WORDS = "words = trigger --payload='to be or not' --maxMessages=1 | splitter --expression=\"payload.split(' ')\""
 
@@ -153,3 +154,18 @@ def test_dead_letters_have_ids_of_their_own(tmp_path: Path) -> None:
         build(parse_stream(text), text, dead_letters)
     assert (caught.value.code, caught.value.position) == (Code.NAME, 7)
     assert invoke("stream", "run", "--attempts", "2", "time | log").exit_code == 2
+
+
+def test_a_module_whose_messages_keep_their_history_has_a_bolt_behind_it() -> None:
+    text = "time | filter | log"
+    tracked = {"time": "c1", "filter": "c1", "log": "c1"}
+    topology = build(parse_stream(text, "ticktock"), text, tasks={"filter": 2}, tracked_in=tracked)
+    assert sorted(topology.bolts) == ["filter", "filter..history", "log", "time..history"]
+    assert [topology[name].parallelism for name in ("time", "filter", "log")] == [1, 2, 1]
+
+
+def test_the_history_of_a_message_grows_and_what_came_from_outside_is_not_taken_for_one() -> None:
+    once = tracked({"a": 1, HISTORY: "forged"}, "s.source.time.1", "c1", 0.0)
+    twice = tracked(once, "s.processor.filter.1", "c2", 1.0)
+    assert (twice["a"], [each["module"] for each in twice[HISTORY]]) == (1, ["s.source.time.1", "s.processor.filter.1"])
+    assert len(once[HISTORY]) == 1

@@ -17,6 +17,7 @@ import storm_on_spark
 from storm_on_spark.cluster.errors import (
     NotFoundError,
     RecordError,
+    TransitionError,
 )
 from storm_on_spark.cluster.http.auth import Authentication
 from storm_on_spark.cluster.http.guard import Guard
@@ -31,9 +32,11 @@ from storm_on_spark.xd.admin.rest.counters import CounterHandlers
 from storm_on_spark.xd.admin.rest.executions import ExecutionHandlers
 from storm_on_spark.xd.admin.rest.lifecycle import Lifecycle
 from storm_on_spark.xd.admin.rest.resources import RESOURCES, Resource
-from storm_on_spark.xd.dsl import DslError
+from storm_on_spark.xd.dsl import DslError, parse_stream
 from storm_on_spark.xd.modules import ModuleType
 from storm_on_spark.xd.modules.local_registry import AnyModule, ComposedModule, LocalRegistry, ModuleRegistryError
+from storm_on_spark.xd.modules.python_files import checksum
+from storm_on_spark.xd.parts import types_of
 
 PRODUCT: Final = "storm-on-spark"
 ABOUT: Final = (
@@ -94,22 +97,31 @@ class Handlers:
         return call.page(schemas.ModuleView(**_module(each)) for each in found)
 
     def get_module(self, call: Call) -> schemas.ModuleDetail:
-        type_, name = call.path["type"], call.path["name"]
-        try:
-            found = self._registry.find(cast(ModuleType, type_), name)
-        except KeyError:
-            raise NotFoundError(f"There is no module {f'{type_}:{name}'!r:.100}") from None
-        options = tuple(
-            schemas.OptionView(
-                name=each.name,
-                type=each.type,
-                default_value=each.default,
-                description=each.help,
-                choices=each.choices,
-            )
-            for each in self._registry.options(found)
+        return self._detail(self._module(call))
+
+    def compose_module(self, call: Call) -> schemas.ModuleDetail:
+        asked: schemas.ComposeModule = call.body
+        return self._detail(self._registry.compose(asked.name, asked.definition))
+
+    def upload_module(self, call: Call) -> schemas.ModuleDetail:
+        asked: schemas.UploadModule = call.body
+        source = asked.source.encode()
+        if checksum(source) != asked.sha256:
+            raise RecordError(f"Expected a text with the SHA-256 {asked.sha256}, got {checksum(source)}")
+        return self._detail(self._registry.upload_source(source, asked.file))
+
+    def delete_module(self, call: Call) -> None:
+        type_, name = cast(ModuleType, call.path["type"]), call.path["name"]
+        # It may be one that can't be loaded.
+        if type_ not in _TYPES or name not in self._registry.names(type_):
+            raise _no_module(type_, name)
+        used = sorted(
+            stream for stream, text in self._definitions.all().items() if (type_, name) in _used(stream, text)
         )
-        return schemas.ModuleDetail(**_module(found), options=options)
+        if used:
+            some = ", ".join(used[:10])
+            raise TransitionError(f"The module {type_}:{name} can't be deleted: it is used by stream {some}")
+        self._registry.delete(type_, name)
 
     def list_containers(self, call: Call) -> schemas.PageOf[schemas.ContainerView]:
         return call.page(self._runtime.containers())
@@ -150,6 +162,26 @@ class Handlers:
 
     def _check_job(self, name: str, definition: str) -> None:
         check_job(name, definition, self._registry)
+
+    def _module(self, call: Call) -> AnyModule:
+        type_, name = call.path["type"], call.path["name"]
+        try:
+            return self._registry.find(cast(ModuleType, type_), name)
+        except KeyError:
+            raise _no_module(type_, name) from None
+
+    def _detail(self, found: AnyModule) -> schemas.ModuleDetail:
+        options = tuple(
+            schemas.OptionView(
+                name=each.name,
+                type=each.type,
+                default_value=each.default,
+                description=each.help,
+                choices=each.choices,
+            )
+            for each in self._registry.options(found)
+        )
+        return schemas.ModuleDetail(**_module(found), options=options)
 
 
 def make_app(parts: Parts, authentication: Authentication) -> ASGIApp:
@@ -223,6 +255,16 @@ async def _call(resource: Resource, request: Request) -> Call:
                 raise RecordError(f"{request.method} {request.url.path[:300]} needs a body")
             body = schemas.Deploy()
     return Call(request.path_params, query, body)
+
+
+def _used(name: str, definition: str) -> set[tuple[str, str]]:
+    """Returns type and name of the modules of a stream."""
+    stream = parse_stream(definition, name)
+    return {(kind, each.name) for each, kind in zip(stream.modules, types_of(stream).values(), strict=True)}
+
+
+def _no_module(type_: str, name: str) -> NotFoundError:
+    return NotFoundError(f"There is no module {f'{type_}:{name}'!r:.100}")
 
 
 def _module(found: AnyModule) -> dict[str, Any]:

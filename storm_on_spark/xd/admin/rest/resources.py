@@ -100,7 +100,33 @@ RESOURCES: Final = (
     Resource(
         "GET", _MODULES, "list_modules", "All modules", schemas.PageOf[schemas.ModuleView], query=("type", *PAGING)
     ),
+    Resource(
+        "POST",
+        _MODULES,
+        "compose_module",
+        "Makes a module of a part of a stream",
+        schemas.ModuleDetail,
+        schemas.ComposeModule,
+        201,
+    ),
+    Resource(
+        "POST",
+        f"{_MODULES}/files",
+        "upload_module",
+        "Adds the module of a Python file",
+        schemas.ModuleDetail,
+        schemas.UploadModule,
+        201,
+    ),
     Resource("GET", _MODULES + "/{type}/{name}", "get_module", "A module and its options", schemas.ModuleDetail),
+    Resource(
+        "DELETE",
+        _MODULES + "/{type}/{name}",
+        "delete_module",
+        "Removes a module that was composed or uploaded",
+        None,
+        status=204,
+    ),
     Resource(
         "GET",
         "/runtime/containers",

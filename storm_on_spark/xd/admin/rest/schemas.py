@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from storm_on_spark.xd.admin.rules import State
 from storm_on_spark.xd.dsl import MAXIMUM_LENGTH
+from storm_on_spark.xd.modules.python_files import MAXIMUM_BYTES
 from storm_on_spark.xd.tree.jobs import Status
 
 MAXIMUM_NAME: Final = 255
@@ -57,6 +58,24 @@ class PageOf(View, Generic[T], frozen=True, kw_only=True):
 
     content: tuple[T, ...]
     page: PageMetadata
+
+
+class ComposeModule(Body, frozen=True, kw_only=True):
+    """Makes a module of a part of a stream."""
+
+    name: Name
+    definition: Definition
+
+
+class UploadModule(Body, frozen=True, kw_only=True):
+    """Adds the module of a Python file. The file is executed, by the admin and by containers."""
+
+    file: Annotated[str, Meta(min_length=1, max_length=MAXIMUM_NAME)]
+    """Its name, for messages."""
+    source: Annotated[str, Meta(max_length=MAXIMUM_BYTES)]
+    """Its text."""
+    sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+    """Of the text in UTF-8."""
 
 
 class CreateDefinition(Body, frozen=True, kw_only=True):

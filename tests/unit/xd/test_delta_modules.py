@@ -1,0 +1,126 @@
+"""The modules that read and write Delta tables, each by itself."""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from storm_on_spark.testing import BoltTester, SpoutTester, make_tuple
+from storm_on_spark.xd.modules import ModuleType, OptionError, find_module
+
+
+def made(type: ModuleType, **options: str) -> Any:  # noqa: A002
+    return find_module(type, "delta").make(options, "s")
+
+
+def message(payload: Any) -> Any:
+    return make_tuple([payload, {}], ["payload", "headers"])
+
+
+def append(table: Path, *numbers: int) -> None:
+    write_deltalake(str(table), pa.table({"id": list(numbers)}), mode="append")
+
+
+def reading(**options: str) -> SpoutTester:
+    """Returns a source for which time flies: it looks for new versions at every call."""
+    source = made("source", **options)
+    source.now = itertools.count(0, 60).__next__
+    return SpoutTester(source)
+
+
+def rows(tester: SpoutTester, calls: int = 20) -> list[Any]:
+    return [tuple(emission.values) for emission in tester.next_tuple(calls=calls)]
+
+
+def test_rows_are_emitted_and_then_those_that_are_appended(tmp_path: Path) -> None:
+    table = tmp_path / "orders"
+    tester = reading(table=str(table))
+    assert rows(tester) == []
+    append(table, 1, 2)
+    append(table, 3)
+    assert sorted(row[0]["id"] for row in rows(tester)) == [1, 2, 3]
+    append(table, 4)
+    append(table, 5)
+    assert rows(tester) == [({"id": 4}, {"delta_version": 2}), ({"id": 5}, {"delta_version": 3})]
+
+
+def test_a_source_goes_on_behind_the_last_row_that_was_saved(tmp_path: Path) -> None:
+    append(tmp_path, *range(10))
+    append(tmp_path, *range(10, 2_500))
+    source = made("source", table=str(tmp_path), startingVersion="1")
+    first = rows(SpoutTester(source), 1_200)
+    again = made("source", table=str(tmp_path), startingVersion="1")
+    tester = SpoutTester(again)
+    again.state_holder.__setstate__(source.state_holder.__getstate__())
+    found = [row[0]["id"] for row in [*first, *rows(tester, 3_000)]]
+    assert found == list(range(10, 2_500))
+
+
+def test_what_arranges_rows_anew_is_passed_over_and_what_changes_them_is_refused(tmp_path: Path) -> None:
+    append(tmp_path, 1)
+    append(tmp_path, 2)
+    DeltaTable(str(tmp_path)).optimize.compact()
+    append(tmp_path, 3)
+    tester = reading(table=str(tmp_path), startingVersion="1")
+    assert [row[0]["id"] for row in rows(tester)] == [2, 3]
+    DeltaTable(str(tmp_path)).delete("id = 1")
+    with pytest.raises(ValueError, match="version 4 changes or removes rows"):
+        rows(tester)
+
+
+def test_values_are_those_that_messages_have(tmp_path: Path) -> None:
+    when = datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.timezone.utc)
+    write_deltalake(str(tmp_path), pa.table({"payload": ["a"]}))
+    assert rows(SpoutTester(made("source", table=str(tmp_path))))[0] == ("a", {"delta_version": 0})
+    other = tmp_path / "other"
+    write_deltalake(str(other), pa.table({"at": [when], "list": [[1, 2]]}), partition_by=["at"])
+    (found,) = rows(SpoutTester(made("source", table=str(other))))
+    assert found[0] == {"at": "2026-01-02T03:04:05+00:00", "list": [1, 2]}
+
+
+def test_the_sink_appends_a_row_for_each_message(tmp_path: Path) -> None:
+    table = str(tmp_path / "new")
+    with BoltTester(made("sink", table=table, columns="id long, price decimal(10, 2), tags array<string>")) as tester:
+        tester.execute(*(message({"id": number, "price": None, "tags": ["a"]}) for number in range(3)))
+        assert len(tester.collector.acked) == 3
+        with pytest.raises(ValueError, match="does not fit"):
+            tester.execute(message({"id": "x", "price": None, "tags": []}))
+        with pytest.raises(ValueError, match="expected a map with id, price, tags"):
+            tester.execute(message("x"))
+    found = DeltaTable(table)
+    assert (found.version(), sorted(found.to_pyarrow_table()["id"].to_pylist())) == (1, [0, 1, 2])
+
+
+def test_a_table_of_payloads_is_the_default(tmp_path: Path) -> None:
+    with BoltTester(made("sink", table=str(tmp_path))) as tester:
+        tester.execute(message("a"), message(1), message({"b": 2}))
+    assert DeltaTable(str(tmp_path)).to_pyarrow_table()["payload"].to_pylist() == ["a", "1", '{"b": 2}']
+
+
+def test_messages_fail_if_the_table_refuses_them(tmp_path: Path) -> None:
+    append(tmp_path, 1)
+    with BoltTester(made("sink", table=str(tmp_path))) as tester:
+        tester.execute(message("a"))
+        assert (len(tester.collector.failed), tester.collector.acked) == (1, [])
+
+
+@pytest.mark.parametrize(
+    ("type", "options"),
+    [
+        ("source", {"table": "s3://bucket/table"}),
+        ("source", {"table": "t", "startingVersion": "x"}),
+        ("sink", {"table": "t", "columns": "id"}),
+        ("sink", {"table": "t", "columns": "id text"}),
+        ("sink", {"table": "t", "columns": "id long, id long"}),
+        ("sink", {}),
+    ],
+)
+def test_options_that_make_no_sense(type: ModuleType, options: dict[str, str]) -> None:  # noqa: A002
+    with pytest.raises(OptionError):
+        made(type, **options)
