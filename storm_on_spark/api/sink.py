@@ -5,10 +5,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from storm_on_spark.api.component import BaseRichBolt
 from storm_on_spark.api.streams.fields import Fields
+
+if TYPE_CHECKING:
+    import pyarrow
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,17 @@ class SinkBolt(BaseRichBolt):
         Raises:
             SetupError: nothing could be written.
         """
+
+    def take_batch(self, batch: pyarrow.RecordBatch) -> bool:
+        """Takes tuples that arrived as columns, all or none; called in the task instead of `execute`.
+
+        Args:
+            batch: one row per tuple, one column per field of the stream.
+
+        Returns:
+            Whether it took them: then all are acked. If not, `execute` is called with each.
+        """
+        return False
 
     @abstractmethod
     def take_written(self) -> bytes:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.api.streams.fields import Fields
@@ -25,6 +29,7 @@ _PLAIN: Final[Mapping[str, str]] = {
     "date": "date32",
 }
 """Names of Spark SQL's types, and Arrow's for the same."""
+_FRACTIONAL: Final = (float, np.floating, Decimal)
 
 
 class Columns:
@@ -86,8 +91,32 @@ short, int, long, float, double, date, timestamp, decimal(P,S) or array<TYPE>
 
         schema = self.schema()
         by_column = zip(*rows, strict=True) if rows else [()] * len(schema)
-        arrays = [pa.array(column, field.type) for column, field in zip(by_column, schema, strict=True)]
+        arrays = [_array(column, field.type) for column, field in zip(by_column, schema, strict=True)]
         return pa.Table.from_arrays(arrays, schema=schema)
+
+    def of_batch(self, batch: pa.RecordBatch) -> pa.Table | None:
+        """Returns columns of these names as a table, or None if one is missing or has another type."""
+        import pyarrow as pa
+
+        schema = self.schema()
+        names = batch.schema.names
+        if any(names.count(field.name) != 1 or batch.schema.field(field.name).type != field.type for field in schema):
+            return None
+        return pa.Table.from_arrays([batch.column(name) for name in schema.names], schema=schema)
+
+
+def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Returns values as an array; Arrow itself would cut a fraction off where whole numbers are wanted."""
+    import pyarrow as pa
+
+    nested = pa.types.is_list(kind)
+    if pa.types.is_integer(kind.value_type if nested else kind):
+        single = [value for part in values if part is not None for value in part] if nested else values
+        fractional = {each for each in set(map(type, single)) if issubclass(each, _FRACTIONAL)}
+        for value in single if fractional else ():
+            if isinstance(value, _FRACTIONAL) and not (isfinite(value) and int(value) == value):
+                raise ValueError(f"{value!r:.100} is no whole number")
+    return pa.array(values, kind)
 
 
 def declared_columns(streams: Iterable[Fields]) -> Columns:

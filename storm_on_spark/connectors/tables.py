@@ -47,6 +47,8 @@ class TableBolt(SinkBolt):
             self.columns = Columns(columns)
         self._declared = columns is None
         self._rows: list[tuple[Tuple, tuple[Any, ...]]] = []
+        #: What is to be written of tuples before those of `_rows`.
+        self._closed: list[pa.Table] = []
         self._written = b""
 
     def open_sink(self, context: SinkContext) -> None:
@@ -82,8 +84,28 @@ class TableBolt(SinkBolt):
             self._rows.append((tup, row))
 
     @final
+    def take_batch(self, batch: pa.RecordBatch) -> bool:
+        """Takes the columns as they are, where their types are those of the table."""
+        # A subclass may want to see each tuple.
+        table = self.columns.of_batch(batch) if type(self).execute is TableBolt.execute else None
+        if table is None:
+            return False
+        if table.num_rows:
+            self._close_rows()
+            self._closed.append(table)
+        return True
+
+    @final
     def finish_micro_batch(self) -> None:
         """Makes a table of the rows, and acks or fails their tuples."""
+        import pyarrow as pa
+
+        self._close_rows()
+        tables, self._closed = self._closed, []
+        if tables:
+            self._written = to_bytes(pa.concat_tables(tables))
+
+    def _close_rows(self) -> None:
         rows, self._rows = self._rows, []
         if not rows:
             return
@@ -94,7 +116,8 @@ class TableBolt(SinkBolt):
             table = self.columns.table([row for _, row in rows])
         for tup, _ in rows:
             self._collector.ack(tup)
-        self._written = to_bytes(table) if rows else b""
+        if rows:
+            self._closed.append(table)
 
     def take_written(self) -> bytes:
         """Returns the table as an Arrow stream."""

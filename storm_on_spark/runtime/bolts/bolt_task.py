@@ -20,6 +20,7 @@ from types import CodeType
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.errors import ComponentError, FailedException, ReportedFailedException
@@ -44,6 +45,7 @@ from storm_on_spark.runtime.tracking.acker import FAIL, RESET
 from storm_on_spark.runtime.tracking.fold import Fold
 from storm_on_spark.runtime.tracking.ids import EdgeIds
 from storm_on_spark.runtime.tracking.lineage import InputLineage, contributions, marked
+from storm_on_spark.runtime.values.batches import to_rows
 from storm_on_spark.runtime.values.hashing import mix64
 
 _ALONE = 2 if sys.version_info < (3, 14) and not sysconfig.get_config_var("Py_GIL_DISABLED") else 0
@@ -432,6 +434,13 @@ class BoltTask:
         if self.state is not None and self.state.looks_ahead:
             parts = looking_ahead(self.state, self._grouped_by, list(parts))
         for delivery, first, rows in parts:
+            if isinstance(rows, pa.RecordBatch):
+                # Only a sink gets one. Hooks want to see each tuple.
+                if not self._context.hooks and self.instance.take_batch(rows):
+                    begin = delivery.offset + first
+                    self._collector.ledger.acked += range(begin, begin + rows.num_rows)
+                    continue
+                rows = to_rows(rows)
             tup = Tuple.of((), delivery)
             for position, values in zip(count(first), rows, strict=False):
                 if getrefcount(tup) != _ALONE:

@@ -111,11 +111,12 @@ class _StageRun:
         lineage, payload = chunk.read_lineage(header, body)
         self.receipts ^= chunk.receipt(header, body)
         delivery = Delivery(stream.component, stream.stream, header.source, stream.fields, lineage)
-        columnar = self.wiring.component(header.target).kind is ComponentKind.BATCH_BOLT
+        component = self.wiring.component(header.target)
+        columnar = component.kind is ComponentKind.BATCH_BOLT
         values: object
         if header.kind == Kind.ARROW:
             batch = chunk.read_batch(payload)
-            values = batch if columnar else to_rows(batch)
+            values = batch if columnar or component.sink else to_rows(batch)
         elif columnar:
             with self._fitting(header.target, stream):
                 values = chunk.read_rows_as_batch(header, payload, stream.fields)
@@ -188,8 +189,10 @@ class _StageRun:
     def _local(self, task: int, sealed: Sealed) -> Input:
         stream, target, values = sealed.box.stream, sealed.box.target, sealed.values
         delivery = Delivery(stream.component, stream.stream, task, stream.fields, sealed.lineage())
-        if self.wiring.component(target).kind is not ComponentKind.BATCH_BOLT:
-            rows = to_rows(values) if isinstance(values, pa.RecordBatch) else values
+        component = self.wiring.component(target)
+        if component.kind is not ComponentKind.BATCH_BOLT:
+            whole = component.sink or not isinstance(values, pa.RecordBatch)
+            rows = values if whole else to_rows(values)
             return Input(delivery, rows, len(rows))
         if not isinstance(values, pa.RecordBatch):
             with self._fitting(target, stream):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 
+import numpy as np
 import pytest
 
 from storm_on_spark import ConfigError, SinkContext
@@ -87,6 +88,27 @@ def test_a_micro_batch_without_a_row_that_fits_hands_nothing_over():
 def test_a_value_of_each_type_comes_back(kind, value):
     found = Columns({"value": kind}).table([(value,), (None,)]).to_pylist()
     assert found == [{"value": value}, {"value": None}]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("long", 1.5),
+        ("int", np.float32(0.5)),
+        ("long", float("nan")),
+        ("byte", float("inf")),
+        ("array<long>", [1, 1.5]),
+        ("long", decimal.Decimal("1.5")),
+        ("long", decimal.Decimal("NaN")),
+    ],
+)
+def test_a_fraction_is_not_cut_off(kind, value):
+    with pytest.raises(ValueError, match="is no whole number"):
+        Columns({"value": kind}).table([(None,), (value,)])
+
+
+def test_a_whole_number_of_another_type_is_one():
+    assert Columns({"value": "long"}).table([(2.0,), (1,)]).to_pylist() == [{"value": 2}, {"value": 1}]
 
 
 @pytest.mark.parametrize(
