@@ -83,6 +83,10 @@ bench-quick: java $(STAMP) ## one short round of the most important cases: under
 bench-realtime: java $(STAMP) ## one round of real time beside Storm, native PySpark and the other profiles: ten minutes
 	@$(PY) -m lab.benchmarks --realtime $(BENCH_ARGS)
 
+.PHONY: bench-connectors
+bench-connectors: java $(STAMP) ## one round of Kafka to Delta beside native PySpark, and of Kafka beside Storm: ten minutes
+	@$(PY) -m lab.benchmarks --connectors $(BENCH_ARGS)
+
 .PHONY: pacemaker-bench
 pacemaker-bench: java $(STAMP) ## load our Pacemaker, Storm's and ZooKeeper: half an hour, forty minutes at most (PACEMAKER_ARGS= for options)
 	@$(PY) -m lab.benchmarks.pacemaker $(PACEMAKER_ARGS)
@@ -98,6 +102,10 @@ faults: java $(STAMP) ## inject faults into a running topology: half an hour (FA
 .PHONY: faults-short
 faults-short: java $(STAMP) ## the form of it that `make test` has: a minute
 	@$(PY) -m lab.faults --short $(FAULTS_ARGS)
+
+.PHONY: connector-faults
+connector-faults: java $(STAMP) ## kill brokers and drivers between Kafka and Delta: half an hour (FAULTS_ARGS= for options)
+	@$(PY) -m lab.connectors $(FAULTS_ARGS)
 
 .PHONY: failover
 failover: java $(STAMP) ## kill, stop and cut off parts of a cluster: twenty minutes (FAILOVER_ARGS= for options)

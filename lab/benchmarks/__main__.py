@@ -17,12 +17,14 @@ from rich.console import Console
 from lab.benchmarks import report, soak
 from lab.benchmarks.cases import CASES, REALTIME_BESIDE, Case
 from lab.benchmarks.harness import QUICK, Outcome, Pace, play
-from lab.benchmarks.targets import judge, judge_realtime
+from lab.benchmarks.report import Run
+from lab.benchmarks.targets import judge, judge_connectors, judge_realtime
 from lab.suite import command
 
 _HERE = Path(__file__).parent
 _RESULTS = _HERE / "results.json"
 _REALTIME_RESULTS = _HERE / "realtime.json"
+_CONNECTORS_RESULTS = _HERE / "connectors.json"
 _PAGE = _HERE.parents[1] / "docs" / "performance.md"
 
 
@@ -51,18 +53,23 @@ def main() -> int:
         outcomes |= play(chosen, pace, tell, keep)
         outcomes = {name: outcomes[name] for name in CASES if name in outcomes}
         seconds += time.monotonic() - started
-    realtime = options.realtime
-    verdicts = judge_realtime(outcomes, pace.rounds) if realtime else judge(outcomes, pace.rounds, soak.last())
+    which: Run = "connectors" if options.connectors else "realtime" if options.realtime else "main"
+    if options.connectors:
+        verdicts = judge_connectors(outcomes, pace.rounds)
+    elif options.realtime:
+        verdicts = judge_realtime(outcomes, pace.rounds)
+    else:
+        verdicts = judge(outcomes, pace.rounds, soak.last())
     document = report.as_json(outcomes, verdicts, pace, seconds)
     options.save.write_text(document + "\n", "utf-8")
     command.hand_out(options, document, lambda console: report.show(outcomes, verdicts, pace, console))
     if options.docs:
-        report.write_docs(outcomes, verdicts, pace, _PAGE, realtime)
+        report.write_docs(outcomes, verdicts, pace, _PAGE, which)
     return 1 if any(outcome.problems for outcome in outcomes.values()) else 0
 
 
 def _pace(options: argparse.Namespace) -> Pace:
-    pace = QUICK if options.quick else Pace(rounds=1 if options.realtime else 3)
+    pace = QUICK if options.quick else Pace(rounds=1 if options.realtime or options.connectors else 3)
     given = {name: value for name in ("rounds", "seconds", "warm_up") if (value := getattr(options, name)) is not None}
     return dataclasses.replace(pace, **given)
 
@@ -70,10 +77,12 @@ def _pace(options: argparse.Namespace) -> Pace:
 def _chosen(options: argparse.Namespace) -> list[Case]:
     if options.only:
         return [case for case in CASES.values() if any(part in case.name for part in options.only)]
-    if options.again and options.realtime:
+    if options.again and (options.realtime or options.connectors):
         return []
     if options.realtime:
         return [case for case in CASES.values() if case.group == "realtime" or case.name in REALTIME_BESIDE]
+    if options.connectors:
+        return [case for case in CASES.values() if case.group == "connectors"]
     if options.growth:
         return [case for case in CASES.values() if case.group == "growth"]
     if options.again:
@@ -82,7 +91,7 @@ def _chosen(options: argparse.Namespace) -> list[Case]:
 
 
 def _marks(case: Case) -> str:
-    return f"{case.contender:8} {'quick' if case.quick else case.group if case.group != 'main' else '':8}"
+    return f"{case.contender:8} {'quick' if case.quick else case.group if case.group != 'main' else '':10}"
 
 
 def _options() -> argparse.Namespace:
@@ -91,6 +100,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--only", action="append", metavar="TEXT", help="cases with TEXT in the name; repeatable")
     parser.add_argument("--growth", action="store_true", help="instead, how cost grows with keys, tasks, levels, roots")
     parser.add_argument("--realtime", action="store_true", help="instead, one round of real time and what is beside it")
+    parser.add_argument("--connectors", action="store_true", help="instead, one round of what reads Kafka")
     parser.add_argument("--rounds", type=_at_least_one, help="how often each case is run (3)")
     parser.add_argument("--seconds", type=float, help="how long each phase of a case is measured (7)")
     parser.add_argument("--warm-up", type=float, help="seconds before the first phase of a case (7)")
@@ -106,7 +116,10 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--docs", action="store_true", help="put tables and plots into docs/performance.md")
     options = parser.parse_args()
-    options.save = options.save or (_REALTIME_RESULTS if options.realtime else _RESULTS)
+    if options.connectors and options.realtime:
+        parser.error("--connectors and --realtime are runs of their own")
+    own = _REALTIME_RESULTS if options.realtime else _CONNECTORS_RESULTS if options.connectors else _RESULTS
+    options.save = options.save or own
     unknown = [part for part in options.only or () if not any(part in name for name in CASES)]
     if unknown:
         parser.error(f"no case has {unknown[0]!r} in its name; --list prints them")

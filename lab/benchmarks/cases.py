@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 MILLION = 1_000_000
 
-Contender = Literal["ours", "native", "storm", "command"]
-Group = Literal["main", "growth", "realtime"]
+Contender = Literal["ours", "native", "storm", "command", "kafka"]
+Group = Literal["main", "growth", "realtime", "connectors"]
 Draw = Literal["zipf", "uniform"]
 
 
@@ -53,7 +53,7 @@ class Case:
         quick: whether `make bench-quick` has it.
         side: whether no target needs it: every second round does without.
         group: `growth` is for how cost grows, `realtime` for the profile of that name; each is run only when it is
-            asked for.
+            asked for. So is `connectors`, for what reads Kafka.
     """
 
     name: str
@@ -229,6 +229,37 @@ def _realtime() -> list[Case]:
     return [replace(case, profile="realtime", group="realtime") for case in cases]
 
 
+def kafka_case(workload: str, native: bool = False) -> str:
+    """Returns the name of the case with this workload from Kafka."""
+    return f"Kafka: {workload}{', native PySpark' if native else ''}"
+
+
+PASS, KAFKA_TUPLES, KAFKA_COLUMNS = "pass-through", "word count", "word count, columnar"
+ONLY_COUNTED = "word count, no table"
+KAFKA_LATENCY, KAFKA_PAUSE = "latency at 1,000/s", "after a pause of 60 s"
+KAFKA_STORM = "Kafka: word count, Storm"
+
+
+def _connectors() -> list[Case]:
+    def pair(name: str, workload: str, phase: Phase, **options: Any) -> list[Case]:
+        profile = "latency" if phase is not FULL else "throughput"
+        return [
+            Case(kafka_case(name, native), "kafka", workload, (phase,), {**options, "native": native}, profile)
+            for native in (True, False)
+        ]
+
+    cases = [
+        *pair(PASS, PASS, FULL),
+        *pair(KAFKA_LATENCY, PASS, at(1000)),
+        *pair(KAFKA_PAUSE, PASS, at(5000), pause=True),
+        *pair(KAFKA_TUPLES, KAFKA_TUPLES, FULL),
+        Case(kafka_case(KAFKA_COLUMNS), "kafka", KAFKA_COLUMNS, (FULL,)),
+        Case(kafka_case(ONLY_COUNTED), "kafka", ONLY_COUNTED, (FULL,)),
+        Case(KAFKA_STORM, "storm", "kafka", (FULL,), {"ackers": 1, "pending": 5000}),
+    ]
+    return [replace(case, group="connectors") for case in cases]
+
+
 REALTIME_BESIDE = (STORM, PER_TUPLE, LATENCY, NATIVE_LATENCY)
 """The cases with which those of real time are compared; they run in the same round."""
 
@@ -239,6 +270,7 @@ CASES: dict[str, Case] = {
         *_others(),
         *(replace(case, group="growth") for case in _growth()),
         *_realtime(),
+        *_connectors(),
     )
 }
 """All, by name, in the order in which a round runs them: what is compared comes close together."""

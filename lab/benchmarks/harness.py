@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -18,6 +19,7 @@ from typing import Any
 from lab.benchmarks.cases import Case
 from lab.benchmarks.contenders import Setup, storm
 from lab.benchmarks.data import sentences_file
+from lab.benchmarks.topics import broker
 
 _ROOT = Path(__file__).parents[2]
 _CASE_SECS = 1200.0
@@ -79,23 +81,38 @@ def play(
     outcomes = {case.name: Outcome(case) for case in cases}
     _prepare(outcomes, tell)
     folder = Path(tempfile.mkdtemp(prefix="benchmarks-"))
+    source = sentences_file(folder / "sentences.txt")
+    with_kafka = any(case.group == "connectors" for case in cases)
     try:
-        source = sentences_file(folder / "sentences.txt")
-        for number in range(pace.rounds):
-            for case in list(cases)[:: -1 if number % 2 else 1]:
-                outcome = outcomes[case.name]
-                if outcome.skipped is None and not (case.side and number % 2):
-                    began = time.monotonic()
-                    run = _run(case, pace, source, Path(tempfile.mkdtemp(dir=folder)), outcome.problems)
-                    outcome.runs.append(run)
-                    keep(outcomes)
-                    took = time.monotonic() - began
-                    tell(f"round {number + 1} of {pace.rounds}: {case.name}: {_said(run, outcome)} ({took:.0f} s)")
+        with broker(source, tell) if with_kafka else contextlib.nullcontext("") as servers:
+            _rounds(cases, outcomes, pace, tell, keep, (source, folder, servers))
     except KeyboardInterrupt:
         tell("broken off; what there is counts")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return outcomes
+
+
+def _rounds(
+    cases: Sequence[Case],
+    outcomes: Mapping[str, Outcome],
+    pace: Pace,
+    tell: Callable[[str], None],
+    keep: Callable[[Mapping[str, Outcome]], None],
+    where: tuple[Path, Path, str],
+) -> None:
+    source, folder, servers = where
+    for number in range(pace.rounds):
+        for case in list(cases)[:: -1 if number % 2 else 1]:
+            outcome = outcomes[case.name]
+            if outcome.skipped is None and not (case.side and number % 2):
+                began = time.monotonic()
+                own = Path(tempfile.mkdtemp(dir=folder))
+                run = _run(case, pace, source, own, outcome.problems, servers)
+                outcome.runs.append(run)
+                keep(outcomes)
+                took = time.monotonic() - began
+                tell(f"round {number + 1} of {pace.rounds}: {case.name}: {_said(run, outcome)} ({took:.0f} s)")
 
 
 def _prepare(outcomes: dict[str, Outcome], tell: Callable[[str], None]) -> None:
@@ -116,13 +133,15 @@ def _prepare(outcomes: dict[str, Outcome], tell: Callable[[str], None]) -> None:
                     outcome.skipped = str(error)
 
 
-def _run(case: Case, pace: Pace, source: Path, folder: Path, problems: list[str]) -> dict[str, Any] | None:
+def _run(
+    case: Case, pace: Pace, source: Path, folder: Path, problems: list[str], servers: str
+) -> dict[str, Any] | None:
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join((str(_ROOT), str(_ROOT / "jobs"))),
         "TMPDIR": str(folder),
     }
-    setup = Setup(source, folder, time.monotonic(), pace.seconds, pace.warm_up, pace.settle)
+    setup = Setup(source, folder, time.monotonic(), pace.seconds, pace.warm_up, pace.settle, servers)
     command = [sys.executable, "-m", "lab.benchmarks.child", case.name, json.dumps(setup.to_dict())]
     with (folder / "errors").open("w+b") as errors:
         process = subprocess.Popen(

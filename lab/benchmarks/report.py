@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from rich.console import Console
 
@@ -20,9 +20,17 @@ from lab.benchmarks.targets import Verdict, shown
 from lab.suite.pages import put_between
 from lab.suite.tables import Table, cores
 
-BEGIN, END = "<!-- benchmarks: begin -->", "<!-- benchmarks: end -->"
+Run = Literal["main", "realtime", "connectors"]
 
+BEGIN, END = "<!-- benchmarks: begin -->", "<!-- benchmarks: end -->"
 REALTIME_BEGIN, REALTIME_END = "<!-- real time: begin -->", "<!-- real time: end -->"
+
+_BLOCKS: dict[Run, tuple[str, str, str]] = {
+    "main": (BEGIN, END, "make bench"),
+    "realtime": (REALTIME_BEGIN, REALTIME_END, "make bench-realtime"),
+    "connectors": ("<!-- connectors: begin -->", "<!-- connectors: end -->", "make bench-connectors"),
+}
+"""A run's markers in the page, and its command."""
 
 _TARGETS = ("what", "target", "measured", "spread", "")
 _SPEED = ("case", "per second", "least", "most", "ratio", "CPU s per million", "checkpoint MB per million")
@@ -80,7 +88,7 @@ def show(outcomes: Mapping[str, Outcome], verdicts: Sequence[Verdict], pace: Pac
 
 
 def write_docs(
-    outcomes: Mapping[str, Outcome], verdicts: Sequence[Verdict], pace: Pace, page: Path, realtime: bool = False
+    outcomes: Mapping[str, Outcome], verdicts: Sequence[Verdict], pace: Pace, page: Path, which: Run = "main"
 ) -> None:
     """Puts the tables between the markers of a page, and the plots into the folder beside it that has its name.
 
@@ -89,18 +97,19 @@ def write_docs(
         verdicts: on the targets.
         pace: how often and how long.
         page: the page.
-        realtime: whether it was real time that was measured, which has a place of its own.
+        which: what was measured; real time and connectors have places of their own.
 
     Raises:
         ValueError: the page has no markers.
     """
     folder, plots = page.with_suffix(""), list(_plots(outcomes))
-    begin, end, command = BEGIN, END, "make bench BENCH_ARGS=--docs"
-    if realtime:
-        begin, end, command = REALTIME_BEGIN, REALTIME_END, "make bench-realtime BENCH_ARGS=--docs"
+    begin, end, command = _BLOCKS[which]
+    if which == "connectors":
+        plots = []
+    elif which == "realtime":
         plots = [("real-time", title, drawing) for name, title, drawing in plots if name == "latency"]
     images = [f"![{title}]({folder.name}/{name}.svg)" for name, title, _ in plots]
-    put_between(page, begin, end, markdown(outcomes, verdicts, pace, images, command))
+    put_between(page, begin, end, markdown(outcomes, verdicts, pace, images, f"{command} BENCH_ARGS=--docs"))
     folder.mkdir(exist_ok=True)
     for name, _, drawing in plots:
         (folder / f"{name}.svg").write_text(drawing, "utf-8")

@@ -356,3 +356,50 @@ REALTIME_TARGETS: tuple[Target, ...] = (
     ),
 )
 """Of the profile `realtime`, which is measured by itself: `--realtime`."""
+
+
+def _beside_native(name: str, *path: str) -> Callable[[Round], float]:
+    return lambda of: of(cases.kafka_case(name), *path) / of(cases.kafka_case(name, native=True), *path)
+
+
+_KAFKA_SPEED = ("phases", FULL.name, "roots_per_second")
+
+CONNECTOR_TARGETS: tuple[Target, ...] = (
+    Target(
+        "Kafka to Delta, pass-through, acked, of native PySpark",
+        0.6,
+        True,
+        "%",
+        _beside_native(cases.PASS, *_KAFKA_SPEED),
+    ),
+    *(
+        Target(
+            f"record's making to Delta's commit at 1,000/s, {p}, over native PySpark",
+            1.3,
+            False,
+            "x",
+            _beside_native(cases.KAFKA_LATENCY, "phases", at(1000).name, "latency_ms", p),
+        )
+        for p in ("p50", "p99")
+    ),
+    Target(
+        "Kafka to word count, per-tuple, acked, over Storm with storm-kafka-client",
+        1.2,
+        True,
+        "x",
+        lambda of: of.speed(cases.kafka_case(cases.ONLY_COUNTED)) / of.speed(cases.KAFKA_STORM),
+    ),
+    Target(
+        "catching up with 60 s of 5,000/s, over native PySpark",
+        1.3,
+        False,
+        "x",
+        _beside_native(cases.KAFKA_PAUSE, "catching_up_secs"),
+    ),
+)
+"""Of what reads Kafka, which is measured by itself: `--connectors`."""
+
+
+def judge_connectors(outcomes: Mapping[str, Outcome], rounds: int) -> list[Verdict]:
+    """Returns a verdict on each target of what reads Kafka; arguments as for `judge`."""
+    return _judged(CONNECTOR_TARGETS, outcomes, rounds)

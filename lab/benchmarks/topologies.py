@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -25,6 +26,8 @@ from storm_on_spark import (
     Tuple,
 )
 from storm_on_spark.api.streams.stream import StreamSpec
+from storm_on_spark.connectors.delta import DeltaBolt
+from storm_on_spark.connectors.kafka import KafkaSpout, KafkaSpoutConfig
 from storm_on_spark.multilang import ShellBolt
 from storm_on_spark.runtime.state.keyvalue.state import StoredState
 from storm_on_spark.streamparse import install
@@ -300,3 +303,82 @@ WORKLOADS: dict[str, Callable[[str, str, Options], Topology]] = {
     "pending": _pending,
 }
 """By name: what builds the topology from the paths of control and input, and the case's options."""
+
+
+class CountAndTell(BaseRichBolt):
+    """Counts words, and emits the counts that have changed at the end of each micro-batch."""
+
+    def prepare(self, conf: Mapping[str, Any], context: Any, collector: Any) -> None:
+        self.collector = collector
+        self.counts: collections.Counter[str] = collections.Counter()
+        self.changed: set[str] = set()
+
+    def execute(self, tup: Tuple) -> None:
+        word = tup[0]
+        self.counts[word] += 1
+        self.changed.add(word)
+        self.collector.ack(tup)
+
+    def finish_micro_batch(self) -> None:
+        for word in self.changed:
+            self.collector.emit([word, self.counts[word]])
+        self.changed = set()
+
+    def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
+        declarer.declare(Fields("word", "count"))
+
+
+class CountAndTellBatch(CountBatch):
+    """Counts words, and emits the counts that a record batch has changed."""
+
+    def execute_batch(self, batch: pa.RecordBatch, collector: Any) -> None:
+        counted = pc.value_counts(batch.column(0))
+        words = counted.field(0).to_pylist()
+        for word, count in zip(words, counted.field(1).to_pylist(), strict=True):
+            self.counts[word] += count
+        columns = [pa.array(words), pa.array([self.counts[word] for word in words], pa.int64())]
+        # A word is anchored to none of its rows: they are done with this batch, and so is what it makes.
+        parents = np.full(len(words), -1)
+        collector.emit(pa.RecordBatch.from_arrays(columns, ["word", "count"]), parents)
+
+    def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
+        declarer.declare(Fields("word", "count"))
+
+
+def _from_kafka(split: type | None, count: type | None, *, table: bool = True) -> Callable[..., Topology]:
+    def build(servers: str, topic: str, folder: Path, at_once: int) -> Topology:
+        config = KafkaSpoutConfig.builder(servers, topic).set_group_id("benchmark").build()
+        builder = TopologyBuilder()
+        builder.set_spout("lines", KafkaSpout(config, max_offsets_per_batch=at_once))
+        if split is None or count is None:
+            types = {"topic": "string", "partition": "int", "offset": "long", "value": "string"}
+            builder.set_bolt("table", DeltaBolt(folder, types), 2).local_or_shuffle_grouping("lines")
+            return builder.create_topology()
+        builder.set_bolt("split", split(), 2).local_or_shuffle_grouping("lines")
+        builder.set_bolt("count", count(), 2).fields_grouping("split", Fields("word"))
+        if table:
+            counts = DeltaBolt(folder, {"word": "string", "count": "long"})
+            builder.set_bolt("table", counts, 2).local_or_shuffle_grouping("count")
+        return builder.create_topology()
+
+    return build
+
+
+class SplitValue(Split):
+    def execute(self, tup: Any, collector: Any) -> None:
+        for word in tup["value"].split():
+            collector.emit([word])
+
+
+class SplitValueBatch(SplitBatch):
+    def execute_batch(self, batch: pa.RecordBatch, collector: Any) -> None:
+        super().execute_batch(batch.select(["value"]), collector)
+
+
+PIPELINES: dict[str, Callable[..., Topology]] = {
+    "pass-through": _from_kafka(None, None),
+    "word count": _from_kafka(SplitValue, CountAndTell),
+    "word count, columnar": _from_kafka(SplitValueBatch, CountAndTellBatch),
+    "word count, no table": _from_kafka(SplitValue, Count, table=False),
+}
+"""From Kafka, by name: builds the topology from servers, topic, the table's folder, and records of a micro-batch."""

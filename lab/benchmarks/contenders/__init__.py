@@ -24,6 +24,7 @@ class Setup:
         seconds: how long each phase is measured.
         warm_up: seconds before the first phase.
         settle: seconds before each other phase.
+        servers: of Kafka, for the cases that read it.
     """
 
     source: Path
@@ -32,6 +33,7 @@ class Setup:
     seconds: float
     warm_up: float
     settle: float
+    servers: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the setup in terms of JSON."""

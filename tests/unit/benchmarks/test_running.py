@@ -151,7 +151,7 @@ def test_the_command_lists_the_cases() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "lab.benchmarks", "--list"], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    assert [line[18:] for line in done.stdout.splitlines()] == list(CASES)
+    assert [line[20:] for line in done.stdout.splitlines()] == list(CASES)
 
 
 def test_an_unknown_case_is_refused() -> None:

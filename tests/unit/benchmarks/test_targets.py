@@ -115,7 +115,7 @@ def test_real_time_is_compared_with_storm_and_has_a_place_of_its_own(
     assert met["the same, p50 over Storm's Java bolts"] == (0.25, True)
     page = tmp_path / "performance.md"
     page.write_text(f"{report.BEGIN}\nold\n{report.END}\n{report.REALTIME_BEGIN}\n{report.REALTIME_END}\n")
-    report.write_docs(outcomes, verdicts, PACE, page, realtime=True)
+    report.write_docs(outcomes, verdicts, PACE, page, "realtime")
     text = page.read_text()
     assert text.startswith(f"{report.BEGIN}\nold\n{report.END}\n{report.REALTIME_BEGIN}\n")
     assert "| real time | 1,000/s | 0.50 | 2.00 | 20.0 | 0.50 |" in text

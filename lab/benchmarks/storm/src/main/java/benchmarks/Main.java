@@ -42,10 +42,14 @@ public final class Main {
         boolean acked = !options.get("ackers").equals("0");
         String workload = options.get("workload");
         TopologyBuilder builder = new TopologyBuilder();
-        builder.setSpout("load", new Load(options.get("input"), workload.equals("chain"), acked), 1);
+        if (workload.equals("kafka")) {
+            builder.setSpout("load", new Topic(options.get("servers"), options.get("topic")), 1);
+        } else {
+            builder.setSpout("load", new Load(options.get("input"), workload.equals("chain"), acked), 1);
+        }
         switch (workload) {
             // A task a bolt: on two cores more threads make Storm slower, by half while its code is not compiled yet.
-            case "word count" -> {
+            case "word count", "kafka" -> {
                 builder.setBolt("split", new Bolts.Split(), 1).shuffleGrouping("load");
                 builder.setBolt("count", new Bolts.Count(), 1).fieldsGrouping("split", new Fields("word"));
             }
