@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from processes import kill_group, killed, script, wait_for
 from topologies import delta_counts
 
-from storm_on_spark import Fields, LocalCluster, TopologyBuilder, TopologyFailedError
+from storm_on_spark import BatchBolt, Fields, LocalCluster, TopologyBuilder, TopologyFailedError
 from storm_on_spark.connectors.files import FileBolt
 from storm_on_spark.connectors.frames import ConsoleBolt, ForeachBatchBolt, MemoryBolt
 from storm_on_spark.connectors.jdbc import JdbcBolt
@@ -59,6 +59,14 @@ def test_what_a_sink_raises_ends_the_topology_and_the_same_micro_batch_comes_aga
     assert set(captured.failed()) == {3}, "a tuple that doesn't fit fails alone"
 
 
+class AsColumns(BatchBolt):
+    def execute_batch(self, batch, collector):
+        collector.emit(batch)
+
+    def declare_output_fields(self, declarer):
+        declarer.declare(Fields("word", "count", "day"))
+
+
 def test_files_database_view_and_console_get_each_tuple_once(nothing_left_behind, spark_session, tmp_path, capsys):
     connect = partial(sqlite3.connect, str(tmp_path / "words.db"))
     with contextlib.closing(connect()) as connection:
@@ -74,8 +82,11 @@ def test_files_database_view_and_console_get_each_tuple_once(nothing_left_behind
         "view": MemoryBolt("seen_words", types),
         "console": ConsoleBolt(types, rows=2),
     }
+    builder.set_bolt("columns", AsColumns(), 2).shuffle_grouping("words")
     for name, bolt in bolts.items():
-        builder.set_bolt(name, bolt, 2).fields_grouping("words", Fields("word"))
+        # What comes as columns is written as it is.
+        source = "columns" if name in ("view", "files") else "words"
+        builder.set_bolt(name, bolt, 2).fields_grouping(source, Fields("word"))
     captured = run_topology(builder.create_topology(), spark=spark_session, capture=[])
 
     assert (captured.info.acked, captured.info.failed) == (5, 0)
