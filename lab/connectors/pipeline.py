@@ -62,6 +62,11 @@ class Job:
     copies: bool = False
     earliest: bool = False
 
+    @property
+    def at_once(self) -> int:
+        """Messages of a micro-batch at most: there are about forty, fewer in the short form."""
+        return max(400, self.messages // 40)
+
     def save(self, folder: Path) -> None:
         """Writes it for the next driver."""
         (folder / "job.json").write_text(json.dumps(asdict(self)), "utf-8")
@@ -127,7 +132,7 @@ def build(folder: Path, job: Job) -> Topology:
     if job.earliest:
         settings = settings.set_prop("auto.offset.reset", "earliest")
     config = settings.build()
-    at_once = max(1, job.messages // 40)
+    at_once = job.at_once
     builder = TopologyBuilder()
     if job.plain:
         builder.set_spout("numbers", PlainKafkaSpout(config), 2)
@@ -160,7 +165,7 @@ def drive(folder: Path) -> int:
     conf = {
         "topology.checkpoint.dir": str(folder / "checkpoint"),
         "topology.message.timeout.secs": 120,
-        "topology.batch.max.tuples": max(1, job.messages // 40),
+        "topology.batch.max.tuples": job.at_once,
     }
     with LocalCluster() as cluster:
         cluster.submit_topology(NAME, conf, build(folder, job))
