@@ -91,4 +91,7 @@ def _feed(servers: str, topic: str, rate: str) -> None:
 
 
 if __name__ == "__main__":
-    {"fill": _write, "feed": _feed}[sys.argv[1]](*sys.argv[2:])
+    if sys.argv[1] == "fill":
+        _write(*sys.argv[2:])
+    else:
+        _feed(*sys.argv[2:])

@@ -37,15 +37,14 @@ def _broker(run: Run, times: int, *, plain: bool) -> None:
     run.begin(plain=plain)
     for number in range(times):
         rows = run.until(run.next_share(number, times))
-        server = run.server
-        pid = server.pid
-        server.kill()
-        if server.pid is not None:
-            raise ScenarioError("the broker was to be killed")
-        server.start()
-        if server.pid in (None, pid):
-            raise ScenarioError("the broker was to be another process")
-        run.injected(f"broker killed at {rows} rows and started again", f"process {pid}, then {server.pid}")
+        before = run.server.pid
+        run.server.kill()
+        between = run.server.pid
+        run.server.start()
+        pids = (before, between, run.server.pid)
+        if between is not None or None in (before, run.server.pid) or before == run.server.pid:
+            raise ScenarioError(f"the broker was to be killed, and another process to follow: {pids}")
+        run.injected(f"broker killed at {rows} rows and started again", f"process {pids[0]}, then {pids[2]}")
 
 
 def _broker_native(run: Run, times: int) -> None:
