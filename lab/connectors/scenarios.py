@@ -16,6 +16,8 @@ from lab.connectors.pipeline import PARTITIONS, TOPIC
 from lab.connectors.run import Run
 from lab.suite.scenario import Scenario, ScenarioError
 
+_OTHER_SECS: Final = 1.0
+"""Between two transactions of another writer: a MERGE that meets one has to begin again."""
 _DELETED: Final = 200
 """Records of each partition that are deleted before they are read, beyond those that are."""
 
@@ -124,7 +126,7 @@ def _concurrent(run: Run, times: int) -> None:
     stop, written = threading.Event(), [0, 0]
 
     def write() -> None:
-        while not stop.wait(0.05):
+        while not stop.wait(_OTHER_SECS):
             for at, name in enumerate(("rows", "keys")):
                 columns = ("key", "number", "partition", "offset") if name == "rows" else ("key", "count", "sum")
                 row = pa.table({column: pa.array([FOREIGN_KEY], pa.int64()) for column in columns})

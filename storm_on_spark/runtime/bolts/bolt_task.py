@@ -20,7 +20,6 @@ from types import CodeType
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.errors import ComponentError, FailedException, ReportedFailedException
@@ -32,7 +31,7 @@ from storm_on_spark.api.topology import ComponentKind
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.plan.model import EdgeKind
 from storm_on_spark.runtime.bolts.collectors import BasicCollector, BatchCollector, Held, Ledger, RichCollector
-from storm_on_spark.runtime.bolts.inputs import Input, rows_between, taken_in
+from storm_on_spark.runtime.bolts.inputs import Input, not_taken_whole, rows_between, taken_in
 from storm_on_spark.runtime.emit.output import OutputMark, Sealed, Sent, TaskOutput
 from storm_on_spark.runtime.reports.report import USER_ERRORS
 from storm_on_spark.runtime.run.settings import BoltSettings
@@ -45,7 +44,6 @@ from storm_on_spark.runtime.tracking.acker import FAIL, RESET
 from storm_on_spark.runtime.tracking.fold import Fold
 from storm_on_spark.runtime.tracking.ids import EdgeIds
 from storm_on_spark.runtime.tracking.lineage import InputLineage, contributions, marked
-from storm_on_spark.runtime.values.batches import to_rows
 from storm_on_spark.runtime.values.hashing import mix64
 
 _ALONE = 2 if sys.version_info < (3, 14) and not sysconfig.get_config_var("Py_GIL_DISABLED") else 0
@@ -149,7 +147,6 @@ class BoltTask:
     ) -> None:
         self.component = context.this_component_id
         self.task = context.this_task_id
-        #: Names the run that the task belongs to.
         self.wiring = wiring
         self.kind = wiring.plan.components[self.component].kind
         self.instance = instance
@@ -433,14 +430,8 @@ class BoltTask:
         parts = rows_between(inputs, start, stop)
         if self.state is not None and self.state.looks_ahead:
             parts = looking_ahead(self.state, self._grouped_by, list(parts))
+        parts = not_taken_whole(parts, self.instance, self._collector.ledger, watched=bool(self._context.hooks))
         for delivery, first, rows in parts:
-            if isinstance(rows, pa.RecordBatch):
-                # Only a sink gets one. Hooks want to see each tuple.
-                if not self._context.hooks and self.instance.take_batch(rows):
-                    begin = delivery.offset + first
-                    self._collector.ledger.acked += range(begin, begin + rows.num_rows)
-                    continue
-                rows = to_rows(rows)
             tup = Tuple.of((), delivery)
             for position, values in zip(count(first), rows, strict=False):
                 if getrefcount(tup) != _ALONE:

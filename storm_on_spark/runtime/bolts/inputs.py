@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+
 from storm_on_spark.api.tuple import Delivery
 from storm_on_spark.runtime.bolts.collectors import Ledger
 from storm_on_spark.runtime.tracking.lineage import InputLineage
+from storm_on_spark.runtime.values.batches import to_rows
 
 
 class Input(NamedTuple):
@@ -37,3 +40,22 @@ def rows_between(inputs: Sequence[Input], start: int, stop: int | None) -> Any:
             yield delivery, 0, rows
         elif first < last:
             yield delivery, first, rows[first:last]
+
+
+def not_taken_whole(parts: Any, bolt: Any, ledger: Ledger, *, watched: bool) -> Any:
+    """Yields (delivery, first position, rows) for the tuples that a sink does not take as columns; it acks the others.
+
+    Args:
+        parts: as `rows_between` yields them; rows may be record batches.
+        bolt: the instance; only a `SinkBolt` gets record batches.
+        ledger: of the execution.
+        watched: whether hooks want to see each tuple.
+    """
+    for delivery, first, rows in parts:
+        if not isinstance(rows, pa.RecordBatch):
+            yield delivery, first, rows
+        elif not watched and bolt.take_batch(rows):
+            begin = delivery.offset + first
+            ledger.acked += range(begin, begin + rows.num_rows)
+        else:
+            yield delivery, first, to_rows(rows)
