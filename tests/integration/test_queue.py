@@ -163,7 +163,7 @@ def test_the_spout_goes_on_when_the_server_was_killed(queues: Queues) -> None:
 def test_a_topology_loses_none_when_its_spout_host_is_killed(
     nothing_left_behind, spark_session, queues: Queues
 ) -> None:
-    bodies = [str(number) for number in range(300)]
+    bodies = [str(number) for number in range(200)]
     name = queues.queue(*bodies)
     builder = TopologyBuilder()
     builder.set_spout("queue", QueueSpout(queues.at, name, prefetch=40))
