@@ -63,12 +63,12 @@ def members(session: int) -> list[psutil.Process]:
     return found
 
 
-def wait_for(condition: Callable[[], object], what: str, timeout: float = 60) -> None:
-    """Waits until `condition` is true."""
+def wait_for(condition: Callable[[], object], what: str, timeout: float = 60, every: float = 0.02) -> None:
+    """Waits until `condition` is true, which is looked at every so many seconds."""
     deadline = time.monotonic() + timeout
     while not condition():
         assert time.monotonic() < deadline, f"{what}: not within {timeout} s"
-        time.sleep(0.02)
+        time.sleep(every)
 
 
 def killed(process: subprocess.Popen[str]) -> bool:

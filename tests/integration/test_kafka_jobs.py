@@ -25,6 +25,8 @@ from storm_on_spark.testing.plugin import kafka_server
 __all__ = ["kafka_server"]
 
 EVENTS = 60
+LOOK = 0.3
+"""To read a table takes the time of the topology that is waited for."""
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +55,7 @@ def test_words_of_a_topic_are_counted_in_a_table_as_by_a_batch_job_and_on_throug
         kafka.send(topic, *part[1::2], None, partition=1, key=b"k")
         words += sum(len(line.split()) for line in part)
         with running_topology(kafka_word_count.build(conf), conf=conf, spark=spark_session, capture=()):
-            wait_for(lambda words=words: sum(row["count"] for row in rows(table)) >= words, "all words")
+            wait_for(lambda words=words: sum(row["count"] for row in rows(table)) >= words, "all words", every=LOOK)
     written = spark_session.createDataFrame(DeltaTable(table).to_pyarrow_table())
     expected = kafka_word_count.by_plain_spark(spark_session, servers, topic)
     assert_df_equality(written, expected, ignore_row_order=True, ignore_nullable=True)
@@ -82,15 +84,15 @@ def test_clicks_are_joined_as_by_a_batch_job_and_late_ones_are_in_a_table_of_the
     send(clicks, "user", *((f"i{n}", 1000 + 10 * n + (2000 if n % 3 == 0 else 500)) for n in range(EVENTS)))
     send(impressions, "ad", *((f"i{n}", 1000 + 10 * n) for n in range(EVENTS)))
     with running_topology(clickstream_join.build(conf), conf=conf, spark=spark_session, capture=()):
-        wait_for(lambda: len(rows(tmp_path / "joined")) == 40, "what is joined")
-        wait_for(lambda: len(rows(tmp_path / "late")) == 20, "what is outside the window")
+        wait_for(lambda: len(rows(tmp_path / "joined")) == 40, "what is joined", every=LOOK)
+        wait_for(lambda: len(rows(tmp_path / "late")) == 20, "what is outside the window", every=LOOK)
         # Each task sees the time go on in both streams; what was there before is over.
         send(clicks, "user", ("lonely", 2000), *((f"new{n}", 500_000) for n in range(20)))
         send(impressions, "ad", *((f"new{n}", 500_000) for n in range(20)))
-        wait_for(lambda: len(rows(tmp_path / "joined")) == 60, "the new ones")
+        wait_for(lambda: len(rows(tmp_path / "joined")) == 60, "the new ones", every=LOOK)
         send(clicks, "user", ("i1", 1200))
         send(impressions, "ad", ("late", 1200))
-        wait_for(lambda: len(rows(tmp_path / "late")) == 23, "what is late")
+        wait_for(lambda: len(rows(tmp_path / "late")) == 23, "what is late", every=LOOK)
 
     late = rows(tmp_path / "late")
     outside = [row for row in late if row["reason"] == "outside the window"]
