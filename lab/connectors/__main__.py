@@ -51,7 +51,7 @@ def _play(scenario: Scenario[Run], messages: int, seed: str, times: int, folder:
             scenario.play(run, times)
             run.complete(messages - len(run.gone))
             servers = run.server.bootstrap_servers if run.copies else None
-            result.figures, result.problems = check(folder, messages, run.gone, servers)
+            result.figures, result.problems = check(folder, messages, run.gone, servers, run.uncounted)
             if len(run.injections) < times:
                 result.problems.append(f"the fault was injected {len(run.injections)} times, not {times}")
         except (ScenarioError, OSError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -58,6 +59,9 @@ class Run:
         self.injections: list[Injection] = []
         #: Numbers whose records were deleted before they were read, if that is the fault.
         self.gone: set[int] = set()
+        #: Numbers that are in the tables, and that no state knows: their micro-batch was not committed before their
+        #: records were deleted.
+        self.uncounted: set[int] = set()
         self.copies = False
         self._patience = patience
         self._marked = Marked("STORM_CONNECTOR_FAULTS")
@@ -154,6 +158,13 @@ class Run:
     def committed(self, batch: int) -> bool:
         """Returns whether Spark has committed a micro-batch."""
         return any(int(path.name) == batch for path in self._batches("commits"))
+
+    def read_up_to(self) -> dict[int, int]:
+        """Returns by partition the offset up to which Spark has read and committed."""
+        last = max(int(path.name) for path in self._batches("commits"))
+        [offsets] = [path for path in self._batches("offsets") if int(path.name) == last]
+        found = json.loads(offsets.read_text("utf-8").splitlines()[-1])[TOPIC]
+        return {int(place): int(end) for place, end in found.items()}
 
     def _batches(self, kind: str) -> list[Path]:
         return [path for path in (self.folder / "checkpoint").rglob(f"{kind}/*") if path.name.isdigit()]

@@ -12,7 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
 from lab.connectors.oracles import FOREIGN_KEY
-from lab.connectors.pipeline import PARTITIONS, TOPIC
+from lab.connectors.pipeline import FAILS_EVERY, PARTITIONS, TOPIC
 from lab.connectors.run import Run
 from lab.suite.scenario import Scenario, ScenarioError
 
@@ -64,27 +64,31 @@ def _deleted(run: Run, times: int) -> None:
     for number in range(times):
         run.until(run.next_share(number, times, most=0.7))
         run.kill()
-        rows = DeltaTable(run.folder / "rows").to_pyarrow_table(columns=["partition", "offset", "number"]).to_pylist()
-        ends = {
-            place: max((row["offset"] for row in rows if row["partition"] == place), default=-1) + 1
-            for place in range(PARTITIONS)
-        }
-        present = {row["number"] for row in rows}
-        begins = {place: end + _DELETED for place, end in ends.items()}
+        table = DeltaTable(run.folder / "rows").to_pyarrow_table(columns=["partition", "offset", "number"]).to_pylist()
+        present = {row["number"] for row in table}
+        read = run.read_up_to()
+        begins = {place: max(end, _end(table, place)) + _DELETED for place, end in read.items()}
         admin = KafkaAdminClient(bootstrap_servers=run.server.bootstrap_servers)
         try:
             admin.delete_records({TopicPartition(TOPIC, place): begin for place, begin in begins.items()})
         finally:
             admin.close()
-        # A number's partition and offset follow from it, as the topic was filled.
-        gone = {offset * PARTITIONS + place for place, begin in begins.items() for offset in range(begin)} - present
+        # A number's partition and offset follow from it, as the topic was filled. What has failed is kept by the spout.
+        before = {offset * PARTITIONS + place for place, begin in begins.items() for offset in range(begin)}
+        done = {each for each in before if each // PARTITIONS < read[each % PARTITIONS]}
+        gone = before - present - {each for each in done if each % FAILS_EVERY == 0} - run.gone
         run.gone |= gone
+        run.uncounted |= present - done
         run.start()
         error = run.ended()
         if "OffsetOutOfRange" not in error or TOPIC not in error:
             raise ScenarioError(f"the error says nothing of the records that are gone: {error:.500}")
-        run.injected(f"{len(gone)} records deleted before they were read", error[:200])
+        run.injected(f"{len(gone)} records deleted before they were read", f"records up to {begins}; {error[-200:]}")
         run.start(earliest=True)
+
+
+def _end(table: list[dict[str, int]], place: int) -> int:
+    return max((row["offset"] for row in table if row["partition"] == place), default=-1) + 1
 
 
 def _schema(run: Run, times: int) -> None:
