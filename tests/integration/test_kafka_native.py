@@ -104,6 +104,12 @@ class Seen(BaseBasicBolt):
     def execute(self, tup, collector): ...
 
 
+def test_the_list_of_headers_is_never_null_for_that_would_take_thirty_times_as_long(spark_session, kafka) -> None:
+    topic = kafka.topic(1)
+    [headers] = KafkaSpout(config(kafka, topic).build()).read(spark_session).select("headers").schema
+    assert not headers.nullable
+
+
 def test_strategies_patterns_streams_by_topic_and_untracked_records(
     nothing_left_behind, spark_session, kafka, tmp_path
 ) -> None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _RAW: Final = "topic", "partition", "offset", "key", "value"
+_HEADERS: Final = "array<struct<key:string,value:binary>>"
 MessageId = tuple[str, int, int]
 """Topic, partition and offset."""
 
@@ -93,7 +94,10 @@ class KafkaSpout(SparkSourceSpout):
         use(spark, SOURCE, SOURCE_CLASS)
         options = source_options(config, committed_offsets(config) if asks else None, self._most, self._options)
         rows = spark.readStream.format("kafka").options(**options).load()
-        return rows.select(*_RAW, sf.unix_millis("timestamp").alias("timestamp"), "headers")
+        # Spark asks after each row how many bytes there are, and of lists that are null Arrow's Java then writes all
+        # offsets again: 400,000 records without headers took 49 s, not 1.5 s (two cores, Spark 4.2.1).
+        headers = sf.coalesce("headers", sf.array().cast(_HEADERS)).alias("headers")
+        return rows.select(*_RAW, sf.unix_millis("timestamp").alias("timestamp"), headers)
 
     @property
     def kafka_config(self) -> KafkaSpoutConfig:
