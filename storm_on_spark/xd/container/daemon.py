@@ -148,7 +148,7 @@ class _Life:
         self._news: dict[ModuleName, tuple[StatusNode, Metadata]] = {}
         self._lock = threading.Lock()
         self._mirror: Mirror | None = None
-        self._steps = Steps(self.container_id, session, bus / "jobs", self._wake.set)
+        self._steps = Steps(self.container_id, session, self._registry, bus / "jobs", self._wake.set)
         self._remove = session.add_listener(self._on_state)
 
     def enter(self, groups: tuple[str, ...], attributes: dict[str, str]) -> None:
@@ -213,13 +213,13 @@ class _Life:
                 self._start(name, node)
         for stream in {name.stream for name, node in wanted.items() if node.fused and name not in self._running}:
             self._start_fused(stream, {name: node for name, node in wanted.items() if name.stream == stream})
-        self._tell()
         try:
+            self._tell()
             self._steps.look(self._mirror, wanted)
             self._steps.tell()
         except (UnavailableError, KazooException) as error:
-            # A step goes on while the session lives: it is told again when ZooKeeper is back.
-            logger.warning("The steps of container %s wait for ZooKeeper: %r", self.container_id, error)
+            # Modules and steps go on while the session lives: what is left is told when ZooKeeper is back.
+            logger.warning("Container %s can't tell ZooKeeper of its modules yet: %r", self.container_id, error)
 
     def _start_fused(self, stream: str, modules: Mapping[ModuleName, ModuleNode]) -> None:
         """Starts a stream as one topology, once all of its modules are allocated to this container."""
@@ -351,14 +351,23 @@ class _Life:
         self._wake.set()
 
     def _tell(self) -> None:
+        """Tells what is new of the modules.
+
+        Raises:
+            UnavailableError, KazooException: ZooKeeper is away; the next look tells what is left.
+        """
         with self._lock:
-            news, self._news = self._news, {}
-        for name, (status, metadata) in news.items():
+            news = dict(self._news)
+        for name, told in news.items():
+            status, metadata = told
             own = f"{nodes.ALLOCATED}/{self.container_id}/{name}"
             self._put(f"{own}/metadata", encode(metadata))
             self._put(f"{own}/status", encode(status))
             if status.state == "deployed":
                 self._create(self._leaf(name), encode(metadata))
+            with self._lock:
+                if self._news.get(name) is told:
+                    del self._news[name]
 
     def _leaf(self, name: ModuleName) -> str:
         return f"{nodes.DEPLOYMENTS[name.kind]}/{name.stream}/modules/{name.own}.{self.container_id}"

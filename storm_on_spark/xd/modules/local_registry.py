@@ -139,6 +139,17 @@ class LocalRegistry:
         """Returns the names of the modules of a type; no module is loaded."""
         return [name for kind, name in MODULES if kind == type] + self._names(type)
 
+    def sha256(self, type: ModuleType, name: str) -> str | None:  # noqa: A002
+        """Returns the SHA-256 of an uploaded module's file, which is not loaded; None for another module, and for none.
+
+        Raises:
+            ModuleRegistryError: its record can't be read.
+        """
+        if (type, name) in MODULES or not _NAME.fullmatch(name):
+            return None
+        record = self._record(type, name)
+        return None if record is None else record.get("sha256")
+
     def compose(self, name: str, definition: str) -> ComposedModule:
         """Makes a module of a part of a stream: a source, processors or a sink.
 

@@ -61,9 +61,6 @@ class ClusterRegistry(LocalRegistry):
         return there or super()._has(type, name)
 
     def _write(self, type: ModuleType, name: str, record: Mapping[str, str]) -> None:  # noqa: A002
-        if type == "job":
-            # Steps are processes of their own, without a session of ZooKeeper.
-            raise ModuleRegistryError("a module of a job has to be uploaded on each container's machine")
         session, value = self._session, json.dumps({"version": RECORD_VERSION, **record}).encode()
         with contextlib.suppress(NodeExistsError):
             self._asked(session.client.create_async(nodes.MODULES, nodes.EMPTY, acl=session.acl))

@@ -11,11 +11,12 @@ from typing import Any
 
 import httpx
 import pytest
+from kazoo.exceptions import ConnectionLoss
 
 from lab.streams.cluster import eventually, numbers
 from storm_on_spark.cluster.zookeeper.server import ZooKeeperServer
 from storm_on_spark.xd.admin.daemon import Admin
-from storm_on_spark.xd.container.daemon import Container
+from storm_on_spark.xd.container.daemon import Container, _Life
 
 pytestmark = [pytest.mark.integration]
 
@@ -168,6 +169,29 @@ def test_messages_tell_the_modules_that_they_passed(xd: Xd, tmp_path: Path) -> N
         assert second["module"] in ("history.processor.transform.1", "history.processor.transform.2")
         assert second["container"] == where[second["module"]]
         assert first["timestamp"] <= second["timestamp"]
+
+
+def test_a_connection_that_breaks_while_a_module_is_reported_changes_no_id(
+    xd: Xd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken: list[str] = []
+    put = _Life._put  # noqa: SLF001 # where the fault is
+
+    def breaking(life: _Life, path: str, value: bytes) -> None:
+        if path.endswith("/status") and "/broken." in path and path not in broken:
+            broken.append(path)
+            life._session.client.drop_connection()  # noqa: SLF001
+            raise ConnectionLoss
+        put(life, path, value)
+
+    monkeypatch.setattr(_Life, "_put", breaking)
+    before = {xd.plain.container_id, xd.io.container_id}
+    deployed = xd.deploy("broken", f"rate --maxMessages=9 --messagesPerSecond=100 | file --dir={tmp_path}")
+    assert len(broken) == 2
+    assert deployed["state"] == "deployed"
+    assert set(xd.containers("broken").values()) <= before
+    assert {xd.plain.container_id, xd.io.container_id} == before
+    eventually(lambda: numbers(tmp_path) == list(range(9)))
 
 
 def test_an_uploaded_module_is_in_every_container(xd: Xd, folder: Path, tmp_path: Path) -> None:

@@ -16,6 +16,9 @@ pytestmark = [pytest.mark.integration, pytest.mark.spark]
 
 CONTEXT = StepContext("nightly", "step", 1, {"day": "7"})
 
+JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""A short program ends sooner without the optimizing compiler."""
+
 APP = """\
 import sys
 
@@ -24,7 +27,8 @@ if sys.argv[1] == "fail":
 from pyspark.sql import SparkSession
 
 spark = SparkSession.builder.getOrCreate()
-spark.range(int(sys.argv[1])).coalesce(1).write.csv(sys.argv[2])
+with open(sys.argv[2], "w") as out:
+    out.write(f"{spark.sparkContext.appName} {len(spark.range(int(sys.argv[1])).collect())}")
 spark.stop()
 """
 
@@ -62,8 +66,12 @@ def test_script_gets_a_session_and_the_parameters(spark_session: SparkSession, t
 def test_sparkapp_runs_an_application_with_its_arguments(tmp_path: Path) -> None:
     app, out = tmp_path / "my app.py", tmp_path / "the out"
     app.write_text(APP)
-    given = {"appJar": str(app), "master": "local[1]", "conf": "spark.ui.enabled=false"}
+    given = {
+        "appJar": str(app),
+        "master": "local[1]",
+        "conf": f"spark.ui.enabled=false,spark.driver.extraJavaOptions={JVM}",
+    }
     run("sparkapp", programArgs=f"5 '{out}'", **given)
-    assert sum(len(path.read_text().split()) for path in out.glob("*.csv")) == 5
+    assert out.read_text() == "nightly.step 5"
     with pytest.raises(AppFailedError, match="exit code 3"):
         run("sparkapp", programArgs="fail", **given)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import signal
 import sqlite3
@@ -16,7 +17,6 @@ from nodes import Shell, zookeeper_cli
 
 from lab.streams.cluster import Cluster, Node, eventually
 from storm_on_spark.cluster.zookeeper.server import ZooKeeperServer
-from storm_on_spark.xd.modules.local_registry import LocalRegistry
 
 pytestmark = [pytest.mark.integration]
 
@@ -75,10 +75,11 @@ class Jobs:
 @pytest.fixture(scope="module")
 def jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jobs]:
     home = tmp_path_factory.mktemp("xd")
-    (home / "hold.py").write_text(HOLD)
-    LocalRegistry(home / "modules").upload(home / "hold.py")
     with ZooKeeperServer(tick=0.5) as server, Cluster(home, server.connect_string, session_millis=6000) as cluster:
         cluster.start(admins=2, containers=2)
+        body = {"file": "hold.py", "source": HOLD, "sha256": hashlib.sha256(HOLD.encode()).hexdigest()}
+        assert cluster.ask("POST", "/modules/files", body)["type"] == "job"
+        assert not (home / "modules" / "job").exists(), "the module's record is in ZooKeeper only"
         yield Jobs(cluster, server.connect_string)
 
 

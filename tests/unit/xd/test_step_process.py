@@ -17,6 +17,7 @@ import pytest
 from storm_on_spark.xd.container.jobs.orders import StepOrder
 from storm_on_spark.xd.container.jobs.process import StepProcess
 from storm_on_spark.xd.modules.local_registry import LocalRegistry
+from storm_on_spark.xd.modules.python_files import checksum
 from storm_on_spark.xd.tree.jobs import ReportNode
 
 SOURCE = """\
@@ -43,23 +44,32 @@ MODULE = ModuleDeclaration("job", "act", "Acts.", act, (
     Option("what", "text", "end", "What."), Option("dir", "text", "", "Where.")))
 """
 
+CHECKSUM = checksum(SOURCE.encode())
+
 
 @pytest.fixture(autouse=True)
 def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("STORM_SPARK_XD_HOME", str(tmp_path))
     (tmp_path / "act.py").write_text(SOURCE)
     LocalRegistry(tmp_path / "modules").upload(tmp_path / "act.py")
+    # The record stands in ZooKeeper only, which the process of a step does not know.
+    (tmp_path / "modules" / "job" / "act.json").unlink()
 
 
 class Step:
     """A step that runs."""
 
     def __init__(
-        self, folder: Path, what: str, lease: float = 30.0, connected: Callable[[], bool] = lambda: True
+        self,
+        folder: Path,
+        what: str,
+        lease: float = 30.0,
+        connected: Callable[[], bool] = lambda: True,
+        sha256: str = CHECKSUM,
     ) -> None:
         order = StepOrder(
             job="j", step="act", execution=3, definition=f"act --what={what} --dir={folder}", parameters={"day": "7"},
-            lease=lease,
+            modules={"act": sha256}, lease=lease,
         )  # fmt: skip
         self.folder, self.log = folder, folder / "logs" / "act.log"
         self.reports: list[ReportNode] = []
@@ -115,6 +125,20 @@ def test_a_step_that_fails_says_why(tmp_path: Path, what: str, code: int, error:
     assert ("Traceback" in step.log.read_text()) == (what == "raise")
 
 
+def test_a_module_that_was_changed_is_not_executed(tmp_path: Path) -> None:
+    (copy,) = (tmp_path / "modules" / "files").glob("*.py")
+    copy.write_text(SOURCE + "\nprint('changed')\n")
+    step = Step(tmp_path, "end")
+    assert (step.ended().status, step.reports[-1].exit) == ("FAILED", 1)
+    assert "was changed; delete and upload it again" in step.reports[-1].error
+    assert "changed\n" not in step.log.read_text().splitlines(keepends=True)
+
+
+@pytest.mark.parametrize("sha256", ["../act", "0" * 64])
+def test_a_checksum_without_a_file_fails_the_step(tmp_path: Path, sha256: str) -> None:
+    assert Step(tmp_path, "end", sha256=sha256).ended().status == "FAILED"
+
+
 def test_a_step_that_is_stopped_ends_with_its_children(tmp_path: Path) -> None:
     step = Step(tmp_path, "hold")
     pids = step.pids()
@@ -141,7 +165,7 @@ from storm_on_spark.xd.container.jobs.orders import StepOrder
 from storm_on_spark.xd.container.jobs.process import StepProcess
 folder = Path(sys.argv[1])
 order = StepOrder(job="j", step="act", execution=3, definition=f"act --what=hold --dir={folder}", parameters={},
-                  lease=3.0)
+                  modules={"act": sys.argv[2]}, lease=3.0)
 process = StepProcess(order, folder / "log", lambda: True, lambda report: None)
 process.start()
 process.join()
@@ -150,7 +174,7 @@ process.join()
 
 @pytest.mark.parametrize("fault", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_step_ends_with_its_container(tmp_path: Path, fault: signal.Signals) -> None:
-    container = subprocess.Popen([sys.executable, "-c", CONTAINER, str(tmp_path)], start_new_session=True)
+    container = subprocess.Popen([sys.executable, "-c", CONTAINER, str(tmp_path), CHECKSUM], start_new_session=True)
     try:
         eventually((tmp_path / "pids").exists)
         pids = [int(each) for each in (tmp_path / "pids").read_text().split()]

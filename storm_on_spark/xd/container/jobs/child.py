@@ -13,14 +13,32 @@ import signal
 import sys
 import threading
 import traceback
+from collections.abc import Mapping
 
 import msgspec
 
 from storm_on_spark.xd.container.jobs.orders import LONGEST_ERROR, StepOrder, StepResult
 from storm_on_spark.xd.dsl import parse_job
+from storm_on_spark.xd.modules.declaration import ModuleType
 from storm_on_spark.xd.modules.jobs.context import StepContext
-from storm_on_spark.xd.modules.local_registry import LocalRegistry
+from storm_on_spark.xd.modules.local_registry import RECORD_VERSION, LocalRegistry, checked_record
 from storm_on_spark.xd.steps import bound, check_steps
+
+
+class _Ordered(LocalRegistry):
+    """The uploaded modules that an order names. A file is executed only if it has the SHA-256 of the order."""
+
+    def __init__(self, modules: Mapping[str, str]) -> None:
+        super().__init__()
+        self._modules = modules
+
+    def _record(self, type: ModuleType, name: str) -> dict[str, str] | None:  # noqa: A002
+        if type != "job" or name not in self._modules:
+            return None
+        return checked_record({"version": RECORD_VERSION, "kind": "uploaded", "sha256": self._modules[name]})
+
+    def _names(self, type: ModuleType) -> list[str]:  # noqa: A002
+        return sorted(self._modules) if type == "job" else []
 
 
 def main() -> int:
@@ -47,7 +65,7 @@ def main() -> int:
 
 def _run(order: StepOrder) -> None:
     job = parse_job(order.definition, order.job)
-    parts = check_steps(job, order.definition, LocalRegistry(), order.parameters)
+    parts = check_steps(job, order.definition, _Ordered(order.modules), order.parameters)
     (part,) = (part for part in parts if part.label == order.step)
     context = StepContext(order.job, order.step, order.execution, order.parameters)
     bound(part, order.job, order.definition)(context)

@@ -13,6 +13,8 @@ class StepOrder(msgspec.Struct, frozen=True, kw_only=True):
     execution: int
     definition: str
     parameters: dict[str, str]
+    modules: dict[str, str] = {}
+    """Name -> SHA-256 of the file, of the job's modules that were uploaded."""
     lease: float
     """Seconds: without a word from its container for so long, the process ends itself."""
 

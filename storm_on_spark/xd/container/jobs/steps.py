@@ -13,6 +13,8 @@ from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
 from storm_on_spark.cluster.errors import UnavailableError
 from storm_on_spark.xd.container.jobs.orders import StepOrder
 from storm_on_spark.xd.container.jobs.process import StepProcess
+from storm_on_spark.xd.dsl import parse_job
+from storm_on_spark.xd.modules.local_registry import LocalRegistry, ModuleRegistryError
 from storm_on_spark.xd.tree import nodes
 from storm_on_spark.xd.tree.jobs import REPORT, RUN, ExecutionNode, ReportNode, RunNode, execution_path, step_path
 from storm_on_spark.xd.tree.mirror import Mirror
@@ -34,6 +36,7 @@ class Steps:
     Args:
         container: its id.
         session: of the container.
+        registry: the modules.
         folder: of the logs.
         wake: has the container look again.
     """
@@ -42,6 +45,7 @@ class Steps:
         self,
         container: str,
         session: XdSession,
+        registry: LocalRegistry,
         folder: Path,
         wake: Callable[[], None],
     ) -> None:
@@ -49,6 +53,7 @@ class Steps:
         self._session = session
         self._session_id = session.session_id
         self._lease = session.negotiated_timeout * _LEASE
+        self._registry = registry
         self._folder = folder
         self._wake = wake
         #: Also those that have ended, as long as their order is there.
@@ -134,10 +139,25 @@ class Steps:
             execution=number,
             definition=execution.definition,
             parameters=execution.parameters,
+            modules=self._uploaded(name.stream, execution.definition),
             lease=self._lease,
         )
         log = self._folder / f"{number:010}" / f"{name.stream}.{name.label}.log"
         return StepProcess(order, log, self._lives, lambda report: self._on_report(run, report))
+
+    def _uploaded(self, job: str, definition: str) -> dict[str, str]:
+        """Returns name -> SHA-256 of the job's modules that were uploaded."""
+        found: dict[str, str] = {}
+        for name in {module.name for module in parse_job(definition, job).modules}:
+            try:
+                sha256 = self._registry.sha256("job", name)
+            except ModuleRegistryError as error:
+                # The step's process says that there is none.
+                logger.error("Job %s: %s", job, error)
+                continue
+            if sha256 is not None:
+                found[name] = sha256
+        return found
 
     def _lives(self) -> bool:
         return self._session_id is not None and self._session.lives(self._session_id, self._lease)
