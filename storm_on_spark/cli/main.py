@@ -17,7 +17,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
         "flux": "local.flux",
         "stream": "xd.stream",
         "module": "xd.module",
-        "counter": "local.counter",
+        "counter": "xd.counter",
         "compile": "local.compiling",
         "explain": "local.explain",
         "validate": "local.validate",

@@ -116,6 +116,24 @@ def _bad_input() -> Iterator[None]:
         raise
 
 
+def either(here: click.Command, there: click.Command) -> click.Command:
+    """Returns a command that asks an admin if --admin is given, and otherwise works on this machine."""
+    own = {each.name for each in here.params}
+
+    def callback(**given: Any) -> None:
+        if given["admin"] is not None:
+            there.callback(**given)  # type: ignore[misc] # each has one
+            return
+        if given["token_file"] or given["pairs"] or given["files"] or (given["json"] and "json" not in own):
+            raise click.UsageError("--token-file, -c and --conf, and --json of delete, go with --admin URL")
+        here.callback(**{name: value for name, value in given.items() if name in own})  # type: ignore[misc]
+
+    admin = click.Option(["--admin"], metavar="URL", help="Ask the admin at URL, instead of this machine.")
+    more = (each for each in there.params if each.name not in {*own, "admin"})
+    params = [*here.params, admin, *more]
+    return click.Command(here.name, callback=callback, params=params, help=here.help, short_help=here.short_help)
+
+
 def name_argument(function: _Function) -> _Function:
     """Adds the argument NAME, which may be written as `--name NAME`, too."""
     argument = click.argument("name", metavar="NAME", required=False, callback=_note)

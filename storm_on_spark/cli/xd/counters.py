@@ -30,7 +30,7 @@ def group(kind: str) -> click.Group:
         with asked(**given) as request:
             query = {} if resolution is None else {"resolution": resolution}
             found = request.client.ask(f"get_{one}", query=query, name=name)
-            request.answer(found, _TEXTS[kind](found))
+            request.answer({"kind": kind, "name": name, "values": _VALUES[kind](found)}, _TEXTS[kind](found))
 
     if kind == "aggregate-counter":
         display = click.option("--resolution", type=click.Choice(_PARTS), help="`hour` by default.")(display)
@@ -53,6 +53,12 @@ def _names(title: str, found: list[Any]) -> str:
 def _rows(headings: list[str], values: Mapping[str, float]) -> str:
     return table(headings, [[key, f"{value:,}"] for key, value in values.items()])
 
+
+_VALUES: Final[dict[str, Callable[[Any], Mapping[str, Any]]]] = {
+    "counter": lambda found: {"value": found.value},
+    "field-value-counter": lambda found: found.field_value_counts,
+    "aggregate-counter": lambda found: {found.resolution: found.counts},
+}
 
 _TEXTS: Final[dict[str, Callable[[Any], str]]] = {
     "counter": lambda found: f"{found.value:,}",

@@ -34,6 +34,8 @@ from storm_on_spark.cluster.errors import (
 from storm_on_spark.cluster.http.server import RestServer, listen
 from storm_on_spark.xd.admin.rest import schemas
 from storm_on_spark.xd.client import AdminClient, checked_url
+from storm_on_spark.xd.modules.counters import Counter
+from storm_on_spark.xd.modules.counters.values import write_counter
 from tests.unit.xd.rest_server import CONTAINER, Admin
 
 
@@ -204,6 +206,26 @@ def test_modules_are_added_to_the_admin(served: Served, tmp_path: Path) -> None:
 
 def test_options_of_an_admin_need_one() -> None:
     done = CliRunner().invoke(main, ["module", "list", "-c", "zk.client.connect=localhost:1"])
+    assert (done.exit_code, "go with --admin URL" in done.stderr) == (2, True)
+
+
+def test_counters_of_the_admin(served: Served, tmp_path: Path) -> None:
+    folder = tmp_path / "home" / "counters"
+    for writer, count in (("a", 2), ("b", 3)):
+        write_counter(folder, Counter("counter", "sizes", {"value": count}), writer)
+    write_counter(folder, Counter("aggregate-counter", "times", {"hour": {}, "day": {"1970-01-01": 7}}), "a")
+    assert served.run("counter", "display", "sizes").stdout == "5\n"
+    done = served.run("counter", "display", "times", "--kind", "aggregate-counter", "--resolution", "day", "--json")
+    found = json.loads(done.stdout)
+    jsonschema.validate(found, schema_of("counter"))
+    assert found == {"kind": "aggregate-counter", "name": "times", "values": {"day": {"1970-01-01": 7}}}
+    done = served.run("counter", "list", "--json")
+    assert json.loads(done.stdout) == {"kind": "counter", "counters": ["sizes"]}
+    assert served.run("counter", "delete", "sizes").stdout == "Deleted counter 'sizes'\n"
+    assert served.run("counter", "display", "sizes").exit_code == 1
+    for wrong in (["--dir", "."], ["--resolution", "day"]):
+        assert served.run("counter", "display", "sizes", *wrong).exit_code == 2
+    done = CliRunner().invoke(main, ["counter", "list", "--token-file", "x"])
     assert (done.exit_code, "go with --admin URL" in done.stderr) == (2, True)
 
 
