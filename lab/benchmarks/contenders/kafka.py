@@ -180,6 +180,8 @@ def _native(spark: Any, case: Case, servers: str, topic: str, folder: Path) -> A
     use(spark, delta_spout.JARS, delta_spout._CLASS)  # noqa: SLF001
     spark.conf.set(delta_spout._CHECK, "false")  # noqa: SLF001
     spark.conf.set("spark.sql.shuffle.partitions", "2")
+    # Delta reads its own log in fifty tasks after each commit otherwise, which takes longer here than the rows do.
+    spark.conf.set("spark.databricks.delta.snapshotPartitions", "2")
     options = {
         "kafka.bootstrap.servers": servers,
         "subscribe": topic,
