@@ -65,6 +65,7 @@ _LOG_KEY = "spark.stormOnSpark.logFile"
 _MEMORY, _JAVA_OPTIONS = "spark.driver.memory", "spark.driver.extraJavaOptions"
 _CLASS_PATH = "spark.driver.extraClassPath"
 _EXECUTORS_CLASS_PATH = "spark.executor.extraClassPath"
+_SOCKETS = "spark.python.unix.domain.socket.dir"
 _LISTS = {"spark.archives": ",", "spark.executorEnv.PYTHONPATH": os.pathsep}
 """Settings that get longer where `spark-submit` has some of its own, and what stands between their parts."""
 _HADOOP_AWS = "hadoop-aws"
@@ -226,10 +227,14 @@ def _socket_setting(master: str, scratch: Path, sockets: Path) -> dict[str, str]
     Executors on other machines don't have the driver's folders. By default each JVM takes its own folder for temporary
     files, which is `scratch` for the driver's; if that has too long a path, only a folder that is everywhere suits all.
     """
-    key = "spark.python.unix.domain.socket.dir"
     if _on_this_machine(master):
-        return {key: str(sockets)}
-    return {} if sockets == scratch else {key: SHORT_TEMPORARY}
+        return {_SOCKETS: str(sockets)}
+    return _yarn_sockets(master) if sockets == scratch else {_SOCKETS: SHORT_TEMPORARY}
+
+
+def _yarn_sockets(master: str) -> dict[str, str]:
+    """Returns the same setting if the master is YARN's: a container's folder for temporary files is always too deep."""
+    return {_SOCKETS: SHORT_TEMPORARY} if master.startswith("yarn") else {}
 
 
 def _import_ahead() -> None:
@@ -247,7 +252,8 @@ def _join(master: str | None, conf: dict[str, str]) -> SparkSession:
 
     SparkContext._ensure_initialized()  # noqa: SLF001 # connects: SparkConf sees spark-submit's settings
     given = dict(SparkConf().getAll())
-    wanted = required_settings(bare_local_fs=given.get(BARE_FS_KEY) == BARE_FS_CLASS) | conf
+    wanted = required_settings(bare_local_fs=given.get(BARE_FS_KEY) == BARE_FS_CLASS)
+    wanted |= _yarn_sockets(given.get("spark.master", master or "")) | conf
     builder = SparkSession.builder
     if master is not None or "spark.master" not in given:
         builder = builder.master(with_attempts(master or f"local[{cores()}]"))

@@ -51,6 +51,10 @@ def test_executors_on_other_machines_get_no_folder_of_the_driver_for_their_socke
     assert _socket_setting("spark://host:7077", tmp_path, sockets) == {key: "/tmp"}
 
 
+def test_sockets_are_not_in_a_container_of_yarn_whose_path_is_too_long_for_them(tmp_path: Path) -> None:
+    assert _socket_setting("yarn", tmp_path, tmp_path) == {"spark.python.unix.domain.socket.dir": "/tmp"}
+
+
 def test_executors_on_other_machines_get_the_jars_of_a_store_from_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jars, "fetch", lambda wanted: (Path("/cache/aws.jar"), Path("/cache/bundle.jar")))
     paths, place = "/cache/aws.jar:/cache/bundle.jar", "s3a://bucket/folder"
