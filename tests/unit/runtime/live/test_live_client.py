@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 import stormtest
 from endless import Endless
@@ -66,6 +67,9 @@ def live_spouts(start_id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     spouts.folder = tmp_path / "spouts" / str(spouts.task_id)
     monkeypatch.setenv("PYTHONPATH", str(Path(stormtest.__file__).parent))  # the bolts' module
     asked = LiveClient(spec.start_id)
+    # Of a run in the background the shell may be gone, which led its group: the process would take it for the daemon.
+    if not psutil.pid_exists(os.getpgrp()):
+        os.setpgid(0, 0)
     asked.start(1)
     _, process = client.started[spec.start_id]
     while not asked.listens():
