@@ -12,6 +12,7 @@ all of them.
 from __future__ import annotations
 
 import contextlib
+import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice, repeat
@@ -116,7 +117,8 @@ class StoredState(KeyValueState):
         self._careful = False
         #: Keys whose values have been copied since the last mark.
         self._copied: set[Any] = set()
-        self._base_bytes = self._added_bytes = 0
+        #: Of the journal: what it was rewritten to, and what was added since.
+        self._base_bytes = self._added_bytes = self._added_keys = 0
         #: Of all entries written or read: keys and bytes.
         self._seen_keys = self._seen_bytes = 0
         #: The keys of the last look ahead; how many were looked for, and how many were fetched one by one.
@@ -298,9 +300,8 @@ class StoredState(KeyValueState):
         self._clean.clear()
         self._looked_up.clear()
         self._journal.clear()
-        self._recent = set()
-        self._deleted = False
-        self._base_bytes = self._added_bytes = 0
+        self._recent, self._deleted = set(), False
+        self._base_bytes = self._added_bytes = self._added_keys = 0
         self._pages.load(store)
         self._replay(store, 0, entries)
 
@@ -328,7 +329,7 @@ class StoredState(KeyValueState):
             hot.update(zip(entry.keys, entry.values, strict=True))
             if self._pages.exist:
                 self._unmerged.add(chain(entry.removed, entry.keys))
-            self._count(size, len(entry.keys), base=entry.kind == journal.BASE)
+            self._count(size, len(entry.keys) + len(entry.removed), base=entry.kind == journal.BASE)
         self._size = self._pages.keys if self._pages.exist else len(hot)
 
     def commit(self, store: Store, entries: int, guard: Guard = contextlib.nullcontext) -> Written | None:
@@ -355,21 +356,18 @@ class StoredState(KeyValueState):
         hot = self._hot
         with guard():
             added = journal.pack(journal.CHANGES, touched, list(map(hot.__getitem__, touched)), removed)
-        for entry in added:
-            self._count(len(entry), 0, base=False)
-        self._seen_keys += len(touched)
+        self._count(sum(map(len, added)), len(touched) + len(removed), base=False)
         if self._pages.exist:
             self._unmerged.add(chain(touched, removed))
         elif len(hot) > self._most:
             self._pages.begin()
             self._unmerged.add(hot)
         self._merge(store, guard)
-        most = 2 * self._base_bytes if self._pages.exist else self._base_bytes
-        rewritten = self._added_bytes > max(min(_LEAST_BYTES, self._hot_bytes // 16), most)
+        rewritten = self._is_long()
         if rewritten:
             with guard():
                 added = self._whole_journal()
-            self._base_bytes, self._added_bytes = sum(map(len, added)), 0
+            self._base_bytes, self._added_bytes, self._added_keys = sum(map(len, added)), 0, 0
             for number in range(len(added), entries):
                 store.remove(journal.ENTRIES, number)
             entries = 0
@@ -410,11 +408,18 @@ class StoredState(KeyValueState):
             keys, values = [key for key, _ in pairs], [value for _, value in pairs]
         return journal.pack(journal.BASE, keys, values, removed)
 
+    def _is_long(self) -> bool:
+        """Returns whether the journal is to be rewritten: a start brings all its keys into memory."""
+        base, most_keys = (2 * self._base_bytes, self._most) if self._pages.exist else (self._base_bytes, math.inf)
+        # Keys count as well as bytes: of packed integers there may be a million in a few kB.
+        return self._added_bytes > max(min(_LEAST_BYTES, self._hot_bytes // 16), base) or self._added_keys > most_keys
+
     def _count(self, size: int, keys: int, *, base: bool) -> None:
         if base:
             self._base_bytes += size
         else:
             self._added_bytes += size
+            self._added_keys += keys
         self._seen_bytes += size
         self._seen_keys += keys
 

@@ -339,6 +339,19 @@ def test_memory_is_bounded_however_many_keys_there_are() -> None:
     assert 0 < usage.page_bytes <= 200_000 * 3 // 8
 
 
+def test_a_start_brings_no_more_into_memory_than_fits_however_few_bytes_the_journal_has() -> None:
+    task = Task(memory=400_000, page_bytes=4096)
+    # Keys in ranges are packed into a few bytes.
+    for first in range(0, 40_000, 2000):
+        for key in range(first, first + 2000):
+            task.state.put(key, 1)
+        task.commit()
+    task.open()
+    assert len(task.state) == 40_000
+    assert task.state.usage().keys < 2 * 400_000 / 150 + 2000
+    assert all(task.state.get(key) == 1 for key in range(0, 40_000, 97))
+
+
 def test_a_look_ahead_reads_each_page_once() -> None:
     task = Task(memory=400_000)
     task.fill(20_000)
