@@ -7,6 +7,7 @@ its checksum. Records and files are written as a whole.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import uuid
@@ -20,6 +21,8 @@ from storm_on_spark.xd.dsl import Module, Stream, parse_stream
 from storm_on_spark.xd.modules.declaration import ModuleDeclaration, ModuleType, Option, home
 from storm_on_spark.xd.modules.python_files import PythonFileError, checksum, compiled, executed, read_python
 from storm_on_spark.xd.modules.registry import MODULES
+
+logger = logging.getLogger(__name__)
 
 RECORD_VERSION: Final = 1
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,254}")
@@ -118,13 +121,19 @@ class LocalRegistry:
     def all(self, type: ModuleType | None = None) -> list[AnyModule]:  # noqa: A002
         """Returns all modules, or those of a type: first those that come along, then the users' by name.
 
-        Raises:
-            ModuleRegistryError: one can't be loaded.
+        One that can't be loaded is left out, with a warning that says why.
         """
         found: list[AnyModule] = []
         for each in _TYPES if type is None else (type,):
             found += [module for module in MODULES.values() if module.type == each]
-            found += [self.find(each, name) for name in self._names(each)]
+            for name in self._names(each):
+                try:
+                    found.append(self.find(each, name))
+                except KeyError:
+                    # Somebody has just deleted it.
+                    continue
+                except ModuleRegistryError as error:
+                    logger.warning("A module is left out: %s", error)
         return found
 
     def options(self, module: AnyModule) -> list[Option]:

@@ -221,3 +221,16 @@ def test_the_commands(shout: Path) -> None:
     ):
         done = module(*wrong)
         assert (done.exit_code, done.stderr[:7]) == (code, "Error: "), wrong
+
+
+def test_a_module_that_can_not_be_loaded_hides_no_other(
+    registry: LocalRegistry, shout: Path, home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    registry.upload(shout)
+    registry.compose("words", "splitter | filter")
+    (changed,) = home.rglob("files/*.py")
+    changed.write_text(changed.read_text() + "#")
+    names = {found.name for found in LocalRegistry().all("processor")}
+    assert "words" in names
+    assert "shout" not in names
+    assert "was changed; delete and upload it again" in caplog.text
