@@ -288,5 +288,7 @@ class ConfigNames:
     UI_PORT: Final = "ui.port"
     UI_PROJECT_BUGTRACKER_URL: Final = "ui.project.bugtracker.url"
     UI_USERS: Final = "ui.users"
+    XD_MESSAGEBUS_LOCAL_RETENTION_MB: Final = "xd.messagebus.local.retention.mb"
+    XD_TRANSPORT: Final = "xd.transport"
     ZK_CLIENT_CONNECT: Final = "zk.client.connect"
     ZK_EMBEDDED_SERVER_PORT: Final = "zk.embedded.server.port"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from storm_on_spark.api.config.names import ConfigNames as N
-from storm_on_spark.api.config.types import PORT, TEXT, ConfigKey, honoured
+from storm_on_spark.api.config.types import PORT, TEXT, ConfigKey, choice, honoured, integer
 
 XD_KEYS: Final[tuple[ConfigKey, ...]] = (
     honoured(
@@ -20,5 +20,20 @@ XD_KEYS: Final[tuple[ConfigKey, ...]] = (
         PORT,
         None,
         "Port of the ZooKeeper in `storm-spark xd-singlenode`; any that is free by default. A key of Spring XD's.",
+    ),
+    honoured(
+        N.XD_MESSAGEBUS_LOCAL_RETENTION_MB,
+        integer(1, 1 << 20),
+        256,
+        "Megabytes that an instance of a module keeps on the local bus for those that have not read them yet. Where "
+        "the next module or a queue is further behind, the instance waits. Taps and readers of a topic miss the "
+        "oldest messages.",
+    ),
+    honoured(
+        N.XD_TRANSPORT,
+        choice("local"),
+        "local",
+        "The message bus between the modules of streams: `local` is a folder that all containers share. There is no "
+        "other yet. A key of Spring XD's.",
     ),
 )

@@ -51,6 +51,20 @@ class Ledger:
     def __init__(self, session: XdSession) -> None:
         self._session = session
 
+    def read(self, path: str) -> bytes | None:
+        """Returns the value of a node as ZooKeeper has it now; None if it is not there.
+
+        Raises:
+            UnavailableError: ZooKeeper is away.
+        """
+        try:
+            data: bytes = self._session.wait(self._session.client.get_async(path))[0]
+        except NoNodeError:
+            return None
+        except KazooException as error:
+            raise UnavailableError(f"ZooKeeper can't be read: {error!r}") from error
+        return data
+
     def commit(self, fence: Fence, changes: Sequence[Change]) -> None:
         """Makes all changes, or none.
 

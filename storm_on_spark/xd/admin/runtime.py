@@ -12,7 +12,7 @@ from kazoo.exceptions import KazooException
 from storm_on_spark.cluster.errors import NotFoundError, RecordError, TransitionError, UnavailableError
 from storm_on_spark.xd.admin.picture import Picture
 from storm_on_spark.xd.admin.rest.schemas import ContainerView, DeploymentView, RuntimeModuleView
-from storm_on_spark.xd.dsl import Channel, Stream, Tap, parse_stream
+from storm_on_spark.xd.dsl import Stream, Tap, parse_stream
 from storm_on_spark.xd.manifest import ManifestError, ModuleManifest, check_fused, parse_manifest
 from storm_on_spark.xd.tree import nodes
 from storm_on_spark.xd.tree.mirror import Mirror
@@ -72,8 +72,6 @@ class ClusterRuntime:
         """
         stream = parse_stream(definition, name)
         manifest = checked_manifest(properties, [module.label for module in stream.modules])
-        if isinstance(stream.source, Channel) or stream.sink is not None:
-            raise RecordError(f"Stream '{name}' has a channel queue: or topic:, which the local bus does not have yet")
         if fused:
             try:
                 check_fused(stream, manifest)

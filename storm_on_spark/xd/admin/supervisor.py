@@ -19,10 +19,11 @@ from storm_on_spark.xd.admin.jobs.executions import Executions
 from storm_on_spark.xd.admin.ledger import Change, Ledger, Make, Remove, Write
 from storm_on_spark.xd.admin.picture import Allocated, Deployed, Picture, parsed_as
 from storm_on_spark.xd.admin.rules import EVERY, Instance, Request, place, place_together
+from storm_on_spark.xd.dsl import Stream, Tap
 from storm_on_spark.xd.manifest import ModuleManifest, parse_manifest
 from storm_on_spark.xd.tree import nodes
 from storm_on_spark.xd.tree.mirror import Mirror
-from storm_on_spark.xd.tree.nodes import ContainerNode, Deployment, Kind, ModuleNode, Order, StatusNode, encode
+from storm_on_spark.xd.tree.nodes import ContainerNode, Deployment, Kind, ModuleNode, Order, StatusNode, TapNode, encode
 
 logger = logging.getLogger(__name__)
 
@@ -116,12 +117,26 @@ class DeploymentSupervisor:
                 return []
             logger.info("Undeploying %s %s", order.kind, order.stream)
             return [Write(path, encode(msgspec.structs.replace(there, going=True)), stat.version)]
-        definition = self._picture.definition(order.kind, order.stream)
+        definition = self._definition(order.kind, order.stream)
         if there is not None or definition is None:
+            why = "it is deployed" if there is not None else "it was destroyed"
+            logger.warning("The %s %s is not deployed as was asked for: %s", order.kind, order.stream, why)
             return []
         logger.info("Deploying %s %s", order.kind, order.stream)
         deployment = Deployment(generation=(number + 1) * _ERAS, properties=order.properties, fused=order.fused)
-        return [Make(path, encode(deployment)), Make(f"{path}/modules"), *_requests(order, definition, deployment)]
+        changes = [Make(path, encode(deployment)), Make(f"{path}/modules"), *_requests(order, definition, deployment)]
+        tap, (whole, _) = f"{nodes.TAPS}/{order.stream}", parsed_as(order.kind, order.stream, definition)
+        if isinstance(whole, Stream) and isinstance(whole.source, Tap) and self._mirror.stat(tap) is None:
+            changes.append(Make(tap, encode(TapNode(definition=definition))))
+        return changes
+
+    def _definition(self, kind: Kind, name: str) -> str | None:
+        """Returns the text of a stream or a job, also if it was just created and the copy does not show it."""
+        known, path = self._picture.definition(kind, name), f"{nodes.DEFINITIONS[kind]}/{name}"
+        if known is not None or (data := self._ledger.read(path)) is None:
+            return known
+        found = nodes.decode(data, nodes.Definition, path)
+        return None if found is None else found.definition
 
     def _place(self, fence: Fence, deployed: Deployed, there: Mapping[str, ContainerNode], load: Counter[str]) -> bool:
         """Gives modules containers; returns whether something had to change."""
@@ -198,6 +213,8 @@ class DeploymentSupervisor:
         changes = [Remove(path) for path in requested if self._mirror.stat(path) is not None]
         if self._mirror.stat(f"{deployed.path}/status") is not None:
             changes.append(Remove(f"{deployed.path}/status"))
+        if isinstance(deployed.whole, Stream) and self._mirror.stat(f"{nodes.TAPS}/{deployed.name}") is not None:
+            changes.append(Remove(f"{nodes.TAPS}/{deployed.name}"))
         self._ledger.commit(fence, [*changes, Remove(f"{deployed.path}/modules"), Remove(deployed.path)])
         self._warned.pop(deployed.key, None)
         logger.info("Undeployed %s %s", *deployed.key)

@@ -1,35 +1,28 @@
-"""What an instance reads: the journals of all instances of the module before it, each from a position of its own."""
+"""What an instance reads: journals of other instances, each from a position of its own."""
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
+import logging
 import re
 import time
-import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from storm_on_spark.runtime.storage.durable import make_folder, sync_folder, write_file
+from storm_on_spark.xd.bus.claims import Claims, record_of
+from storm_on_spark.xd.bus.files import Read, instances, make_once, read_by, say_read
 from storm_on_spark.xd.bus.journal import Journal, Message, Positions, Record
+from storm_on_spark.xd.bus.port import Input
+
+logger = logging.getLogger(__name__)
 
 _REFRESH_SECS: Final = 0.5
-_INSTANCE: Final = re.compile(r"[1-9][0-9]{0,5}")
-_READERS: Final = "readers"
+_NOTHING: Final = Message(None, {})
 
-
-class Input(NamedTuple):
-    """A message, and where it stands."""
-
-    journal: str
-    record: int
-    place: int
-    message: Message
-    following: tuple[int, int]
-    """The position behind it."""
+Journals = Callable[[], Mapping[str, Path]]
+"""Returns name -> folder of the journals that are read; there may be more later."""
 
 
 @dataclass(frozen=True)
@@ -49,58 +42,126 @@ class Share:
 
 
 class Inputs:
-    """Reads the journals of one module.
+    """Reads journals.
 
     Args:
-        folder: of the module that is read, with a folder for each of its instances.
+        journals: which.
         reader: the name of who reads; no other has it.
         positions: where to begin; what is not named begins with its first record.
+        share: which messages are for the instance.
+        claims: on the records of a queue; None where the instance takes part in all of them.
+        generation: of the deployment.
         clock: seconds.
     """
 
     def __init__(
-        self, folder: Path, reader: str, positions: Positions, clock: Callable[[], float] = time.monotonic
+        self,
+        journals: Journals,
+        reader: str,
+        positions: Positions,
+        share: Share = Share(1, 1),
+        claims: Claims | None = None,
+        generation: int = 1,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._folder = folder
+        self._find = journals
         self._reader = reader
         self.positions = dict(positions)
+        self._share = share
+        self._claims = claims
+        self._generation = generation
         self._clock = clock
         self._journals: dict[str, Journal] = {}
         self._looked: float | None = None
+        self._turn = 0
         #: The last record that was read of each journal.
         self._read: dict[str, tuple[int, Record]] = {}
 
     def next(self, most: int) -> Iterator[Input]:
         """Yields messages behind the positions; the caller moves these on."""
-        self._look()
+        self.look()
         left = most
-        for name, journal in self._journals.items():
+        names = list(self._journals)
+        # Each time another one comes first: one that always has more would leave nothing of `most` to the others.
+        self._turn = (self._turn + 1) % max(1, len(names))
+        for place, at in list(self.positions.items()):
+            if (taken := record_of(place)) is not None and at[0] == taken[1] and taken[0] in self._journals:
+                record = self._record(taken[0], self._journals[taken[0]], taken[1])
+                found = [] if record is None else self._inputs(place, *at, record)[: max(0, left)]
+                yield from found
+                left -= len(found)
+        for name in names[self._turn :] + names[: self._turn]:
+            journal = self._journals[name]
             number, index = self.positions.get(name) or (journal.first() or 1, 0)
             while left > 0:
                 record = self._record(name, journal, number)
                 if record is None:
                     break
-                for place in range(index, len(record.messages)):
-                    whole = place + 1 == len(record.messages)
-                    following = (number + 1, 0) if whole else (number, place + 1)
-                    yield Input(name, number, place, record.messages[place], following)
+                whole = self._claims is None or self._claims.take(journal.folder, number)
+                for each in self._inputs(name, number, index if whole else len(record.messages), record)[:left]:
+                    yield each
                     left -= 1
-                    if left <= 0:
-                        break
                 number, index = number + 1, 0
 
-    def publish(self) -> None:
-        """Lets writers know which records are not needed any more."""
-        for name in self._journals:
-            number = self.positions[name][0] if name in self.positions else 0
-            write_whole(self._folder / name / _READERS / self._reader, str(number).encode())
+    def publish(self, positions: Positions | None = None) -> None:
+        """Lets writers know which records are not needed any more.
 
-    def _look(self) -> None:
+        Args:
+            positions: of what is still needed; what follows the present ones for None.
+        """
+        found = self.positions if positions is None else positions
+        for name, journal in self._journals.items():
+            self._say(journal.folder, self._reader, found.get(name, (0, 0))[0])
+        for name, (number, _) in found.items():
+            if (taken := record_of(name)) is not None and (known := self._journals.get(taken[0])) is not None:
+                self._say(known.folder, f"{self._reader}#{taken[1]}", number)
+
+    def _say(self, folder: Path, name: str, number: int) -> None:
+        say_read(folder, name, Read(number, self._generation), taker=self._claims is not None)
+
+    def _inputs(self, name: str, number: int, index: int, record: Record) -> list[Input]:
+        end, messages = (number + 1, 0), record.messages
+        if index >= len(messages):
+            # One input stands for the whole record, so that the position moves on.
+            return [Input(name, number, 0, _NOTHING, end, False)]
+        found = []
+        for place in range(index, len(messages)):
+            following = end if place + 1 == len(messages) else (number, place + 1)
+            mine = self._share.takes(number, place, messages[place].key)
+            found.append(Input(name, number, place, messages[place], following, mine))
+        return found
+
+    def look(self) -> None:
+        """Looks for new journals and the like, if that is due."""
         now = self._clock()
-        if self._looked is None or now - self._looked >= _REFRESH_SECS:
-            self._looked = now
-            for name in instances(self._folder):
-                self._journals.setdefault(name, Journal(self._folder / name))
+        if self._looked is not None and now - self._looked < _REFRESH_SECS:
+            return
+        self._looked = now
+        for name, folder in self._find().items():
+            if name not in self._journals:
+                # Said before anything is read: its writer removes what nobody needs.
+                self._say(folder, self._reader, self.positions.get(name, (0, 0))[0])
+                self._journals[name] = Journal(folder)
+        for name, journal in self._journals.items():
+            number, _ = self.positions.get(name, (0, 0))
+            if self._claims is not None:
+                self.positions |= self._claims.left(name, journal.folder, journal.first() or number, self.positions)
+            if number and not journal.has(number) and (first := journal.first()) > number:
+                # What the instance has said to need no more is no loss, nor what others took from a queue.
+                if self._claims is None and read_by(journal.folder, self._reader).number < first:
+                    logger.warning(
+                        "%s was too far behind: it misses records %d to %d of %s",
+                        self._reader, number, first - 1, journal.folder,
+                    )  # fmt: skip
+                self.positions[name] = first, 0
+        for place in [place for place, at in self.positions.items() if self._is_forgotten(place, at[0])]:
+            del self.positions[place]
+
+    def _is_forgotten(self, place: str, number: int) -> bool:
+        """Whether a position is that of a record that was taken over, is done, and was removed."""
+        taken = record_of(place)
+        journal = None if taken is None else self._journals.get(taken[0])
+        return taken is not None and journal is not None and number > taken[1] and not journal.has(taken[1])
 
     def _record(self, name: str, journal: Journal, number: int) -> Record | None:
         known = self._read.get(name)
@@ -110,37 +171,6 @@ class Inputs:
         if record is not None:
             self._read[name] = number, record
         return record
-
-
-def instances(folder: Path) -> list[str]:
-    """Returns the names of the folders of a module's instances, in order."""
-    with contextlib.suppress(FileNotFoundError):
-        return sorted((path.name for path in folder.iterdir() if _INSTANCE.fullmatch(path.name)), key=int)
-    return []
-
-
-def unread_from(folder: Path, expected: Sequence[str]) -> int:
-    """Returns the number of the first record of a journal that some reader still needs; 0 if one has not begun.
-
-    Args:
-        folder: of the journal.
-        expected: the readers that there have to be.
-    """
-    found: dict[str, int] = {}
-    readers = folder / _READERS
-    with contextlib.suppress(FileNotFoundError):
-        for path in readers.iterdir():
-            with contextlib.suppress(FileNotFoundError, ValueError):
-                found[path.name] = int(path.read_bytes())
-    if any(name not in found for name in expected):
-        return 0
-    return min(found.values(), default=0)
-
-
-def forget_reader(folder: Path, reader: str) -> None:
-    """Has no journal of a module wait for a reader any longer."""
-    for name in instances(folder):
-        (folder / name / _READERS / reader).unlink(missing_ok=True)
 
 
 def beginning(
@@ -159,12 +189,29 @@ def beginning(
     """
     if own is not None and own.generation == _text(generation):
         return own.positions
+    before = _before(folder, generation)
     base = folder / f"base-{_text(generation)}"
     if not base.exists():
-        before = _before(folder, generation)
         positions = first() if before is None else _least(folder, before)
-        make_once(base, json.dumps(positions).encode())
+        make_once(base, json.dumps(positions).encode(), sync=True)
+    if own is not None and before is not None and before[1] == generation[1] and own.generation == _text(before):
+        return own.positions
     return _positions(base)
+
+
+def ends(journals: Mapping[str, Path]) -> Positions:
+    """Returns the ends of journals: who begins there sees what comes from now on."""
+    return {name: (Journal(folder).last() + 1, 0) for name, folder in journals.items()}
+
+
+def numbered(folder: Path, prefix: str = "") -> dict[str, Path]:
+    """Returns the journals of one module.
+
+    Args:
+        folder: of the module.
+        prefix: begins their names.
+    """
+    return {f"{prefix}{name}": folder / name for name in instances(folder)}
 
 
 def _before(folder: Path, generation: tuple[int, int]) -> tuple[int, int] | None:
@@ -195,28 +242,3 @@ def _generation(path: Path) -> tuple[int, int] | None:
 def _positions(path: Path) -> Positions:
     found: Mapping[str, Any] = json.loads(path.read_bytes())
     return {name: (int(number), int(index)) for name, (number, index) in found.items()}
-
-
-def make_once(path: Path, body: bytes) -> None:
-    """Makes a file as a whole, unless it is there; it survives the loss of the machine."""
-    half = path.with_name(f".{uuid.uuid4().hex}.tmp")
-    write_whole(half, body, sync=True)
-    try:
-        os.link(half, path)
-        sync_folder(path.parent)
-    except FileExistsError:
-        pass
-    finally:
-        half.unlink(missing_ok=True)
-
-
-def write_whole(path: Path, body: bytes, *, sync: bool = False) -> None:
-    """Writes a file as a whole, in the place of one that is there.
-
-    Args:
-        path: of the file.
-        body: all of it.
-        sync: whether it must survive the loss of the machine.
-    """
-    make_folder(path.parent, sync=sync)
-    write_file(path, body, sync=sync, temporary=f".{uuid.uuid4().hex}.tmp")

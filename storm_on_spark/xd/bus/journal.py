@@ -25,6 +25,7 @@ from storm_on_spark.runtime.storage.durable import make_folder, sync_folder
 
 _MAGIC: Final = b"XDR1"
 _NAME: Final = re.compile(r"[0-9]{12}")
+_BLOCK: Final = 4096
 
 
 class TakenError(StormError, RuntimeError):
@@ -68,7 +69,7 @@ class Journal:
     Example:
         >>> import tempfile
         >>> journal = Journal(Path(tempfile.mkdtemp()))
-        >>> journal.append(1, Record((Message("a", {}),)))
+        >>> size = journal.append(1, Record((Message("a", {}),)))
         >>> journal.last(), journal.read(1).messages[0].payload, journal.read(2)
         (1, 'a', None)
     """
@@ -84,6 +85,10 @@ class Journal:
     def first(self) -> int:
         """Returns the number of the first record that is still there; 0 if there is none."""
         return min(self._numbers(), default=0)
+
+    def has(self, number: int) -> bool:
+        """Whether a record is there."""
+        return self._path(number).exists()
 
     def read(self, number: int) -> Record | None:
         """Returns a record; None if it is not there.
@@ -103,8 +108,8 @@ class Journal:
         assert isinstance(found, Record)
         return found
 
-    def append(self, number: int, record: Record) -> None:
-        """Writes the record behind the last.
+    def append(self, number: int, record: Record) -> int:
+        """Writes the record behind the last; returns the bytes that it takes on the disk.
 
         Args:
             number: one more than that of the last record that the writer knows.
@@ -127,18 +132,26 @@ class Journal:
             raise TakenError(f"another container has written record {number} of {self.folder}") from None
         finally:
             half.unlink(missing_ok=True)
-        if self.last() != number:
+        # The last record is never removed, so the one before it tells, without reading the folder.
+        if not (number > 1 and self._path(number - 1).exists()) and self.last() != number:
             # The others are so far ahead that they have removed the record of this number.
             self._path(number).unlink(missing_ok=True)
             raise TakenError(f"another container has written record {self.last()} of {self.folder}")
         if self._sync:
             sync_folder(self.folder)
+        return on_disk(len(body) + 8)
 
-    def trim(self, number: int) -> None:
-        """Removes the records before one; the last one always stays, as it has the state."""
-        for found in sorted(self._numbers())[:-1]:
-            if found < number:
-                self._path(found).unlink(missing_ok=True)
+    def sizes(self) -> dict[int, int]:
+        """Returns number -> bytes that it takes on the disk, of the records that are there, in order."""
+        found: dict[int, int] = {}
+        for number in sorted(self._numbers()):
+            with contextlib.suppress(FileNotFoundError):
+                found[number] = on_disk(self._path(number).stat().st_size)
+        return found
+
+    def remove(self, number: int) -> None:
+        """Removes a record, which must not be the last: that one has the state."""
+        self._path(number).unlink(missing_ok=True)
 
     def _numbers(self) -> list[int]:
         with contextlib.suppress(FileNotFoundError):
@@ -147,3 +160,12 @@ class Journal:
 
     def _path(self, number: int) -> Path:
         return self.folder / f"{number:012}"
+
+
+def on_disk(size: int) -> int:
+    """Returns the bytes that a file takes: whole blocks.
+
+    >>> on_disk(1)
+    4096
+    """
+    return -(-size // _BLOCK) * _BLOCK

@@ -18,6 +18,7 @@ from storm_on_spark.api.config import validate_conf
 from storm_on_spark.api.errors import StormError
 from storm_on_spark.cluster.errors import UnavailableError
 from storm_on_spark.cluster.service import Service
+from storm_on_spark.xd.bus import BusSettings, make_bus
 from storm_on_spark.xd.container.fused import FusedPlan, FusedStream
 from storm_on_spark.xd.container.instance import Instance
 from storm_on_spark.xd.container.jobs.steps import Steps
@@ -38,7 +39,7 @@ from storm_on_spark.xd.tree.nodes import (
     StatusNode,
     encode,
 )
-from storm_on_spark.xd.tree.session import XdSession, XdSettings, connected, zookeeper_settings
+from storm_on_spark.xd.tree.session import XdSession, connected, zookeeper_settings
 
 logger = logging.getLogger(__name__)
 
@@ -135,9 +136,9 @@ class _Life:
     ) -> None:
         self.container_id = str(uuid.uuid4())
         self._session = session
-        self._bus = bus
+        self._folder = bus
         self._conf, self._spark = conf, spark
-        self._sync = XdSettings.of(conf).durability == "machine"
+        self._bus = make_bus(BusSettings.of(conf), bus, self._may_go_on)
         self._ended = ended
         self._lost = threading.Event()
         self._wake = threading.Event()
@@ -185,6 +186,7 @@ class _Life:
         self._stop(list(self._running))
         if self._mirror is not None:
             self._mirror.close()
+        self._bus.close()
         self._session.close()
 
     def _on_state(self, state: str) -> None:
@@ -237,7 +239,7 @@ class _Life:
             deployment, _ = self._read(f"{nodes.STREAM_DEPLOYMENTS}/{stream}", Deployment)
             if there is None or deployment is None:
                 return
-            plan = FusedPlan(there, deployment.properties, self._registry, self.container_id, self._bus)
+            plan = FusedPlan(there, deployment.properties, self._registry, self.container_id, self._folder)
             if plan.modules() != set(modules):
                 return
             for name, node in modules.items():
@@ -278,7 +280,9 @@ class _Life:
                 return
             metadata = Metadata(options=blueprint.options(), properties=_properties(node))
             deployed = StatusNode(state="deployed"), metadata
-            instance = Instance(str(name), blueprint.chain, blueprint.place, lambda: self._note(name, *deployed))
+            instance = Instance(
+                str(name), blueprint.chain, self._bus, blueprint.place, lambda: self._note(name, *deployed)
+            )
         except (UnavailableError, KazooException) as error:
             logger.warning("Module %s waits for ZooKeeper: %r", name, error)
             return
@@ -307,20 +311,32 @@ class _Life:
         if stream is None or deployment is None:
             return None
         return Blueprint(
-            self._bus,
-            stream,
-            name,
-            node,
-            deployment.properties,
-            self._registry,
-            self._find,
-            self.container_id,
-            self._sync,
+            stream, name, node, deployment.properties, self._registry, self._find, self.container_id
         )
 
     def _find(self, name: str) -> StreamThere | None:
         found, stat = self._read(f"{nodes.STREAMS}/{name}", Definition)
         return None if found is None else StreamThere(name, f"{stat.ctime:x}-{stat.czxid:x}", found.definition)
+
+    def _may_go_on(self, reader: str) -> bool:
+        """Whether an instance, by its name on the bus, is allocated; also if that can't be found out now."""
+        there, label, sequence = reader.split(".")
+        stream, client = there.rsplit("-", 2)[0], self._session.client
+        try:
+            found = self._find(stream)
+            if found is None or found.id != there:
+                return False
+            for container in self._session.wait(client.get_children_async(nodes.ALLOCATED)):
+                with contextlib.suppress(NoNodeError):
+                    names = self._session.wait(client.get_children_async(f"{nodes.ALLOCATED}/{container}"))
+                    modules = [name for name in map(ModuleName.parse, names) if name is not None]
+                    if any(
+                        (each.stream, each.label, str(each.sequence)) == (stream, label, sequence) for each in modules
+                    ):
+                        return True
+        except (UnavailableError, KazooException):
+            return True
+        return False
 
     def _read(self, path: str, kind: type[N]) -> tuple[N | None, Any]:
         """Returns a node's value and what ZooKeeper knows of it; None for one that is not there."""

@@ -64,7 +64,7 @@ class FusedPlan:
     @property
     def folder(self) -> Path:
         """Of its checkpoint and dead letters."""
-        return self.there.folder(self.bus) / "fused"
+        return (self.bus / self.there.id) / "fused"
 
     @property
     def checkpoint(self) -> Path:
@@ -221,7 +221,7 @@ class FusedStream:
         pid = os.getpid()
         # What else is in the session of a container that a shell started is not its.
         session = pid if os.getsid(0) == pid else 0
-        scope = self._plan.there.folder(Path()).name
+        scope = self._plan.there.id
         owner = Owner(scope, self._epoch, self._plan.container, this_kernel(), session, started_at(session) or "")
         self._plan.folder.mkdir(parents=True, exist_ok=True)
         fence = take_over(str(self._plan.checkpoint), owner, None)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
-from storm_on_spark.xd.bus.inputs import Input, Inputs, Share, beginning, unread_from, write_whole
-from storm_on_spark.xd.bus.journal import Journal, Message, Positions, Record, TakenError
+from storm_on_spark.xd.bus.journal import Message, Positions, Record, TakenError
+from storm_on_spark.xd.bus.port import Bus, Input, Letter, Place
 from storm_on_spark.xd.container.chain import Chain, ExecuteError
-from storm_on_spark.xd.modules.messages import written
 
 logger = logging.getLogger(__name__)
 
@@ -26,43 +22,6 @@ _LEAST_PAUSE_SECS: Final = 0.005
 _MOST_PAUSE_SECS: Final = 0.1
 _FIRST_RETRY_SECS: Final = 1.0
 _MOST_RETRY_SECS: Final = 10.0
-_PUBLISH_SECS: Final = 2.0
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where an instance stands on the bus.
-
-    Args:
-        folder: of its module; its own journal is below that.
-        sequence: its number, from 1.
-        count: of instances of the module.
-        generation: of the deployment.
-        reader: its name where it reads.
-        input: folder of the module that it reads; None for a source.
-        first: where it begins if it never ran.
-        readers: names of those that read it, which may not have begun yet.
-        key: the partition of a message that it emits.
-        sync: whether its journal must survive the loss of the machine.
-        track: returns the headers of a message that it emits with one more entry of the history; None for no history.
-    """
-
-    folder: Path
-    sequence: int
-    count: int
-    generation: int
-    reader: str
-    input: Path | None = None
-    first: Callable[[], Positions] = dict
-    readers: tuple[str, ...] = ()
-    key: Callable[[Message], int] | None = None
-    sync: bool = False
-    track: Callable[[dict[str, Any]], dict[str, Any]] | None = None
-
-    @property
-    def era(self) -> str:
-        """The generation, and the number of instances."""
-        return f"{self.generation}x{self.count}"
 
 
 class Instance:
@@ -73,6 +32,7 @@ class Instance:
     Args:
         name: in messages.
         make: returns its components.
+        bus: the message bus.
         place: on the bus.
         on_open: called once when it runs for the first time.
         clock: seconds.
@@ -82,6 +42,7 @@ class Instance:
         self,
         name: str,
         make: Callable[[], Chain],
+        bus: Bus,
         place: Place,
         on_open: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
@@ -91,17 +52,16 @@ class Instance:
         self._place = place
         self._on_open = on_open
         self._clock = clock
-        self._journal = Journal(place.folder / str(place.sequence), sync=place.sync)
-        self._share = Share(place.sequence, place.count)
+        self._bus = bus
+        self._port = bus.port(place)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-        self._number = 0
         self._state: tuple[bytes | None, ...] = ()
-        self._inputs: Inputs | None = None
         #: Where the message stands that can't be processed, how often it was tried, and when it is due again.
         self._stuck: tuple[tuple[str, int, int], int, float] | None = None
         self._most = _MOST_MESSAGES
-        self._published: float | None = None
+        #: Dead letters of the present step.
+        self._letters: list[Letter] = []
         #: Numbers of inputs that a bolt holds, and where they stand.
         self._held: dict[int, Input] = {}
         self._count = 0
@@ -137,30 +97,30 @@ class Instance:
             pause = min(_MOST_RETRY_SECS, 2 * pause)
 
     def _live(self) -> None:
-        chain = self._make()
+        chain, port = self._make(), self._bus.port(self._place)
+        self._port = port
         try:
             self._open(chain)
             self._on_open()
             idle = _LEAST_PAUSE_SECS
             while not self._stopped.is_set():
-                worked = self._from_source(chain) if chain.source is not None else self._from_bus(chain)
-                self._publish()
+                worked = not port.full() and (
+                    self._from_source(chain) if chain.source is not None else self._from_bus(chain)
+                )
+                port.upkeep()
                 idle = _LEAST_PAUSE_SECS if worked else min(_MOST_PAUSE_SECS, 2 * idle)
                 if not worked:
                     self._stopped.wait(idle)
         finally:
-            chain.close()
+            try:
+                chain.close()
+            finally:
+                port.close()
 
     def _open(self, chain: Chain) -> None:
-        self._number = self._journal.last()
-        record = self._journal.read(self._number)
+        record = self._port.open()
         self._state = () if record is None else record.state
-        self._held, self._stuck, self._most = {}, None, _MOST_MESSAGES
-        place = self._place
-        if place.input is not None:
-            generation = place.generation, place.count
-            positions = beginning(place.folder, generation, record, place.first)
-            self._inputs = Inputs(place.input, place.reader, positions, self._clock)
+        self._held, self._stuck, self._most, self._letters = {}, None, _MOST_MESSAGES, []
         chain.open(self._state)
         if chain.source is not None and record is not None:
             for message_id in record.emitted:
@@ -182,7 +142,7 @@ class Instance:
         done: list[Any] = []
         for message_id, message, dead in found:
             if dead:
-                self._bury(message, "it failed too often", len(done))
+                self._bury(message, "it failed too often")
                 done.append(message_id)
                 continue
             before_it = () if chain.stateless else chain.state()
@@ -195,7 +155,7 @@ class Instance:
                 if message_id is not None:
                     source.fail(message_id)
                     continue
-                self._bury(message, str(error), len(done))
+                self._bury(message, str(error))
             done.append(message_id)
         out += chain.finish()
         acked = tuple(message_id for message_id in done if message_id is not None)
@@ -205,19 +165,19 @@ class Instance:
         return True
 
     def _from_bus(self, chain: Chain) -> bool:
-        assert self._inputs is not None
         if self._stuck is not None and self._clock() < self._stuck[2]:
             return False
-        positions = dict(self._inputs.positions)
+        positions = dict(self._port.positions)
         out: list[Message] = chain.tick() or []
-        taken, until = 0, self._clock() + _STEP_SECS
-        for each in self._inputs.next(self._most):
-            if self._share.takes(each.record, each.place, each.message.key):
+        taken, mine, until = 0, 0, self._clock() + _STEP_SECS
+        for each in self._port.next(self._most):
+            if each.mine:
                 self._count += 1
+                mine += 1
                 try:
                     out += chain.execute(each.message, self._count)
                 except ExecuteError as error:
-                    if taken or out:
+                    if mine > 1 or out:
                         return self._step_back(chain, each, taken, out, positions)
                     if not self._give_up(chain, each, error):
                         return False
@@ -230,6 +190,9 @@ class Instance:
         self._most = _MOST_MESSAGES
         if not taken and not out:
             return False
+        if not mine and not out:
+            self._port.pass_by(positions)
+            return True
         out += chain.finish()
         self._commit(chain, out, positions)
         return True
@@ -257,25 +220,12 @@ class Instance:
             self._stuck = where, tried, self._clock() + delay
             return False
         self._stuck = None
-        self._bury(each.message, str(error), 0)
+        self._bury(each.message, str(error))
         return True
 
-    def _bury(self, message: Message, reason: str, index: int) -> None:
-        """Writes a dead letter; a step that runs again writes it in the same place."""
-        try:
-            payload = json.loads(written(message.payload)) if isinstance(message.payload, dict | list) else None
-        except ValueError:
-            payload = None
-        letter = {
-            "payload": repr(message.payload) if payload is None and not isinstance(message.payload, str) else payload,
-            "headers": {name: str(value) for name, value in message.headers.items()},
-            "reason": reason,
-        }
-        if isinstance(message.payload, str):
-            letter["payload"] = message.payload
-        name = f"{self._number + 1:012}-{index:04}.json"
-        body = json.dumps(letter, ensure_ascii=False).encode()
-        write_whole(self._journal.folder / "dead-letters" / name, body, sync=self._place.sync)
+    def _bury(self, message: Message, reason: str) -> None:
+        """Makes a message a dead letter, which is written with the step."""
+        self._letters.append(Letter(message, reason))
         logger.error("%s: a message is a dead letter now: %s", self.name, reason)
 
     def _commit(self, chain: Chain, out: list[Message], positions: Positions, emitted: tuple[Any, ...] = ()) -> None:
@@ -293,19 +243,7 @@ class Instance:
         for each in self._held.values():
             kept[each.journal] = min(kept[each.journal], (each.record, each.place))
         state = chain.state()
-        self._journal.append(self._number + 1, Record(tuple(out), kept, state, emitted, self._place.era))
-        self._number += 1
+        record = Record(tuple(out), kept, state, emitted, self._place.era)
+        letters, self._letters = self._letters, []
+        self._port.commit(record, positions, letters)
         self._state = state
-        if self._inputs is not None:
-            self._inputs.positions = dict(positions)
-
-    def _publish(self) -> None:
-        now = self._clock()
-        if self._published is not None and now - self._published < _PUBLISH_SECS:
-            return
-        self._published = now
-        if self._inputs is not None:
-            self._inputs.publish()
-        needed = unread_from(self._journal.folder, self._place.readers)
-        # What nobody reads is a sink's: only its last record counts.
-        self._journal.trim(needed if self._place.readers or needed else self._number)

@@ -1,22 +1,17 @@
-"""Where the instances of a stream stand on the bus, and what they are made of.
-
-<bus>/<stream>-<id>/<module>/<n>/       the journal of an instance
-"""
+"""Where the instances of a stream stand on the bus, and what they are made of."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from storm_on_spark.api.errors import StormError
-from storm_on_spark.xd.bus.inputs import instances
-from storm_on_spark.xd.bus.journal import Journal, Message, Positions
+from storm_on_spark.xd.bus.journal import Message
+from storm_on_spark.xd.bus.port import ChannelFeed, Feed, ModuleFeed, Place, TapFeed, reader_name
 from storm_on_spark.xd.container.chain import Chain
-from storm_on_spark.xd.container.instance import Place
-from storm_on_spark.xd.dsl import Stream, Tap, parse_stream
+from storm_on_spark.xd.dsl import Channel, Stream, Tap, parse_stream
 from storm_on_spark.xd.manifest import ModuleManifest, parse_manifest
 from storm_on_spark.xd.modules.history import tracked
 from storm_on_spark.xd.modules.local_registry import LocalRegistry
@@ -46,9 +41,10 @@ class StreamThere:
         """Returns what its text says."""
         return parse_stream(self.definition, self.name)
 
-    def folder(self, bus: Path) -> Path:
-        """Returns the folder of what it has on the bus."""
-        return bus / f"{self.name}-{self.number}"
+    @property
+    def id(self) -> str:
+        """Its name on the bus."""
+        return f"{self.name}-{self.number}"
 
 
 Find = Callable[[str], StreamThere | None]
@@ -58,7 +54,6 @@ class Blueprint:
     """How to make one instance of a module.
 
     Args:
-        bus: the folder that all containers share.
         stream: the stream.
         name: of the instance.
         node: what the admin says of it.
@@ -66,7 +61,6 @@ class Blueprint:
         registry: the modules.
         find: returns another stream.
         container: the id of the container, for the history of messages.
-        sync: whether its journal must survive the loss of the machine.
 
     Raises:
         DslError, ManifestError, LayoutError: it can't be made.
@@ -74,18 +68,16 @@ class Blueprint:
 
     def __init__(
         self,
-        bus: Path,
         stream: StreamThere,
         name: ModuleName,
         node: ModuleNode,
         properties: dict[str, str],
         registry: LocalRegistry,
         find: Find,
-        container: str,
-        sync: bool = False,
+        container: str = "",
     ) -> None:
-        self._container, self._sync = container, sync
-        self._bus, self._there, self._name, self._node = bus, stream, name, node
+        self._container = container
+        self._there, self._name, self._node = stream, name, node
         self._stream = stream.parsed()
         self._find = find
         self._labels = [module.label for module in self._stream.modules]
@@ -104,7 +96,7 @@ class Blueprint:
     def chain(self) -> Chain:
         """Returns new components."""
         made = [(part.label, part.component(self._there.name, self._there.definition)) for part in self._parts]
-        return Chain(made, f"{self._there.folder(Path()).name}.{self._name.label}.{self._name.sequence}")
+        return Chain(made, reader_name(self._there.id, self._name.label, self._name.sequence))
 
     def options(self) -> dict[str, str]:
         """Returns the options with defaults; those of a composed module's parts with their labels before them."""
@@ -116,62 +108,60 @@ class Blueprint:
 
     def _place(self) -> Place:
         at = self._labels.index(self._name.label)
-        own = self._there.folder(self._bus)
         manifest = self._manifest
+        last = at + 1 == len(self._labels)
         readers: tuple[str, ...] = ()
-        if at + 1 < len(self._labels):
+        if not last:
             after = self._labels[at + 1]
             # Of one in every container it is unknown how many there are, but for the first.
-            readers = tuple(self._reader(after, number + 1) for number in range(self._counts[after] or 1))
-        source: Path | None = own / self._labels[at - 1]
-        first: Callable[[], Positions] = dict
-        if at == 0:
-            source = self._tapped()
-            if source is not None:
-                tapped = source
-                first = lambda: _ends(tapped)  # noqa: E731
+            readers = tuple(
+                reader_name(self._there.id, after, number + 1) for number in range(self._counts[after] or 1)
+            )
         return Place(
-            own / self._name.label,
+            self._there.id,
+            self._name.label,
             self._name.sequence,
             self._node.instances,
             self._node.generation,
-            self._reader(self._name.label, self._name.sequence),
-            source,
-            first,
+            ModuleFeed(self._there.id, self._labels[at - 1]) if at else self._first_feed(),
+            self._stream.sink if last else None,
             readers,
             None if manifest.partition_key is None else lambda message: _partition(manifest, message),
-            self._sync,
             self._track if manifest.track_history else None,
         )
 
     def _track(self, headers: dict[str, Any]) -> dict[str, Any]:
         return tracked(headers, str(self._name), self._container, time.time())
 
-    def _reader(self, label: str, sequence: int) -> str:
-        return f"{self._there.folder(Path()).name}.{label}.{sequence}"
-
-    def _tapped(self) -> Path | None:
-        tap = self._stream.source
-        if tap is None:
+    def _first_feed(self) -> Feed | None:
+        """Returns what the first module reads; None if it is a source."""
+        source = self._stream.source
+        if isinstance(source, Channel):
+            return ChannelFeed(source)
+        if source is None:
             return None
-        if not isinstance(tap, Tap) or tap.kind != "stream":
-            raise LayoutError("a container has no channels queue: and topic: yet")
+        if source.kind == "queue" or source.kind == "topic":
+            return ChannelFeed(Channel(source.kind, source.name), tapped=True)
+        return self._tapped(source)
+
+    def _tapped(self, tap: Tap) -> TapFeed:
+        if tap.kind == "job":
+            raise LayoutError("a container has no taps of jobs")
         other = self._find(tap.name)
         if other is None:
-            raise LayoutError(f"there is no stream {tap.name}, which it taps")
-        labels = [module.label for module in other.parsed().modules]
+            if tap.label is None:
+                raise LayoutError(f"there is no stream {tap.name}, which it taps")
+            # It comes again some day.
+            return TapFeed(tap.name, tap.label)
+        parsed = other.parsed()
+        labels = [module.label for module in parsed.modules]
         label = tap.label or labels[0]
         if label not in labels:
             raise LayoutError(f"stream {tap.name} has no module {label}; it has {', '.join(labels)}")
-        return other.folder(self._bus) / label
+        return TapFeed(tap.name, label, parsed.sink if label == labels[-1] else None)
 
 
 def _partition(manifest: ModuleManifest, message: Message) -> int:
     found = manifest.partition(message.payload, message.headers)
     assert found is not None
     return found
-
-
-def _ends(folder: Path) -> Positions:
-    """Returns the ends of all journals of a module: who taps it sees what comes from now on."""
-    return {name: (Journal(folder / name).last() + 1, 0) for name in instances(folder)}

@@ -37,6 +37,14 @@ class Filter(_Processor):
             collector.emit([tup["payload"], tup["headers"]])
 
 
+class Bridge(_Processor):
+    """Passes all messages on, from one channel to another."""
+
+    def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
+        """Passes a message on."""
+        collector.emit([tup["payload"], tup["headers"]])
+
+
 class Transform(_Processor):
     """Replaces the payload by the value of an expression."""
 
@@ -126,6 +134,7 @@ PROCESSORS: Final = (
             Option("correlation", "expression", "'all'", "Payloads for which this is equal are put together."),
         ),
     ),
+    ModuleDeclaration("processor", "bridge", "Passes all messages on: `queue:a > topic:b` is short for one.", Bridge),
     ModuleDeclaration(
         "processor",
         "filter",

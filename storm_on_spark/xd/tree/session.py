@@ -7,7 +7,7 @@ import logging
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 from kazoo.exceptions import KazooException, NodeExistsError
 
@@ -25,14 +25,12 @@ _RETRY_SECS: Final = 1.0
 
 @dataclass(frozen=True)
 class XdSettings(Settings):
-    """Which ZooKeeper admins and containers use, and what they must survive."""
+    """Which ZooKeeper admins and containers use."""
 
     connect: Annotated[str | None, Config.ZK_CLIENT_CONNECT]
     """`host:port`, or several with commas; None for that of the other keys."""
     embedded_port: Annotated[int | None, Config.ZK_EMBEDDED_SERVER_PORT]
     """Of the ZooKeeper that a single node starts; None for any that is free."""
-    durability: Annotated[Literal["process", "machine"] | None, Config.TOPOLOGY_DURABILITY]
-    """What the journals of modules must survive; None for the death of processes."""
 
 
 def zookeeper_settings(conf: Mapping[str, Any]) -> ZooKeeperSettings:

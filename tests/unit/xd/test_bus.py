@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from storm_on_spark.api.errors import CheckpointError
-from storm_on_spark.xd.bus.inputs import Inputs, Share, beginning, forget_reader, unread_from
+from storm_on_spark.xd.bus.inputs import Inputs, Share, beginning, numbered
 from storm_on_spark.xd.bus.journal import Journal, Message, Record, TakenError
 
 
@@ -30,19 +30,12 @@ def test_a_number_whose_record_was_removed_is_not_given_again(tmp_path: Path) ->
     journal = Journal(tmp_path)
     for number in range(1, 6):
         journal.append(number, _record(number))
-    journal.trim(5)
+    for number in range(1, 5):
+        journal.remove(number)
     with pytest.raises(TakenError):
         # Of one that was paused before record 3.
         Journal(tmp_path).append(3, _record("late"))
     assert (journal.first(), journal.last()) == (5, 5)
-
-
-def test_the_last_record_stays(tmp_path: Path) -> None:
-    journal = Journal(tmp_path)
-    journal.append(1, _record("a"))
-    journal.append(2, _record("b"))
-    journal.trim(99)
-    assert journal.first() == journal.last() == 2
 
 
 def test_a_damaged_record_is_noticed(tmp_path: Path) -> None:
@@ -57,30 +50,26 @@ def test_a_damaged_record_is_noticed(tmp_path: Path) -> None:
 def test_inputs_are_read_from_all_journals_and_from_a_position(tmp_path: Path) -> None:
     for name, payloads in (("1", "ab"), ("2", "cd")):
         Journal(tmp_path / name).append(1, _record(*payloads))
-    inputs = Inputs(tmp_path, "log", {"2": (1, 1)})
+    inputs = Inputs(lambda: numbered(tmp_path), "log", {"2": (1, 1)})
     found = list(inputs.next(10))
-    assert [(each.journal, each.message.payload) for each in found] == [("1", "a"), ("1", "b"), ("2", "d")]
-    assert [each.following for each in found] == [(1, 1), (2, 0), (2, 0)]
+    assert [(each.journal, each.message.payload, each.following) for each in sorted(found)] == [
+        ("1", "a", (1, 1)),
+        ("1", "b", (2, 0)),
+        ("2", "d", (2, 0)),
+    ]
     assert len(list(inputs.next(2))) == 2
-
-
-def test_a_record_is_kept_until_all_readers_have_it(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "1")
-    for number in range(1, 4):
-        journal.append(number, _record(number))
-    assert unread_from(journal.folder, ["log.1"]) == 0
-    for reader, number in (("log.1", 3), ("tap.1", 2)):
-        inputs = Inputs(tmp_path, reader, {"1": (number, 0)})
-        list(inputs.next(1))
-        inputs.publish()
-    assert unread_from(journal.folder, ["log.1"]) == 2
-    forget_reader(tmp_path, "tap.1")
-    assert unread_from(journal.folder, ["log.1"]) == 3
 
 
 def test_an_instance_goes_on_where_it_was(tmp_path: Path) -> None:
     own = Record(positions={"1": (7, 2)}, generation="5x1")
     assert beginning(tmp_path, (5, 1), own, dict) == {"1": (7, 2)}
+
+
+def test_an_instance_goes_on_where_it_was_after_a_redeployment_with_as_many_instances(tmp_path: Path) -> None:
+    for era, ends in (((1, 2), {}), ((2, 2), {"1": (4, 0)})):
+        beginning(tmp_path, era, None, lambda ends=ends: ends)
+    own = Record(positions={"1": (9, 0)}, generation="2x2")
+    assert beginning(tmp_path, (3, 2), own, dict) == {"1": (9, 0)}
 
 
 def test_a_module_that_never_ran_begins_where_its_kind_does(tmp_path: Path) -> None:

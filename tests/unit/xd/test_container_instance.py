@@ -12,11 +12,13 @@ import pytest
 
 from storm_on_spark import BaseBasicBolt, BaseRichBolt, BaseRichSpout, Fields
 from storm_on_spark.api.errors import FailedException
-from storm_on_spark.xd.bus.inputs import Inputs, beginning
+from storm_on_spark.xd.bus.inputs import Inputs, beginning, numbered
 from storm_on_spark.xd.bus.journal import Journal, Message, Record
+from storm_on_spark.xd.bus.local import LocalBus
+from storm_on_spark.xd.bus.port import ModuleFeed, Place
 from storm_on_spark.xd.container import instance as instances
 from storm_on_spark.xd.container.chain import Chain
-from storm_on_spark.xd.container.instance import Instance, Place
+from storm_on_spark.xd.container.instance import Instance
 from storm_on_spark.xd.modules import find_module
 
 _LIMIT_SECS = 20
@@ -75,17 +77,21 @@ class _Holding(BaseRichBolt):
 def _source(folder: Path, **options: str) -> Instance:
     declaration = find_module("source", "rate")
     given = {"messagesPerSecond": "1000", **options}
-    place = Place(folder / "rate", 1, 1, 1, "rate.1", readers=("sum.1",))
-    return Instance("rate.1", lambda: Chain([("rate", declaration.make(given, "s"))], "s.rate.1"), place)
+    place = Place("s", "rate", readers=("s.sum.1",))
+    return Instance("rate.1", lambda: Chain([("rate", declaration.make(given, "s"))], "s.rate.1"), _bus(folder), place)
 
 
 def _bolt(folder: Path, make: Callable[[], Any], **more: Any) -> Instance:
-    place = Place(folder / "sum", 1, 1, 1, "sum.1", input=folder / "rate", **more)
-    return Instance("sum.1", lambda: Chain([("sum", make())], "s.sum.1"), place)
+    place = Place("s", "sum", input=ModuleFeed("s", "rate"), **more)
+    return Instance("sum.1", lambda: Chain([("sum", make())], "s.sum.1"), _bus(folder), place)
+
+
+def _bus(folder: Path) -> LocalBus:
+    return LocalBus(folder, most_bytes=1 << 30)
 
 
 def _written(folder: Path, module: str) -> list[Any]:
-    journal = Journal(folder / module / "1")
+    journal = Journal(folder / "s" / module / "1")
     records = (journal.read(number) for number in range(1, journal.last() + 1))
     return [message.payload for record in records if record is not None for message in record.messages]
 
@@ -98,14 +104,14 @@ def _until(true: Callable[[], object]) -> None:
 
 
 def _emit(folder: Path, *payloads: object) -> None:
-    journal = Journal(folder / "rate" / "1")
+    journal = Journal(folder / "s" / "rate" / "1")
     journal.append(journal.last() + 1, Record(tuple(Message(payload, {}) for payload in payloads)))
 
 
 @pytest.fixture(autouse=True)
 def _kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is removed from the journals, so that all can be compared, and retries come soon."""
-    monkeypatch.setattr(Journal, "trim", lambda self, number: None)
+    monkeypatch.setattr(Journal, "remove", lambda self, number: None)
     monkeypatch.setattr(instances, "_FIRST_RETRY_SECS", 0.02)
 
 
@@ -151,7 +157,7 @@ def test_a_message_that_fails_leaves_no_trace_and_becomes_a_dead_letter(tmp_path
     _until(lambda: len(_written(tmp_path, "sum")) == 2)
     bolt.stop()
     assert _written(tmp_path, "sum") == [["a"], ["a", "b"]]
-    letters = list((tmp_path / "sum" / "1" / "dead-letters").iterdir())
+    letters = list((tmp_path / "s" / "sum" / "1" / "dead-letters").iterdir())
     assert [json.loads(letter.read_text())["payload"] for letter in letters] == ["bad"]
 
 
@@ -159,9 +165,9 @@ def test_an_input_that_a_bolt_holds_is_read_again_after_a_restart(tmp_path: Path
     _emit(tmp_path, "a", "b", "c")
     bolt = _bolt(tmp_path, _Holding)
     bolt.start()
-    _until(lambda: Journal(tmp_path / "sum" / "1").last())
+    _until(lambda: Journal(tmp_path / "s" / "sum" / "1").last())
     bolt.stop()
-    journal = Journal(tmp_path / "sum" / "1")
+    journal = Journal(tmp_path / "s" / "sum" / "1")
     record = journal.read(journal.last())
     assert record is not None
     assert record.positions == {"1": (1, 2)}
@@ -169,7 +175,7 @@ def test_an_input_that_a_bolt_holds_is_read_again_after_a_restart(tmp_path: Path
 
 def test_what_a_source_was_not_told_of_before_it_died_it_is_told_of_then(tmp_path: Path) -> None:
     # As if it had died between the record and the ack.
-    Journal(tmp_path / "rate" / "1").append(1, Record((Message("a", {}),), emitted=(7,)))
+    Journal(tmp_path / "s" / "rate" / "1").append(1, Record((Message("a", {}),), emitted=(7,)))
     told: list[Any] = []
 
     class Told(BaseRichSpout):
@@ -185,7 +191,7 @@ def test_what_a_source_was_not_told_of_before_it_died_it_is_told_of_then(tmp_pat
         def declare_output_fields(self, declarer: Any) -> None:
             declarer.declare(Fields("payload", "headers"))
 
-    source = Instance("rate.1", lambda: Chain([("rate", Told())], "s.rate.1"), Place(tmp_path / "rate", 1, 1, 1, "r"))
+    source = Instance("rate.1", lambda: Chain([("rate", Told())], "s.rate.1"), _bus(tmp_path), Place("s", "rate"))
     source.start()
     _until(lambda: told)
     source.stop()
@@ -196,12 +202,12 @@ def test_instances_share_what_is_read(tmp_path: Path) -> None:
     _emit(tmp_path, *range(100))
     found: dict[int, list[Any]] = {}
     for sequence in (1, 2):
-        place = Place(tmp_path / "sum", sequence, 2, 1, f"sum.{sequence}", input=tmp_path / "rate")
-        each = Instance(
-            "sum", lambda: Chain([("t", find_module("processor", "transform").make({}, "s"))], "s.t"), place
-        )
+        place = Place("s", "sum", sequence, 2, input=ModuleFeed("s", "rate"))
+        declaration = find_module("processor", "transform")
+        each = Instance("sum", lambda: Chain([("t", declaration.make({}, "s"))], "s.t"), _bus(tmp_path), place)  # noqa: B023
+
         each.start()
-        journal = Journal(tmp_path / "sum" / str(sequence))
+        journal = Journal(tmp_path / "s" / "sum" / str(sequence))
         _until(journal.last)
         each.stop()
         found[sequence] = [message.payload for message in journal.read(1).messages]  # type: ignore[union-attr]
@@ -211,7 +217,7 @@ def test_instances_share_what_is_read(tmp_path: Path) -> None:
 
 def test_a_reader_that_comes_later_begins_where_it_is_told(tmp_path: Path) -> None:
     _emit(tmp_path, "before")
-    ends = beginning(tmp_path / "tap", (1, 1), None, lambda: {"1": (2, 0)})
+    ends = beginning(tmp_path / "s" / "tap", (1, 1), None, lambda: {"1": (2, 0)})
     _emit(tmp_path, "after")
-    inputs = Inputs(tmp_path / "rate", "tap.1", ends)
+    inputs = Inputs(lambda: numbered(tmp_path / "s" / "rate"), "tap.1", ends)
     assert [each.message.payload for each in inputs.next(9)] == ["after"]

@@ -1,0 +1,166 @@
+"""Who has which record of a queue: each record goes to one instance of those that read the queue.
+
+A claim is a file beside the journal, made by a hard link, so one gets it. An instance reads its records in order, so it
+is done with those of its claims that are before its position.
+
+Where the claimer is gone for good, another instance takes its claims over. It first writes an empty record into the
+claimer's journal. If that one only slept, it loses at its next record, as any process that runs an instance twice does;
+and the last record says how far the claimer has come. A record that was taken over is behind the position of its new
+claimer, so it has a position of its own, by the name `<journal>#<number>`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from storm_on_spark.xd.bus.files import TAKERS, make_once, read_by
+from storm_on_spark.xd.bus.journal import Journal, Positions, Record, TakenError
+from storm_on_spark.xd.bus.port import Alive
+
+_CLAIMS: Final = "claims"
+_MARK: Final = "#"
+_LOOK_SECS: Final = 3.0
+
+
+class _Claim(NamedTuple):
+    turn: int
+    """0 for the first claimer of a record."""
+    holder: str
+    begin: int
+    """Of the message that it begins with."""
+
+    def place(self, number: int) -> str:
+        """Returns under which name the holder says that it is done."""
+        return f"{self.holder}{_MARK}{number}" if self.turn else self.holder
+
+    def done(self, folder: Path, number: int) -> bool:
+        return read_by(folder, self.place(number), taker=True).number > number
+
+
+class Claims:
+    """The claims of one instance.
+
+    Args:
+        bus: the folder of all.
+        reader: the instance's name.
+        alive: whether another one may go on.
+        clock: seconds.
+    """
+
+    def __init__(self, bus: Path, reader: str, alive: Alive, clock: Callable[[], float] = time.monotonic) -> None:
+        self._bus = bus
+        self._reader = reader
+        self._alive = alive
+        self._clock = clock
+        #: Journals, and when claims on them were looked through last.
+        self._looked: dict[str, float] = {}
+
+    def take(self, folder: Path, number: int) -> bool:
+        """Claims a record, which is there; returns whether the instance has it.
+
+        Args:
+            folder: of the journal.
+            number: of the record.
+        """
+        found = _latest(folder, number)
+        return self._make(folder, number, 0, 0) if found is None else (found.turn, found.holder) == (0, self._reader)
+
+    def left(self, name: str, folder: Path, first: int, positions: Positions) -> Positions:
+        """Takes over claims of instances that are gone for good; returns positions of these records.
+
+        Args:
+            name: of the journal, as positions have it.
+            folder: of the journal.
+            first: number of the first record that is there; those behind the instance's position are looked at.
+            positions: of the instance.
+        """
+        now = self._clock()
+        if now - self._looked.get(name, -_LOOK_SECS) < _LOOK_SECS:
+            return {}
+        self._looked[name] = now
+        found: Positions = {}
+        gone: dict[str, bool] = {}
+        for number in range(first, positions.get(name, (first, 0))[0]):
+            claim, place = _latest(folder, number), f"{name}{_MARK}{number}"
+            if claim is None or place in positions or claim.done(folder, number):
+                continue
+            if claim.holder == self._reader:
+                if claim.turn:
+                    found[place] = number, claim.begin
+                continue
+            if claim.holder not in gone:
+                gone[claim.holder] = not self._alive(claim.holder)
+            if gone[claim.holder] and (reached := self._fenced(claim.holder)) is not None:
+                at, index = reached.get(place if claim.turn else name, (number, claim.begin))
+                begin = (number + 1, 0) if at > number else (number, max(index, claim.begin) if at == number else 0)
+                if self._make(folder, number, claim.turn + 1, begin[1]):
+                    found[place] = begin
+        return found
+
+    def _make(self, folder: Path, number: int, turn: int, index: int) -> bool:
+        path = _path(folder, number, turn)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return make_once(path, f"{self._reader} {index}".encode())
+
+    def _fenced(self, holder: str) -> Positions | None:
+        """Keeps an instance from going on; returns how far it has come, None if it has just gone on."""
+        journal = Journal(self._bus.joinpath(*holder.split(".")))
+        last = journal.last()
+        record = journal.read(last) or Record()
+        with contextlib.suppress(TakenError):
+            journal.append(last + 1, replace(record, messages=()))
+            return record.positions
+        return None
+
+
+def record_of(name: str) -> tuple[str, int] | None:
+    """Returns journal and number of a record that was taken over; None for the name of a journal.
+
+    >>> record_of("s-1-1.rate.1#7"), record_of("s-1-1.rate.1")
+    (('s-1-1.rate.1', 7), None)
+    """
+    journal, mark, number = name.partition(_MARK)
+    return (journal, int(number)) if mark else None
+
+
+def unclaimed_from(folder: Path, first: int, behind: int) -> int:
+    """Returns the number of the first record of a queue's journal that is not done yet.
+
+    Args:
+        folder: of the journal.
+        first: where to begin; what is before it is done.
+        behind: one more than the number of the last record.
+    """
+    for number in range(first, behind):
+        claim = _latest(folder, number)
+        if claim is None or not claim.done(folder, number):
+            return number
+    return behind
+
+
+def forget_claims(folder: Path, number: int) -> None:
+    """Removes the claims of a record that is removed."""
+    while (claim := _latest(folder, number)) is not None:
+        _path(folder, number, claim.turn).unlink(missing_ok=True)
+        if claim.turn:
+            (folder / TAKERS / claim.place(number)).unlink(missing_ok=True)
+
+
+def _latest(folder: Path, number: int) -> _Claim | None:
+    found: _Claim | None = None
+    turn = 0
+    with contextlib.suppress(FileNotFoundError):
+        while True:
+            holder, index = _path(folder, number, turn).read_text().split()
+            found = _Claim(turn, holder, int(index))
+            turn += 1
+    return found
+
+
+def _path(folder: Path, number: int, turn: int) -> Path:
+    return folder / _CLAIMS / f"{number:012}.{turn}"

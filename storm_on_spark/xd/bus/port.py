@@ -1,0 +1,198 @@
+"""What an instance of a module sees of the bus: a `Port` to read from and to commit steps to, whatever the bus is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from storm_on_spark.xd.bus.journal import Message, Positions, Record
+from storm_on_spark.xd.dsl import Channel
+from storm_on_spark.xd.modules.messages import written
+
+
+@dataclass(frozen=True)
+class ModuleFeed:
+    """What the module before it emits: all of it, from the first message on."""
+
+    stream: str
+    """Name and number of the stream, unique for all that ever were."""
+    label: str
+
+
+@dataclass(frozen=True)
+class TapFeed:
+    """What a module of another stream emits from now on, also when that is destroyed and created again."""
+
+    stream: str
+    """The name only."""
+    label: str
+    channel: Channel | None = None
+    """Where the module sends to, if not to the next one."""
+
+
+@dataclass(frozen=True)
+class ChannelFeed:
+    """What streams send to a channel."""
+
+    channel: Channel
+    tapped: bool = False
+    """Whether it is a tap, which sees all messages of a queue from now on, and takes none away."""
+
+    @property
+    def shared(self) -> bool:
+        """Whether each message goes to one of those that read the channel."""
+        return self.channel.kind == "queue" and not self.tapped
+
+
+Feed = ModuleFeed | TapFeed | ChannelFeed
+
+
+def from_now_on(feed: Feed) -> bool:
+    """Whether who reads a feed for the first time begins at its end; such readers hold nothing back.
+
+    Example:
+        >>> from_now_on(TapFeed("ticktock", "time")), from_now_on(ChannelFeed(Channel("queue", "orders")))
+        (True, False)
+    """
+    return isinstance(feed, TapFeed) or (isinstance(feed, ChannelFeed) and not feed.shared)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an instance stands on the bus.
+
+    Args:
+        stream: name and number of its stream.
+        label: of its module.
+        sequence: its number, from 1.
+        count: of instances of the module.
+        generation: of the deployment.
+        input: what it reads; None for a source.
+        output: the channel that it sends to; None where the stream goes on, or ends.
+        readers: the instances that read it in its own stream, which may not have begun yet.
+        key: the partition of a message that it emits.
+        track: returns the headers of a message that it emits with one more entry of the history; None for no history.
+    """
+
+    stream: str
+    label: str
+    sequence: int = 1
+    count: int = 1
+    generation: int = 1
+    input: Feed | None = None
+    output: Channel | None = None
+    readers: tuple[str, ...] = ()
+    key: Callable[[Message], int] | None = None
+    track: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+
+    @property
+    def era(self) -> str:
+        """The generation, and the number of instances."""
+        return f"{self.generation}x{self.count}"
+
+    @property
+    def name(self) -> str:
+        """Of the instance, unique on the bus."""
+        return reader_name(self.stream, self.label, self.sequence)
+
+
+def reader_name(stream: str, label: str, sequence: int) -> str:
+    """Returns the name of an instance on the bus.
+
+    >>> reader_name("ticktock-1-2", "log", 1)
+    'ticktock-1-2.log.1'
+    """
+    return f"{stream}.{label}.{sequence}"
+
+
+class Input(NamedTuple):
+    """A message, and where it stands."""
+
+    journal: str
+    record: int
+    place: int
+    message: Message
+    following: tuple[int, int]
+    """The position behind it."""
+    mine: bool = True
+    """Whether the instance is to execute it; another one does, if not."""
+
+
+@dataclass(frozen=True)
+class Letter:
+    """A dead letter: a message that can't be processed, and why not."""
+
+    message: Message
+    reason: str
+
+
+class Port(Protocol):
+    """An instance's place on the bus; one thread uses it.
+
+    Any method raises `TakenError` once another process runs the instance.
+    """
+
+    @property
+    def positions(self) -> Positions:
+        """Behind what was read and committed, or passed."""
+
+    def open(self) -> Record | None:
+        """Begins, or begins again, and keeps others away; returns the last record that was committed."""
+
+    def next(self, most: int) -> Iterator[Input]:
+        """Yields at most so many messages behind the positions; these stay until `commit` or `pass_by`."""
+
+    def pass_by(self, positions: Positions) -> None:
+        """Moves on behind messages that others execute."""
+
+    def commit(self, record: Record, read: Positions, letters: Sequence[Letter] = ()) -> None:
+        """Makes a step durable: all of it, or nothing.
+
+        Args:
+            record: what the step emitted; its positions are where to begin after a crash.
+            read: behind what was read; further than those if a bolt still holds inputs.
+            letters: what could not be processed.
+        """
+
+    def full(self) -> bool:
+        """Whether what reads the instance is so far behind that it has to wait."""
+
+    def upkeep(self) -> None:
+        """Does what is due from time to time."""
+
+    def close(self) -> None:
+        """Ends it."""
+
+
+class Bus(Protocol):
+    """A message bus; instances of one container use it on their threads."""
+
+    def port(self, place: Place) -> Port:
+        """Returns the port of an instance; nothing is read or made before `Port.open`."""
+
+    def close(self) -> None:
+        """Ends it."""
+
+
+Alive = Callable[[str], bool]
+"""Whether an instance, by its name on the bus, has a container, or may have one."""
+
+
+def letter_body(letter: Letter) -> dict[str, Any]:
+    """Returns a dead letter as it is written.
+
+    Example:
+        >>> letter_body(Letter(Message({"a": 1}, {"n": 2}), "it is bad"))
+        {'payload': {'a': 1}, 'headers': {'n': '2'}, 'reason': 'it is bad'}
+    """
+    payload = letter.message.payload
+    try:
+        plain = isinstance(payload, str) or (isinstance(payload, dict | list) and bool(written(payload)))
+    except ValueError:
+        plain = False
+    return {
+        "payload": payload if plain else repr(payload),
+        "headers": {name: str(value) for name, value in letter.message.headers.items()},
+        "reason": letter.reason,
+    }
