@@ -310,9 +310,7 @@ class _Life:
         deployment, _ = self._read(f"{nodes.STREAM_DEPLOYMENTS}/{name.stream}", Deployment)
         if stream is None or deployment is None:
             return None
-        return Blueprint(
-            stream, name, node, deployment.properties, self._registry, self._find, self.container_id
-        )
+        return Blueprint(stream, name, node, deployment.properties, self._registry, self._find, self.container_id)
 
     def _find(self, name: str) -> StreamThere | None:
         found, stat = self._read(f"{nodes.STREAMS}/{name}", Definition)

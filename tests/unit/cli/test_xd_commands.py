@@ -157,7 +157,7 @@ def test_jobs_in_the_words_of_spring_xd(served: Served) -> None:
 
 def test_modules_of_the_admin(served: Served) -> None:
     done = served.typed("module list", "module info sink:log", "module info null")
-    assert "  time     transform      jdbc" in done.stdout
+    assert "  time     splitter       jdbc" in done.stdout
     assert "Information about sink module 'log':" in done.stdout
     assert "  level        Stands in each line. One of FATAL" in done.stdout
     assert "  It has no options." in done.stdout
