@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -9,8 +10,8 @@ from typing import Any, cast, get_args
 
 from storm_on_spark.xd.admin.rest import schemas
 from storm_on_spark.xd.admin.rules import EVERY, Instance, State, state_of
-from storm_on_spark.xd.dsl import Job, Stream, parse_job, parse_stream
-from storm_on_spark.xd.manifest import ModuleManifest, parse_manifest
+from storm_on_spark.xd.dsl import DslError, Job, Stream, parse_job, parse_stream
+from storm_on_spark.xd.manifest import ManifestError, ModuleManifest, parse_manifest
 from storm_on_spark.xd.modules.declaration import ModuleType
 from storm_on_spark.xd.parts import types_of
 from storm_on_spark.xd.tree import nodes
@@ -27,6 +28,8 @@ from storm_on_spark.xd.tree.nodes import (
 )
 
 _STATES: tuple[str, ...] = get_args(State)
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -141,7 +144,7 @@ class Picture:
     def deployed(
         self, kind: Kind, name: str, allocated: Mapping[tuple[Kind, str], list[Allocated]] | None = None
     ) -> Deployed | None:
-        """Returns the deployment of a stream or a job; None if there is none.
+        """Returns the deployment of a stream or a job; None if there is none, or it can't be read.
 
         Args:
             kind: which of them.
@@ -153,7 +156,10 @@ class Picture:
         definition = self.definition(kind, name)
         if deployment is None or stat is None or definition is None:
             return None
-        whole, types, manifest = _parsed(kind, name, definition, tuple(deployment.properties.items()))
+        parsed = _parsed(kind, name, definition, tuple(deployment.properties.items()))
+        if parsed is None:
+            return None
+        whole, types, manifest = parsed
         own = (self.allocated(name) if allocated is None else allocated).get((kind, name), [])
         return Deployed(kind, name, deployment, stat.version, whole, types, manifest, tuple(own))
 
@@ -225,10 +231,18 @@ class Picture:
 @lru_cache(maxsize=10_000)
 def _parsed(
     kind: Kind, name: str, definition: str, properties: tuple[tuple[str, str], ...]
-) -> tuple[Stream | Job, Mapping[str, ModuleType], Mapping[str, ModuleManifest]]:
-    """Returns what texts say; every round of the leader asks for all of them."""
-    whole, types = parsed_as(kind, name, definition)
-    return whole, types, parse_manifest(dict(properties), list(types))
+) -> tuple[Stream | Job, Mapping[str, ModuleType], Mapping[str, ModuleManifest]] | None:
+    """Returns what texts say; every round of the leader asks for all of them.
+
+    None for texts that say nothing, as another release or somebody's hand may have written them: that deployment is
+    left alone, and others go on. It is logged once, as answers are remembered.
+    """
+    try:
+        whole, types = parsed_as(kind, name, definition)
+        return whole, types, parse_manifest(dict(properties), list(types))
+    except (DslError, ManifestError) as error:
+        logger.warning("The deployment of %s %s is left alone, as it can't be read: %s", kind, name, error)
+        return None
 
 
 def parsed_as(kind: Kind, name: str, definition: str) -> tuple[Stream | Job, dict[str, ModuleType]]:

@@ -53,8 +53,12 @@ class Mirror(Closing):
         self._cache.close()
 
     def children(self, path: str) -> list[str]:
-        """Returns the names of a node's children, sorted; none for a node that is not there."""
-        return sorted(self._cache.get_children(path, ()))
+        """Returns the names of a node's children, sorted; none for a node that is not there.
+
+        ZooKeeper names a child before it gives what is in it. Until then it is not shown: a request without a value
+        would be taken for one that can't be read.
+        """
+        return sorted(name for name in self._cache.get_children(path, ()) if self._cache.get_data(f"{path}/{name}"))
 
     def value(self, path: str, kind: type[N]) -> N | None:
         """Returns a node's value; None if it is not there, or is something else."""

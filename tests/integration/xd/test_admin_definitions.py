@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import queue
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import httpx
 import pytest
@@ -15,6 +18,8 @@ from storm_on_spark.cluster.zookeeper import ZooKeeperServer, ZooKeeperSession, 
 from storm_on_spark.xd.admin.definitions import ZooKeeperDefinitions
 from storm_on_spark.xd.admin.rest.app import Parts, make_app
 from storm_on_spark.xd.modules.local_registry import LocalRegistry
+from storm_on_spark.xd.tree.mirror import Mirror
+from storm_on_spark.xd.tree.nodes import Definition
 from tests.unit.xd.rest_server import MemoryDefinitions, MemoryJobRuntime, MemoryRuntime
 
 
@@ -85,3 +90,30 @@ def test_of_many_who_create_one_stream_one_succeeds(definitions: ZooKeeperDefini
     assert sorted(statuses) == [201] + [409] * 15
     winner = texts[statuses.index(201)]
     assert shown == [{"name": "ticktock", "definition": winner, "status": "undeployed"}]
+
+
+def test_a_node_is_shown_when_its_value_is_there(
+    session: ZooKeeperSession, definitions: ZooKeeperDefinitions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A leader that saw a request before its value took it for one that can't be read, and deleted it.
+    client, changed, held = session.client, threading.Event(), queue.Queue[Any]()
+    get_async = client.get_async
+
+    def slow(path: str, *args: Any, **more: Any) -> Any:
+        answer = get_async(path, *args, **more)
+        if path != "/xd/streams/late":
+            return answer
+        later = client.handler.async_result()
+        answer.rawlink(lambda found: held.put((later, found)))
+        return later
+
+    monkeypatch.setattr(client, "get_async", slow)
+    with Mirror(session, "/xd/streams", changed.set) as mirror:
+        definitions.create("late", "time | log")
+        later, found = held.get(timeout=30)
+        assert mirror.children("/xd/streams") == []
+        changed.clear()
+        later.set(found.get())
+        assert changed.wait(30)
+        assert mirror.children("/xd/streams") == ["late"]
+        assert mirror.value("/xd/streams/late", Definition) == Definition(definition="time | log")

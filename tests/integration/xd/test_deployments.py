@@ -219,6 +219,10 @@ def test_an_uploaded_module_is_in_every_container(xd: Xd, folder: Path, tmp_path
         chosen = {"module.loud.criteria": "groups.contains('late')"}
         xd.ask("POST", "/streams/deployments/shouting", {"properties": chosen}).raise_for_status()
         eventually(lambda: xd.state("shouting") == "failed")
+    xd.ask("DELETE", "/streams/definitions/shouting").raise_for_status()
+    for name in ("loud", "shout"):
+        assert xd.ask("DELETE", f"/modules/processor/{name}").status_code == 204
+        assert xd.ask("GET", f"/modules/processor/{name}").status_code == 404
 
 
 def _lines(folder: Path) -> list[dict[str, Any]]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+import pytest
+
 from storm_on_spark.xd.admin.supervisor import DeploymentSupervisor
 from storm_on_spark.xd.tree import nodes
-from storm_on_spark.xd.tree.nodes import ContainerNode, Definition, Kind, Order, StatusNode
+from storm_on_spark.xd.tree.nodes import ContainerNode, Definition, Deployment, Kind, Order, StatusNode
 from tests.unit.xd.memory_tree import MemoryTree
 
 
@@ -77,3 +79,26 @@ def test_a_stream_and_a_job_of_one_name_know_nothing_of_each_other() -> None:
     assert allocated(tree) == set()
     assert tree.children(nodes.REQUESTED) == tree.children(nodes.STREAM_DEPLOYMENTS) == []
     assert tree.children(nodes.JOB_DEPLOYMENTS) == []
+
+
+@pytest.mark.parametrize(
+    ("definition", "properties"),
+    [("time | log", {"module.time.count": "many"}), ("time |", {}), ("time | log", {"module.time.criteria": "grou("})],
+)
+def test_a_deployment_that_makes_no_sense_holds_up_no_other(
+    definition: str, properties: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    tree = MemoryTree()
+    supervisor = DeploymentSupervisor(cast(Any, tree), cast(Any, tree))
+    tree.put(f"{nodes.CONTAINERS}/c1", ContainerNode(host="h", ip="1", pid=1))
+    tree.put(f"{nodes.ALLOCATED}/c1")
+    # As another release, or somebody's hand, may have written it.
+    tree.put(f"{nodes.STREAMS}/bad", Definition(definition=definition))
+    tree.put(f"{nodes.STREAM_DEPLOYMENTS}/bad", Deployment(generation=1, properties=properties))
+    tree.put(f"{nodes.STREAM_DEPLOYMENTS}/bad/modules")
+    tree.put(f"{nodes.STREAMS}/same", Definition(definition="time | log"))
+    tree.put(f"{nodes.REQUESTED}/{nodes.REQUEST}0000000000", Order(action="deploy", stream="same"))
+    rounds(tree, supervisor)
+    assert state(tree, "stream") == "deployed"
+    [warning] = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert "The deployment of stream bad is left alone" in warning.getMessage()
