@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Iterator
 
 from storm_on_spark.plan.model import Operator, Stage, StageKind
 from storm_on_spark.runtime.bolts.saved import StateAccess
-from storm_on_spark.runtime.bolts.stage import BatchInfo, Row, execute_acker, execute_bolts
+from storm_on_spark.runtime.bolts.stage import BatchInfo, Passed, Row, bytes_of, execute_acker, execute_bolts
 from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.codec.chunk import Chunk
 
-Waiting = dict[int, list[Chunk]]
+Waiting = dict[int, list[Passed]]
 """The chunks for a stage, by task."""
 
 
@@ -37,17 +37,19 @@ def execute_operator(
         info: which batch and partition.
         state_of: gives the state of a task; not needed by an operator without state.
     """
-    yield from through_stages(
+    keys, system_key = worker.spec.plan.keys, worker.wiring.system_key
+    for header, body in through_stages(
         worker, operator, chunks, lambda stage, by_task: execute_stage(worker, stage, by_task, info, state_of)
-    )
+    ):
+        yield system_key if chunk.is_for_sink(header) else keys[header.target], bytes_of(body)
 
 
 def through_stages(
     worker: Worker,
     operator: Operator,
     chunks: Iterable[Chunk],
-    executions: Callable[[Stage, Waiting], Iterator[Iterable[Chunk]]],
-) -> Iterator[Row]:
+    executions: Callable[[Stage, Waiting], Iterator[Iterable[Passed]]],
+) -> Iterator[Passed]:
     """Yields the output of an operator whose stages are executed in any way.
 
     Args:
@@ -56,18 +58,17 @@ def through_stages(
         chunks: those that come in.
         executions: yields what each execution of a stage emits for the chunks of its tasks, which it takes out.
     """
-    wiring, keys = worker.wiring, worker.spec.plan.keys
+    wiring = worker.wiring
     waiting: dict[int | None, Waiting] = {stage.index: defaultdict(list) for stage in operator.stages}
 
-    def sorted_out(found: Iterable[Chunk]) -> Iterator[Row]:
+    def sorted_out(found: Iterable[Passed]) -> Iterator[Passed]:
         """Keeps chunks for a later stage; yields those that leave the operator."""
-        for header, body in found:
-            if chunk.is_for_sink(header):
-                yield wiring.system_key, body
-            elif (stage := wiring.stage_of_task(header.target)) in waiting:
-                waiting[stage][header.target].append((header, body))
+        for passed in found:
+            header, _ = passed
+            if not chunk.is_for_sink(header) and (stage := wiring.stage_of_task(header.target)) in waiting:
+                waiting[stage][header.target].append(passed)
             else:
-                yield keys[header.target], body
+                yield passed
 
     yield from sorted_out(chunks)
     for stage in operator.stages:
@@ -77,7 +78,7 @@ def through_stages(
 
 def execute_stage(
     worker: Worker, stage: Stage, by_task: Waiting, info: BatchInfo, state_of: Callable[[int], StateAccess] | None
-) -> Iterator[Iterator[Chunk]]:
+) -> Iterator[Iterator[Passed]]:
     """Yields what each execution of a stage emits: one of all its tasks, or one for each where they have state."""
     if stage.kind in (StageKind.SOURCE, StageKind.STATELESS):
         if by_task:
@@ -87,6 +88,6 @@ def execute_stage(
     for task in sorted(by_task):
         chunks = by_task.pop(task)
         if stage.kind is StageKind.ACKER:
-            yield execute_acker(worker.wiring, task, chunks, state_of(task))
+            yield execute_acker(worker.wiring, task, chunks, state_of(task), info)
         else:
             yield execute_bolts(worker, stage, {task: chunks}, info, state_of(task))

@@ -40,6 +40,19 @@ from storm_on_spark.runtime.values.batches import to_batch, to_rows
 Row = tuple[int, bytes]
 """Key and chunk, as rows travel through Spark."""
 
+Handed = Sealed | acker.Contribution | acker.Outcome | list[TaskMetrics | Failure]
+"""What a chunk would hold, in place of its bytes; see `BatchInfo.together`."""
+
+Passed = tuple[Header, bytes | Handed]
+"""What goes from stage to stage: a chunk, or what it would hold."""
+
+
+def bytes_of(body: bytes | Handed) -> bytes:
+    """Returns the bytes of a chunk that leaves the process, or has come from elsewhere."""
+    assert isinstance(body, bytes), "only what stays in the process is handed on without bytes"
+    return body
+
+
 _MOST_ERRORS = 100
 """Errors of a task that one execution reports; a bolt may fail on every tuple."""
 _TICK_FIELDS = Fields("rate_secs")
@@ -54,11 +67,14 @@ class BatchInfo:
     saves: bool = True
     """Whether the state of tasks is saved at the end. Without it, instances are ahead of their saved state until
     `SavedTask.save_later`."""
+    together: bool = False
+    """Whether this process executes all stages, so that chunks of constant values need no bytes: a round of one message
+    of word count takes a third less."""
 
 
 def execute_bolts(
-    worker: Worker, stage: Stage, by_task: dict[int, list[Chunk]], info: BatchInfo, state: StateAccess | None = None
-) -> Iterator[Chunk]:
+    worker: Worker, stage: Stage, by_task: dict[int, list[Passed]], info: BatchInfo, state: StateAccess | None = None
+) -> Iterator[Passed]:
     """Yields the output of a stage of bolts for the chunks of its tasks.
 
     Args:
@@ -97,12 +113,14 @@ class _StageRun:
         #: Numbers outgoing chunks. The upper bits keep those of a task that several runs execute apart.
         self.sequence = count(place << 40)
 
-    def take_in(self, by_task: dict[int, list[Chunk]]) -> None:
+    def take_in(self, by_task: dict[int, list[Passed]]) -> None:
         """Turns chunks into inputs, those of each task in the order in which they were emitted."""
         for task in list(by_task):
             for header, body in sorted(by_task.pop(task), key=lambda item: (item[0].source, item[0].sequence)):
-                if header.kind != Kind.CLOCK:
-                    self.inputs.setdefault(task, []).append(self._decode(header, body))
+                if isinstance(body, Sealed):
+                    self.inputs.setdefault(task, []).append(self._local(header.source, body))
+                elif header.kind != Kind.CLOCK:
+                    self.inputs.setdefault(task, []).append(self._decode(header, bytes_of(body)))
                 elif header.size:
                     self.due[task] = header.size
 
@@ -138,7 +156,7 @@ class _StageRun:
                 f"columns, which a BatchBolt needs: {error}",
             ) from error
 
-    def execute(self) -> Iterator[Chunk]:
+    def execute(self) -> Iterator[Passed]:
         """Executes the components in order; yields what leaves the stage."""
         for component_id in self.stage.components:
             component = self.wiring.plan.components[component_id]
@@ -161,7 +179,7 @@ class _StageRun:
             rows = to_batch(list(_TICK_FIELDS), rows)  # type: ignore[arg-type]
         return Input(Delivery(SYSTEM_COMPONENT, TICK_STREAM, SYSTEM_TASK, _TICK_FIELDS), rows, 1)
 
-    def _execute_task(self, task: int, inputs: list[Input]) -> Iterator[Chunk]:
+    def _execute_task(self, task: int, inputs: list[Input]) -> Iterator[Passed]:
         component = self.wiring.component(task)
         ids = EdgeIds(self.worker.spec.storm_id, self.info.batch, self.place, task)
         execute = self._execute_stateless if component.stateless else self._execute_stateful
@@ -171,6 +189,9 @@ class _StageRun:
             box = sealed.box
             if box.kind is EdgeKind.LOCAL:
                 self.inputs.setdefault(box.target, []).append(self._local(task, sealed))
+            elif self.info.together and sealed.plain and box.kind is not EdgeKind.CARRIED:
+                size = len(sealed.values)
+                yield chunk.header_of(Kind.TUPLES, box.target, task, next(self.sequence), size), sealed
             else:
                 sent = chunk.with_header(encode_sealed(sealed, component.id, task, next(self.sequence)))
                 self.receipts ^= chunk.receipt(*sent)
@@ -230,18 +251,24 @@ class _StageRun:
         self.worker.tasks[task] = cached
         return execution
 
-    def _folded(self) -> Iterator[Chunk]:
+    def _folded(self) -> Iterator[Passed]:
         if not self.folds and not self.receipts:
             return
         folded = fold(self.folds)
         # XORs that cancelled out within this execution are not sent.
         news = (folded.xors != 0) | (folded.marks != 0)
         for task, part in split_by_acker(self.worker.spec.plan.acker_tasks, Fold(*(column[news] for column in folded))):
-            body = chunk.encode_acks(*part, target=task, source=-1, receipts=self.receipts)
-            yield chunk.with_header(body)
+            if self.info.together:
+                header = chunk.header_of(Kind.ACKS, task, -1, 0, len(part.roots))
+                yield header, acker.Contribution(*part, 0, self.receipts)
+            else:
+                body = chunk.encode_acks(*part, target=task, source=-1, receipts=self.receipts)
+                yield chunk.with_header(body)
 
-    def report(self, records: list[TaskMetrics | Failure]) -> Chunk:
+    def report(self, records: list[TaskMetrics | Failure]) -> Passed:
         """Returns a chunk for the sink."""
+        if self.info.together:
+            return chunk.header_of(Kind.REPORT, -1, self.stage.index, 0, len(records)), records
         return chunk.with_header(chunk.encode_report(records, source=self.stage.index))
 
 
@@ -259,7 +286,9 @@ def _metrics(component: str, task: int, execution: Execution) -> TaskMetrics:
     )
 
 
-def execute_acker(wiring: Wiring, task: int, chunks: list[Chunk], state: StateAccess) -> Iterator[Chunk]:
+def execute_acker(
+    wiring: Wiring, task: int, chunks: list[Passed], state: StateAccess, info: BatchInfo
+) -> Iterator[Passed]:
     """Yields the outcomes that an acker task finds in its chunks, and the rows of Spark's that it did not ack."""
     settings = wiring.settings(TrackingSettings)
     timeout_ms, timeouts = settings.timeout_ms, settings.timeouts
@@ -267,6 +296,10 @@ def execute_acker(wiring: Wiring, task: int, chunks: list[Chunk], state: StateAc
     rows: list[tuple[U64Array, memoryview]] = []
     clock = None
     for header, body in chunks:
+        if isinstance(body, acker.Contribution):
+            parts.append(body)
+            continue
+        body = bytes_of(body)
         if header.kind == Kind.CLOCK:
             clock = header.sequence
         elif header.kind == Kind.ROWS:
@@ -293,7 +326,9 @@ def execute_acker(wiring: Wiring, task: int, chunks: list[Chunk], state: StateAc
         state.remove("pending")
     if rows:
         yield from _left(rows, outcome.roots[outcome.codes == acker.ACKED])
-    if len(outcome.roots):
+    if len(outcome.roots) and info.together:
+        yield chunk.header_of(Kind.OUTCOME, -1, task, 0, len(outcome.roots)), outcome
+    elif len(outcome.roots):
         yield chunk.with_header(chunk.encode_outcome(outcome.roots, outcome.codes, source=task))
 
 

@@ -116,6 +116,12 @@ class Header(NamedTuple):
 Chunk = tuple[Header, bytes]
 """A chunk with its header, which a process reads once."""
 
+
+def header_of(kind: Kind, target: int, source: int, sequence: int, size: int) -> Header:
+    """Returns the header of a chunk of which there are no bytes."""
+    return Header(VERSION, kind, 0, target, source, sequence, size, 0, 0)
+
+
 Edges = U64Array | EdgeRange
 """Per tuple its edge id."""
 

@@ -37,6 +37,8 @@ class Sealed(NamedTuple):
     """Rows, or a record batch."""
     roots: Roots | None
     edges: EdgeRange | None
+    plain: bool = True
+    """Whether all values are of types that can't be changed in place, and so can be pickled."""
 
     def lineage(self) -> PackedLineage | None:
         """Returns the lineage of tuples that stay in this process."""
@@ -61,7 +63,7 @@ class Sent(NamedTuple):
 class _StreamOutput:
     """The boxes of one stream and the functions that route to them."""
 
-    __slots__ = ("arity", "boxes", "by_task", "census", "emit", "frozen", "info", "routers", "unseen")
+    __slots__ = ("arity", "boxes", "by_task", "census", "emit", "frozen", "info", "mixed", "routers", "unseen")
 
     def __init__(self, output: TaskOutput, info: StreamInfo, subscriptions: Sequence[Subscription]) -> None:
         self.info = info
@@ -80,8 +82,8 @@ class _StreamOutput:
         self.census: list[Outbox] | None = self._census()
         #: Tuples emitted in this execution, where `census` is None; 0 elsewhere.
         self.unseen = 0
-        #: Whether a box may hold frozen values.
-        self.frozen = False
+        #: Whether a box may hold frozen values, or others that aren't of a constant type.
+        self.frozen = self.mixed = False
         self.emit: Emit = _make_emit(output, self)
 
     def _census(self) -> list[Outbox] | None:
@@ -113,6 +115,7 @@ class _StreamOutput:
         if not self.boxes:
             return row
         found = freeze(row)
+        self.mixed = True
         self.frozen |= found is not row
         return found
 
@@ -146,7 +149,7 @@ class TaskOutput:
     def begin(self, seed: int) -> None:
         """Starts an execution; the same seed gives the same choices among equal targets."""
         for out in self._streams.values():
-            out.unseen, out.frozen = 0, False
+            out.unseen, out.frozen, out.mixed = 0, False, False
         self._seed = mix64(seed ^ self.task)
         for reset in self._resets:
             reset(self._seed)
@@ -263,13 +266,14 @@ class TaskOutput:
                 last.
             ids: where the edge ids come from.
         """
+        plain = True
 
         def sealed(box: Outbox, values: Any, size: int, anchors: Sequence[Anchor] | NDArray[np.int64]) -> Sealed:
             roots = resolve(anchors, input_roots())
-            return Sealed(box, values, roots, None if roots is None else ids.take(size))
+            return Sealed(box, values, roots, None if roots is None else ids.take(size), plain)
 
         for out in self._streams.values():
-            frozen, out.unseen, out.frozen = out.frozen, 0, False
+            frozen, plain, out.unseen, out.frozen, out.mixed = out.frozen, not out.mixed, 0, False, False
             for box in out.boxes:
                 if box.anchors:
                     values, anchors = box.take()

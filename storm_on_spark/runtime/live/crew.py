@@ -17,10 +17,9 @@ from storm_on_spark.plan.live import homes_of
 from storm_on_spark.plan.model import Stage
 from storm_on_spark.runtime.bolts.bolt_task import UnsavedError
 from storm_on_spark.runtime.bolts.operator import Waiting
-from storm_on_spark.runtime.bolts.stage import BatchInfo
+from storm_on_spark.runtime.bolts.stage import BatchInfo, Passed, bytes_of
 from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.codec import chunk
-from storm_on_spark.runtime.codec.chunk import Chunk
 from storm_on_spark.runtime.live.messages import (
     Answer,
     Emitted,
@@ -93,7 +92,7 @@ class Crew:
         self._own = Share(worker, shares[0])
         self._answers()
 
-    def executions(self, stage: Stage, by_task: Waiting, info: BatchInfo, processes: int) -> Iterator[Iterable[Chunk]]:
+    def executions(self, stage: Stage, by_task: Waiting, info: BatchInfo, processes: int) -> Iterator[Iterable[Passed]]:
         """Yields what the executions of a stage emit.
 
         Args:
@@ -115,7 +114,7 @@ class Crew:
             parts[homes.get(task, 0)][task] = by_task.pop(task)
         asked = [number for number in sorted(parts) if 0 < number < self.size]
         for number in asked:
-            bodies = {task: [body for _, body in chunks] for task, chunks in parts.pop(number).items()}
+            bodies = {task: [bytes_of(body) for _, body in chunks] for task, chunks in parts.pop(number).items()}
             self._members[number - 1].ask(Execute(stage.index, bodies, replace(info, partition=number)))
         raised: UnsavedError | None = None
         try:

@@ -17,6 +17,8 @@ from multiprocessing.connection import Connection
 
 from storm_on_spark.api.errors import StormError
 from storm_on_spark.runtime.bolts.bolt_task import UnsavedError
+from storm_on_spark.runtime.bolts.operator import Waiting
+from storm_on_spark.runtime.bolts.stage import bytes_of
 from storm_on_spark.runtime.bolts.worker import Worker, worker_for
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.live.crew import GivenUpError
@@ -75,9 +77,11 @@ class ShareHolder:
 
 def _executed(share: Share, question: Execute) -> Answer:
     stage = share.worker.spec.plan.stages[question.stage]
-    by_task = {task: [chunk.with_header(body) for body in bodies] for task, bodies in question.bodies.items()}
+    by_task: Waiting = {task: [chunk.with_header(body) for body in bodies] for task, bodies in question.bodies.items()}
     try:
-        return Emitted([body for found in share.executions(stage, by_task, question.info) for _, body in found])
+        return Emitted(
+            [bytes_of(body) for found in share.executions(stage, by_task, question.info) for _, body in found]
+        )
     except UnsavedError as error:
         return Raised(f"{error.__cause__!r:.500}")
 

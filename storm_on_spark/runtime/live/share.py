@@ -8,9 +8,8 @@ from storm_on_spark.api.errors import ComponentError
 from storm_on_spark.plan.model import Stage
 from storm_on_spark.runtime.bolts.operator import Waiting, execute_stage
 from storm_on_spark.runtime.bolts.saved import SavedTask
-from storm_on_spark.runtime.bolts.stage import BatchInfo
+from storm_on_spark.runtime.bolts.stage import BatchInfo, Passed
 from storm_on_spark.runtime.bolts.worker import Worker
-from storm_on_spark.runtime.codec.chunk import Chunk
 from storm_on_spark.runtime.live.messages import Key
 from storm_on_spark.runtime.live.state import LiveState
 from storm_on_spark.runtime.reports.report import Failure, TaskMetrics
@@ -28,7 +27,7 @@ class Share:
         self.worker = worker
         self._state = LiveState(values)
 
-    def executions(self, stage: Stage, by_task: Waiting, info: BatchInfo) -> Iterator[Iterable[Chunk]]:
+    def executions(self, stage: Stage, by_task: Waiting, info: BatchInfo) -> Iterator[Iterable[Passed]]:
         """Yields what each execution of a stage emits.
 
         Raises:

@@ -24,15 +24,15 @@ from storm_on_spark.runtime.batches.input import due_clocks, logged_chunks
 from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.bolts.bolt_task import UnsavedError
 from storm_on_spark.runtime.bolts.operator import through_stages
-from storm_on_spark.runtime.bolts.stage import BatchInfo
+from storm_on_spark.runtime.bolts.stage import BatchInfo, Handed, bytes_of
 from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.codec import chunk
-from storm_on_spark.runtime.codec.chunk import Chunk, Kind
+from storm_on_spark.runtime.codec.chunk import Chunk, Header, Kind
 from storm_on_spark.runtime.live.crew import Crew, GivenUpError, Member
 from storm_on_spark.runtime.live.gathered import Gathered
 from storm_on_spark.runtime.live.messages import Adopt, Cut, Key
 from storm_on_spark.runtime.live.rounds import Round
-from storm_on_spark.runtime.reports.report import Failure, TaskMetrics
+from storm_on_spark.runtime.reports.report import Failure
 from storm_on_spark.runtime.spouts.log import Mark, goes_on_from, list_segments, read_entries
 from storm_on_spark.runtime.spouts.messages import Executed, Settle, Written
 from storm_on_spark.runtime.storage import inside
@@ -218,11 +218,11 @@ class LiveTasks:
         self._carried, self._waiting = [], []
         self._gathered.carried = []
         told: list[Settle | Executed] = []
-        info = BatchInfo(done.number, 0, done.saved)
+        info = BatchInfo(done.number, 0, done.saved, together=done.processes == 1)
         try:
             executions = partial(self._crew.executions, info=info, processes=done.processes)
-            for _, body in through_stages(self.worker, self._operator, chunks, executions):
-                self._sort_out(body, told)
+            for passed in through_stages(self.worker, self._operator, chunks, executions):
+                self._sort_out(*passed, told)
         except StormError as error:
             raise GivenUpError(str(error)) from error
         heard, self._heard = self._heard, {}
@@ -238,19 +238,19 @@ class LiveTasks:
         self._waiting, self._heard = [], {}
         self._gathered = Gathered(self._gathered.at_barrier)
 
-    def _sort_out(self, body: bytes, told: list[Settle | Executed]) -> None:
-        header = chunk.read_header(body)
+    def _sort_out(self, header: Header, body: bytes | Handed, told: list[Settle | Executed]) -> None:
         if header.kind == Kind.OUTCOME:
-            outcome = Outcome(*chunk.read_outcome(header, body))
+            outcome = body if isinstance(body, Outcome) else Outcome(*chunk.read_outcome(header, bytes_of(body)))
             self._gathered.add_outcome(outcome)
             told += _settles(outcome)
         elif header.kind == Kind.REPORT:
-            reports: list[TaskMetrics | Failure] = chunk.read_report(body)
+            reports = body if isinstance(body, list) else chunk.read_report(bytes_of(body))
             for report in reports:
                 if isinstance(report, Failure) and report.fatal:
                     raise GivenUpError(report.message)
             self._gathered.add_reports(reports)
         else:
+            body = bytes_of(body)
             self._gathered.carried.append(body)
             self._carried.append(_own(body))
 

@@ -30,6 +30,7 @@ from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.api.metrics.instruments import INSTRUMENTS, Instrument
 from storm_on_spark.api.state import KeyValueState
 from storm_on_spark.runtime.values import pickling
+from storm_on_spark.runtime.values.frozen import CONSTANT
 
 log = logging.getLogger(__name__)
 
@@ -183,6 +184,8 @@ class Snapshots:
         return {**slots, **instance.__dict__}
 
     def _is_given(self, value: object) -> bool:
+        if type(value) in CONSTANT:
+            return False
         if isinstance(value, _SERVICES) or id(value) in self._shared:
             return True
         return any(value is given for given in self._given)
