@@ -19,8 +19,9 @@ from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.live.crew import GivenUpError
 from storm_on_spark.runtime.live.messages import Adopt, Cut, Key
-from storm_on_spark.runtime.live.rounds import ROUNDS, read_rounds
-from storm_on_spark.runtime.live.tasks import LiveTasks
+from storm_on_spark.runtime.live.rounds import ROUNDS, RoundLog, read_rounds
+from storm_on_spark.runtime.live.tasks import LiveTasks, is_before
+from storm_on_spark.runtime.run.settings import SpoutSettings
 
 log = logging.getLogger(__name__)
 
@@ -76,8 +77,11 @@ def micro_batch(
         yield from ((key, body) for body in cut.rows)
         return
     again = None if token is None else caught_up(worker, token, values, start, end)
+    before, token = token, os.urandom(16)
     carried: list[bytes] = []
+    more = False
     if again is not None:
+        more = before is not None and _goes_on(worker, before, token, end)
         _write(again, state_of)
         carried = [body for body in again.rows if _is_carried(body)]
         yield from ((key, body) for body in again.rows)
@@ -86,11 +90,11 @@ def micro_batch(
             if _is_carried(row[1]):
                 carried.append(row[1])
             yield row
-    token = os.urandom(16)
     own.put(_NAME, token)
     if client.listens():
-        held = {where: value for where, value in values().items() if where[0] != NOBODY}
-        client.adopt(Adopt(*run, token, end, held, tuple(carried)))
+        if not more:
+            held = {where: value for where, value in values().items() if where[0] != NOBODY}
+            client.adopt(Adopt(*run, token, end, held, tuple(carried), before or b""))
     else:
         client.start(processes_of(worker.spec.plan))
 
@@ -112,6 +116,31 @@ def caught_up(
         log.warning("the rounds that were executed once can't be executed again: %s", error)
         worker.tasks.clear()
         return None
+
+
+def _goes_on(worker: Worker, before: bytes, token: bytes, end: Offset) -> bool:
+    """Keeps the rounds behind the end of a micro-batch for the next one, which has to execute them as they were.
+
+    Spouts have heard of them. Until they are executed again, nothing may be live.
+
+    Args:
+        worker: of the run.
+        before: the state that the micro-batch began with.
+        token: the state that it leaves behind.
+        end: of the micro-batch.
+
+    Returns:
+        Whether there are any.
+    """
+    assert isinstance(worker.folder, Path), "rounds are in a directory"
+    left = [done for done in read_rounds(worker.folder / ROUNDS, before) if not is_before(done.end, end)]
+    if left:
+        log = RoundLog(worker.folder / ROUNDS, worker.wiring.settings(SpoutSettings).durability == "machine")
+        log.follow([token])
+        for done in left:
+            log.append(done)
+        log.close()
+    return bool(left)
 
 
 def _write(cut: Cut, state_of: Callable[[int], StateAccess]) -> None:

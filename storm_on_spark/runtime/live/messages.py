@@ -32,6 +32,8 @@ class Adopt:
     """The state."""
     carried: tuple[bytes, ...]
     """Chunks of back edges that wait to be executed."""
+    before: bytes = b""
+    """Names the state that is committed: the one before the micro-batch; empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True)

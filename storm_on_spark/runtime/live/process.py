@@ -16,7 +16,6 @@ import signal
 import socket
 import sys
 import time
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -31,6 +30,7 @@ from storm_on_spark.runtime.live.messages import Adopt, Adopted, Barrier, Fetch,
 from storm_on_spark.runtime.live.rounds import ROUNDS, Round, RoundLog
 from storm_on_spark.runtime.live.tasks import LiveTasks
 from storm_on_spark.runtime.processes import breakpoints
+from storm_on_spark.runtime.processes.frames import Frames
 from storm_on_spark.runtime.run.settings import SpoutSettings
 from storm_on_spark.runtime.run.worker_process import release
 from storm_on_spark.runtime.spouts.messages import Live, Told, Written
@@ -41,13 +41,19 @@ _ALONE_SECS = 30.0
 """The process ends if the coordinator has not looked at it for so long."""
 _LOOK_SECS = 0.25
 """How often it looks whether it should end, and whether a tick is due."""
-_MOST_MESSAGES = 64
-"""Messages of one sender that a round waits for."""
 _PAUSES = (0.0, 1.0, 5.0, 20.0, 60.0)
 """After tasks were given up so many times in a row, so long no others are taken."""
 _HEALTHY_SECS = 60.0
 _MEMBER_SECS = 20.0
 """Another process may take so long to start."""
+
+
+class _Peer(Frames):
+    """Who is connected."""
+
+    def __init__(self, end: socket.socket) -> None:
+        super().__init__(end)
+        self.end = end
 
 
 class LiveProcess:
@@ -69,9 +75,9 @@ class LiveProcess:
         self._tasks: LiveTasks | None = None
         self._look: Look | None = None
         self._looked_at = time.monotonic()
-        #: Connections of spout hosts, and which of them runs a task.
-        self._hosts: set[Connection] = set()
-        self._host_of: dict[int, Connection] = {}
+        #: Connections of the executors of spouts, and which of them runs a task.
+        self._hosts: set[_Peer] = set()
+        self._host_of: dict[int, _Peer] = {}
         #: Where the rounds since the last barrier are written down.
         self._rounds: RoundLog | None = None
         self._given_up = 0
@@ -88,13 +94,20 @@ class LiveProcess:
 
     def run(self) -> None:
         """Runs until nobody needs the process any more."""
-        while self._is_needed():
-            for key, _ in self._selector.select(self._pause()):
+        looks_at = 0.0
+        while True:
+            if (now := time.monotonic()) >= looks_at:
+                looks_at = now + _LOOK_SECS
+                if not self._is_needed():
+                    return
+            for key, events in self._selector.select(self._pause()):
                 if key.fileobj is self._listener:
                     end, _ = self._listener.accept()
-                    self._selector.register(Connection(end.detach()), selectors.EVENT_READ)
+                    self._selector.register(end, selectors.EVENT_READ, _Peer(end))
+                elif events & selectors.EVENT_WRITE:
+                    self._flush(key.data)
                 else:
-                    self._read(key.fileobj)  # type: ignore[arg-type] # a connection
+                    self._read(key.data)
             if self._tasks is not None and self._is_due(self._tasks):
                 self._round(self._tasks)
 
@@ -126,7 +139,7 @@ class LiveProcess:
         except GivenUpError as error:
             self._give_up(error)
             return
-        by_host: dict[Connection, Told] = {}
+        by_host: dict[_Peer, Told] = {}
         for message in told:
             host = self._host_of.get(message.task)
             if host is not None:
@@ -147,16 +160,19 @@ class LiveProcess:
         for host in list(self._hosts):
             self._send(host, Live(on=False))
 
-    def _read(self, connection: Connection) -> None:
-        try:
-            for _ in range(_MOST_MESSAGES):
-                self._handle(connection, pickle.loads(connection.recv_bytes()))
-                if connection.closed or not connection.poll(0):
-                    return
-        except (EOFError, OSError):
+    def _read(self, connection: _Peer) -> None:
+        for data in connection.received():
+            self._handle(connection, pickle.loads(data))
+        if connection.over:
             self._forget(connection)
 
-    def _handle(self, connection: Connection, message: Any) -> None:
+    def _flush(self, connection: _Peer) -> None:
+        if connection.flush():
+            self._selector.modify(connection.end, selectors.EVENT_READ, connection)
+        if connection.over:
+            self._forget(connection)
+
+    def _handle(self, connection: _Peer, message: Any) -> None:
         tasks = self._tasks
         if isinstance(message, Written):
             self._host_of[message.task] = connection
@@ -231,18 +247,19 @@ class LiveProcess:
             return None
         return end
 
-    def _send(self, connection: Connection, message: object) -> None:
-        try:
-            connection.send_bytes(pickle.dumps(message, 5))
-        except OSError:
+    def _send(self, connection: _Peer, message: object) -> None:
+        if not connection.send(pickle.dumps(message, 5)):
+            # It reads slowly, as a spout that sleeps in `next_tuple` does: others don't wait for it.
+            self._selector.modify(connection.end, selectors.EVENT_READ | selectors.EVENT_WRITE, connection)
+        if connection.over:
             self._forget(connection)
 
-    def _forget(self, connection: Connection) -> None:
-        if connection.closed:
+    def _forget(self, connection: _Peer) -> None:
+        if connection.end.fileno() < 0:
             return
-        self._selector.unregister(connection)
+        self._selector.unregister(connection.end)
         self._hosts.discard(connection)
-        connection.close()
+        connection.end.close()
 
     def close(self) -> None:
         """Stops listening, and removes what nobody else would if the driver was killed."""

@@ -4,18 +4,23 @@ What a topology does may depend on which tuples it executes together: on their o
 spout hears of a round's outcomes at once. If the same tuples were executed again in other rounds, a message that was
 acked could fail. So each round is written down before anybody hears of it.
 
-The rounds that follow the state with some token are in a file with the name of the token. A round is a line of JSON:
-its number, the offset at which it ended, whether it was saved, and in how many processes it was executed. A line that
-was not written whole is one of which nobody has heard.
+The rounds that follow the state with some token are in a file with the name of the token. A line of it is JSON:
+
+    [number, offset, saved, processes]      a round: its number, the offset at which it ended, whether it was saved, and
+                                            in how many processes it was executed
+    [steps, ms, task, bytes, ...]           one more, by what changed since the line before: number, clock, and logs
+    "token"                                 the state that was saved then; the rounds go on in its file
+
+Most are of the second kind, a tenth of the first. A line that was not written whole is one of which nobody has heard.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.runtime.batches.offsets import Offset
@@ -39,8 +44,6 @@ class Round(NamedTuple):
 class RoundLog:
     """Writes down rounds.
 
-    A micro-batch may be committed or not, so there are two states that they may follow, each with a file.
-
     Args:
         folder: of all such files.
         sync: whether each round must survive the loss of the machine.
@@ -49,29 +52,39 @@ class RoundLog:
     def __init__(self, folder: Path, sync: bool) -> None:
         self._folder = folder
         self._sync = sync
-        self._files: dict[str, int] = {}
+        self._name, self._file = "", -1
+        self._last: Round | None = None
 
-    def follow(self, tokens: Collection[bytes]) -> None:
-        """Writes rounds, from here on, as those that follow the states with these tokens, and forgets others.
+    def follow(self, tokens: Sequence[bytes]) -> None:
+        """Writes rounds, from here on, as those that follow the last of some states, and forgets those of others.
+
+        Args:
+            tokens: of the state in the state store, if it is known, and of the one after it, which may be committed or
+                not. Who goes on from the first finds the rounds of the second, too.
 
         Raises:
-            OSError: a file can't be made.
+            OSError: a file can't be written.
         """
-        names = {token.hex() for token in tokens}
+        *before, name = (token.hex() for token in tokens)
+        if name == self._name:
+            return
         self._folder.mkdir(exist_ok=True)
-        for name in names - self._files.keys():
-            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-            self._files[name] = os.open(self._folder / name, flags, 0o600)
+        following = self._open(name)
+        for earlier in before:
+            file = self._file if earlier == self._name else self._open(earlier)
+            try:
+                self._write(file, json.dumps(name))
+            finally:
+                if file != self._file:
+                    os.close(file)
+        self.close()
+        self._name, self._file = name, following
         if self._sync:
             sync_folder(self._folder)
-        for name in self._files.keys() - names:
-            os.close(self._files.pop(name))
-        if (
-            len(names) > 1
-        ):  # one that was just handed over may not be committed, and the file of the one before is needed
-            for file in self._folder.iterdir():
-                if file.name not in names:
-                    file.unlink(missing_ok=True)
+        if before:  # without it, the state may be committed or not, and the file of the one before is needed
+            for path in self._folder.iterdir():
+                if path.name not in {name, *before}:
+                    path.unlink(missing_ok=True)
 
     def append(self, done: Round) -> None:
         """Writes a round.
@@ -79,36 +92,90 @@ class RoundLog:
         Raises:
             OSError: the disk is full or fails.
         """
-        line = json.dumps([done.number, done.end.to_json(), done.saved, done.processes]).encode() + b"\n"
-        for file in self._files.values():
-            if os.write(file, line) != len(line):
-                raise OSError("the disk took only a part of a round")
-            if self._sync:
-                os.fdatasync(file)
+        self._write(self._file, json.dumps(_line(done, self._last), separators=(",", ":")))
+        self._last = done
 
     def close(self) -> None:
-        """Closes the files."""
-        for file in self._files.values():
-            os.close(file)
-        self._files = {}
+        """Closes the file."""
+        if self._file >= 0:
+            os.close(self._file)
+        self._name, self._file, self._last = "", -1, None
+
+    def _open(self, name: str) -> int:
+        file = os.open(self._folder / name, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        size = os.fstat(file).st_size
+        whole = os.pread(file, size, 0).rfind(b"\n") + 1
+        if whole < size:  # who wrote it was killed in the middle of a line
+            os.ftruncate(file, whole)
+        return file
+
+    def _write(self, file: int, text: str) -> None:
+        line = text.encode() + b"\n"
+        if os.write(file, line) != len(line):
+            raise OSError("the disk took only a part of a round")
+        if self._sync:
+            os.fdatasync(file)
+
+
+def _line(done: Round, last: Round | None) -> list[Any]:
+    end = done.end
+    if last is None or done != last._replace(number=done.number, end=end) or done.saved or done.number < last.number:
+        return [done.number, end.to_json(), done.saved, done.processes]
+    former = last.end
+    if (end.carried, end.epochs, end.logs.keys()) != (former.carried, former.epochs, former.logs.keys()):
+        return [done.number, end.to_json(), done.saved, done.processes]
+    grown = (
+        part
+        for task, position in end.logs.items()
+        if position != former.logs[task]
+        for part in (task, position - former.logs[task])
+    )
+    return [done.number - last.number, end.clock - former.clock, *grown]
 
 
 def read_rounds(folder: Path, token: bytes) -> list[Round]:
     """Returns the rounds that followed the state with a token, oldest first; none if nothing is known of any.
 
     Raises:
-        CheckpointError: the file is damaged.
+        CheckpointError: a file is damaged.
     """
-    file = folder / token.hex()
+    found: list[Round] = []
+    names, name = set[str](), token.hex()
+    while name and name not in names:
+        names.add(name)
+        rounds, name = _read(folder / name)
+        found += rounds
+    return found
+
+
+def _read(file: Path) -> tuple[list[Round], str]:
+    """Returns the rounds in a file, and in which one they go on; "" for in none."""
     try:
         lines = file.read_bytes().split(b"\n")[:-1]
     except FileNotFoundError:
-        return []
+        return [], ""
+    found: list[Round] = []
+    following = ""
     try:
-        # Those of a release before have three parts: all was executed in one process.
-        return [
-            Round(int(number), Offset.from_json(end), bool(saved), *map(int, more))
-            for number, end, saved, *more in map(json.loads, lines)
-        ]
-    except (ValueError, TypeError, KeyError) as error:
+        for line in map(json.loads, lines):
+            if isinstance(line, str):
+                following = bytes.fromhex(line).hex()
+            elif isinstance(line[1], dict):
+                # Those of a release before may have three parts: all was executed in one process.
+                number, end, saved, *more = line
+                found.append(Round(int(number), Offset.from_json(end), bool(saved), *map(int, more)))
+            else:
+                found.append(_next(found[-1], *map(int, line)))
+    except (ValueError, TypeError, KeyError, IndexError) as error:
         raise CheckpointError(f"{file} is damaged: {type(error).__name__}: {error}") from None
+    return found, following
+
+
+def _next(last: Round, steps: int, ms: int, *grown: int) -> Round:
+    former = last.end
+    logs = dict(former.logs)
+    for task, size in zip(grown[::2], grown[1::2], strict=True):
+        logs[task] += size
+    return last._replace(
+        number=last.number + steps, end=Offset(logs, former.clock + ms, former.carried, former.epochs), saved=False
+    )

@@ -85,6 +85,8 @@ class LiveTasks:
         self._operator = plan.operators[0]
         self._crew = Crew(worker, (adopt.start_id, adopt.spec), adopt.values, members)
         self._token = adopt.token
+        #: The state that is committed, until the one with which these tasks began is.
+        self._before = adopt.before
         #: Up to where the tasks have executed.
         self._offset = offset = adopt.offset
         self._marks = {task: offset.mark(task) for task in offset.logs}
@@ -188,7 +190,7 @@ class LiveTasks:
         Raises:
             GivenUpError: the tasks can't go on.
         """
-        known = [done for done in rounds if _is_before(done.end, end) and not _is_before(done.end, self._offset)]
+        known = [done for done in rounds if is_before(done.end, end) and not is_before(done.end, self._offset)]
         number = int.from_bytes(self._token[:8], "big")  # the same for every attempt
         self._again([*known, Round(number, end, saved=True)])
         changes = self._save()
@@ -269,6 +271,7 @@ class LiveTasks:
         held = self._uncommitted
         if held is not None and _same(held.end, start):
             self._committed, self._uncommitted, held = start, None, None
+            self._before = b""
         if not _same(self._committed, start):
             return None
         if held is None and _same(self._offset, start):
@@ -289,7 +292,8 @@ class LiveTasks:
     def tokens(self) -> tuple[bytes, ...]:
         """The names of the states that may be in the state store; the present one is the last."""
         held = self._uncommitted
-        return (self._token,) if held is None else (held.base, self._token)
+        before = self._before if held is None else held.base
+        return (before, self._token) if before else (self._token,)
 
     def cut(self, token: bytes, start: Offset, end: Offset) -> Cut | None:
         """Returns what a micro-batch between two offsets would have done.
@@ -325,7 +329,7 @@ def _own(body: bytes) -> Chunk:
     return chunk.with_header(chunk.without_flag(body, chunk.CARRIED))
 
 
-def _is_before(one: Offset, other: Offset) -> bool:
+def is_before(one: Offset, other: Offset) -> bool:
     """Whether a round ended within a micro-batch that ends at `other`."""
     within = all(position <= other.logs.get(task, 0) for task, position in one.logs.items())
     return within and one.clock <= other.clock

@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections import deque
+from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from typing import NoReturn
 
@@ -21,6 +22,7 @@ from storm_on_spark.api.errors import CheckpointError, ComponentError, StormErro
 from storm_on_spark.api.text.traces import own_trace, summary, whole_trace
 from storm_on_spark.runtime.processes import breakpoints, prints
 from storm_on_spark.runtime.processes.parent import die_with
+from storm_on_spark.runtime.processes.wake import Wake
 from storm_on_spark.runtime.run.run import Run
 from storm_on_spark.runtime.run.spec import load_spec
 from storm_on_spark.runtime.run.worker_process import release
@@ -58,11 +60,13 @@ class Executor(threading.Thread):
         self._host = host
         self.tasks = tasks
         self._active = active
-        self._inbox: deque[Message | LineChanged] = deque()
-        self._news = threading.Event()
+        self._inbox: deque[Message] = deque()
+        self._news = Wake()
+        #: To the live process, if there is one.
+        self._line: LiveLine | None = None
         self._stopping = False
 
-    def tell(self, message: Message | LineChanged) -> None:
+    def tell(self, message: Message) -> None:
         """Hands a message to the thread."""
         self._inbox.append(message)
         self._news.set()
@@ -84,13 +88,7 @@ class Executor(threading.Thread):
                     loops[task].task.activate()
             rest, several = RestRules(), len(loops) > 1
             while not self._stopping:
-                self._news.clear()
-                while self._inbox:
-                    message = self._inbox.popleft()
-                    if isinstance(message, SetActive):
-                        if message.active == self._active:
-                            continue
-                        self._active = message.active
+                for message in self._messages():
                     for task in [message.task] if isinstance(message, (Settle, Consumed, Executed)) else self.tasks:
                         if several:
                             prints.speaks(loops[task].task.component, task)
@@ -113,6 +111,44 @@ class Executor(threading.Thread):
             self._fail(task, error)
         except BaseException as error:  # asyncio's CancelledError, for one: the thread must not end without a word
             self._fail(task, error)
+        finally:
+            if self._line is not None:
+                self._leave(self._line)
+            self._news.close()
+
+    def _messages(self) -> Iterator[Message | LineChanged]:
+        """Yields what has come from the coordinator and from the live process."""
+        self._news.clear()
+        while self._inbox:
+            message = self._inbox.popleft()
+            if isinstance(message, GoLive):
+                self._go_live(message)
+                continue
+            if isinstance(message, SetActive):
+                if message.active == self._active:
+                    continue
+                self._active = message.active
+            yield message
+        if self._line is not None:
+            line = self._line
+            yield from line.received()
+            if line.over:
+                self._leave(line)
+
+    def _go_live(self, message: GoLive) -> None:
+        if self._line is not None and self._line.pid == message.pid:
+            return
+        with contextlib.suppress(OSError):  # it is gone again
+            line = LiveLine(message.path, message.pid, keep_from_children)
+            if self._line is not None:
+                self._leave(self._line)
+            self._news.watch(line.fileno())
+            self._line = line
+
+    def _leave(self, line: LiveLine) -> None:
+        self._news.watch(None)
+        line.close()
+        self._line = None
 
     def _fail(self, task: int, error: BaseException) -> None:
         self._host.send(failed(task, self._host.component_of(task), error))
@@ -146,7 +182,6 @@ class SpoutHost:
         self._clock_ms = setup.clock_ms
         self._executors = [Executor(self, tasks, setup.active) for tasks in setup.tasks]
         self._by_task = {task: executor for executor in self._executors for task in executor.tasks}
-        self._line: LiveLine | None = None
 
     def run(self) -> None:
         """Runs until the coordinator sends `Stop` or closes the connection."""
@@ -159,8 +194,6 @@ class SpoutHost:
                     break
                 if isinstance(message, SetClock):
                     self._clock_ms = message.clock_ms
-                elif isinstance(message, GoLive):
-                    self._go_live(message)
                 else:
                     self._tell(message)
         except (EOFError, OSError):
@@ -172,20 +205,12 @@ class SpoutHost:
             executor.join(max(0.0, deadline - time.monotonic()))
         release(self._run.spec.start_id)
 
-    def _tell(self, message: Message | LineChanged) -> None:
+    def _tell(self, message: Message) -> None:
         if isinstance(message, (Settle, Consumed, Executed)):
             self._by_task[message.task].tell(message)
         else:
             for executor in self._executors:
                 executor.tell(message)
-
-    def _go_live(self, message: GoLive) -> None:
-        if self._line is not None and self._line.pid == message.pid and not self._line.over:
-            return
-        try:
-            self._line = LiveLine(message.path, message.pid, self._tell, keep_from_children)
-        except OSError:
-            self._line = None  # it is gone again
 
     def open(self, task: int) -> TaskLoop:
         """Opens a task's spout and log."""

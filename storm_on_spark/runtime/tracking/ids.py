@@ -110,13 +110,17 @@ class EdgeIds:
         True
     """
 
-    __slots__ = ("_next",)
+    __slots__ = ("_next", "_seed")
 
     def __init__(self, *seed: str | int) -> None:
-        self._next = mix64(stable_hash(seed))
+        self._seed = seed
+        #: The start of the next ids; None before the first, as most tasks of a round of real time emit nothing.
+        self._next: int | None = None
 
     def take(self, count: int) -> EdgeRange:
         """Returns the next `count` ids."""
+        if self._next is None:
+            self._next = mix64(stable_hash(self._seed))
         taken = EdgeRange(self._next, count)
         self._next = (self._next + count * _GAMMA) & _MASK
         return taken

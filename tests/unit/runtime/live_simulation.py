@@ -189,6 +189,8 @@ class LiveHost(SimulatedHost):
 class LiveSpark(SimulatedSpark):
     host_class = LiveHost
     live: Live
+    deaths = 0.0
+    attempted: Any = None
     member_deaths = False
     until_death = 8
     """The first one comes early, so that each seed has one."""
@@ -224,6 +226,15 @@ class LiveSpark(SimulatedSpark):
             found = {**self.state, **{task: store.values for task, store in touched.items()}}
             return {(task, *name): value for task, values in found.items() for name, value in values.items()}
 
+        # Between the barrier and the worker's question more rounds are executed, and the process may end.
+        first, self.attempted = self.attempted != (self.live, info.batch), (self.live, info.batch)
+        if first and self.random.random() < 0.5:
+            for host in self.hosts:
+                for loop in list(host.loops.values()):
+                    host.work(loop, self.random.choice([0, 1, 3]))
+            self.live.round()
+            if self.random.random() < self.deaths:
+                self.live.die()
         start, end = self.offsets[info.batch], self.offsets[info.batch + 1]
         before, cuts = values(), self.live.cuts
         rows = list(
@@ -280,6 +291,7 @@ class LiveSimulation(Simulation):
 
     def kill_something(self) -> None:
         super().kill_something()
+        self.cluster.deaths = self.deaths
         live = self.cluster.live
         if live not in self.seen:
             self.seen.append(live)

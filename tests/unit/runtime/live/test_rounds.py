@@ -34,6 +34,43 @@ def test_rounds_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert read_rounds(tmp_path, TOKEN) == rounds
 
 
+def test_rounds_go_on_in_the_file_of_the_state_that_was_saved_then(tmp_path: Path) -> None:
+    rounds = [
+        Round(7, Offset({3: 120}, 500), saved=False),
+        Round(8, Offset({3: 130}, 510), saved=False),
+        Round(12, Offset({3: 130, 4: 7}, 510), saved=False),
+        Round(13, Offset({3: 150, 4: 7}, 511), saved=True),
+        Round(14, Offset({3: 150, 4: 9}, 511), saved=False),
+    ]
+    log = RoundLog(tmp_path, sync=False)
+    log.follow([TOKEN])
+    for done in rounds[:3]:
+        log.append(done)
+    log.follow([TOKEN, b"second"])
+    for done in rounds[3:]:
+        log.append(done)
+    assert read_rounds(tmp_path, TOKEN) == rounds
+    assert read_rounds(tmp_path, b"second") == rounds[3:]
+    log.follow([b"second", b"third"])
+    log.close()
+    assert {file.name for file in tmp_path.iterdir()} == {b"second".hex(), b"third".hex()}
+
+
+def test_a_line_that_was_not_written_whole_does_not_count(tmp_path: Path) -> None:
+    done = Round(7, Offset({3: 120}, 500), saved=False)
+    log = RoundLog(tmp_path, sync=False)
+    log.follow([TOKEN])
+    log.append(done)
+    log.close()
+    file = tmp_path / TOKEN.hex()
+    file.write_bytes(file.read_bytes() + b"[1,2,3,")
+    assert read_rounds(tmp_path, TOKEN) == [done]
+    log.follow([TOKEN, b"second"])
+    log.append(done)
+    log.close()
+    assert read_rounds(tmp_path, TOKEN) == [done, done]
+
+
 def test_a_round_that_does_not_say_in_how_many_processes_was_executed_in_one(tmp_path: Path) -> None:
     line = json.dumps([7, Offset({3: 120}, 500).to_json(), False]).encode()
     (tmp_path / TOKEN.hex()).write_bytes(line + b"\n")

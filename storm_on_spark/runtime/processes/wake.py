@@ -1,0 +1,61 @@
+"""A thread's rest, which other threads end, or what comes in on a socket."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+
+
+class Wake:
+    """As `threading.Event`, for one thread that waits, which may also wait for a descriptor.
+
+    Example:
+        >>> wake = Wake()
+        >>> wake.set()
+        >>> wake.wait(60.0)
+        >>> wake.clear()
+        >>> wake.close()
+    """
+
+    def __init__(self) -> None:
+        self._out, self._in = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._poll = select.poll()
+        self._poll.register(self._out, select.POLLIN)
+        #: Whether a byte is in the pipe, or about to be.
+        self._set = False
+        #: Whether the last wait found one.
+        self._rang = False
+        self._watched: int | None = None
+
+    def set(self) -> None:
+        """Ends the wait that goes on, or the next one; without effect once this is closed."""
+        if not self._set:
+            self._set = True
+            os.write(self._in, b"!")
+
+    def clear(self) -> None:
+        """Forgets what was set; call it before looking for what it was set for."""
+        if self._set or self._rang:
+            with contextlib.suppress(BlockingIOError):  # another thread is about to write it
+                os.read(self._out, 64)
+            # Not before the byte is read: without one, nobody would wake this thread.
+            self._set = self._rang = False
+
+    def watch(self, descriptor: int | None) -> None:
+        """Waits also for something to read from a descriptor, in place of any before; None for no more."""
+        if self._watched is not None:
+            self._poll.unregister(self._watched)
+        self._watched = descriptor
+        if descriptor is not None:
+            self._poll.register(descriptor, select.POLLIN)
+
+    def wait(self, secs: float) -> None:
+        """Waits for so long at most; in whole milliseconds."""
+        self._rang = any(ready == self._out for ready, _ in self._poll.poll(1000 * secs))
+
+    def close(self) -> None:
+        """Closes its own descriptors."""
+        self._set = True
+        os.close(self._out)
+        os.close(self._in)
