@@ -76,6 +76,11 @@ class Executor(threading.Thread):
         self._stopping = True
         self._news.set()
 
+    @property
+    def is_live(self) -> bool:
+        """Whether there is a line to a live process."""
+        return self._line is not None
+
     def run(self) -> None:
         """Opens the tasks, and calls them in turn until the thread is stopped."""
         task = self.tasks[0]

@@ -6,11 +6,13 @@ import dataclasses
 import logging
 import os
 import select
+import signal
 import subprocess
 import sys
+import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -26,6 +28,10 @@ from storm_on_spark.runtime.live import client
 from storm_on_spark.runtime.live.client import LiveClient, socket_of
 from storm_on_spark.runtime.live.messages import Adopt
 from storm_on_spark.runtime.processes.run_folder import make_private, remove_run_folder
+from storm_on_spark.runtime.run.settings import SpoutSettings
+from storm_on_spark.runtime.spouts.messages import GoLive, Message, Progress
+from storm_on_spark.runtime.spouts.spout_host import Executor
+from storm_on_spark.runtime.spouts.task_loop import TaskLoop
 
 
 @pytest.fixture
@@ -79,7 +85,7 @@ def live_spouts(start_id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert asked.adopt(Adopt(spec.start_id, spec.dumps(), b"token", Offset(), {}, ()))
     yield spouts, asked
     asked.path.unlink()
-    assert process.wait(60) == 0
+    assert process.wait(60) in (0, -signal.SIGKILL)
 
 
 def test_a_barrier_covers_what_is_in_the_log_although_no_host_has_said_so(
@@ -97,6 +103,51 @@ def test_a_barrier_covers_what_is_in_the_log_although_no_host_has_said_so(
     ]
     assert sum(len(chunk.read_outcome(chunk.read_header(body), body)[0]) for body in outcomes) == 3
     task.close()
+
+
+class Host:
+    """What an executor needs of its spout host."""
+
+    def __init__(self, loop: TaskLoop) -> None:
+        self.loop, self.sent = loop, []
+
+    def open(self, task: int) -> TaskLoop:
+        return self.loop
+
+    def send(self, message: Message) -> None:
+        self.sent.append(message)
+
+    def component_of(self, task: int) -> str:
+        return "spout"
+
+
+def wait_for(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline
+        threading.Event().wait(0.001)
+
+
+def test_an_executor_hears_acks_on_its_own_line_and_notices_its_end(live_spouts: tuple[Spouts, LiveClient]) -> None:
+    spouts, asked = live_spouts
+    task = spouts.open()
+    task.now = time.monotonic
+    sent: list[Message] = []
+    loop = TaskLoop(task, spouts.worker.wiring.settings(SpoutSettings, "spout"), sent.append, 0)
+    executor = Executor(Host(loop), (spouts.task_id,), True)  # type: ignore[arg-type]
+    executor.start()
+    pid = asked.look(0, time.monotonic()).pid
+    executor.tell(GoLive(str(asked.path), pid))
+    wait_for(lambda: task.stats.acked > 100)
+    _, process = client.started[asked.path.parent.name.rpartition("-")[2]]
+    os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: process.poll() is not None)
+    # Once it has noticed, the coordinator has to hear of each cut again.
+    wait_for(lambda: [message for message in sent if isinstance(message, Progress) and message.cut])
+    wait_for(lambda: not executor.is_live)
+    executor.stop()
+    executor.join(20)
+    assert not executor.is_alive()
 
 
 def test_a_process_that_was_started_as_the_last_of_its_workers_ends(start_id: str) -> None:
