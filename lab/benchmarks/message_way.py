@@ -96,7 +96,7 @@ class Way:
         began = time.perf_counter()
         for each in heard:
             if isinstance(each, Settle):
-                spout.settle(each.batch, each.roots, each.codes)
+                spout.settle(each.batch, each.ended.roots(), each.ended.each_code())
         yield time.perf_counter() - began
         if spout.pending_count():
             raise RuntimeError("a message was not acked")
