@@ -69,7 +69,7 @@ class BatchInfo:
     `SavedTask.save_later`."""
     together: bool = False
     """Whether this process executes all stages, so that chunks of constant values need no bytes: a round of one message
-    of word count takes a third less."""
+    of word count takes 36 % less."""
 
 
 def execute_bolts(

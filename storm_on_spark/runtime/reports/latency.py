@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -12,7 +11,6 @@ _PER_DOUBLING = 16
 """Buckets are 2**(1/16) wide: a percentile is off by at most 4.4 %."""
 _BUCKETS = 32 * _PER_DOUBLING
 _LEAST_MS = 0.01
-_FEW = 8
 
 
 class LatencyHistogram:
@@ -35,12 +33,6 @@ class LatencyHistogram:
 
     def add(self, milliseconds: NDArray[np.float64]) -> None:
         """Adds latencies in ms."""
-        if len(milliseconds) < _FEW:
-            # A sixth of the time: in real time they come one by one.
-            for each in milliseconds.tolist():
-                step = int(math.log2(max(each, _LEAST_MS) / _LEAST_MS) * _PER_DOUBLING)
-                self.counts[min(step, _BUCKETS - 1)] += 1
-            return
         steps = np.log2(np.maximum(milliseconds, _LEAST_MS) / _LEAST_MS) * _PER_DOUBLING
         self.counts += np.bincount(np.minimum(steps.astype(np.int64), _BUCKETS - 1), minlength=_BUCKETS)
 

@@ -15,8 +15,7 @@ from storm_on_spark.runtime.spouts.messages import Executed, Live, Settle, Told,
 class LiveLine:
     """A connection to one live process, for one thread.
 
-    That thread also reads it, when the descriptor is ready: to have another thread read it takes a tenth of a
-    millisecond for each message.
+    That thread also reads it, when the descriptor is ready: no other thread has to be woken, and to wake this one.
 
     Args:
         path: where it listens.
