@@ -23,8 +23,8 @@ from storm_on_spark.runtime.live.conduct import NOBODY, caught_up, micro_batch
 from storm_on_spark.runtime.live.crew import GivenUpError
 from storm_on_spark.runtime.live.member import ShareHolder
 from storm_on_spark.runtime.live.messages import Adopt, Answer, Cut, Key, Question
-from storm_on_spark.runtime.live.rounds import ROUNDS, RoundLog
-from storm_on_spark.runtime.live.tasks import LiveTasks
+from storm_on_spark.runtime.live.rounds import ROUNDS, RoundLog, read_rounds
+from storm_on_spark.runtime.live.tasks import LiveTasks, is_before
 from storm_on_spark.runtime.run.spec import RunSpec
 from storm_on_spark.runtime.spouts.live_line import LineChanged
 from storm_on_spark.runtime.spouts.log import Mark
@@ -237,6 +237,8 @@ class LiveSpark(SimulatedSpark):
                 self.live.die()
         start, end = self.offsets[info.batch], self.offsets[info.batch + 1]
         before, cuts = values(), self.live.cuts
+        folder, token = Path(self.spec.folder) / ROUNDS, before.get((NOBODY, "live", 0))
+        behind = [] if token is None else [one for one in read_rounds(folder, token) if not is_before(one.end, end)]
         rows = list(
             micro_batch(
                 self.live,
@@ -251,6 +253,8 @@ class LiveSpark(SimulatedSpark):
         )
         if self.live.cuts > cuts:
             self.check_rounds(before, start, end, rows)
+        # Spouts have heard of them: whoever goes on from the new state has to find them.
+        assert read_rounds(folder, values()[NOBODY, "live", 0])[: len(behind)] == behind
         return rows
 
     def check_rounds(self, before: dict[Key, bytes], start: Offset, end: Offset, rows: list[Row]) -> None:
