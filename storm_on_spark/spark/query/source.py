@@ -45,10 +45,15 @@ class _Line:
     def __init__(self, path: str) -> None:
         self._path = path
         self._file: Any = None
+        #: Whether the coordinator has hung up: its socket is being removed, or is gone.
+        self._over = False
 
     def end_after(self, start: dict[str, Any]) -> dict[str, Any]:
         """Returns how far the next micro-batch reaches, as the coordinator says; `start` if there is none."""
+        if self._over:
+            return start
         if self._file is None:
+            # Before anything was said, a socket that is missing is an error: the topology would stand still.
             with socket.socket(socket.AF_UNIX) as connection:
                 connection.connect(self._path)
                 self._file = connection.makefile("rwb")
@@ -60,6 +65,7 @@ class _Line:
             answer = b""
         if not answer:
             # The topology is stopping; there is nothing more to do.
+            self._over = True
             self.hang_up()
             return start
         end: dict[str, Any] = json.loads(answer)
