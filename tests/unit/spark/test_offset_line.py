@@ -1,5 +1,7 @@
 """The line between Spark's process for the source and the coordinator, when the second ends."""
 
+from __future__ import annotations
+
 import pytest
 
 from storm_on_spark.runtime.batches.offsets import Offset
