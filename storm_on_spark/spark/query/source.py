@@ -45,17 +45,19 @@ class _Line:
     def __init__(self, path: str) -> None:
         self._path = path
         self._file: Any = None
-        #: Whether the coordinator has hung up: its socket is being removed, or is gone.
+        #: Whether the coordinator has hung up once: its socket may be gone.
         self._over = False
 
     def end_after(self, start: dict[str, Any]) -> dict[str, Any]:
         """Returns how far the next micro-batch reaches, as the coordinator says; `start` if there is none."""
-        if self._over:
-            return start
         if self._file is None:
-            # Before anything was said, a socket that is missing is an error: the topology would stand still.
             with socket.socket(socket.AF_UNIX) as connection:
-                connection.connect(self._path)
+                try:
+                    connection.connect(self._path)
+                except (FileNotFoundError, ConnectionRefusedError):
+                    if self._over:
+                        return start
+                    raise  # before anything was said: the topology would stand still
                 self._file = connection.makefile("rwb")
         try:
             self._file.write(json.dumps(start).encode() + b"\n")
