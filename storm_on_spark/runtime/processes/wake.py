@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import threading
 
 
 class Wake:
@@ -26,13 +27,18 @@ class Wake:
         self._set = False
         #: Whether the last wait found one.
         self._rang = False
+        #: Held to write and to close: after it is closed, another file may have the pipe's number.
+        self._lock = threading.Lock()
+        self._closed = False
         self._watched: int | None = None
 
     def set(self) -> None:
         """Ends the wait that goes on, or the next one; without effect once this is closed."""
         if not self._set:
-            self._set = True
-            os.write(self._in, b"!")
+            with self._lock:
+                if not self._closed:
+                    self._set = True
+                    os.write(self._in, b"!")
 
     def clear(self) -> None:
         """Forgets what was set; call it before looking for what it was set for."""
@@ -56,6 +62,7 @@ class Wake:
 
     def close(self) -> None:
         """Closes its own descriptors."""
-        self._set = True
-        os.close(self._out)
-        os.close(self._in)
+        with self._lock:
+            self._closed = True
+            os.close(self._out)
+            os.close(self._in)

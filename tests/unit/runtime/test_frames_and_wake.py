@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import socket
 import threading
@@ -113,4 +114,20 @@ def test_a_wait_ends_when_a_descriptor_is_ready(ends: tuple[socket.socket, socke
     wake.wait(0.05)
     assert time.monotonic() - began >= 0.05
     wake.close()
+    wake.set()
+
+
+def test_what_is_closed_is_not_written_to_by_a_thread_that_was_about_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    wake = Wake()
+    closer = threading.Thread(target=wake.close)
+    write = os.write
+
+    def slow(descriptor: int, data: bytes) -> int:
+        closer.start()
+        closer.join(0.2)
+        return write(descriptor, data)
+
+    monkeypatch.setattr(os, "write", slow)
+    wake.set()
+    closer.join(60)
     wake.set()
