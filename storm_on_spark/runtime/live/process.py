@@ -49,7 +49,7 @@ _MEMBER_SECS = 20.0
 
 
 class _Peer(Frames):
-    """Who is connected."""
+    """The connection of a spout host, a worker or the coordinator."""
 
     def __init__(self, end: socket.socket) -> None:
         super().__init__(end)

@@ -56,7 +56,7 @@ class LiveLine:
         self._send(written)
 
     def _send(self, message: object) -> None:
-        with contextlib.suppress(OSError):  # who reads notices the end
+        with contextlib.suppress(OSError):  # the reading thread notices the end
             # It never waits for this thread, so this may wait for it.
             self._socket.sendall(framed(pickle.dumps(message, 5)))
 
