@@ -24,7 +24,7 @@ KEYS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
 )
 """All keys by name."""
 
-KNOWN_PREFIXES: Final = ("java.", "nimbus.", "pacemaker.", "storm.", "supervisor.", "topology.", "ui.", "zk.")
+KNOWN_PREFIXES: Final = ("java.", "nimbus.", "pacemaker.", "storm.", "supervisor.", "topology.", "ui.", "xd.", "zk.")
 """A key that starts so and isn't in `KEYS` is a mistake; others are the user's own and pass unchecked."""
 
 _RENAMED: Final[Mapping[str, str]] = MappingProxyType(
@@ -307,7 +307,8 @@ def _unknown(name: str) -> str:
     if nearest is not None:
         return f'unknown key "{name}". Did you mean "{nearest}"?'
     if name.startswith(KNOWN_PREFIXES):
-        return f'unknown key "{name}". Keys that start with "{prefix}." are Storm\'s; call your own differently.'
+        owner = "Spring XD" if prefix == "xd" else "Storm"
+        return f'unknown key "{name}". Keys that start with "{prefix}." are {owner}\'s; call your own differently.'
     return f'unknown key "{name}".'
 
 
