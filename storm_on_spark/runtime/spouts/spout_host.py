@@ -109,9 +109,7 @@ class Executor(threading.Thread):
                 if secs:
                     self._news.wait(secs)
             for loop in loops.values():
-                if loop.task.dirty:
-                    loop.task.cut()
-                loop.task.close()
+                loop.close()
         except (StormError, OSError) as error:
             self._fail(task, error)
         except BaseException as error:  # asyncio's CancelledError, for one: the thread must not end without a word

@@ -209,6 +209,15 @@ class TaskLoop:
         else:
             self._progress(cut=True, tuples=untold)
 
+    def close(self) -> None:
+        """Writes and reports what no cut has yet, then closes the spout."""
+        if self.task.dirty:
+            self.task.cut()
+            # Otherwise outcomes that were heard last would be kept for a successor, which knows them.
+            self._saved_batch = self.task.settled_batch
+            self._progress(cut=False, tuples=0)
+        self.task.close()
+
     def _progress(self, *, cut: bool, tuples: int) -> None:
         task = self.task
         self._told_at, self._untold = task.now(), None

@@ -77,9 +77,14 @@ def cluster(tmp_path: Path) -> Iterator[StandaloneCluster]:
             hidden,
         )
 
-    # A spout's host holds a slot; when one of two machines is gone, the other one has both hosts.
-    with StandaloneCluster(folder, cores=4, machine=machine) as cluster:
+    with StandaloneCluster(folder, cores=CORES, machine=machine) as cluster:
         yield cluster
+
+
+CORES = 4
+"""Of each machine: a spout's host holds one, and when one of two machines is gone, the other one has both hosts."""
+WHEN_BOTH_ARE_THERE = {"spark.cores.max": str(2 * CORES), "spark.scheduler.minRegisteredResourcesRatio": "1"}
+"""Spark schedules nothing before all cores are there: otherwise the first machine may get both spout hosts."""
 
 
 class Driver:
@@ -96,7 +101,8 @@ class Driver:
             "master": cluster.master,
             # Not all of what the cluster recommends: that names jars of this machine.
             "spark": {key: value for key, value in cluster.conf.items() if "ClassPath" not in key and ".fs." not in key}
-            | {key: value for key, value in conf.items() if key.startswith("spark.")},
+            | {key: value for key, value in conf.items() if key.startswith("spark.")}
+            | WHEN_BOTH_ARE_THERE,
         }
         (folder / "settings.json").write_text(json.dumps(settings))
         self.out, self.log = folder / "driver.out", folder / "driver.log"

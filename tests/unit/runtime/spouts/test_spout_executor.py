@@ -15,7 +15,7 @@ from endless import Endless
 from stormtest import Spouts
 
 from storm_on_spark.runtime.run.settings import SpoutSettings
-from storm_on_spark.runtime.spouts.messages import Failed, Idle, Message, SetActive, Settle, Want
+from storm_on_spark.runtime.spouts.messages import Failed, Idle, Message, Progress, SetActive, Settle, Want
 from storm_on_spark.runtime.spouts.spout_host import Executor
 from storm_on_spark.runtime.spouts.task_loop import TaskLoop
 from storm_on_spark.runtime.tracking.ids import root_base
@@ -89,6 +89,7 @@ def test_an_executor_activates_emits_cuts_and_closes(tmp_path: Path, started: li
     executor.join(20)
     assert loop.task.spout.calls == ["activate", "deactivate", "activate", "close"]
     assert not loop.task.dirty
+    assert [m for m in host.sent if isinstance(m, Progress)][-1].saved_batch == 0, "nobody knows what it saved"
     assert not [m for m in host.sent if isinstance(m, Failed)]
 
 
