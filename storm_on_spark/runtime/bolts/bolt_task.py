@@ -39,7 +39,7 @@ from storm_on_spark.runtime.run.wiring import Wiring
 from storm_on_spark.runtime.state.keyvalue.ahead import looking_ahead
 from storm_on_spark.runtime.state.keyvalue.state import StoredState
 from storm_on_spark.runtime.state.keyvalue.store import Store
-from storm_on_spark.runtime.state.snapshot import Snapshots
+from storm_on_spark.runtime.state.snapshot import Snapshots, warn_of_size
 from storm_on_spark.runtime.tracking.acker import FAIL, RESET
 from storm_on_spark.runtime.tracking.fold import Fold
 from storm_on_spark.runtime.tracking.ids import EdgeIds
@@ -54,9 +54,6 @@ short `execute` takes: an object is made and thrown away, and two attributes set
 """
 
 log = logging.getLogger(__name__)
-
-warned_of_size: set[tuple[str, int]] = set()
-#: Component and task whose large attributes have been warned about.
 
 _TRACED_ERRORS = 20
 """So many errors of an execution come with their traceback; to format one takes longer than most tuples."""
@@ -190,20 +187,21 @@ class BoltTask:
             ComponentKind.BASIC_BOLT: self._run_basic,
             ComponentKind.BATCH_BOLT: self._run_batches,
         }[self.kind]
-        self._snapshots: Snapshots | None = None
+        #: What takes them; None for a stateless bolt.
+        self.snapshots: Snapshots | None = None
         self._warn_bytes = settings.attribute_warn_mb << 20
         if not stateless:
             given = (self._collector, context, conf, *([] if self.state is None else [self.state]))
             try:
-                self._snapshots = Snapshots(instance, f'bolt "{self.component}" (task {self.task})', given)
+                self.snapshots = Snapshots(instance, f'bolt "{self.component}" (task {self.task})', given)
             except USER_ERRORS as error:
                 raise self._wrap("snapshot", error) from error
-            self.snapshot = self.saved = self._snapshots.prepared
+            self.snapshot = self.saved = self.snapshots.prepared
 
     def restore(self, snapshot: bytes) -> None:
         """Puts a snapshot from the state store over the prepared instance."""
-        assert self._snapshots is not None
-        self._snapshots.restore(snapshot)
+        assert self.snapshots is not None
+        self.snapshots.restore(snapshot)
         self.snapshot = self.saved = snapshot
 
     def catch_up(self, snapshot: bytes, kept: Kept, held: int) -> None:
@@ -314,10 +312,15 @@ class BoltTask:
             raise self._wrap("pre_commit", error) from error
 
     def _save_attributes(self) -> None:
-        if self._snapshots is not None:
-            self.snapshot = self._take()
-            if len(self.snapshot) > self._warn_bytes:
-                self._warn_of_size(self._snapshots, len(self.snapshot))
+        if self.snapshots is not None:
+            self.took(self.take())
+
+    def took(self, snapshot: bytes) -> None:
+        """Makes the present state known to be `snapshot`."""
+        assert self.snapshots is not None
+        self.snapshot = snapshot
+        if len(snapshot) > self._warn_bytes:
+            warn_of_size(self.snapshots, len(snapshot), self._warn_bytes)
 
     @classmethod
     def loops(cls) -> frozenset[CodeType]:
@@ -342,7 +345,7 @@ class BoltTask:
                 self._run(inputs, good.index, stop)
             except _PoisonError as poison:
                 error = self._wrap("execute", poison.cause, traced=len(poisoned) < _TRACED_ERRORS)
-                if not saves and self._snapshots is not None:
+                if not saves and self.snapshots is not None:
                     self._output.truncate(good.output)
                     self._collector.ledger.truncate(good.ledger)
                     raise UnsavedError from poison.cause
@@ -360,8 +363,8 @@ class BoltTask:
             if stop is None:
                 return poisoned
             _, count = ahead.pop()
-            again = stop > good.index and self._snapshots is not None
-            good = self._good(stop + count, self._take() if again else good.snapshot)
+            again = stop > good.index and self.snapshots is not None
+            good = self._good(stop + count, self.take() if again else good.snapshot)
 
     def _good(self, index: int, snapshot: bytes | None) -> _Good:
         journal = 0 if self.state is None else self.state.mark()
@@ -370,8 +373,8 @@ class BoltTask:
 
     def _back_to(self, good: _Good) -> None:
         if good.snapshot is not None:
-            assert self._snapshots is not None
-            self._snapshots.restore(good.snapshot)
+            assert self.snapshots is not None
+            self.snapshots.restore(good.snapshot)
         if self.state is not None:
             self.state.undo(good.journal)
         if self._metrics:
@@ -379,10 +382,15 @@ class BoltTask:
         self._output.truncate(good.output)
         self._collector.ledger.truncate(good.ledger)
 
-    def _take(self) -> bytes:
-        assert self._snapshots is not None
+    def take(self) -> bytes:
+        """Returns a snapshot of the present state.
+
+        Raises:
+            ComponentError: it can't be pickled.
+        """
+        assert self.snapshots is not None
         with self.guarded("snapshot"):
-            return self._snapshots.take()
+            return self.snapshots.take()
 
     @contextlib.contextmanager
     def guarded(self, phase: str) -> Iterator[None]:
@@ -391,20 +399,6 @@ class BoltTask:
             yield
         except USER_ERRORS as error:
             raise self._wrap(phase, error) from error
-
-    def _warn_of_size(self, snapshots: Snapshots, size: int) -> None:
-        """Warns once in a process that a task's attributes are large, and says what to do."""
-        if (self.component, self.task) in warned_of_size:
-            return
-        warned_of_size.add((self.component, self.task))
-        name, bytes_of_it = snapshots.largest()
-        which = f"attribute {name!r}" if name else "what its __getstate__ returns"
-        log.warning(
-            f'the attributes of bolt "{self.component}" (task {self.task}) take {size / (1 << 20):.1f} MB, most of '
-            f"them {which} with {bytes_of_it / (1 << 20):.1f} MB, and are pickled whole after each micro-batch: keep "
-            "what is large in the KeyValueState of a BaseStatefulBolt, of which only changes are written "
-            f"(topology.state.attribute.warn.mb is {self._warn_bytes >> 20})"
-        )
 
     def _run_basic(self, inputs: Sequence[Input], start: int, stop: int | None) -> None:
         execute, collector, ledger = self._execute, self._collector, self._collector.ledger

@@ -6,6 +6,7 @@ entries are the deltas to the snapshot, from -1 down.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from storm_on_spark.runtime.bolts.bolt_task import Kept
@@ -15,6 +16,8 @@ from storm_on_spark.runtime.state.version import StateVersion, StateVersions
 
 MOST_DELTAS = 32
 """Deltas of a snapshot before it is written whole again. Each is read by itself, by a worker that has nothing yet."""
+
+DeltaOf = Callable[[bytes, bytes], bytes | None]
 
 
 class StateAccess(Protocol):
@@ -74,15 +77,20 @@ class SavedTask:
         cached.version = newest.id
         return cached
 
-    def save(self, cached: CachedTask) -> None:
-        """Writes what is new in an instance that has executed."""
+    def save(self, cached: CachedTask, delta_of: DeltaOf = deltas.delta_of) -> None:
+        """Writes what is new in an instance that has executed.
+
+        Args:
+            cached: the instance; its `snapshot` is the new state.
+            delta_of: finds the difference between two snapshots.
+        """
         bolt, newest = cached.bolt, self._versions.newest
         before, after = bolt.saved, bolt.snapshot
         assert after is not None
         _, generation, entries, *written = newest
         changed = not self._versions or after != before
         if changed:
-            written = self._write_snapshot(before if self._versions else None, after, newest)
+            written = self._write_snapshot(before if self._versions else None, after, newest, delta_of)
         if bolt.state is not None:
             changes = bolt.state.commit(self._state, entries, lambda: bolt.guarded("snapshot"))
             if changes is not None:
@@ -114,9 +122,9 @@ class SavedTask:
             bolt.state.attach(None)
         self._worker.tasks[self._task] = cached
 
-    def _write_snapshot(self, before: bytes | None, after: bytes, newest: StateVersion) -> list[int]:
+    def _write_snapshot(self, before: bytes | None, after: bytes, newest: StateVersion, delta_of: DeltaOf) -> list[int]:
         """Writes a snapshot, as a delta if that is much smaller; returns its two numbers for `StateVersion`."""
-        if before is not None and newest.deltas < MOST_DELTAS and (delta := deltas.delta_of(before, after)) is not None:
+        if before is not None and newest.deltas < MOST_DELTAS and (delta := delta_of(before, after)) is not None:
             self._state.put("entries", delta, -1 - newest.deltas)
             return [newest.snapshot, newest.deltas + 1]
         self._state.put("snapshot", after)

@@ -4,6 +4,7 @@
     state.py      the state of tasks in memory, and what changed in it: pure
     gathered.py   outcomes, carried tuples and reports since the last barrier: pure
     tasks.py      the tasks: tuples in, outcomes out; and the cut of their state at a barrier: no sockets, no clock
+    copied.py     large attributes at a barrier, pickled by a copy of the process
     share.py      the tasks of one process, and their state
     crew.py       all tasks: the share of the first process, and those of others, which it tells what to execute
     member.py     such another process

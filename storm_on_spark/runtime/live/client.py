@@ -122,12 +122,12 @@ class LiveClient:
                 pid = _peer(end)
                 end.settimeout(None)
                 connection = Connection(end.detach())
-        except FileNotFoundError:
-            return None
-        except OSError:
+        except ConnectionRefusedError:
             # Nobody listens there any more.
             self.path.unlink(missing_ok=True)
             return None
+        except OSError:
+            return None  # nobody has listened yet, or this process has no descriptor left, or no time
         with connection:
             try:
                 connection.send_bytes(pickle.dumps(question, 5))

@@ -20,10 +20,12 @@ from storm_on_spark.runtime.bolts.operator import Waiting
 from storm_on_spark.runtime.bolts.stage import BatchInfo, Passed, bytes_of
 from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.codec import chunk
+from storm_on_spark.runtime.live import copied
 from storm_on_spark.runtime.live.messages import (
     Answer,
     Emitted,
     Execute,
+    GiveLate,
     GoBack,
     Key,
     Question,
@@ -90,7 +92,10 @@ class Crew:
         for member, share in zip(members, shares[1:], strict=True):
             member.ask(Take(*run, share))
         self._own = Share(worker, shares[0])
-        self._answers()
+        #: Of the changes that were taken last: what came late, and what others still owe.
+        self._late: dict[Key, bytes | None] = {}
+        self._owing: list[Member] = []
+        self._answers(self._members)
 
     def executions(self, stage: Stage, by_task: Waiting, info: BatchInfo, processes: int) -> Iterator[Iterable[Passed]]:
         """Yields what the executions of a stage emit.
@@ -140,32 +145,78 @@ class Crew:
         reports, _ = self._save(number, take=False)
         return reports
 
-    def save_and_take(self, number: int) -> tuple[list[TaskMetrics | Failure], dict[Key, bytes | None]]:
-        """Saves the state of all tasks; returns what they report, and all that changed since this was called last."""
-        return self._save(number, take=True)
+    def save_and_take(
+        self, number: int, *, later: bool = False
+    ) -> tuple[list[TaskMetrics | Failure], dict[Key, bytes | None]]:
+        """Saves the state of all tasks; returns what they report, and all that changed since this was called last.
 
-    def _save(self, number: int, *, take: bool) -> tuple[list[TaskMetrics | Failure], dict[Key, bytes | None]]:
+        Args:
+            number: see `Share.save`.
+            later: whether some of it may be left to `late_changes`, which must be called then before anything is saved
+                again.
+        """
+        return self._save(number, take=True, later=later)
+
+    def _save(
+        self, number: int, *, take: bool, later: bool = False
+    ) -> tuple[list[TaskMetrics | Failure], dict[Key, bytes | None]]:
         for member in self._members:
-            member.ask(Save(number, take))
-        reports = self._own.save(number)
+            member.ask(Save(number, take, later and copied.trusted))
+        reports = self._own.save(number, later=later)
         changes = self._own.take_changes() if take else {}
-        for saved in self._answers():
+        answers = self._answers(self._members)
+        for member, saved in zip(self._members, answers, strict=True):
             assert isinstance(saved, Saved), saved
             reports += saved.reports
             changes.update(saved.changes)
+            if saved.owes:
+                self._owing.append(member)
         return reports, changes
+
+    def late_changes(self, *, wait: bool) -> dict[Key, bytes | None] | None:
+        """Returns what `save_and_take` left out, {} if nothing; None if not all of it is there.
+
+        Args:
+            wait: for it.
+
+        Raises:
+            GivenUpError: a process is gone.
+            StormError: a state can't be saved.
+        """
+        for member in self._owing:
+            member.ask(GiveLate(wait))
+        own = self._own.late_changes(wait=wait)
+        answers = self._answers(self._owing)
+        self._late.update(own or {})
+        owing = []
+        for member, saved in zip(self._owing, answers, strict=True):
+            assert isinstance(saved, Saved), saved
+            self._late.update(saved.changes)
+            if saved.owes:
+                owing.append(member)
+        self._owing = owing
+        if own is None or owing:
+            return None
+        late, self._late = self._late, {}
+        return late
 
     def go_back(self) -> None:
         """Makes state and tasks as they were when `save_and_take` was called last."""
         for member in self._members:
             member.ask(GoBack())
         self._own.go_back()
-        self._answers()
+        self._answers(self._members)
 
-    def _answers(self) -> list[Answer]:
-        found = [member.answer() for member in self._members]
+    def close(self) -> None:
+        """Ends what still takes snapshots."""
+        self._own.close()
+
+    def _answers(self, members: Sequence[Member]) -> list[Answer]:
+        found = [member.answer() for member in members]
         for answer in found:
             if isinstance(answer, Trouble):
+                if answer.of_copy:
+                    copied.distrust()
                 raise _trouble(answer)
         return found
 

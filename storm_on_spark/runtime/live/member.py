@@ -21,12 +21,14 @@ from storm_on_spark.runtime.bolts.operator import Waiting
 from storm_on_spark.runtime.bolts.stage import bytes_of
 from storm_on_spark.runtime.bolts.worker import Worker, worker_for
 from storm_on_spark.runtime.codec import chunk
+from storm_on_spark.runtime.live.copied import FailedCopyError
 from storm_on_spark.runtime.live.crew import GivenUpError
 from storm_on_spark.runtime.live.messages import (
     Answer,
     Done,
     Emitted,
     Execute,
+    GiveLate,
     GoBack,
     Question,
     Raised,
@@ -60,19 +62,24 @@ class ShareHolder:
             if isinstance(question, Take):
                 worker = self._worker_of(question.start_id, question.spec)
                 worker.tasks.clear()
+                if self._share is not None:
+                    self._share.close()
                 self._share = Share(worker, question.values)
                 return Done()
             assert self._share is not None, "the first question is Take"
             if isinstance(question, Execute):
                 return _executed(self._share, question)
             if isinstance(question, Save):
-                reports = self._share.save(question.number)
-                return Saved(reports, self._share.take_changes() if question.take else {})
+                reports = self._share.save(question.number, later=question.later)
+                return Saved(reports, self._share.take_changes() if question.take else {}, self._share.owes)
+            if isinstance(question, GiveLate):
+                late = self._share.late_changes(wait=question.wait)
+                return Saved([], late or {}, owes=late is None)
             assert isinstance(question, GoBack), question
             self._share.go_back()
             return Done()
         except StormError as error:
-            return Trouble(str(error))
+            return Trouble(str(error), isinstance(error, FailedCopyError))
 
 
 def _executed(share: Share, question: Execute) -> Answer:

@@ -115,6 +115,16 @@ class Save:
     """For bolts that know of transactions."""
     take: bool
     """Whether this is a barrier, and all changes since the last one are asked for."""
+    later: bool = False
+    """Whether some of them may come late."""
+
+
+@dataclass(frozen=True, slots=True)
+class GiveLate:
+    """Say what was missing among the changes of the last barrier. Answered by `Saved`."""
+
+    wait: bool
+    """Until it is there; without that, the answer may owe it again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +157,8 @@ class Saved:
 
     reports: Sequence[TaskMetrics | Failure]
     changes: Mapping[Key, bytes | None]
+    owes: bool = False
+    """Whether more has changed, which `GiveLate` asks for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +166,9 @@ class Trouble:
     """The tasks can't go on."""
 
     error: str
+    of_copy: bool = False
+    """Whether that is as a copy of the process has failed."""
 
 
-Question = Take | Execute | Save | GoBack
+Question = Take | Execute | Save | GiveLate | GoBack
 Answer = Done | Emitted | Raised | Saved | Trouble

@@ -41,6 +41,8 @@ _ALONE_SECS = 30.0
 """The process ends if the coordinator has not looked at it for so long."""
 _LOOK_SECS = 0.25
 """How often it looks whether it should end, and whether a tick is due."""
+_FETCH_SECS = 0.005
+"""How often it looks whether a cut that somebody waits for is whole."""
 _PAUSES = (0.0, 1.0, 5.0, 20.0, 60.0)
 """After tasks were given up so many times in a row, so long no others are taken."""
 _HEALTHY_SECS = 60.0
@@ -78,6 +80,8 @@ class LiveProcess:
         #: Connections of the executors of spouts, and which of them runs a task.
         self._hosts: set[_Peer] = set()
         self._host_of: dict[int, _Peer] = {}
+        #: Workers that wait for a cut.
+        self._fetches: list[tuple[_Peer, Fetch]] = []
         #: Where the rounds since the last barrier are written down.
         self._rounds: RoundLog | None = None
         self._given_up = 0
@@ -110,6 +114,8 @@ class LiveProcess:
                     self._read(key.data)
             if self._tasks is not None and self._is_due(self._tasks):
                 self._round(self._tasks)
+            if self._fetches:
+                self._answer_fetches()
 
     def _is_needed(self) -> bool:
         if time.monotonic() - self._looked_at > _ALONE_SECS:
@@ -123,7 +129,9 @@ class LiveProcess:
             return False
 
     def _pause(self) -> float:
-        return 0.0 if self._tasks is not None and self._tasks.waiting else _LOOK_SECS
+        if self._tasks is not None and self._tasks.waiting:
+            return 0.0
+        return _FETCH_SECS if self._fetches else _LOOK_SECS
 
     def _is_due(self, tasks: LiveTasks) -> bool:
         return tasks.waiting or tasks.due(self._clock_ms())
@@ -152,13 +160,18 @@ class LiveProcess:
         now = time.monotonic()
         self._given_up = 1 + (self._given_up if now - self._given_up_at < _HEALTHY_SECS else 0)
         self._given_up_at = now
-        self._tasks = None
+        self._end_tasks()
         # One of them may be gone, or at work.
         for member in self._members:
             member.end()
         self._members = [MemberProcess(self._start_id) for _ in self._members]
         for host in list(self._hosts):
             self._send(host, Live(on=False))
+
+    def _end_tasks(self) -> None:
+        if self._tasks is not None:
+            self._tasks.close()
+        self._tasks = None
 
     def _read(self, connection: _Peer) -> None:
         for data in connection.received():
@@ -190,10 +203,20 @@ class LiveProcess:
         elif isinstance(message, Barrier):
             self._send(connection, None if tasks is None else self._barrier(tasks, message))
         elif isinstance(message, Fetch):
-            self._send(connection, None if tasks is None else tasks.cut(message.token, message.start, message.end))
+            self._fetches.append((connection, message))
         else:
             assert isinstance(message, Adopt), message
             self._send(connection, Adopted(self._adopt(message)))
+
+    def _answer_fetches(self) -> None:
+        try:
+            if self._tasks is not None and not self._tasks.is_cut():
+                return  # messages go on meanwhile
+        except GivenUpError as error:
+            self._give_up(error)
+        tasks, fetches, self._fetches = self._tasks, self._fetches, []
+        for connection, asked in fetches:
+            self._send(connection, None if tasks is None else tasks.cut(asked.token, asked.start, asked.end))
 
     def _adopt(self, message: Adopt) -> bool:
         pause = _PAUSES[min(self._given_up, len(_PAUSES) - 1)]
@@ -203,6 +226,7 @@ class LiveProcess:
             if any(member.over for member in self._members):
                 self._give_up(GivenUpError("another live process has ended"))
             return False
+        self._end_tasks()
         worker = worker_for(message.start_id, message.spec)
         worker.tasks.clear()
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 
 from storm_on_spark.api.errors import ComponentError
@@ -9,10 +10,14 @@ from storm_on_spark.plan.model import Stage
 from storm_on_spark.runtime.bolts.operator import Waiting, execute_stage
 from storm_on_spark.runtime.bolts.saved import SavedTask
 from storm_on_spark.runtime.bolts.stage import BatchInfo, Passed
-from storm_on_spark.runtime.bolts.worker import Worker
+from storm_on_spark.runtime.bolts.worker import CachedTask, Worker
+from storm_on_spark.runtime.live import copied
+from storm_on_spark.runtime.live.copied import Copy
 from storm_on_spark.runtime.live.messages import Key
-from storm_on_spark.runtime.live.state import LiveState
+from storm_on_spark.runtime.live.state import LateChanges, LiveState
 from storm_on_spark.runtime.reports.report import Failure, TaskMetrics
+
+log = logging.getLogger(__name__)
 
 
 class Share:
@@ -25,7 +30,11 @@ class Share:
 
     def __init__(self, worker: Worker, values: Mapping[Key, bytes]) -> None:
         self.worker = worker
-        self._state = LiveState(values)
+        #: Of these tasks.
+        self.state = LiveState(values)
+        #: What takes snapshots of the last barrier, and the tasks of these.
+        self._copy: Copy | None = None
+        self._copied: list[tuple[int, CachedTask]] = []
 
     def executions(self, stage: Stage, by_task: Waiting, info: BatchInfo) -> Iterator[Iterable[Passed]]:
         """Yields what each execution of a stage emits.
@@ -34,19 +43,21 @@ class Share:
             UnsavedError: a bolt raised.
             StormError: a state is damaged.
         """
-        yield from execute_stage(self.worker, stage, by_task, info, self._state.of)
+        yield from execute_stage(self.worker, stage, by_task, info, self.state.of)
 
-    def save(self, number: int) -> list[TaskMetrics | Failure]:
+    def save(self, number: int, *, later: bool = False) -> list[TaskMetrics | Failure]:
         """Saves the state of all tasks; returns what they report.
 
         Args:
             number: for bolts that know of transactions.
+            later: whether large snapshots may be taken by a copy of this process; see `late_changes`.
 
         Raises:
             StormError: a state can't be saved.
         """
         worker = self.worker
         reports: list[TaskMetrics | Failure] = []
+        large: list[tuple[int, CachedTask]] = []
         for task, cached in list(worker.tasks.items()):
             errors: list[ComponentError] = []
             registered = cached.bolt.readings(errors)
@@ -54,17 +65,76 @@ class Share:
                 component = worker.wiring.component_of[task]
                 reports.append(TaskMetrics(component, task, 0, 0, 0, 0, 0, 0.0, registered))
             reports += [Failure.of(error, fatal=False) for error in errors]
-            if cached.unsaved:
-                SavedTask(worker, task, self._state.of(task)).save_later(number)
+            if cached.unsaved and later and copied.is_large(cached):
+                large.append((task, cached))
+            elif cached.unsaved:
+                SavedTask(worker, task, self.state.of(task)).save_later(number)
+        if large:
+            self._copy_takes(large, number)
         return reports
+
+    def _copy_takes(self, large: list[tuple[int, CachedTask]], number: int) -> None:
+        try:
+            self._copy = Copy([cached for _, cached in large])
+        except OSError as error:
+            log.warning("this process can't be copied, so messages wait for its snapshots: %s", error)
+            for task, _ in large:
+                SavedTask(self.worker, task, self.state.of(task)).save_later(number)
+            return
+        self._copied = large
+        for _, cached in large:
+            cached.unsaved = False
+
+    @property
+    def owes(self) -> bool:
+        """Whether changes are missing among those that were taken last."""
+        return self._copy is not None
+
+    def late_changes(self, *, wait: bool = True) -> dict[Key, bytes | None] | None:
+        """Returns what is missing among the changes that were taken last; None if it isn't there yet.
+
+        Args:
+            wait: for it.
+
+        Raises:
+            StormError: it can't be had.
+        """
+        copy = self._copy
+        if copy is None:
+            return {}
+        if not wait and not copy.over():
+            return None
+        self._copy = None
+        changes: dict[Key, bytes | None] = {}
+        for (task, cached), taken in zip(self._copied, copy.taken(), strict=True):
+            if taken is None:
+                continue
+            late, unsaved, delta = LateChanges(self.state, task), cached.unsaved, taken.delta
+            if cached.bolt.snapshots is not None:
+                cached.bolt.snapshots.transient |= taken.transient
+            cached.bolt.took(taken.snapshot)
+            SavedTask(self.worker, task, late).save(cached, lambda *_, delta=delta: delta)
+            cached.unsaved = unsaved  # since the barrier
+            changes.update(late.changes)
+        self.state.set_late(changes)
+        return changes
+
+    def close(self) -> None:
+        """Ends the copy of this process, if there is one."""
+        if self._copy is not None:
+            self._copy.close()
+            self._copy = None
 
     def take_changes(self) -> dict[Key, bytes | None]:
         """Returns what was saved since this was called last, and None for what was removed."""
-        return self._state.take_changes()
+        return self.state.take_changes()
 
     def go_back(self) -> None:
-        """Makes state and tasks as they were when `take_changes` was called last."""
+        """Makes state and tasks as they were when `take_changes` was called last.
+
+        All late changes must have been asked for.
+        """
         for cached in self.worker.tasks.values():
             if cached.unsaved:
                 cached.unsaved, cached.version = False, None
-        self._state.undo_changes()
+        self.state.undo_changes()

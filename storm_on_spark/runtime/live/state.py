@@ -60,6 +60,14 @@ class LiveState:
         taken, self._changes, self._before = self._changes, {}, {}
         return taken
 
+    def set_late(self, changes: Mapping[Key, bytes | None]) -> None:
+        """Sets what belongs to the changes that were taken last, though it comes after them."""
+        for key, value in changes.items():
+            if value is None:
+                self._values.pop(key, None)
+            else:
+                self._values[key] = value
+
     def undo_changes(self) -> None:
         """Makes everything as it was when `take_changes` was called last."""
         before, self._before, self._changes = self._before, {}, {}
@@ -90,3 +98,24 @@ class TaskState:
         key = self._task, name, index
         if self._state.get(key) is not None:
             self._state.set(key, None)
+
+
+class LateChanges:
+    """`StateAccess` of one task that keeps what is written by itself, for `LiveState.set_late`."""
+
+    def __init__(self, state: LiveState, task: int) -> None:
+        self._state = state
+        self._task = task
+        self.changes: dict[Key, bytes | None] = {}
+
+    def get(self, name: str, index: int = 0) -> bytes | None:
+        """Returns a value that was there before, or None."""
+        return self._state.get((self._task, name, index))
+
+    def put(self, name: str, value: bytes, index: int = 0) -> None:
+        """Sets a value."""
+        self.changes[self._task, name, index] = value
+
+    def remove(self, name: str, index: int = 0) -> None:
+        """Removes a value."""
+        self.changes[self._task, name, index] = None

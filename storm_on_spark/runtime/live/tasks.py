@@ -234,6 +234,7 @@ class LiveTasks:
 
     def _go_back(self) -> None:
         """Makes state and tasks as they were at the last barrier."""
+        self.is_cut(wait=True)
         self._crew.go_back()
         self._offset, self._carried = self._barrier
         self._marks = {task: self._offset.mark(task) for task in self._offset.logs}
@@ -276,7 +277,8 @@ class LiveTasks:
             return None
         if held is None and _same(self._offset, start):
             return start
-        changes = self._save()
+        self.is_cut(wait=True)
+        changes = self._save(later=True)
         if held is None:
             base, self._token = self._token, os.urandom(16)
             held = self._uncommitted = _Uncommitted(self._offset, base, self._token)
@@ -288,6 +290,20 @@ class LiveTasks:
         self._done = []
         return self._offset
 
+    def is_cut(self, *, wait: bool = False) -> bool:
+        """Returns whether all of the last barrier's state is there; large attributes come some time after it.
+
+        Args:
+            wait: for it.
+
+        Raises:
+            GivenUpError: a state can't be saved.
+        """
+        late = self._saving(lambda: self._crew.late_changes(wait=wait))
+        if late and self._uncommitted is not None:
+            self._uncommitted.changes.update(late)
+        return late is not None
+
     @property
     def tokens(self) -> tuple[bytes, ...]:
         """The names of the states that may be in the state store; the present one is the last."""
@@ -296,7 +312,7 @@ class LiveTasks:
         return (before, self._token) if before else (self._token,)
 
     def cut(self, token: bytes, start: Offset, end: Offset) -> Cut | None:
-        """Returns what a micro-batch between two offsets would have done.
+        """Returns what a micro-batch between two offsets would have done; waits until it `is_cut`.
 
         Args:
             token: of the state that is in the state store.
@@ -305,15 +321,23 @@ class LiveTasks:
 
         Returns:
             None if the tasks went on from another state, or have no cut of that micro-batch.
+
+        Raises:
+            GivenUpError: a state can't be saved.
         """
+        self.is_cut(wait=True)
         held = self._uncommitted
         if held is None or held.base != token or not _same(self._committed, start) or not _same(held.end, end):
             return None
         return Cut(held.token, held.changes, held.gathered.rows())
 
-    def _save(self) -> dict[Key, bytes | None]:
+    def close(self) -> None:
+        """Ends what still takes snapshots."""
+        self._crew.close()
+
+    def _save(self, *, later: bool = False) -> dict[Key, bytes | None]:
         """Saves all tasks; returns what changed since this was called last."""
-        reports, changes = self._saving(lambda: self._crew.save_and_take(next(self._numbers)))
+        reports, changes = self._saving(lambda: self._crew.save_and_take(next(self._numbers), later=later))
         self._gathered.add_reports(reports)
         return changes
 

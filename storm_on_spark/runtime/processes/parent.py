@@ -33,12 +33,17 @@ def die_with(parent: int) -> None:
     Args:
         parent: its process id, as the parent knows it; if that isn't the parent any more, this process ends at once.
     """
+    killed_with_parent(parent)
+    threading.Thread(target=_watch, args=(parent,), name="parent-watch", daemon=True).start()
+
+
+def killed_with_parent(parent: int) -> None:
+    """Does the same without a thread, where the kernel has such a signal."""
     prctl = getattr(ctypes.CDLL(None), "prctl", None)
     if prctl is not None:
         prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     # The parent may have ended before the signal was requested.
     _end_unless(parent)
-    threading.Thread(target=_watch, args=(parent,), name="parent-watch", daemon=True).start()
 
 
 def die_with_parent(command: list[str]) -> list[str]:

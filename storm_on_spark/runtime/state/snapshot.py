@@ -36,6 +36,9 @@ log = logging.getLogger(__name__)
 
 _VERSION = 1
 
+warned_of_size: set[str] = set()
+#: Instances, by name, whose large attributes have been warned about.
+
 _SERVICES = (
     OutputCollector,
     SpoutOutputCollector,
@@ -63,7 +66,8 @@ class Snapshots:
             given = (*given, *getattr(instance, "state_services", ()))
             instance = holder
         self._instance = instance
-        self._name = name
+        #: How messages call it.
+        self.name = name
         self._given = tuple(given)
         #: What is no state: metrics that the component has registered, and resources of the process; with their names.
         self._shared = {
@@ -79,7 +83,8 @@ class Snapshots:
         )
         self._reducers.update(dict.fromkeys(INSTRUMENTS.values(), _reduce_instrument))
         self._slots = _slots(type(instance))
-        self._own_state = _defines(instance, "__getstate__")
+        #: Whether the class itself says what the state is.
+        self.own_state = _defines(instance, "__getstate__")
         self._own_restore = _defines(instance, "__setstate__")
         #: The attributes of a prepared instance. One that a snapshot neither has nor deletes is transient or new in
         #: the code.
@@ -95,11 +100,11 @@ class Snapshots:
         Raises:
             TypeError: the instance's own `__getstate__` returns something that can't be pickled or put back.
         """
-        if self._own_state:
+        if self.own_state:
             state = self._instance.__getstate__()  # type: ignore[attr-defined]
             if not (self._own_restore or isinstance(state, dict)):
                 raise TypeError(
-                    f"__getstate__ of {self._name} returns {type(state).__name__}, not a dict of attributes; "
+                    f"__getstate__ of {self.name} returns {type(state).__name__}, not a dict of attributes; "
                     "define __setstate__, which takes it"
                 )
             return self._packed(state)
@@ -112,7 +117,7 @@ class Snapshots:
 
     def largest(self) -> tuple[str, int]:
         """Returns the attribute with most bytes when it is pickled, and these; "" for a bolt's own `__getstate__`."""
-        if self._own_state:
+        if self.own_state:
             return "", len(self.take())
         sizes = {}
         for name, value in self._picklable().items():
@@ -131,12 +136,12 @@ class Snapshots:
             if self._own_restore:
                 self._set_state(snapshot.state)
                 return
-            state = snapshot.state if self._own_state else {**self._remains(snapshot), **snapshot.state}
+            state = snapshot.state if self.own_state else {**self._remains(snapshot), **snapshot.state}
         except CheckpointError:
             raise
         except Exception as error:  # a class that was renamed, or whatever `__setstate__` raises
             raise CheckpointError(
-                f"the code of {self._name} can't read its saved state ({type(error).__name__}: {error}); undo what was "
+                f"the code of {self.name} can't read its saved state ({type(error).__name__}: {error}); undo what was "
                 "changed in the code, or start afresh with --reset-checkpoint"
             ) from error
         finally:
@@ -168,7 +173,7 @@ class Snapshots:
         return {name: prepared[name] for name in missing if name in prepared}
 
     def _packed(self, state: Any) -> bytes:
-        deleted = [] if self._own_state else sorted(self._born.difference(self._attributes()))
+        deleted = [] if self.own_state else sorted(self._born.difference(self._attributes()))
         return pickling.dumps((_VERSION, state, deleted), self._reducers)
 
     def _picklable(self) -> dict[str, Any]:
@@ -200,7 +205,7 @@ class Snapshots:
                     "attribute %r of %s can't be pickled (%s), so it is not part of its state: it will be what "
                     "prepare or open makes of it after a restart",
                     name,
-                    self._name,
+                    self.name,
                     error,
                 )
 
@@ -211,6 +216,21 @@ class Snapshots:
         if id(obj) in self._shared:
             return _shared, self._shared[id(obj)][1]
         return obj.__reduce_ex__(pickling.PROTOCOL)
+
+
+def warn_of_size(snapshots: Snapshots, size: int, limit: int) -> None:
+    """Warns once in a process that an instance's attributes are large, and says what to do."""
+    if snapshots.name in warned_of_size:
+        return
+    warned_of_size.add(snapshots.name)
+    name, bytes_of_it = snapshots.largest()
+    which = f"attribute {name!r}" if name else "what its __getstate__ returns"
+    log.warning(
+        f"the attributes of {snapshots.name} take {size / (1 << 20):.1f} MB, most of "
+        f"them {which} with {bytes_of_it / (1 << 20):.1f} MB, and are pickled whole after each micro-batch: keep "
+        "what is large in the KeyValueState of a BaseStatefulBolt, of which only changes are written "
+        f"(topology.state.attribute.warn.mb is {limit >> 20})"
+    )
 
 
 class _Snapshot(NamedTuple):

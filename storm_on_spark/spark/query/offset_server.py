@@ -55,7 +55,11 @@ class OffsetServer:
         try:
             with connection, connection.makefile("rwb") as line:
                 while request := line.readline(_MAX_LINE):
-                    answer = self._poll(Offset.from_json(json.loads(request)))
+                    try:
+                        answer = self._poll(Offset.from_json(json.loads(request)))
+                    except OSError:
+                        log.exception("the end of the next micro-batch is not known; the source asks again")
+                        return
                     line.write(json.dumps(answer.to_json()).encode() + b"\n")
                     line.flush()
         except OSError:

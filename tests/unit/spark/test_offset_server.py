@@ -68,3 +68,23 @@ def test_what_keeps_a_batch_from_being_planned_ends_the_topology(caplog: pytest.
     (failure,) = failures
     assert failure.message == "the next micro-batch can't be planned: CheckpointError: part of it is missing"
     assert "in broken" in failure.trace
+
+
+def test_a_question_that_a_disk_does_not_let_answer_is_logged_and_may_be_asked_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    full = [OSError(28, "No space left on device")]
+
+    def poll(start: Offset) -> Offset:
+        if full:
+            raise full.pop()
+        return later(start)
+
+    with serving(poll) as (server, failures):
+        with asking(server) as ask:
+            assert ask(Offset()) == b""
+        with asking(server) as ask:
+            assert Offset.from_json(json.loads(ask(Offset()))).clock == 1
+    [record] = caplog.records
+    assert "No space left on device" in str(record.exc_info)
+    assert failures == []

@@ -8,7 +8,7 @@ import pytest
 from stormtest import anchored, ids, solo
 
 from storm_on_spark.api import BaseBasicBolt
-from storm_on_spark.runtime.bolts import bolt_task
+from storm_on_spark.runtime.state import snapshot
 
 
 class Hoarder(BaseBasicBolt):
@@ -23,7 +23,7 @@ class Hoarder(BaseBasicBolt):
 
 @pytest.fixture(autouse=True)
 def _forget(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bolt_task, "warned_of_size", set())
+    monkeypatch.setattr(snapshot, "warned_of_size", set())
 
 
 def test_a_large_attribute_is_named_once_with_its_size_and_the_way_out(caplog: pytest.LogCaptureFixture) -> None:

@@ -7,6 +7,7 @@ import logging
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -63,6 +64,21 @@ def test_a_path_that_is_too_long_for_a_socket_is_logged_once(
     live.start(1)
     [record] = caplog.records
     assert "are allowed; set TMPDIR" in record.getMessage()
+
+
+def test_only_a_socket_on_which_nobody_listens_is_removed(start_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    live = LiveClient(start_id)
+    make_private(live.path.parent)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(live.path))
+        listener.listen(0)
+        monkeypatch.setattr(client, "ANSWER_SECS", 0.05)
+        with socket.socket(socket.AF_UNIX) as other:
+            other.connect(str(live.path))  # the only one that may wait
+            assert live.look(0, 0.0) is None
+            assert live.listens(), "it is only slow to accept"
+    assert live.look(0, 0.0) is None
+    assert not live.listens()
 
 
 @pytest.fixture
