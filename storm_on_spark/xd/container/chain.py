@@ -33,6 +33,9 @@ from storm_on_spark.xd.modules.messages import FIELDS
 _INPUT: Final = "__bus"
 _TICK_FIELDS: Final = Fields("rate_secs")
 
+Holds = tuple[Mapping[int, int], ...]
+"""Of each bolt: edges of tuples that wait for their ack -> numbers of their inputs."""
+
 
 class ExecuteError(Exception):
     """A message can't be processed now."""
@@ -92,14 +95,23 @@ class Chain:
         """Returns the state of each component."""
         return tuple(None if each is None else each.take() for each in self._states)
 
-    def restore(self, state: Sequence[bytes | None]) -> None:
-        """Sets the bolts back to a state, or to how they were prepared; what they hold is forgotten."""
+    def holds(self) -> Holds:
+        """Returns which inputs each bolt holds, for `restore`."""
+        return tuple(bolt.holds() for bolt in self._bolts)
+
+    def restore(self, state: Sequence[bytes | None], holds: Holds = ()) -> None:
+        """Sets the bolts back to a state, or to how they were prepared.
+
+        Args:
+            state: as `state` returned it; empty for none yet.
+            holds: as `holds` returned it then; empty where nothing was held.
+        """
         given = list(state) or [None] * len(self._states)
         for (_, component), snapshots, data in zip(self._parts, self._states, given, strict=True):
             if snapshots is not None and component is not self.source:
                 snapshots.restore(snapshots.prepared if data is None else data)
-        for bolt in self._bolts:
-            bolt.forget()
+        for bolt, held in zip(self._bolts, holds or [{}] * len(self._bolts), strict=True):
+            bolt.hold(held)
 
     @property
     def stateless(self) -> bool:
@@ -143,7 +155,11 @@ class Chain:
 
     def held(self) -> set[int]:
         """Returns the numbers of inputs that a bolt has neither acked nor failed yet."""
-        return {number for bolt in self._bolts for number in bolt.held()}
+        return {number for bolt in self._bolts for number in bolt.holds().values()}
+
+    def failed(self) -> set[int]:
+        """Returns the numbers of inputs that a bolt held and then failed, once."""
+        return {number for bolt in self._bolts for number in bolt.failed()}
 
     def close(self) -> None:
         """Ends all components that were opened."""
@@ -187,7 +203,18 @@ class _Bolt:
 
     def execute(self, message: Message, number: int) -> list[Message]:
         """Executes one message; returns what was emitted."""
-        return self._execute(Tuple.of((message.payload, message.headers), self._delivery), number)
+        values, collector = (message.payload, message.headers), self._collector
+        if not isinstance(collector, RichCollector) or number == -1:
+            return self._execute(Tuple.of(values, self._delivery))
+        try:
+            found = self._execute(collector.opened(values, self._delivery, number))
+            if number in collector.failed:
+                raise ExecuteError(f"{self.label} failed it")
+        except ExecuteError:
+            collector.open = {edge: each for edge, each in collector.open.items() if each != number}
+            collector.failed.discard(number)
+            raise
+        return found
 
     def tick_due(self) -> bool:
         """Whether it is time for a tick."""
@@ -197,7 +224,7 @@ class _Bolt:
         """Executes a tick tuple."""
         self._ticked = self._clock()
         delivery = Delivery(SYSTEM_COMPONENT, TICK_STREAM, SYSTEM_TASK, _TICK_FIELDS)
-        return self._execute(Tuple.of((self._tick_secs,), delivery), -1)
+        return self._execute(Tuple.of((self._tick_secs,), delivery))
 
     def finish(self) -> list[Message]:
         """Ends a step."""
@@ -205,26 +232,31 @@ class _Bolt:
             self._component.finish_micro_batch()
         return self._collector.take()
 
-    def held(self) -> set[int]:
-        """Returns the numbers of inputs that wait for their ack."""
-        return set(self._collector.held()) - {-1} if isinstance(self._collector, RichCollector) else set()
+    def holds(self) -> Mapping[int, int]:
+        """Returns the edges of tuples that wait for their ack, with the numbers of their inputs."""
+        return dict(self._collector.open) if isinstance(self._collector, RichCollector) else {}
 
-    def forget(self) -> None:
-        """Forgets inputs that wait for their ack, and what was emitted."""
+    def failed(self) -> set[int]:
+        """Returns the numbers of inputs that were held and then failed, and forgets them."""
+        if not isinstance(self._collector, RichCollector):
+            return set()
+        found, self._collector.failed = self._collector.failed, set()
+        return found
+
+    def hold(self, held: Mapping[int, int]) -> None:
+        """Sets back which tuples wait for their ack, and forgets what was emitted."""
         self._collector.take()
         if isinstance(self._collector, RichCollector):
-            self._collector.open.clear()
+            self._collector.open = dict(held)
             self._collector.failed.clear()
 
-    def _execute(self, tup: Tuple, number: int) -> list[Message]:
+    def _execute(self, tup: Tuple) -> list[Message]:
         collector = self._collector
         try:
             if isinstance(self._component, BaseBasicBolt):
                 assert isinstance(collector, BasicOutputCollector)
                 self._component.execute(tup, collector)
             else:
-                assert isinstance(collector, RichCollector)
-                collector.open[id(tup)] = tup, number
                 self._component.execute(tup)
         except FailedException as error:
             collector.take()
@@ -232,14 +264,7 @@ class _Bolt:
         except Exception as error:
             collector.take()
             raise ExecuteError(f"{self.label}: {type(error).__name__}: {error}") from error
-        finally:
-            if isinstance(collector, RichCollector) and number == -1:
-                collector.open.pop(id(tup), None)
-        found = collector.take()
-        if isinstance(collector, RichCollector) and number in collector.failed:
-            collector.failed.discard(number)
-            raise ExecuteError(f"{self.label} failed it")
-        return found
+        return collector.take()
 
 
 class _Input(BaseRichSpout):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
-from collections.abc import Iterable, Sequence
+import uuid
+from collections.abc import Sequence
 from typing import Any
 
 from storm_on_spark.api.collector import Anchors, BasicOutputCollector, OutputCollector, SpoutOutputCollector
 from storm_on_spark.api.errors import TupleError
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM
-from storm_on_spark.api.tuple import Tuple
+from storm_on_spark.api.tuple import Delivery, KnownLineage, Tuple
 from storm_on_spark.xd.bus.journal import Message
 from storm_on_spark.xd.modules.messages import DEAD_LETTERS
 
@@ -102,10 +104,26 @@ class RichCollector(_Gathering, OutputCollector):
 
     def __init__(self, component: str) -> None:
         super().__init__(component)
-        #: Tuples that were executed and neither acked nor failed, with the number of their input.
-        self.open: dict[int, tuple[Tuple, int]] = {}
+        #: Edge of each tuple that was executed and neither acked nor failed -> the number of its input. A tuple has its
+        #: edge also where a bolt's state was restored, which made a copy of it.
+        self.open: dict[int, int] = {}
         #: Numbers of inputs that failed.
         self.failed: set[int] = set()
+        # A tuple that an earlier process left in the state must not be taken for one of this process.
+        self._edges = itertools.count(uuid.uuid4().int >> 66)
+
+    def opened(self, values: Sequence[Any], delivery: Delivery, number: int) -> Tuple:
+        """Returns the tuple of an input, which is held until it is acked or failed.
+
+        Args:
+            values: of the tuple.
+            delivery: what it comes with, without a lineage.
+            number: of the input.
+        """
+        edge = next(self._edges)
+        self.open[edge] = number
+        component, stream, task, fields = delivery.component, delivery.stream, delivery.task, delivery.fields
+        return Tuple.of(values, Delivery(component, stream, task, fields, KnownLineage([edge], [edge])))
 
     def emit(self, values: Sequence[Any], anchors: Anchors = None, stream: str = DEFAULT_STREAM) -> list[int]:
         """Gathers a message."""
@@ -120,17 +138,14 @@ class RichCollector(_Gathering, OutputCollector):
 
     def ack(self, tup: Tuple) -> None:
         """Notes that an input is done."""
-        self.open.pop(id(tup), None)
+        for edge in tup.message_id:
+            self.open.pop(edge, None)
 
     def fail(self, tup: Tuple) -> None:
         """Notes that an input failed."""
-        known = self.open.pop(id(tup), None)
-        if known is not None:
-            self.failed.add(known[1])
+        for edge in tup.message_id:
+            if edge in self.open:
+                self.failed.add(self.open.pop(edge))
 
     def reset_timeout(self, tup: Tuple) -> None:
         """Does nothing: there is no timeout."""
-
-    def held(self) -> Iterable[int]:
-        """Returns the numbers of the inputs that are neither acked nor failed."""
-        return (number for _, number in self.open.values())

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from storm_on_spark.xd.bus.journal import Message, Positions, Record, TakenError
 from storm_on_spark.xd.bus.port import Bus, Input, Letter, Place
-from storm_on_spark.xd.container.chain import Chain, ExecuteError
+from storm_on_spark.xd.container.chain import Chain, ExecuteError, Holds
 
 logger = logging.getLogger(__name__)
 
@@ -56,13 +56,16 @@ class Instance:
         self._port = bus.port(place)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        #: Of the last record: the state, what bolts held, and the inputs of that.
         self._state: tuple[bytes | None, ...] = ()
+        self._holds: Holds = ()
+        self._held_then: dict[int, Input] = {}
         #: Where the message stands that can't be processed, how often it was tried, and when it is due again.
         self._stuck: tuple[tuple[str, int, int], int, float] | None = None
         self._most = _MOST_MESSAGES
         #: Dead letters of the present step.
         self._letters: list[Letter] = []
-        #: Numbers of inputs that a bolt holds, and where they stand.
+        #: Number -> input, of the present step and of those that a bolt holds.
         self._held: dict[int, Input] = {}
         self._count = 0
 
@@ -121,6 +124,7 @@ class Instance:
         record = self._port.open()
         self._state = () if record is None else record.state
         self._held, self._stuck, self._most, self._letters = {}, None, _MOST_MESSAGES, []
+        self._holds, self._held_then = (), {}
         chain.open(self._state)
         if chain.source is not None and record is not None:
             for message_id in record.emitted:
@@ -181,8 +185,7 @@ class Instance:
                         return self._step_back(chain, each, taken, out, positions)
                     if not self._give_up(chain, each, error):
                         return False
-                if self._count in chain.held():
-                    self._held[self._count] = each
+                self._held[self._count] = each
             positions[each.journal] = each.following
             taken += 1
             if self._clock() >= until:
@@ -203,8 +206,7 @@ class Instance:
             self._commit(chain, [*out, *chain.finish()], positions)
         else:
             # The failed message may have left traces in the state.
-            chain.restore(self._state)
-            self._held.clear()
+            self._restore(chain)
             self._most = taken
         return True
 
@@ -213,8 +215,7 @@ class Instance:
         where = each.journal, each.record, each.place
         tried = 1 if self._stuck is None or self._stuck[0] != where else self._stuck[1] + 1
         logger.warning("%s: message %d.%d: %s (attempt %d)", self.name, each.record, each.place, error, tried)
-        chain.restore(self._state)
-        self._held.clear()
+        self._restore(chain)
         if tried < ATTEMPTS:
             delay = min(_MOST_RETRY_SECS, _FIRST_RETRY_SECS * 2 ** (tried - 1))
             self._stuck = where, tried, self._clock() + delay
@@ -222,6 +223,11 @@ class Instance:
         self._stuck = None
         self._bury(each.message, str(error))
         return True
+
+    def _restore(self, chain: Chain) -> None:
+        """Sets all back to the last record: also which inputs a bolt holds."""
+        chain.restore(self._state, self._holds)
+        self._held = dict(self._held_then)
 
     def _bury(self, message: Message, reason: str) -> None:
         """Makes a message a dead letter, which is written with the step."""
@@ -239,6 +245,8 @@ class Instance:
             out = [message._replace(key=None) for message in out]
         kept = dict(positions)
         held = chain.held()
+        for number in sorted(chain.failed() & self._held.keys()):
+            self._bury(self._held[number].message, "a module held it, and failed it then")
         self._held = {number: each for number, each in self._held.items() if number in held}
         for each in self._held.values():
             kept[each.journal] = min(kept[each.journal], (each.record, each.place))
@@ -246,4 +254,4 @@ class Instance:
         record = Record(tuple(out), kept, state, emitted, self._place.era)
         letters, self._letters = self._letters, []
         self._port.commit(record, positions, letters)
-        self._state = state
+        self._state, self._holds, self._held_then = state, chain.holds(), dict(self._held)

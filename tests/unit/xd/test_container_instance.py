@@ -173,6 +173,65 @@ def test_an_input_that_a_bolt_holds_is_read_again_after_a_restart(tmp_path: Path
     assert record.positions == {"1": (1, 2)}
 
 
+class _Pairs(_Holding):
+    """Emits pairs, and raises at what is bad after it has taken it in."""
+
+    def execute(self, tup: Any) -> None:
+        self._waiting.append(tup)
+        if tup["payload"] == "bad":
+            raise ValueError("it is bad")
+        if tup["payload"] == "fail":
+            for each in self._waiting[:-1]:
+                self._collector.fail(each)
+            self._collector.ack(self._waiting.pop())
+            self._waiting = []
+        elif len(self._waiting) == 2:
+            self._collector.emit([[each["payload"] for each in self._waiting], {}])
+            for each in self._waiting:
+                self._collector.ack(each)
+            self._waiting = []
+
+    def declare_output_fields(self, declarer: Any) -> None:
+        declarer.declare(Fields("payload", "headers"))
+
+
+def _positions(folder: Path) -> Mapping[str, tuple[int, int]]:
+    journal = Journal(folder / "s" / "sum" / "1")
+    record = journal.read(journal.last())
+    return {} if record is None else record.positions
+
+
+def _letters(folder: Path) -> list[str]:
+    paths = sorted((folder / "s" / "sum" / "1").glob("dead-letters/*.json"))
+    return [json.loads(path.read_text())["payload"] for path in paths]
+
+
+def test_an_input_that_a_bolt_holds_stays_held_when_a_later_one_becomes_a_dead_letter(tmp_path: Path) -> None:
+    _emit(tmp_path, "a", "b", "c")
+    _emit(tmp_path, "bad")
+    bolt = _bolt(tmp_path, _Pairs)
+    bolt.start()
+    _until(lambda: _letters(tmp_path))
+    _until(lambda: Journal(tmp_path / "s" / "sum" / "1").last() > 1)
+    # After a restart "c" would be read again.
+    assert _positions(tmp_path) == {"1": (1, 2)}
+    _emit(tmp_path, "d")
+    _until(lambda: len(_written(tmp_path, "sum")) == 2)
+    _until(lambda: _positions(tmp_path) == {"1": (4, 0)})
+    bolt.stop()
+    assert _written(tmp_path, "sum") == [["a", "b"], ["c", "d"]]
+    assert _letters(tmp_path) == ["bad"]
+
+
+def test_an_input_that_a_bolt_holds_and_then_fails_is_a_dead_letter(tmp_path: Path) -> None:
+    _emit(tmp_path, "a", "b", "c", "fail")
+    bolt = _bolt(tmp_path, _Pairs)
+    bolt.start()
+    _until(lambda: _positions(tmp_path) == {"1": (2, 0)})
+    bolt.stop()
+    assert (_written(tmp_path, "sum"), _letters(tmp_path)) == ([["a", "b"]], ["c"])
+
+
 def test_what_a_source_was_not_told_of_before_it_died_it_is_told_of_then(tmp_path: Path) -> None:
     # As if it had died between the record and the ack.
     Journal(tmp_path / "s" / "rate" / "1").append(1, Record((Message("a", {}),), emitted=(7,)))
