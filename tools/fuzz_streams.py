@@ -1,7 +1,8 @@
-"""Mutates definitions of streams and expressions: each is one, or has an error with a place. `make fuzz-streams`.
+"""Mutates texts of streams, jobs and expressions: each is one, or has an error with a place. `make fuzz-streams`.
 
-What is checked: a text becomes a topology or a `DslError`, whose position is in the text; an expression has a value or
-raises an `ExpressionError`, whose position is in it; neither takes longer than a second.
+What is checked: a text becomes a topology, or the steps of a job, or a `DslError`, whose position is in the text; an
+expression has a value or raises an `ExpressionError`, whose position is in it; what TAB proposes begins with the text;
+none takes longer than a second.
 """
 
 from __future__ import annotations
@@ -10,9 +11,12 @@ import argparse
 import random
 import time
 
+from storm_on_spark.xd.admin.checks import check_job
+from storm_on_spark.xd.admin.completions import completions, job_completions
 from storm_on_spark.xd.dsl import DslError, parse_stream
 from storm_on_spark.xd.expressions import ExpressionError, parse_expression
 from storm_on_spark.xd.fused import build
+from storm_on_spark.xd.modules.local_registry import LocalRegistry
 
 STREAMS = [
     "ticktock = time --fixedDelay=1 --format='yyyy-MM-dd''T''HH:mm' | log",
@@ -22,6 +26,11 @@ STREAMS = [
     "tap:stream:s.label.1 > json-to-tuple | null",
     ":s.label > file --dir=out --format=csv",
     "file --dir=in --pattern=*.txt --once=true | aggregator --count=2 | splitter | log",
+]
+JOBS = [
+    "nightly = filejdbc --resources='#{jobParameters[''file'']}' --names=a,b --tableName=t || timestampfile",
+    "<timestampfile & a:timestampfile --append=true || script --location=/data/a.py> || b:timestampfile",
+    "sparksql --input=in --output=out --query=\"SELECT a FROM input WHERE b > 'x & y'\" || <timestampfile>",
 ]
 EXPRESSIONS = [
     "payload.a[1] * 2 + -1 >= 3.5 && !headers.b.isEmpty() ? 'yes' : \"no\"",
@@ -58,7 +67,7 @@ def mutated(text: str, choose: random.Random) -> str:
             case 2:
                 text = text[:at] + text[at:until] * choose.randint(1, 3) + text[until:]
             case _:
-                text = text[:at] + choose.choice([*STREAMS, *EXPRESSIONS])[: choose.randrange(40)] + text[until:]
+                text = text[:at] + choose.choice([*STREAMS, *JOBS, *EXPRESSIONS])[: choose.randrange(40)] + text[until:]
     return text[:5000]
 
 
@@ -78,6 +87,23 @@ def read_stream(text: str) -> bool:
     return True
 
 
+def read_job(text: str, registry: LocalRegistry) -> bool:
+    """Reads the definition of a job; returns whether it is one."""
+    try:
+        check_job(None, text, registry)
+    except DslError as error:
+        check(error, text)
+        return False
+    return True
+
+
+def propose(text: str, registry: LocalRegistry) -> None:
+    """Asks how texts go on."""
+    for found in (*completions(text, registry, ["s"]), *job_completions(text, registry)):
+        if not found.startswith(text) or found == text:
+            raise AssertionError((text, found))
+
+
 def read_expression(text: str, payload: object) -> bool:
     """Evaluates an expression; returns whether it has a value."""
     try:
@@ -91,16 +117,22 @@ def read_expression(text: str, payload: object) -> bool:
 def fuzz(seconds: float, seed: int) -> dict[str, int]:
     """Returns how many texts were read, and how many of them were valid."""
     choose = random.Random(seed)
-    done = {"streams": 0, "valid streams": 0, "expressions": 0, "expressions with a value": 0}
+    registry = LocalRegistry()
+    kinds = ("streams", "valid streams", "jobs", "valid jobs", "expressions", "expressions with a value")
+    done = dict.fromkeys(kinds, 0)
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         stream = mutated(choose.choice(STREAMS), choose)
+        job = mutated(choose.choice(JOBS), choose)
         expression = mutated(choose.choice(EXPRESSIONS), choose)
         began = time.process_time()
         done["valid streams"] += read_stream(stream)
+        done["valid jobs"] += read_job(job, registry)
+        propose(choose.choice([stream, job]), registry)
         done["expressions with a value"] += read_expression(expression, choose.choice(PAYLOADS))
-        assert time.process_time() - began < MOST_SECS, (stream, expression)
+        assert time.process_time() - began < MOST_SECS, (stream, job, expression)
         done["streams"] += 1
+        done["jobs"] += 1
         done["expressions"] += 1
     return done
 

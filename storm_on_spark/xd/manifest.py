@@ -85,7 +85,8 @@ def parse_manifest(properties: Mapping[str, str], labels: Sequence[str]) -> dict
     values: dict[str, dict[str, Any]] = {label: {} for label in labels}
     # Those for all come first.
     for name in sorted(properties, key=lambda name: not name.startswith("module.*.")):
-        match = re.fullmatch(r"module\.(\*|[A-Za-z_][A-Za-z0-9_-]*)\.([A-Za-z]+)", name)
+        # In Spring XD the key is a property of the producer.
+        match = re.fullmatch(r"module\.(\*|[A-Za-z_][A-Za-z0-9_-]*)\.(?:producer\.(?=partitionKey))?([A-Za-z]+)", name)
         if match is None or match[2] not in _NAMES:
             some = ", ".join(f"module.<label>.{each}" for each in _NAMES)
             raise ManifestError(f"Expected one of {some}; got {name!r:.100}")

@@ -11,7 +11,12 @@ import click
 
 #: The text behind `--definition`, as far as it is typed, without its quote.
 _DEFINITION: Final = re.compile(r"--definition[ =]\s*(?:\"([^\"]*)|'([^']*))$")
-_WITH_NAMES: Final = ("deploy", "undeploy", "destroy", "launch", "status")
+#: Commands with a name that the admin knows.
+_WITH_NAMES: Final = {
+    "stream": ("deploy", "undeploy", "destroy"),
+    "job": ("deploy", "undeploy", "destroy", "launch", "status"),
+    "module": ("info", "delete"),
+}
 
 
 @dataclass(frozen=True)
@@ -27,10 +32,10 @@ class Proposal:
 class Sources:
     """What only the admin knows; each may take a while, and raises nothing."""
 
-    definitions: Callable[[str], list[str]]
-    """Whole texts that begin like one."""
+    definitions: Callable[[str, str], list[str]]
+    """Whole texts of streams, or of jobs, that begin like one."""
     names: Callable[[str], list[str]]
-    """Of the streams, or the jobs."""
+    """Of the streams, the jobs, or the modules."""
 
 
 def proposals(line: str, root: click.Group, sources: Sources) -> Iterator[Proposal]:
@@ -43,16 +48,16 @@ def proposals(line: str, root: click.Group, sources: Sources) -> Iterator[Propos
 
     Example:
         >>> root = click.Group("shell", {"stream": click.Group("stream"), "job": click.Group("job")})
-        >>> list(proposals("st", root, Sources(lambda start: [], lambda kind: [])))
+        >>> list(proposals("st", root, Sources(lambda kind, start: [], lambda kind: [])))
         [Proposal(text='stream', back=2)]
     """
     if found := _DEFINITION.search(line):
-        if line.split(maxsplit=1)[0] != "stream":
-            # The admin knows how streams go on, not jobs.
+        kind = line.split(maxsplit=1)[0]
+        if kind not in ("stream", "job"):
             return
         start = found[1] if found[1] is not None else found[2]
         last = re.split(r"\s", start)[-1]
-        for whole in sources.definitions(start):
+        for whole in sources.definitions(kind, start):
             yield Proposal(whole[len(start) - len(last) :], len(last))
         return
     words = line.split()
@@ -77,13 +82,7 @@ def _next(command: click.Command, path: list[str], words: list[str], last: str, 
         yield from (name for name in sorted(names) if name.startswith(last))
         return
     named = not words or words[-1] == "--name"
-    if (
-        len(path) == 2
-        and path[0] in ("stream", "job")
-        and path[1] in _WITH_NAMES
-        and named
-        and not last.startswith("-")
-    ):
+    if len(path) == 2 and path[1] in _WITH_NAMES.get(path[0], ()) and named and not last.startswith("-"):
         yield from (name for name in sources.names(path[0]) if name.startswith(last))
     if last.startswith("-") or words:
         options = (

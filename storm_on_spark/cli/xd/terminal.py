@@ -55,14 +55,16 @@ class ShellCompleter(Completer):
         for each in proposals(document.text_before_cursor, self._shell.root, sources):
             yield Completion(each.text, start_position=-each.back)
 
-    def _definitions(self, start: str) -> list[str]:
+    def _definitions(self, kind: str, start: str) -> list[str]:
+        resource = "complete_job" if kind == "job" else "complete"
         try:
-            return list(self._shell.client.ask("complete", query={"start": start}).proposals)
+            return list(self._shell.client.ask(resource, query={"start": start}).proposals)
         except StormError:
             return []
 
     def _names(self, kind: str) -> list[str]:
         try:
-            return [each.name for each in self._shell.client.every(f"list_{kind}s")]
+            found = self._shell.client.every(f"list_{kind}s")
+            return [f"{each.type}:{each.name}" if kind == "module" else each.name for each in found]
         except StormError:
             return []

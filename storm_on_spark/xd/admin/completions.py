@@ -1,4 +1,4 @@
-"""How the text of a stream can go on: for TAB in the shell, and for editors."""
+"""How the text of a stream or a job can go on: for TAB in the shell, and for editors."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ _SOURCES: Final = (*_CHANNELS, "tap:stream:", "tap:queue:", "tap:topic:")
 _TAP: Final = "tap:stream:"
 # Quoted texts, the signs between modules, and all else up to the next of these.
 _PIECE: Final = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|[|>]|[^|>'\"]+")
+_SIGNS: Final = ("|", ">")
+_STEP_PIECE: Final = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\|\||[<>&]|[^|<>&'\"]+")
+_STEP_SIGNS: Final = ("||", "<", ">", "&")
 _NAMED: Final = re.compile(r"\s*[A-Za-z_][A-Za-z0-9_-]*\s*=\s*")
 _BOOLEANS: Final = ("true", "false")
 
@@ -36,7 +39,7 @@ def completions(start: str, registry: LocalRegistry, streams: Iterable[str] = ()
         >>> completions("time --max", LocalRegistry())
         ('time --maxMessages=',)
     """
-    read = _read(start)
+    read = _read(start, _PIECE, _SIGNS)
     if read is None:
         return ()
     before, sign, segment = read
@@ -52,15 +55,36 @@ def completions(start: str, registry: LocalRegistry, streams: Iterable[str] = ()
     return tuple(_options(head + segment, word, types, registry))[:MOST]
 
 
-def _read(start: str) -> tuple[str, str, str] | None:
+def job_completions(start: str, registry: LocalRegistry) -> tuple[str, ...]:
+    """Returns whole texts of jobs that begin like `start`; see `completions`.
+
+    Example:
+        >>> job_completions("filejdbc --tableName=a || <time", LocalRegistry())
+        ('filejdbc --tableName=a || <timestampfile',)
+    """
+    read = _read(start, _STEP_PIECE, _STEP_SIGNS)
+    if read is None or read[1] == ">":
+        # Behind a split comes a sign.
+        return ()
+    _, sign, segment = read
+    head = start[: len(start) - len(segment)]
+    if sign == "" and (named := _NAMED.match(segment)):
+        head, segment = start[: named.end()], segment[named.end() :]
+    word = segment.lstrip()
+    if not re.search(r"\s", word):
+        return tuple(_modules(head, segment, ("job",), registry, ()))[:MOST]
+    return tuple(_options(head + segment, word, ("job",), registry))[:MOST]
+
+
+def _read(start: str, piece: re.Pattern[str], signs: tuple[str, ...]) -> tuple[str, str, str] | None:
     """Returns the text before the last sign, that sign, and what is behind it; None inside quotes."""
     at, last, begin, before = 0, "", 0, ""
     while at < len(start):
-        match = _PIECE.match(start, at)
+        match = piece.match(start, at)
         if match is None:
             return None
         at = match.end()
-        if match[0] in ("|", ">"):
+        if match[0] in signs:
             before, last, begin = start[begin : match.start()], match[0], at
     return before, last, start[begin:]
 

@@ -7,6 +7,7 @@ conditional on the leadership, and on the version of the deployment that it was 
 from __future__ import annotations
 
 import logging
+import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import Final
@@ -19,14 +20,16 @@ from storm_on_spark.xd.admin.jobs.executions import Executions
 from storm_on_spark.xd.admin.ledger import Change, Ledger, Make, Remove, Write
 from storm_on_spark.xd.admin.picture import Allocated, Deployed, Picture, parsed_as
 from storm_on_spark.xd.admin.rules import EVERY, Instance, Request, place, place_together
-from storm_on_spark.xd.dsl import Stream, Tap
-from storm_on_spark.xd.manifest import ModuleManifest, parse_manifest
+from storm_on_spark.xd.dsl import DslError, Stream, Tap
+from storm_on_spark.xd.manifest import ManifestError, ModuleManifest, parse_manifest
 from storm_on_spark.xd.tree import nodes
 from storm_on_spark.xd.tree.mirror import Mirror
 from storm_on_spark.xd.tree.nodes import ContainerNode, Deployment, Kind, ModuleNode, Order, StatusNode, TapNode, encode
 
 logger = logging.getLogger(__name__)
 
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*", re.ASCII)
+_REQUEST: Final = re.compile(rf"{nodes.REQUEST}[0-9]{{10}}")
 _ERAS: Final = 1_000_000
 """Changes of the number of instances that one deployment may see."""
 
@@ -46,6 +49,8 @@ class DeploymentSupervisor:
         self._executions = Executions(mirror, ledger)
         #: Modules without a container, by stream or job, that were warned of already.
         self._warned: dict[tuple[Kind, str], set[str]] = {}
+        #: Orders that make no sense, which were warned of already.
+        self._dropped: set[str] = set()
         #: What each stream or job was, with the containers, when nothing was left to do for it.
         self._settled: dict[tuple[Kind, str], object] = {}
 
@@ -88,8 +93,8 @@ class DeploymentSupervisor:
                 continue
             path = f"{nodes.REQUESTED}/{name}"
             order = self._mirror.value(path, Order)
-            if order is None:
-                self._try(fence, [Remove(path)])
+            if order is None or not _REQUEST.fullmatch(name) or not _NAME.fullmatch(order.stream):
+                self._drop(fence, path, "it can't be read")
                 continue
             key = order.kind, order.stream
             if key in busy:
@@ -105,7 +110,17 @@ class DeploymentSupervisor:
             except ConflictError as error:
                 logger.debug("A request waits for the next round: %s", error)
                 continue
+            except (DslError, ManifestError) as error:
+                self._drop(fence, path, str(error))
+                continue
             self._try(fence, [*changes, Remove(path)])
+
+    def _drop(self, fence: Fence, path: str, reason: str) -> None:
+        """Removes an order that nobody can carry out, as somebody's hand may have written it."""
+        if path not in self._dropped:
+            self._dropped.add(path)
+            logger.warning("The request %s is not carried out: %s", path, reason)
+        self._try(fence, [Remove(path)])
 
     def _carried_out(self, order: Order, there: Deployment | None, number: int) -> list[Change]:
         if order.action in ("launch", "stop", "restart"):

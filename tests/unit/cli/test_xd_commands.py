@@ -482,6 +482,10 @@ def completed(shell: Shell, line: str) -> set[str]:
         ('stream create x --definition "time | fi', 'stream create x --definition "time | filter'),
         ("stream create x --definition 'time --f", "stream create x --definition 'time --format="),
         ('stream create x --definition="tap:stream:o', 'stream create x --definition="tap:stream:orders >'),
+        ('job create x --definition "times', 'job create x --definition "timestampfile'),
+        ('job create x --definition "<script & ', 'job create x --definition "<script & timestampfile'),
+        ("job create x --definition 'script --l", "job create x --definition 'script --location="),
+        ("module info source:ti", "module info source:time"),
         ("admin config s", "admin config server"),
     ],
 )

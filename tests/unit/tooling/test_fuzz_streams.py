@@ -14,3 +14,4 @@ def test_a_second_of_mutated_streams() -> None:
     done = fuzz_streams.fuzz(seconds=1, seed=17)
     assert done["streams"] > 20
     assert done["valid streams"] > 0
+    assert done["valid jobs"] > 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from storm_on_spark.xd.admin.completions import completions
+from storm_on_spark.xd.admin.completions import completions, job_completions
 from storm_on_spark.xd.modules.local_registry import LocalRegistry
 
 
@@ -57,6 +57,30 @@ def test_only_what_fits_is_proposed(start: str, none: str) -> None:
 @pytest.mark.parametrize("start", ["time | filter --expression='pay", "time --fixedDelay=", "nothing --x", "time x"])
 def test_only_the_user_knows_how_these_go_on(start: str) -> None:
     assert completions(start, LocalRegistry()) == ()
+
+
+@pytest.mark.parametrize(
+    ("start", "some"),
+    [
+        ("", "script"),
+        ("nightly = sc", "nightly = script"),
+        ("script --loc", "script --location="),
+        ("script --location=a || ", "script --location=a || timestampfile"),
+        ("script --location='a || b' ||sp", "script --location='a || b' || sparkapp"),
+        ("<script & mine:ti", "<script & mine:timestampfile"),
+        (
+            "<script & timestampfile> || timestampfile --append=",
+            "<script & timestampfile> || timestampfile --append=true",
+        ),
+    ],
+)
+def test_the_text_of_a_job_goes_on(start: str, some: str) -> None:
+    assert some in job_completions(start, LocalRegistry())
+
+
+@pytest.mark.parametrize("start", ["<script> ti", "ti | ", "script --location='a", "log", "script & 'x"])
+def test_nothing_is_proposed_where_no_job_goes_on(start: str) -> None:
+    assert job_completions(start, LocalRegistry()) == ()
 
 
 def test_options_that_have_to_be_given_come_first() -> None:

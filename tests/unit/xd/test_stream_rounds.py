@@ -102,3 +102,39 @@ def test_a_deployment_that_makes_no_sense_holds_up_no_other(
     assert state(tree, "stream") == "deployed"
     [warning] = [record for record in caplog.records if record.levelname == "WARNING"]
     assert "The deployment of stream bad is left alone" in warning.getMessage()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("request-0000000000", b"nonsense"),
+        ("request-0000000000", b'{"action":"dance","stream":"same"}'),
+        ("request-0000000000", b'{"action":"deploy","stream":"a/../b"}'),
+        ("request-0000000000", b'{"action":"deploy","stream":""}'),
+        ("request-0000000000", b'{"action":"deploy","stream":"other","properties":{"module.time.count":"many"}}'),
+        ("request-0000000000", b'{"action":"deploy","stream":"broken"}'),
+        ("request-mine", b'{"action":"deploy","stream":"same"}'),
+        ("request-99999999999999999999", b'{"action":"deploy","stream":"other"}'),
+    ],
+)
+@pytest.mark.parametrize("with_child", [False, True])
+def test_an_order_that_makes_no_sense_holds_up_no_other(
+    name: str, value: bytes, with_child: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    tree = MemoryTree()
+    supervisor = DeploymentSupervisor(cast(Any, tree), cast(Any, tree))
+    tree.put(f"{nodes.CONTAINERS}/c1", ContainerNode(host="h", ip="1", pid=1))
+    tree.put(f"{nodes.ALLOCATED}/c1")
+    for stream, text in (("same", "time | log"), ("other", "time | log"), ("broken", "time |")):
+        tree.put(f"{nodes.STREAMS}/{stream}", Definition(definition=text))
+    tree.put(f"{nodes.REQUESTED}/{name}", value)
+    if with_child:
+        # It can't be removed, so it is left alone.
+        tree.put(f"{nodes.REQUESTED}/{name}/child")
+    tree.put(f"{nodes.REQUESTED}/{nodes.REQUEST}0000000001", Order(action="deploy", stream="same"))
+    rounds(tree, supervisor)
+    assert state(tree, "stream") == "deployed"
+    assert (f"{nodes.REQUESTED}/{name}" in tree.nodes) == with_child
+    warnings = [record.getMessage() for record in caplog.records if record.name.endswith("supervisor")]
+    [warning] = [each for each in warnings if "is not carried out" in each]
+    assert name in warning

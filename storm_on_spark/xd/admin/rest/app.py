@@ -24,19 +24,20 @@ from storm_on_spark.cluster.http.guard import Guard
 from storm_on_spark.cluster.http.messages import ErrorBody, answer, read_json, refusal
 from storm_on_spark.cluster.rest.openapi import Endpoint, describe
 from storm_on_spark.xd.admin.checks import check_job, check_stream
-from storm_on_spark.xd.admin.completions import completions
+from storm_on_spark.xd.admin.completions import completions, job_completions
 from storm_on_spark.xd.admin.core import Definitions, JobRuntime, Runtime
+from storm_on_spark.xd.admin.picture import parsed_as
 from storm_on_spark.xd.admin.rest import schemas
 from storm_on_spark.xd.admin.rest.calls import Call, Handler
 from storm_on_spark.xd.admin.rest.counters import CounterHandlers
 from storm_on_spark.xd.admin.rest.executions import ExecutionHandlers
 from storm_on_spark.xd.admin.rest.lifecycle import Lifecycle
 from storm_on_spark.xd.admin.rest.resources import RESOURCES, Resource
-from storm_on_spark.xd.dsl import DslError, parse_stream
+from storm_on_spark.xd.dsl import DslError
 from storm_on_spark.xd.modules import ModuleType
 from storm_on_spark.xd.modules.local_registry import AnyModule, ComposedModule, LocalRegistry, ModuleRegistryError
 from storm_on_spark.xd.modules.python_files import checksum
-from storm_on_spark.xd.parts import types_of
+from storm_on_spark.xd.tree.nodes import Kind
 
 PRODUCT: Final = "storm-on-spark"
 ABOUT: Final = (
@@ -70,7 +71,7 @@ class Handlers:
     """
 
     def __init__(self, parts: Parts) -> None:
-        self._definitions = parts.definitions
+        self._definitions, self._jobs = parts.definitions, parts.jobs
         self._runtime = parts.runtime
         self._registry = parts.registry
         streams = Lifecycle("stream", parts.definitions, parts.runtime, self._check_stream)
@@ -115,12 +116,15 @@ class Handlers:
         # It may be one that can't be loaded.
         if type_ not in _TYPES or name not in self._registry.names(type_):
             raise _no_module(type_, name)
-        used = sorted(
-            stream for stream, text in self._definitions.all().items() if (type_, name) in _used(stream, text)
-        )
+        users = {"stream": self._definitions.all(), "job": self._jobs.all()}
+        used = [
+            f"{kind} {each}"
+            for kind, found in users.items()
+            for each, text in sorted(found.items())
+            if (type_, name) in _used(cast(Kind, kind), each, text)
+        ]
         if used:
-            some = ", ".join(used[:10])
-            raise TransitionError(f"The module {type_}:{name} can't be deleted: it is used by stream {some}")
+            raise TransitionError(f"The module {type_}:{name} can't be deleted: it is used by {', '.join(used[:10])}")
         self._registry.delete(type_, name)
 
     def list_containers(self, call: Call) -> schemas.PageOf[schemas.ContainerView]:
@@ -129,6 +133,9 @@ class Handlers:
     def list_runtime_modules(self, call: Call) -> schemas.PageOf[schemas.RuntimeModuleView]:
         container = call.query.get("containerId")
         return call.page(each for each in self._runtime.modules() if container in (None, each.container_id))
+
+    def complete_job(self, call: Call) -> schemas.Completions:
+        return schemas.Completions(proposals=job_completions(call.query.get("start", ""), self._registry))
 
     def complete(self, call: Call) -> schemas.Completions:
         start = call.query.get("start", "")
@@ -257,10 +264,13 @@ async def _call(resource: Resource, request: Request) -> Call:
     return Call(request.path_params, query, body)
 
 
-def _used(name: str, definition: str) -> set[tuple[str, str]]:
-    """Returns type and name of the modules of a stream."""
-    stream = parse_stream(definition, name)
-    return {(kind, each.name) for each, kind in zip(stream.modules, types_of(stream).values(), strict=True)}
+def _used(kind: Kind, name: str, definition: str) -> set[tuple[str, str]]:
+    """Returns type and name of the modules of a stream or a job; none of a text that can't be read."""
+    try:
+        whole, types = parsed_as(kind, name, definition)
+    except DslError:
+        return set()
+    return {(type_, each.name) for each, type_ in zip(whole.modules, types.values(), strict=True)}
 
 
 def _no_module(type_: str, name: str) -> NotFoundError:
