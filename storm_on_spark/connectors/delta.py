@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from storm_on_spark.api.errors import ConfigError, SetupError
+from storm_on_spark.api.errors import ConfigError, SetupError, StormError
 from storm_on_spark.api.sink import SinkContext
 from storm_on_spark.connectors.columns import single_valued
 from storm_on_spark.connectors.tables import TableBolt, last_by
@@ -21,8 +21,13 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_ATTEMPTS: Final = 8
+_PATIENCE_SECS: Final = 60.0
 _MOST_PAUSE_SECS: Final = 2.0
+_MOST_DOUBLINGS: Final = 10
+
+
+class DeltaBoltError(StormError, RuntimeError):
+    """A micro-batch was not written, for other writers changed the table all the time; the message says what to do."""
 
 
 class DeltaBolt(TableBolt):
@@ -36,9 +41,9 @@ class DeltaBolt(TableBolt):
     transaction is there. A tuple is acked once its transaction and the micro-batch are committed.
 
     A table that is missing is made. One that is there may have more columns, which stay empty; those of the bolt must
-    have the same types. A transaction that meets another writer's is tried again some times. What can't be written, say
-    because the table has lost a column, ends the topology; started again from its checkpoint it goes on with the same
-    micro-batch. The driver writes by the package `deltalake` (extra `delta`), without a jar.
+    have the same types. A transaction that meets another writer's is tried again for a minute. What can't be written,
+    say because the table has lost a column, ends the topology; started again from its checkpoint it goes on with the
+    same micro-batch. The driver writes by the package `deltalake` (extra `delta`), without a jar.
 
     Args:
         table: a path that the driver reaches, or a URI such as `s3://bucket/words`; access is configured by the
@@ -92,11 +97,17 @@ class DeltaBolt(TableBolt):
             raise SetupError(f"the Delta table {self.location} can't be opened: {error}") from error
 
     def write_table(self, table: pa.Table, context: SinkContext) -> None:
-        """Commits a micro-batch, unless the table has it already."""
+        """Commits a micro-batch, unless the table has it already.
+
+        Raises:
+            DeltaBoltError: other writers were faster for a minute.
+            SetupError: the table lacks a column, or has one of another type.
+        """
         from deltalake.exceptions import CommitFailedError
 
         rows = last_by(table, self._keys) if self._keys else table
-        for attempt in range(_ATTEMPTS):
+        began, attempts = time.monotonic(), 0
+        while True:
             target = self._newest(context.writer)
             done = target.transaction_version(context.writer)
             if done is not None and done >= context.micro_batch:
@@ -108,11 +119,18 @@ class DeltaBolt(TableBolt):
                 self.commit(target, rows, context)
             except CommitFailedError as error:
                 del self._tables[context.writer]
-                if attempt + 1 == _ATTEMPTS:
-                    raise
+                attempts += 1
+                took = time.monotonic() - began
+                if took >= _PATIENCE_SECS:
+                    raise DeltaBoltError(
+                        f"the Delta table {self.location} was changed by other writers while {len(rows)} rows of "
+                        f"micro-batch {context.micro_batch} were written, {attempts} times in {took:.0f} s: let them "
+                        "write less often, or into another table, and start the topology again: it goes on with this "
+                        f"micro-batch. Delta says: {error}"
+                    ) from error
                 _log.info("%s was changed meanwhile, and is written again: %s", self.location, error)
                 # Random, so that two that collided don't do so again.
-                time.sleep(random.uniform(0, min(_MOST_PAUSE_SECS, 0.05 * 2**attempt)))
+                time.sleep(random.uniform(0, min(_MOST_PAUSE_SECS, 0.05 * 2 ** min(attempts, _MOST_DOUBLINGS))))
             else:
                 return
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from storm_on_spark import ConfigError, SetupError, SinkContext
 from storm_on_spark.connectors import delta
 from storm_on_spark.connectors.columns import Columns
-from storm_on_spark.connectors.delta import DeltaBolt
+from storm_on_spark.connectors.delta import DeltaBolt, DeltaBoltError
 from storm_on_spark.connectors.tables import last_by
 from storm_on_spark.runtime.values import pickling
 
@@ -98,6 +98,50 @@ def test_a_merge_beside_another_writer_is_tried_again(place, monkeypatch):
     bolt.write_table(rows_of(("a", 2)), context(2))
     assert held(place) == [("a", 2)]
     assert len(attempts) == 2
+
+
+def test_a_merge_outlasts_a_writer_that_is_faster_for_a_while(place, monkeypatch):
+    bolt = opened(place, keys=["word"])
+    bolt.write_table(rows_of(("a", 1)), context(1))
+    commit, attempts = bolt.commit, []
+
+    def overtaken(target, rows, context):
+        attempts.append(target.version())
+        if len(attempts) <= 30:
+            write_deltalake(place, rows_of((f"other{len(attempts)}", 0)), mode="append")
+        commit(target, rows, context)
+
+    monkeypatch.setattr(bolt, "commit", overtaken)
+    monkeypatch.setattr(delta.time, "sleep", lambda secs: None)
+    bolt.write_table(rows_of(("a", 2)), context(2))
+    assert len(attempts) == 31
+    assert attempts == sorted(set(attempts)), "each on top of what the other had written"
+    assert held(place)[0] == ("a", 2)
+    assert len(held(place)) == 31
+
+
+def test_a_merge_beside_a_writer_that_is_always_faster_ends_with_what_to_do(place, monkeypatch):
+    bolt = opened(place, keys=["word"])
+    bolt.write_table(rows_of(("a", 1)), context(1))
+    commit, now, pauses = bolt.commit, [0.0], []
+
+    def overtaken(target, rows, context):
+        write_deltalake(place, rows_of(("other", 0)), mode="append")
+        commit(target, rows, context)
+
+    def sleep(secs):
+        pauses.append(secs)
+        now[0] += 10.0
+
+    monkeypatch.setattr(bolt, "commit", overtaken)
+    monkeypatch.setattr(delta.time, "sleep", sleep)
+    monkeypatch.setattr(delta.time, "monotonic", lambda: now[0])
+    with pytest.raises(DeltaBoltError, match="changed by other writers while 1 rows of micro-batch 2 were written, 7"):
+        bolt.write_table(rows_of(("a", 2)), context(2))
+    assert max(pauses) <= 2.0
+    monkeypatch.setattr(bolt, "commit", commit)
+    bolt.write_table(rows_of(("a", 2)), context(2))
+    assert ("a", 2) in held(place), "started again, it goes on with that micro-batch"
 
 
 def test_a_table_of_somebody_else_keeps_its_other_columns(place):
