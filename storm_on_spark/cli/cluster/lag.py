@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ import click
 
 from storm_on_spark.cli.client.asking import asked, cluster_options
 from storm_on_spark.cli.client.asking import name as name_argument
+from storm_on_spark.cli.shared.errors import FAILED
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,6 +24,8 @@ def command(name: str, **given: Any) -> None:
 
     NAME is a topology of a cluster, or the file of a topology, which is asked of Kafka from here: with its logins, and
     also where no cluster runs it.
+
+    The exit code is 1 if the lag of a spout isn't known, say because Kafka does not answer.
     """
     with asked(**given) as request:
         if name.endswith((".py", ".yaml", ".yml")) or Path(name).is_file():
@@ -30,17 +34,21 @@ def command(name: str, **given: Any) -> None:
             with request.client() as client:
                 page = client.page(f"/topology/{client.topology_id(name)}/lag")
         request.answer(page, lambda screen: show(screen, page))
+        unknown = {spout: found["errorInfo"] for spout, found in page.items() if found.get("errorInfo")}
+        for spout, why in unknown.items():
+            click.echo(f"{spout}: {why}", err=True)
+        if unknown:
+            sys.exit(FAILED)
 
 
 def show(screen: Console, page: dict[str, dict[str, Any]]) -> None:
-    """Prints the lag of all spouts."""
+    """Prints the lag of all spouts of which it is known."""
     from rich.table import Table
 
     if not page:
         click.echo("No spout of it reads Kafka.")
     for spout, found in page.items():
         if found.get("errorInfo"):
-            click.echo(f"{spout}: {found['errorInfo']}", err=True)
             continue
         table = Table("topic", "partition", box=None, title=f"spout {spout}", title_justify="left")
         for column in ("committed", "end", "lag"):
