@@ -14,7 +14,8 @@ from storm_on_spark.connectors.kafka.config import (
     ProcessingGuarantee,
 )
 from storm_on_spark.connectors.kafka.errors import KafkaBoltError, KafkaSpoutError
-from storm_on_spark.connectors.kafka.native import KafkaSpout
+from storm_on_spark.connectors.kafka.reading.plain import PlainKafkaSpout
+from storm_on_spark.connectors.kafka.reading.source import KafkaSpout
 from storm_on_spark.connectors.kafka.records import (
     ByTopicRecordTranslator,
     DefaultRecordTranslator,
@@ -25,7 +26,6 @@ from storm_on_spark.connectors.kafka.records import (
     as_bytes,
     as_text,
 )
-from storm_on_spark.connectors.kafka.spout import PlainKafkaSpout
 from storm_on_spark.connectors.kafka.writing.making import FieldNameBasedTupleToKafkaMapper, FieldNameTopicSelector
 from storm_on_spark.connectors.kafka.writing.plain import PlainKafkaBolt
 from storm_on_spark.connectors.kafka.writing.sink import KafkaBolt

@@ -13,8 +13,8 @@ from storm_on_spark.api.streams.stream import DEFAULT_STREAM, StreamSpec
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.connectors.kafka import config
 from storm_on_spark.connectors.kafka.config import checked_servers, checked_topic
+from storm_on_spark.connectors.kafka.reading.plain import PlainKafkaSpout
 from storm_on_spark.connectors.kafka.records import KafkaRecord, SimpleRecordTranslator, as_bytes, as_text
-from storm_on_spark.connectors.kafka.spout import PlainKafkaSpout
 from storm_on_spark.connectors.kafka.writing.making import FieldNameBasedTupleToKafkaMapper
 from storm_on_spark.connectors.kafka.writing.plain import PlainKafkaBolt
 
@@ -169,7 +169,7 @@ class KafkaBolt(PlainKafkaBolt):
         super().__init__("none:1")
         self._servers = ()
 
-    def with_producer_properties(self, properties: Mapping[str, Any]) -> PlainKafkaBolt:
+    def with_producer_properties(self, properties: Mapping[str, Any]) -> KafkaBolt:
         """Adds a producer's properties, by Java's names; values are texts or bytes whatever serializer is named.
 
         Raises:

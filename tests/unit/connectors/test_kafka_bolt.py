@@ -36,7 +36,7 @@ def native(properties: dict[str, object]) -> KafkaBolt:
         (lambda: bolt().with_headers([("a", b"b")]), "headers are made by a function of a tuple"),
         (lambda: KafkaBolt("a"), "host:port, separated by commas"),
         (lambda: native({"value.serializer": "x"}), "returns bytes or text"),
-        (lambda: native({"transactional_id": "x"}), "no transactions of Kafka's"),
+        (lambda: native({"transactional_id": "x"}), "a transaction can't span the attempts"),
         (lambda: native({"sasl_plain_username": "ann", "sasl_mechanism": "GSSAPI"}), "belongs to the SASL mechanisms"),
     ],
 )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple, TypeVar
 
 from storm_on_spark.api.collector import OutputCollector
 from storm_on_spark.api.errors import ConfigError, TupleError
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.connectors.kafka.clients import described
-from storm_on_spark.connectors.kafka.config import checked_topic
+from storm_on_spark.connectors.kafka.config import checked_servers, checked_topic
 from storm_on_spark.connectors.kafka.errors import KafkaBoltError
 
 TopicSelector = Callable[[Tuple], "str | None"]
@@ -19,6 +20,22 @@ TupleMapper = Callable[[Tuple], "tuple[str | bytes | None, str | bytes | None]"]
 HeaderMapper = Callable[[Tuple], "Iterable[tuple[str, str | bytes | None]]"]
 """Returns the headers of a tuple's record."""
 
+DEFAULTS: Final[Mapping[str, Any]] = {
+    "linger_ms": 5,
+    "max_block_ms": 10_000,
+    "request_timeout_ms": 10_000,
+    "delivery_timeout_ms": 20_000,
+}
+"""Of a producer, by kafka-python's names: what can't be written fails before a user takes it for hung."""
+_OURS: Final[Mapping[str, str]] = {
+    "bootstrap_servers": "they are the first argument",
+    "key_serializer": "with_tuple_to_kafka_mapper returns bytes or text",
+    "value_serializer": "with_tuple_to_kafka_mapper returns bytes or text",
+    "transactional_id": "a transaction can't span the attempts at a micro-batch",
+    "kafka_client": "it can't be replaced",
+    "selector": "it can't be replaced",
+}
+"""Settings of a producer that are not for the user, and why."""
 _MOST_REPORTED: Final = 20
 """Errors of one micro-batch that are reported; the number of tuples that failed is in the last."""
 
@@ -72,14 +89,45 @@ _Bolt = TypeVar("_Bolt", bound="RecordMaking")
 
 
 class RecordMaking:
-    """What a Kafka bolt is told of its records; the methods `with_…` return the bolt, as storm-kafka-client's do."""
+    """What a Kafka bolt is told of its producer and of its records.
 
-    def __init__(self) -> None:
+    The methods `with_…` return the bolt, as storm-kafka-client's do.
+
+    Args:
+        bootstrap_servers: `host:port,host:port,…`.
+
+    Raises:
+        ConfigError: the servers make no sense.
+    """
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        self._servers = checked_servers(bootstrap_servers)
+        self._properties: dict[str, Any] = {}
         self._selector: TopicSelector | None = None
         #: Where all records go; None where a function chooses.
         self._topic: str | None = None
         self._mapper: TupleMapper = FieldNameBasedTupleToKafkaMapper()
         self._headers: HeaderMapper | None = None
+
+    def with_producer_properties(self: _Bolt, properties: Mapping[str, Any]) -> _Bolt:
+        """Adds settings of a producer, by kafka-python's names, or with dots as Kafka's own has them.
+
+        Raises:
+            ConfigError: one is not for the user, or the bolt's producer has no such setting.
+        """
+        for name in properties:
+            if (reason := _OURS.get(name.replace(".", "_"))) is not None:
+                raise ConfigError(f"{name!r} can't be set: {reason}", key=name)
+        self._properties.update(self._checked_properties(properties))
+        return self
+
+    @abstractmethod
+    def _checked_properties(self, properties: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Returns settings as the bolt keeps them.
+
+        Raises:
+            ConfigError: it has no such setting.
+        """
 
     def with_topic_selector(self: _Bolt, topic: str | TopicSelector) -> _Bolt:
         """Says where records go: the name of a topic, or a function that returns it for a tuple.

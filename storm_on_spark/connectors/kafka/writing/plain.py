@@ -14,24 +14,12 @@ from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.connectors.kafka.clients import connected, kafka_python
-from storm_on_spark.connectors.kafka.config import checked_servers
-from storm_on_spark.connectors.kafka.writing.making import Failing, RecordMaking
+from storm_on_spark.connectors.kafka.writing.making import DEFAULTS, Failing, RecordMaking
 
 _log = logging.getLogger(__name__)
 
-_OURS: Final[Mapping[str, str]] = {
-    "bootstrap_servers": "they are the first argument",
-    "key_serializer": "with_tuple_to_kafka_mapper returns bytes or text",
-    "value_serializer": "with_tuple_to_kafka_mapper returns bytes or text",
-    "transactional_id": "a transaction can't span the attempts at a micro-batch",
-    "kafka_client": "it can't be replaced",
-    "selector": "it can't be replaced",
-}
 _DEFAULTS: Final[Mapping[str, Any]] = {
-    "linger_ms": 5,
-    "max_block_ms": 10_000,
-    "request_timeout_ms": 10_000,
-    "delivery_timeout_ms": 20_000,
+    **DEFAULTS,
     "bootstrap_timeout_ms": 5_000,
     "allow_auto_create_topics": False,
 }
@@ -62,25 +50,15 @@ class PlainKafkaBolt(BaseRichBolt, RecordMaking):
 
     def __init__(self, bootstrap_servers: str) -> None:
         kafka_python("bolt")
-        RecordMaking.__init__(self)
-        self._servers = checked_servers(bootstrap_servers)
-        self._properties: dict[str, Any] = {}
+        RecordMaking.__init__(self, bootstrap_servers)
         self._fire_and_forget = False
 
-    def with_producer_properties(self, properties: Mapping[str, Any]) -> PlainKafkaBolt:
-        """Adds settings of kafka-python's producer; dots in their names stand for underscores.
-
-        Raises:
-            ConfigError: there is no such setting, or it is not for the user.
-        """
-        for name, value in properties.items():
-            key = name.replace(".", "_")
-            if key in _OURS:
-                raise ConfigError(f"{name!r} can't be set: {_OURS[key]}", key=name)
-            if key not in kafka_python("bolt").KafkaProducer.DEFAULT_CONFIG:
+    def _checked_properties(self, properties: Mapping[str, Any]) -> Mapping[str, Any]:
+        known = kafka_python("bolt").KafkaProducer.DEFAULT_CONFIG
+        for name in properties:
+            if name.replace(".", "_") not in known:
                 raise ConfigError(f"kafka-python has no setting {name!r} for a producer", key=name)
-            self._properties[key] = value
-        return self
+        return {name.replace(".", "_"): value for name, value in properties.items()}
 
     def set_fire_and_forget(self, value: bool) -> PlainKafkaBolt:
         """Says whether tuples are acked when their record is handed over, whatever becomes of it."""

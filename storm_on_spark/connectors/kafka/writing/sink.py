@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 from storm_on_spark.api.collector import OutputCollector
 from storm_on_spark.api.config.secrets import scrubbed
 from storm_on_spark.api.context import TopologyContext
-from storm_on_spark.api.errors import ConfigError, SetupError
+from storm_on_spark.api.errors import SetupError
 from storm_on_spark.api.sink import SinkBolt, SinkContext
 from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
 from storm_on_spark.api.tuple import Tuple
-from storm_on_spark.connectors.kafka.config import checked_servers
 from storm_on_spark.connectors.kafka.errors import KafkaBoltError
 from storm_on_spark.connectors.kafka.jars import SOURCE, SOURCE_CLASS
 from storm_on_spark.connectors.kafka.options import kafka_properties
-from storm_on_spark.connectors.kafka.writing.making import Failing, OutRecord, RecordMaking
+from storm_on_spark.connectors.kafka.writing.making import DEFAULTS, Failing, OutRecord, RecordMaking
 from storm_on_spark.connectors.kafka.writing.trial import refusal
 from storm_on_spark.connectors.tables import from_bytes, to_bytes
 from storm_on_spark.spark.session.jars import use
@@ -25,19 +24,6 @@ from storm_on_spark.spark.session.jars import use
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_OURS: Final[Mapping[str, str]] = {
-    "bootstrap.servers": "they are the first argument",
-    "key.serializer": "with_tuple_to_kafka_mapper returns bytes or text",
-    "value.serializer": "with_tuple_to_kafka_mapper returns bytes or text",
-    "transactional.id": "Spark's sink has no transactions of Kafka's",
-}
-_DEFAULTS: Final[Mapping[str, str]] = {
-    "linger.ms": "5",
-    "max.block.ms": "10000",
-    "request.timeout.ms": "10000",
-    "delivery.timeout.ms": "20000",
-}
-"""Those of `PlainKafkaBolt`: a task of Spark's that can't write fails before a user takes it for hung."""
 _ERROR: Final = re.compile(r"org\.apache\.kafka\.[\w.]*?(\w+(?:Exception|Error)): ([^\n]+)")
 
 
@@ -64,24 +50,14 @@ class KafkaBolt(SinkBolt, RecordMaking):
     """
 
     def __init__(self, bootstrap_servers: str) -> None:
-        RecordMaking.__init__(self)
-        self._servers = checked_servers(bootstrap_servers)
-        self._properties: dict[str, Any] = {}
+        RecordMaking.__init__(self, bootstrap_servers)
         self._records: list[tuple[Tuple, OutRecord]] = []
         self._written = b""
 
-    def with_producer_properties(self, properties: Mapping[str, Any]) -> KafkaBolt:
-        """Adds settings of Kafka's own producer, by its names; or by kafka-python's, as `sasl_plain_username`.
-
-        Raises:
-            ConfigError: one is not for the user, or has no counterpart in Kafka's own producer.
-        """
-        for name in properties:
-            if (reason := _OURS.get(name.replace("_", "."))) is not None:
-                raise ConfigError(f"{name!r} can't be set: {reason}", key=name)
-        self._properties.update(properties)
-        kafka_properties(self._properties)
-        return self
+    def _checked_properties(self, properties: Mapping[str, Any]) -> Mapping[str, Any]:
+        # All together: a user name needs its mechanism.
+        kafka_properties({**self._properties, **properties})
+        return properties
 
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext, collector: OutputCollector) -> None:
         """Notes the collector.
@@ -162,7 +138,7 @@ class KafkaBolt(SinkBolt, RecordMaking):
 
     def _settings(self) -> dict[str, str]:
         servers = ",".join(self._servers)
-        return {**_DEFAULTS, **kafka_properties(self._properties), "bootstrap.servers": servers}
+        return {**kafka_properties({**DEFAULTS, **self._properties}), "bootstrap.servers": servers}
 
 
 def _table(records: Sequence[OutRecord]) -> pa.Table:

@@ -18,8 +18,8 @@ from storm_on_spark.connectors.kafka.config import DEAD_LETTER_FIELDS, KafkaSpou
 from storm_on_spark.connectors.kafka.errors import KafkaSpoutError
 from storm_on_spark.connectors.kafka.lag import shown
 from storm_on_spark.connectors.kafka.offsets import Offsets, Partition
+from storm_on_spark.connectors.kafka.reading.replay import Replay
 from storm_on_spark.connectors.kafka.records import KafkaRecord, KafkaTuple
-from storm_on_spark.connectors.kafka.replay import Replay
 
 _log = logging.getLogger(__name__)
 
