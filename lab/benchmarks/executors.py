@@ -45,7 +45,7 @@ _SLOTS = 2
 """Of an executor: its spout host holds one."""
 _LOW_RATE = 200.0
 """Sentences a second of all spout tasks together."""
-_START_SECS, _SETTLE_SECS = 180.0, 5.0
+_START_SECS, _SETTLE_SECS, _LOOK_SECS = 180.0, 10.0, 0.05
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,7 @@ class Figures:
     acked: float
     """Sentences a second."""
     batches: int
+    """Micro-batches that were measured."""
     batch_ms: float
     """Median time of a micro-batch."""
     python_ms: float
@@ -186,26 +187,44 @@ def _seconds(process: psutil.Process) -> float:
 
 
 def _span(query: Any, meter: _Meter, executors: int, rate: float | None, seconds: float) -> Figures:
-    began, acked, before = time.time(), query.status_info().acked, meter.seconds()
-    started = time.monotonic()
+    """Measures from the end of a micro-batch to that of another."""
+    first, acked = _batch_end(query), query.status_info().acked
+    began, started, before = time.time(), time.monotonic(), meter.seconds()
     query.awaitTermination(seconds)
-    took = time.monotonic() - started
-    after, info = meter.seconds(), query.status_info()
-    times = [report["durationMs"]["triggerExecution"] for report in progress.recent(query, began)]
-    if info.error or info.failed or not times or info.acked == acked:
-        raise RuntimeError(f"{executors} executors: {len(times)} micro-batches, {info.failed} failed: {info.error}")
-    python, jvm, theirs = (1000 * (last - first) / len(times) for first, last in zip(before, after, strict=True))
+    last = _batch_end(query)
+    took, after, info = time.monotonic() - started, meter.seconds(), query.status_info()
+    # The last report may be of the moment.
+    times = [report["durationMs"]["triggerExecution"] for report in progress.recent(query, began - 1)]
+    batches = last - first
+    if info.error or info.failed or not times or batches < 1 or info.acked == acked:
+        raise RuntimeError(f"{executors} executors: {batches} micro-batches, {info.failed} failed: {info.error}")
+    python, jvm, theirs = (1000 * (end - begin) / batches for begin, end in zip(before, after, strict=True))
     return Figures(
         executors,
         rate,
         (info.acked - acked) / took,
-        len(times),
+        batches,
         statistics.median(times),
         python,
         jvm,
         theirs / executors,
         meter.executors_mb() / executors,
     )
+
+
+def _batch_end(query: Any) -> int:
+    """Waits until a micro-batch has ended, and returns its number."""
+    before, deadline = _last_batch(query), time.monotonic() + _START_SECS
+    while (found := _last_batch(query)) == before:
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"no micro-batch ended within {_START_SECS:.0f} s: {query.status_info().error}")
+        time.sleep(_LOOK_SECS)
+    return found
+
+
+def _last_batch(query: Any) -> int:
+    report = query.lastProgress
+    return -1 if report is None else int(report["batchId"])
 
 
 def markdown(found: Sequence[Figures], seconds: float) -> str:
@@ -229,13 +248,13 @@ def markdown(found: Sequence[Figures], seconds: float) -> str:
             "",
             title,
             "",
-            "| executors | sentences/s | micro-batch ms | driver, Python CPU ms | driver, JVM CPU ms | each executor, "
-            "CPU ms | each executor, MB |",
-            "|" + "--:|" * 7,
+            "| executors | sentences/s | micro-batches | micro-batch ms | driver, Python CPU ms | driver, JVM CPU ms | "
+            "each executor, CPU ms | each executor, MB |",
+            "|" + "--:|" * 8,
         ]
         lines += [
-            f"| {one.executors} | {one.acked:,.0f} | {one.batch_ms:,.0f} | {one.python_ms:.1f} | {one.jvm_ms:.0f} | "
-            f"{one.executor_ms:,.0f} | {one.executor_mb:,.0f} |"
+            f"| {one.executors} | {one.acked:,.0f} | {one.batches} | {one.batch_ms:,.0f} | {one.python_ms:.1f} | "
+            f"{one.jvm_ms:,.0f} | {one.executor_ms:,.0f} | {one.executor_mb:,.0f} |"
             for one in found
             if one.rate == rate
         ]
@@ -244,7 +263,7 @@ def markdown(found: Sequence[Figures], seconds: float) -> str:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m lab.benchmarks.executors", description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=20, help="of each measurement")
+    parser.add_argument("--seconds", type=float, default=30, help="of each measurement")
     parser.add_argument("--docs", action="store_true", help="write the table into docs/performance.md")
     return parser.parse_args()
 

@@ -1,8 +1,8 @@
-"""The generated tables of state larger than memory, of durability and of stores."""
+"""The generated tables of state larger than memory, of durability, of stores and of executors."""
 
 from __future__ import annotations
 
-from lab.benchmarks import large_state, stores
+from lab.benchmarks import executors, large_state, stores
 from lab.benchmarks.cases import CASES, UNIFORM, ZIPF, large_case
 from lab.benchmarks.harness import Outcome, Pace
 
@@ -44,3 +44,16 @@ def test_places_and_levels_of_durability_are_compared_with_the_first() -> None:
     text = stores.markdown(found, [stores.LOCAL, "s3", "hdfs"], 30)
     assert "|  | local | s3 | hdfs |\n" in text
     assert "| micro-batch | 100 | 300 (3.0 x) | 200 (2.0 x) |\n" in text
+
+
+def test_executors_have_a_table_for_each_load() -> None:
+    found = [
+        executors.Figures(count, rate, 1234.5, 20, 250.0, 3.25 * count, 90.0, 40.0, 600.0)
+        for count in (1, 8)
+        for rate in (200.0, None)
+    ]
+    low, full = executors.markdown(found, 30).split("As fast as it goes:")
+    assert "At 200 sentences a second" in low
+    for part in low, full:
+        assert "| 1 | 1,234 | 20 | 250 | 3.2 | 90 | 40 | 600 |\n" in part
+        assert "| 8 | 1,234 | 20 | 250 | 26.0 | 90 | 40 | 600 |\n" in part
