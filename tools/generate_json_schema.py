@@ -453,11 +453,12 @@ class XdSingleNode(Document):
 
 
 class Kafka(Document):
-    """`dev-kafka`, when it is up."""
+    """`dev-kafka`, when it is up, or has done what `--running` asks for."""
 
     kafka: str
     """`host:port`."""
-    pid: int
+    pid: int | None
+    """Of the broker; null with `--running`."""
     topics: dict[str, int]
     """The topics that were asked for, with their partitions."""
     loaded: dict[str, int]

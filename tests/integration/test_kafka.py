@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from topologies import kafka_words
 
 from storm_on_spark import Fields
+from storm_on_spark.cli.main import main
 from storm_on_spark.connectors.kafka import (
     FirstPollOffsetStrategy,
     KafkaSpoutConfig,
@@ -306,3 +311,21 @@ def test_word_count_on_spark_is_exact(kafka: Kafka, nothing_left_behind, spark_s
     # Two tasks read, and what failed was emitted again by itself.
     assert len({tup.task for tup in captured.tuples if tup.component == "lines"}) == 2
     assert sorted(captured.failed("lines")) == [(topic, 0, 100), *[(topic, 1, 100)] * 3]
+
+
+def test_topics_are_made_and_files_loaded_while_the_broker_runs(kafka: Kafka, tmp_path: Path) -> None:
+    file = tmp_path / "lines"
+    file.write_text("to be\nor not\n", "utf-8")
+    command = ["dev-kafka", "--running", "--port", str(kafka.server.port), "--topic", "made:3"]
+    done = CliRunner().invoke(main, [*command, "--load", f"loaded={file}"])
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert done.stdout == "2 lines are in topic loaded.\nThere is a topic made.\n"
+    again = CliRunner().invoke(main, [*command, "--load", f"loaded={file}", "--json"])
+    servers = kafka.server.bootstrap_servers
+    assert json.loads(again.stdout) == {
+        "kafka": servers, "pid": None, "topics": {"loaded": 1, "made": 3}, "loaded": {"loaded": 2}
+    }  # fmt: skip
+    with closing(KafkaConsumer(bootstrap_servers=servers)) as consumer:
+        assert len(consumer.partitions_for_topic("made")) == 3
+        assert consumer.end_offsets([TopicPartition("loaded", 0)]) == {TopicPartition("loaded", 0): 4}
+    assert kafka.server.pid is not None

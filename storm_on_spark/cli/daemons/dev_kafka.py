@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as jsonlib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -45,44 +46,82 @@ _LOOK_SECS = 0.2
     multiple=True,
     help="Send each line of a file to a topic, which is created unless it exists; may be given several times.",
 )
+@click.option(
+    "--running",
+    is_flag=True,
+    help="Start no broker: create the topics and load the files in the one that listens on the port, and end.",
+)
 @json
 @options.debug
 def command(
-    port: int, folder: Path | None, topics: tuple[str, ...], loads: tuple[str, ...], json: bool, debug: bool
+    port: int,
+    folder: Path | None,
+    topics: tuple[str, ...],
+    loads: tuple[str, ...],
+    running: bool,
+    json: bool,
+    debug: bool,
 ) -> None:
     """Run one Kafka broker (KRaft), from jars of Maven that are fetched once, until Ctrl-C.
 
-    For development: it is a single broker, and everybody on this host may read and write it.
+    For development: it is a single broker, and everybody on this host may read and write it. With --running, create
+    topics and load files while it runs.
     """
     with reporting_errors(debug, json):
         from storm_on_spark.api.errors import SetupError
         from storm_on_spark.connectors.kafka import topics as kafka_topics
-        from storm_on_spark.connectors.kafka.server import KafkaServer
+        from storm_on_spark.connectors.kafka.server import HOST, KafkaServer
 
         wanted = dict(map(kafka_topics.parsed, topics))
         files = [_load(text) for text in loads]
         wanted = {**{kafka_topics.parsed(topic)[0]: 1 for topic, _ in files}, **wanted}
         if wanted:
             kafka_topics.need_kafka()
+        if running:
+            _check_running(port, folder, wanted)
+            _tell(f"{HOST}:{port}", None, wanted, _fill(f"{HOST}:{port}", wanted, files), json)
+            return
         if port:
             check_port(port)
         with ended_by_signal() as ended, KafkaServer(None if folder is None else folder.absolute(), port) as server:
-            if wanted:
-                kafka_topics.create(server.bootstrap_servers, wanted)
-            loaded = {topic: 0 for topic, _ in files}
-            for topic, file in files:
-                loaded[topic] += kafka_topics.load(server.bootstrap_servers, topic, file)
-            if json:
-                answer = {"kafka": server.bootstrap_servers, "pid": server.pid, "topics": wanted, "loaded": loaded}
-                click.echo(jsonlib.dumps(answer))
-            else:
+            loaded = _fill(server.bootstrap_servers, wanted, files)
+            _tell(server.bootstrap_servers, server.pid, wanted, loaded, json)
+            if not json:
                 where = "temporary" if folder is None else f"in {folder}"
-                for topic, count in loaded.items():
-                    click.echo(f"{count} lines are in topic {topic}.")
                 click.echo(f"Kafka is up on {server.bootstrap_servers}, data {where}; Ctrl-C ends it.")
             while not ended.wait(_LOOK_SECS):
                 if server.pid is None:
                     raise SetupError(f"Kafka has ended; its log was {server.log_file}")
+
+
+def _check_running(port: int, folder: Path | None, wanted: Mapping[str, int]) -> None:
+    if not port:
+        raise click.BadParameter("a broker that runs has a port: give it by --port", param_hint="--running")
+    if folder is not None:
+        raise click.BadParameter("the broker that runs has its data elsewhere", param_hint="--dir")
+    if not wanted:
+        raise click.UsageError("--running does what --topic and --load say: give one of them")
+
+
+def _fill(servers: str, wanted: dict[str, int], files: Sequence[tuple[str, Path]]) -> dict[str, int]:
+    """Creates topics and loads files; returns how many lines are in each topic."""
+    from storm_on_spark.connectors.kafka import topics as kafka_topics
+
+    if wanted:
+        kafka_topics.create(servers, wanted)
+    loaded = {topic: 0 for topic, _ in files}
+    for topic, file in files:
+        loaded[topic] += kafka_topics.load(servers, topic, file)
+    return loaded
+
+
+def _tell(servers: str, pid: int | None, wanted: Mapping[str, int], loaded: Mapping[str, int], json: bool) -> None:
+    if json:
+        click.echo(jsonlib.dumps({"kafka": servers, "pid": pid, "topics": wanted, "loaded": loaded}))
+        return
+    for topic in wanted:
+        what = f"{loaded[topic]} lines are in topic {topic}." if topic in loaded else f"There is a topic {topic}."
+        click.echo(what)
 
 
 def _load(text: str) -> tuple[str, Path]:

@@ -317,7 +317,7 @@ def consumer(**settings: Any) -> Any:
 
 
 def connected(kind: str, settings: Mapping[str, Any]) -> Any:
-    """Returns a consumer or producer of kafka-python; one that doesn't get a connection leaves no thread behind.
+    """Returns a client of kafka-python; one that doesn't get a connection leaves no thread behind.
 
     Args:
         kind: the name of its class.

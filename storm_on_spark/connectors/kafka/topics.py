@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+import socket
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from storm_on_spark.api.errors import ConfigError, SetupError
+from storm_on_spark.connectors.kafka.clients import kafka_python
 
 _SPEC: Final = re.compile(r"([A-Za-z0-9._-]{1,249})(?::([1-9][0-9]{0,3}))?")
 _ANSWER_SECS: Final = 30
+_CONNECT_SECS: Final = 5
 
 
 def parsed(text: str) -> tuple[str, int]:
@@ -31,11 +34,21 @@ def parsed(text: str) -> tuple[str, int]:
 def create(bootstrap_servers: str, topics: dict[str, int]) -> None:
     """Creates those of the topics that don't exist.
 
+    Args:
+        bootstrap_servers: `host:port` of a broker.
+        topics: how many partitions each is to have.
+
     Raises:
         SetupError: kafka-python is not installed, or the broker refuses.
     """
-    kafka = _kafka()
-    admin = kafka.KafkaAdminClient(bootstrap_servers=bootstrap_servers)
+    kafka = kafka_python("topic")
+    host, _, port = bootstrap_servers.rpartition(":")
+    try:
+        # At once, where kafka-python would try for a while.
+        socket.create_connection((host, int(port)), _CONNECT_SECS).close()
+        admin = kafka.KafkaAdminClient(bootstrap_servers=bootstrap_servers, bootstrap_timeout_ms=1000 * _CONNECT_SECS)
+    except (OSError, kafka.errors.KafkaError):
+        raise SetupError(f"no Kafka answers at {bootstrap_servers}") from None
     try:
         present = set(admin.list_topics())
         new = {
@@ -57,7 +70,7 @@ def load(bootstrap_servers: str, topic: str, file: Path) -> int:
     Raises:
         SetupError: the file can't be read, kafka-python is not installed, or the broker refuses.
     """
-    kafka = _kafka()
+    kafka = kafka_python("topic")
     producer = kafka.KafkaProducer(bootstrap_servers=bootstrap_servers, linger_ms=5)
     sent = []
     try:
@@ -79,16 +92,6 @@ def need_kafka() -> None:
     """Does nothing where kafka-python is installed.
 
     Raises:
-        SetupError: it isn't.
+        SetupError: it isn't, or is too old.
     """
-    _kafka()
-
-
-def _kafka() -> Any:
-    try:
-        import kafka
-    except ImportError as error:
-        raise SetupError(
-            "this needs kafka-python, which isn't installed: pip install 'storm-on-spark[kafka]'"
-        ) from error
-    return kafka
+    kafka_python("topic")
