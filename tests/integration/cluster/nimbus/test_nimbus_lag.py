@@ -108,9 +108,10 @@ def test_the_command_ends_with_one_where_kafka_does_not_answer(
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))  # and doesn't listen
         nobody = f"127.0.0.1:{closed.getsockname()[1]}"
-        file.write_text(all_known.format(servers=nobody), "utf-8")
+        other = tmp_path / "none_known.py"
+        other.write_text(all_known.format(servers=nobody), "utf-8")
         monkeypatch.setattr(lag, "_ANSWER_MS", 1000)
-        done = CliRunner().invoke(main, ["lag", str(file)])
+        done = CliRunner().invoke(main, ["lag", str(other)])
     assert done.exit_code == 1
     assert [line.partition(" does not answer")[0] for line in done.stderr.splitlines()] == [
         f"{spout}: Kafka at {nobody}" for spout in ("native", "plain")
