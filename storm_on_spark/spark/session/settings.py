@@ -59,6 +59,17 @@ RUNTIME_SETTINGS = (
         "each micro-batch would be planned again between its stages, and partitions might be merged",
     ),
     Setting(
+        "spark.sql.shuffle.orderIndependentChecksum.enabled",
+        "false",
+        "the topology would end when an executor is lost: a stage that Spark executes again has the same tuples, but "
+        "not the same bytes, as it also reports how long they took",
+    ),
+    Setting(
+        "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch",
+        "false",
+        "the same: Spark compares what a stage wrote if one of the two says so",
+    ),
+    Setting(
         "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled",
         "false",
         "the source's read and the stages behind it would not share Python workers, as their environments differ",
