@@ -9,10 +9,7 @@ from __future__ import annotations
 import shutil
 import signal
 import socket
-import subprocess
 import tempfile
-import threading
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -20,13 +17,11 @@ from typing import Final
 
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.connectors.kafka.jars import class_path
-from storm_on_spark.runtime.processes.parent import die_with_parent
+from storm_on_spark.runtime.processes.kept import KeptProcess
 from storm_on_spark.spark.session.java import find_java
 
 HOST: Final = "127.0.0.1"
 _STARTED: Final = "Kafka Server started"
-_POLL_SECS: Final = 0.05
-_TERM_SECS: Final = 15.0
 _START_ATTEMPTS: Final = 3
 """A port that was free may be taken before the broker binds it."""
 
@@ -103,8 +98,7 @@ class KafkaServer:
         self._temporary = data_dir is None
         self.data_dir = Path(tempfile.mkdtemp(prefix="storm-spark-kafka-")) if data_dir is None else data_dir
         self._properties = properties
-        self._process: subprocess.Popen[bytes] | None = None
-        self._keeper: threading.Thread | None = None
+        self._process: KeptProcess | None = None
 
     @property
     def bootstrap_servers(self) -> str:
@@ -118,7 +112,7 @@ class KafkaServer:
     @property
     def pid(self) -> int | None:
         """Of its process; None when it doesn't run."""
-        return self._process.pid if self._process is not None and self._process.poll() is None else None
+        return None if self._process is None else self._process.pid
 
     @property
     def log_file(self) -> Path:
@@ -199,63 +193,31 @@ class KafkaServer:
         )
         config.write_text("\n".join([text, *self._properties, ""]), "utf-8")
         log4j.write_text(_LOG4J.format(log=self.log_file), "utf-8")
-        command = die_with_parent(
-            [
-                *(str(java.home / "bin" / "java"), "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
-                *("-XX:-UsePerfData", "-Djava.awt.headless=true", f"-Djava.io.tmpdir={temporary}"),
-                *(f"-Dlog4j2.configurationFile={log4j}", "-cp", classes, "kafka.Kafka", str(config)),
-            ]
-        )
-        started = threading.Event()
-        failure: list[OSError] = []
-
-        def keep() -> None:
-            # The kernel ends the broker with the thread that started it.
-            try:
-                with (self.data_dir / "kafka.out").open("wb") as out:
-                    self._process = subprocess.Popen(
-                        command,
-                        cwd=self.data_dir,
-                        stdin=subprocess.DEVNULL,
-                        stdout=out,
-                        stderr=subprocess.STDOUT,
-                        # Ctrl-C in a terminal is for us, who then end it.
-                        start_new_session=True,
-                    )
-            except OSError as error:
-                failure.append(error)
-                return
-            finally:
-                started.set()
-            self._process.wait()
-
-        self._keeper = threading.Thread(target=keep, name=f"kafka-server-{self.port}", daemon=True)
-        self._keeper.start()
-        started.wait()
-        if failure:
-            raise SetupError(f"the Kafka broker on port {self.port} can't be started: {failure[0]}") from failure[0]
+        command = [
+            *(str(java.home / "bin" / "java"), "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+            *("-XX:-UsePerfData", "-Djava.awt.headless=true", f"-Djava.io.tmpdir={temporary}"),
+            *(f"-Dlog4j2.configurationFile={log4j}", "-cp", classes, "kafka.Kafka", str(config)),
+        ]
+        try:
+            self._process = KeptProcess(
+                f"kafka-server-{self.port}", command, self.data_dir, self.data_dir / "kafka.out"
+            )
+        except OSError as error:
+            raise SetupError(f"the Kafka broker on port {self.port} can't be started: {error}") from error
 
     def _wait_ready(self, timeout: float) -> None:
-        deadline = time.monotonic() + timeout
-        while _STARTED not in _text(self.log_file):
-            if self.pid is None or time.monotonic() > deadline:
-                what = "ended" if self.pid is None else f"doesn't serve after {timeout:g} s"
-                last = self._last_words()
-                self.kill()
-                raise SetupError(f"the Kafka broker on port {self.port} {what}: {last}")
-            time.sleep(_POLL_SECS)
-
-    def _end(self, number: int) -> None:
-        process, keeper = self._process, self._keeper
-        if process is None or keeper is None:
+        assert self._process is not None
+        if self._process.serves(lambda: _STARTED in _text(self.log_file), timeout):
             return
-        if process.poll() is None:
-            process.send_signal(number)
-        keeper.join(_TERM_SECS)
-        if keeper.is_alive():
-            process.kill()
-            keeper.join()
-        self._process = self._keeper = None
+        what = "ended" if self.pid is None else f"doesn't serve after {timeout:g} s"
+        last = self._last_words()
+        self.kill()
+        raise SetupError(f"the Kafka broker on port {self.port} {what}: {last}")
+
+    def _end(self, number: signal.Signals) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.end(number)
 
     def _last_words(self) -> str:
         lines = [*_text(self.data_dir / "kafka.out").splitlines(), *_text(self.log_file).splitlines()]

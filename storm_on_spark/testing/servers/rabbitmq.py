@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import socket
-import subprocess
 import tempfile
-import threading
-import time
 from pathlib import Path
 from types import TracebackType
 from typing import Final
 
 from storm_on_spark.api.errors import SetupError
-from storm_on_spark.runtime.processes.parent import die_with_parent
+from storm_on_spark.runtime.processes.kept import KeptProcess
 
 HOST: Final = "127.0.0.1"
 PROGRAM: Final = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
-_POLL_SECS: Final = 0.05
-_TERM_SECS: Final = 15.0
 
 
 class RabbitServer:
@@ -40,8 +34,7 @@ class RabbitServer:
             raise SetupError("RabbitMQ is not installed here: apt-get install rabbitmq-server")
         self.port, self._node_port, self._names_port = (_free_port() for _ in range(3))
         self.folder = Path(tempfile.mkdtemp(prefix="storm-spark-rabbitmq-"))
-        self._processes: list[subprocess.Popen[bytes]] = []
-        self._keepers: list[threading.Thread] = []
+        self._processes: list[KeptProcess] = []
 
     def __enter__(self) -> RabbitServer:
         try:
@@ -66,23 +59,16 @@ class RabbitServer:
         epmd = str(shutil.which("epmd"))
         self._spawn("epmd", [epmd, "-address", HOST, "-port", str(self._names_port)])
         self._spawn("rabbitmq", [str(PROGRAM)])
-        deadline = time.monotonic() + timeout
-        while not self._serves():
-            if self._processes[-1].poll() is not None or time.monotonic() > deadline:
-                last = (self.folder / "rabbitmq.out").read_text("utf-8", "replace")[-1000:]
-                self.kill()
-                raise SetupError(f"RabbitMQ on port {self.port} doesn't serve: {last}")
-            time.sleep(_POLL_SECS)
+        if not self._processes[-1].serves(self._serves, timeout):
+            last = (self.folder / "rabbitmq.out").read_text("utf-8", "replace")[-1000:]
+            self.kill()
+            raise SetupError(f"RabbitMQ on port {self.port} doesn't serve: {last}")
 
     def kill(self) -> None:
         """Ends it by SIGKILL, as a crash would; it can be started again."""
         processes, self._processes = self._processes, []
-        keepers, self._keepers = self._keepers, []
         for process in reversed(processes):
-            if process.poll() is None:
-                process.send_signal(signal.SIGKILL)
-        for keeper in keepers:
-            keeper.join(_TERM_SECS)
+            process.end()
 
     def close(self) -> None:
         """Ends it for good, and removes its data."""
@@ -98,28 +84,9 @@ class RabbitServer:
             return False
 
     def _spawn(self, name: str, command: list[str]) -> None:
-        started = threading.Event()
-
-        def keep() -> None:
-            # The kernel ends the process with the thread that started it.
-            with (self.folder / f"{name}.out").open("wb") as out:
-                process = subprocess.Popen(
-                    die_with_parent(command),
-                    env=self._environment(),
-                    cwd=self.folder,
-                    stdin=subprocess.DEVNULL,
-                    stdout=out,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,
-                )
-            self._processes.append(process)
-            started.set()
-            process.wait()
-
-        keeper = threading.Thread(target=keep, name=f"{name}-{self.port}", daemon=True)
-        self._keepers.append(keeper)
-        keeper.start()
-        started.wait()
+        out = self.folder / f"{name}.out"
+        process = KeptProcess(f"{name}-{self.port}", command, self.folder, out, self._environment())
+        self._processes.append(process)
 
     def _environment(self) -> dict[str, str]:
         folder = self.folder
