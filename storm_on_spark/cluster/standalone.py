@@ -84,6 +84,8 @@ class StandaloneCluster(Service):
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.executor.memory": "512m",
+            # What doesn't answer on this host is gone: Spark would try three times, five seconds apart.
+            "spark.shuffle.io.retryWait": "500ms",
             "spark.executor.extraJavaOptions": _OPTIONS,
         }
         if bare_fs is not None:

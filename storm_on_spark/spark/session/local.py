@@ -293,6 +293,9 @@ def _settings(master: str, log: Path, scratch: Path, bare_fs: tuple[Path, ...] |
             # What is shuffled stays in this machine's memory, and ids hardly shrink.
             "spark.shuffle.compress": "false",
         }
+    if (slots := parallelism_of(master, {}, cores())) is not None:
+        # For what else runs on the session, such as a notebook's own queries: 200 tasks wait for these few slots.
+        settings["spark.sql.shuffle.partitions"] = str(slots)
     if master.startswith("local-cluster"):
         # A file per executor: two processes can't roll one.
         name = str(log.with_name(f"{log.stem}-executor-{{{{EXECUTOR_ID}}}}.log"))

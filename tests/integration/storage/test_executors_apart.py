@@ -52,15 +52,16 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[StandaloneCluster]:
-    folder = tmp_path / "spark"
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneCluster]:
+    """Both machines, for all tests here."""
+    folder = tmp_path_factory.mktemp("machines") / "spark"
 
     def machine(host: str) -> Sequence[str]:
         own = f"{folder / host} {folder / host}-local"
         # Innermost first, so that each is there when it is hidden. Beside a session of Spark, tests have a temporary
         # folder of their own.
-        places = {Path(tempfile.gettempdir()), tmp_path.parent, Path(SHORT_TEMPORARY)}
+        places = {Path(tempfile.gettempdir()), tmp_path_factory.getbasetemp(), Path(SHORT_TEMPORARY)}
         temporary = sorted(places, key=lambda path: -len(path.parts))
         hidden = " ".join(map(str, [*temporary, jars.cache(), HERE]))
         return (
@@ -149,6 +150,8 @@ def _exact_without_a_shared_directory(
         found = driver.result()
     finally:
         driver.close()
+        if "127.0.0.2" not in cluster.workers:
+            cluster.start_worker("127.0.0.2", wait=False)
     assert (found["status"], found["acked"], found["failed"], found["pending"]) == ("COMPLETED", 2 * COUNT, 0, 0)
     assert found["counts"] == [2 * COUNT // 10] * 10
     assert len(found["bolts"]) == 2, "bolts ran on both machines"

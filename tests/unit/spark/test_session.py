@@ -43,6 +43,13 @@ def test_a_local_session_listens_on_loopback_only(tmp_path: Path) -> None:
     assert "spark.driver.host" not in _settings("spark://host:7077", tmp_path / "x.log", tmp_path, None)
 
 
+def test_what_else_runs_on_a_local_session_has_as_many_partitions_as_task_slots(tmp_path: Path) -> None:
+    key = "spark.sql.shuffle.partitions"
+    assert _settings("local[3,4]", tmp_path / "x.log", tmp_path, None)[key] == "3"
+    for master in "spark://host:7077", "local-cluster[2,1,1024]":
+        assert key not in _settings(master, tmp_path / "x.log", tmp_path, None)
+
+
 def test_executors_on_other_machines_get_no_folder_of_the_driver_for_their_sockets(tmp_path: Path) -> None:
     key, sockets = "spark.python.unix.domain.socket.dir", tmp_path / "sockets"
     assert _socket_setting("local[2,4]", tmp_path, sockets) == {key: str(sockets)}
