@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from storm_on_spark import TopologyBuilder
 from storm_on_spark.cli.main import main
 from storm_on_spark.cli.reference.schema import schema_of
 from storm_on_spark.cluster.plan_summary import PlanSummary
-from storm_on_spark.connectors.kafka import KafkaSpoutConfig, PlainKafkaSpout, lag, topics
+from storm_on_spark.connectors.kafka import KafkaSpoutConfig, PlainKafkaSpout, topics
 from storm_on_spark.connectors.kafka.server import KafkaServer
 from storm_on_spark.plan.compile import compile_graph
 from storm_on_spark.testing.plugin import kafka_server
@@ -97,25 +96,12 @@ def test_the_command_asks_kafka_for_the_spouts_of_a_file(file: Path, servers: st
     assert "none: Kafka at" in table.stderr
 
 
-def test_the_command_ends_with_one_where_kafka_does_not_answer(
-    tmp_path: Path, servers: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_ends_with_zero_where_all_is_known(tmp_path: Path, servers: str) -> None:
     file = tmp_path / "all_known.py"
     all_known = MODULE.replace('builder.set_spout("none", PlainKafkaSpout(config("missing")))\n', "")
     file.write_text(all_known.format(servers=servers), "utf-8")
     done = CliRunner().invoke(main, ["lag", str(file)])
     assert (done.exit_code, done.stderr) == (0, "")
-    with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))  # and doesn't listen
-        nobody = f"127.0.0.1:{closed.getsockname()[1]}"
-        other = tmp_path / "none_known.py"
-        other.write_text(all_known.format(servers=nobody), "utf-8")
-        monkeypatch.setattr(lag, "_ANSWER_MS", 1000)
-        done = CliRunner().invoke(main, ["lag", str(other)])
-    assert done.exit_code == 1
-    assert [line.partition(" does not answer")[0] for line in done.stderr.splitlines()] == [
-        f"{spout}: Kafka at {nobody}" for spout in ("native", "plain")
-    ]
 
 
 def test_rest_and_the_command_ask_for_a_topology_of_the_cluster(world: World, file: Path, servers: str) -> None:
