@@ -2,22 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
+from storm_on_spark.xd.bus.delta.bus import DeltaBus, checked_store
 from storm_on_spark.xd.bus.local import LocalBus
 from storm_on_spark.xd.bus.port import Alive, Bus, Place, Port
 from storm_on_spark.xd.bus.settings import BusSettings
 
-__all__ = ["Bus", "BusSettings", "Place", "Port", "make_bus"]
+__all__ = ["Bus", "BusSettings", "Place", "Port", "check_bus", "make_bus"]
 
 
-def make_bus(settings: BusSettings, folder: Path, alive: Alive) -> Bus:
+def check_bus(settings: BusSettings) -> None:
+    """Checks that the bus can be used, before a container says that it is up.
+
+    Raises:
+        ConfigError: a setting is missing or makes no sense.
+        SetupError: what the bus needs is not there.
+    """
+    if settings.transport == "delta":
+        checked_store(settings.delta_location)
+
+
+def make_bus(settings: BusSettings, folder: Path, alive: Alive, exists: Callable[[str], bool]) -> Bus:
     """Returns the bus that a configuration names.
 
     Args:
         settings: which one.
         folder: of the local bus.
         alive: whether an instance, by its name on the bus, may go on.
+        exists: whether a stream, by its name on the bus, was not destroyed.
+
+    Raises:
+        ConfigError, SetupError: see `check_bus`.
     """
+    if settings.transport == "delta":
+        return DeltaBus(
+            checked_store(settings.delta_location),
+            most_bytes=settings.delta_retention_mb << 20,
+            keep_secs=settings.delta_retention_secs,
+            alive=alive,
+            exists=exists,
+        )
     sync = settings.durability == "machine"
     return LocalBus(folder, most_bytes=settings.retention_mb << 20, sync=sync, alive=alive)

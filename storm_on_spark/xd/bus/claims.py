@@ -1,6 +1,6 @@
 """Who has which record of a queue: each record goes to one instance of those that read the queue.
 
-A claim is a file beside the journal, made by a hard link, so one gets it. An instance reads its records in order, so it
+A claim is a file beside the journal that is made once, so one gets it. An instance reads its records in order, so it
 is done with those of its claims that are before its position.
 
 Where the claimer is gone for good, another instance takes its claims over. It first writes an empty record into the
@@ -15,11 +15,10 @@ import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Final, NamedTuple
 
-from storm_on_spark.xd.bus.files import TAKERS, make_once, read_by
-from storm_on_spark.xd.bus.journal import Journal, Positions, Record, TakenError
+from storm_on_spark.xd.bus.files import TAKERS, Folder, make_once, read_by, read_once, remove_once
+from storm_on_spark.xd.bus.journal import Journal, Open, Positions, Record, TakenError
 from storm_on_spark.xd.bus.port import Alive
 
 _CLAIMS: Final = "claims"
@@ -38,7 +37,7 @@ class _Claim(NamedTuple):
         """Returns under which name the holder says that it is done."""
         return f"{self.holder}{_MARK}{number}" if self.turn else self.holder
 
-    def done(self, folder: Path, number: int) -> bool:
+    def done(self, folder: Folder, number: int) -> bool:
         return read_by(folder, self.place(number), taker=True).number > number
 
 
@@ -50,17 +49,26 @@ class Claims:
         reader: the instance's name.
         alive: whether another one may go on.
         clock: seconds.
+        journal: opens a journal.
     """
 
-    def __init__(self, bus: Path, reader: str, alive: Alive, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        bus: Folder,
+        reader: str,
+        alive: Alive,
+        clock: Callable[[], float] = time.monotonic,
+        journal: Open = Journal,
+    ) -> None:
         self._bus = bus
         self._reader = reader
         self._alive = alive
         self._clock = clock
+        self._journal = journal
         #: Journals, and when claims on them were looked through last.
         self._looked: dict[str, float] = {}
 
-    def take(self, folder: Path, number: int) -> bool:
+    def take(self, folder: Folder, number: int) -> bool:
         """Claims a record, which is there; returns whether the instance has it.
 
         Args:
@@ -70,7 +78,7 @@ class Claims:
         found = _latest(folder, number)
         return self._make(folder, number, 0, 0) if found is None else (found.turn, found.holder) == (0, self._reader)
 
-    def left(self, name: str, folder: Path, first: int, positions: Positions) -> Positions:
+    def left(self, name: str, folder: Folder, first: int, positions: Positions) -> Positions:
         """Takes over claims of instances that are gone for good; returns positions of these records.
 
         Args:
@@ -102,14 +110,13 @@ class Claims:
                     found[place] = begin
         return found
 
-    def _make(self, folder: Path, number: int, turn: int, index: int) -> bool:
-        path = _path(folder, number, turn)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return make_once(path, f"{self._reader} {index}".encode())
+    def _make(self, folder: Folder, number: int, turn: int, index: int) -> bool:
+        return make_once(_path(folder, number, turn), f"{self._reader} {index}".encode())
 
     def _fenced(self, holder: str) -> Positions | None:
         """Keeps an instance from going on; returns how far it has come, None if it has just gone on."""
-        journal = Journal(self._bus.joinpath(*holder.split(".")))
+        stream, label, sequence = holder.split(".")
+        journal = self._journal(self._bus / stream / label / sequence)
         last = journal.last()
         record = journal.read(last) or Record()
         with contextlib.suppress(TakenError):
@@ -128,7 +135,7 @@ def record_of(name: str) -> tuple[str, int] | None:
     return (journal, int(number)) if mark else None
 
 
-def unclaimed_from(folder: Path, first: int, behind: int) -> int:
+def unclaimed_from(folder: Folder, first: int, behind: int) -> int:
     """Returns the number of the first record of a queue's journal that is not done yet.
 
     Args:
@@ -143,24 +150,24 @@ def unclaimed_from(folder: Path, first: int, behind: int) -> int:
     return behind
 
 
-def forget_claims(folder: Path, number: int) -> None:
+def forget_claims(folder: Folder, number: int) -> None:
     """Removes the claims of a record that is removed."""
     while (claim := _latest(folder, number)) is not None:
-        _path(folder, number, claim.turn).unlink(missing_ok=True)
+        remove_once(_path(folder, number, claim.turn))
         if claim.turn:
             (folder / TAKERS / claim.place(number)).unlink(missing_ok=True)
 
 
-def _latest(folder: Path, number: int) -> _Claim | None:
+def _latest(folder: Folder, number: int) -> _Claim | None:
     found: _Claim | None = None
     turn = 0
     with contextlib.suppress(FileNotFoundError):
         while True:
-            holder, index = _path(folder, number, turn).read_text().split()
+            holder, index = read_once(_path(folder, number, turn)).decode().split()
             found = _Claim(turn, holder, int(index))
             turn += 1
     return found
 
 
-def _path(folder: Path, number: int, turn: int) -> Path:
+def _path(folder: Folder, number: int, turn: int) -> Folder:
     return folder / _CLAIMS / f"{number:012}.{turn}"

@@ -18,7 +18,7 @@ from storm_on_spark.api.config import validate_conf
 from storm_on_spark.api.errors import StormError
 from storm_on_spark.cluster.errors import UnavailableError
 from storm_on_spark.cluster.service import Service
-from storm_on_spark.xd.bus import BusSettings, make_bus
+from storm_on_spark.xd.bus import BusSettings, check_bus, make_bus
 from storm_on_spark.xd.container.fused import FusedPlan, FusedStream
 from storm_on_spark.xd.container.instance import Instance
 from storm_on_spark.xd.container.jobs.steps import Steps
@@ -81,6 +81,7 @@ class Container(Service):
     ) -> None:
         validate_conf(conf, "xd-container")
         self._settings = zookeeper_settings(conf)
+        check_bus(BusSettings.of(conf))
         self._conf = dict(conf)
         self._spark = SharedSession(conf)
         self._groups, self._attributes = tuple(groups), dict(attributes or {})
@@ -138,7 +139,7 @@ class _Life:
         self._session = session
         self._folder = bus
         self._conf, self._spark = conf, spark
-        self._bus = make_bus(BusSettings.of(conf), bus, self._may_go_on)
+        self._bus = make_bus(BusSettings.of(conf), bus, self._may_go_on, self._exists)
         self._ended = ended
         self._lost = threading.Event()
         self._wake = threading.Event()
@@ -315,6 +316,14 @@ class _Life:
     def _find(self, name: str) -> StreamThere | None:
         found, stat = self._read(f"{nodes.STREAMS}/{name}", Definition)
         return None if found is None else StreamThere(name, f"{stat.ctime:x}-{stat.czxid:x}", found.definition)
+
+    def _exists(self, stream: str) -> bool:
+        """Whether a stream, by its name on the bus, was not destroyed; also if that can't be found out now."""
+        try:
+            found = self._find(stream.rsplit("-", 2)[0])
+        except (UnavailableError, KazooException):
+            return True
+        return found is not None and found.id == stream
 
     def _may_go_on(self, reader: str) -> bool:
         """Whether an instance, by its name on the bus, is allocated; also if that can't be found out now."""

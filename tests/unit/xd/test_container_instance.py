@@ -111,7 +111,7 @@ def _emit(folder: Path, *payloads: object) -> None:
 @pytest.fixture(autouse=True)
 def _kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is removed from the journals, so that all can be compared, and retries come soon."""
-    monkeypatch.setattr(Journal, "remove", lambda self, number: None)
+    monkeypatch.setattr(Journal, "remove", lambda self, *numbers: [])
     monkeypatch.setattr(instances, "_FIRST_RETRY_SECS", 0.02)
 
 

@@ -1,0 +1,1 @@
+"""The message bus in Delta tables."""
