@@ -46,7 +46,9 @@ def checked_store(location: str | None) -> Store:
     if location is None:
         raise ConfigError(f"the message bus of Delta needs {key}, an absolute path or a URI", key=key)
     if "\0" in location or not re.match(r"/|[A-Za-z][A-Za-z0-9+.-]*://", location):
-        raise ConfigError(f"{key} must be an absolute path, or a URI such as s3://bucket/bus, not {location!r:.200}", key=key)
+        raise ConfigError(
+            f"{key} must be an absolute path, or a URI such as s3://bucket/bus, not {location!r:.200}", key=key
+        )
     return Store(location)
 
 
@@ -84,7 +86,7 @@ class DeltaBus(JournalBus):
             StoreFolder(self._store, _NOTES), self._journal, most_bytes=most_bytes, alive=alive, clock=clock
         )
         self._keep_secs, self._batch, self._now = keep_secs, batch, now
-        self._exists = exists
+        self.exists = exists
         self._lock = threading.Lock()
         #: Table -> its log, for all of this container that use it.
         self._logs: WeakValueDictionary[str, TableLog] = WeakValueDictionary()
@@ -110,7 +112,7 @@ class DeltaBus(JournalBus):
         with self._lock:
             streams = dict(self._streams)
         for stream, since in streams.items():
-            if self._exists(stream):
+            if self.exists(stream):
                 continue
             now = self.clock()
             if since is None:

@@ -73,6 +73,8 @@ class DeltaJournal:
         self._now = now
         #: Only of one that writes.
         self._table: DeltaTable | None = None
+        #: The instance's last step, in the state of the table that `_table` has.
+        self._done = 0
         #: When files were taken out of the table that queries may still read, and which.
         self._left: list[tuple[float, list[str]]] = []
 
@@ -113,37 +115,40 @@ class DeltaJournal:
             TakenError: there is such a record already.
             DeltaError: the table can't be written.
         """
-        from deltalake.exceptions import CommitFailedError
+        from deltalake.exceptions import DeltaError
         from deltalake.transaction import AddAction
 
-        table = self._opened()
+        if self._table is None:
+            self._begin()
         name = f"{self._instance}/{number:012}-{uuid.uuid4().hex}.parquet"
         data = to_parquet(record, self._instance, number, self._now())
         self._store.write(f"{self._path}/{name}", data)
         stats = json.dumps({"numRecords": len(record.messages)})
         add = AddAction(name, len(data), {}, int(self._now() * 1000), True, stats)
         for attempt in range(_ATTEMPTS):
-            if self._done(table) != number - 1:
+            if self._done != number - 1:
                 break
-            before, failed = table.version(), False
+            assert self._table is not None
+            version = self._table.version()
             try:
-                self._commit(table, [add], number)
-            except CommitFailedError as error:
+                self._commit([add], number)
+                # What is in the table now tells, also if this process was paused for long: an entry that comes too
+                # late is before a checkpoint, where nobody sees it.
+                self._table.update_incremental()
+                self._done = self._table.transaction_version(self._app) or 0
+                alone = self._table.version() == version + 1
+            except DeltaError as error:
                 if attempt + 1 == _ATTEMPTS:
                     raise
                 logger.debug("%s: step %d of %s is tried again: %s", self._path, number, self._app, error)
-                failed = True
-            # What is in the table now tells, also if this process was paused for long: an entry that comes too late
-            # is before a checkpoint, where nobody sees it.
-            table.update_incremental()
-            if self._done(table) == number and (
-                (not failed and table.version() == before + 1) or self._in_table(table, name)
-            ):
+                time.sleep(random.uniform(0, min(_MOST_PAUSE_SECS, 0.01 * 2**attempt)))
+                self._reopen()
+                alone = False
+            if self._done == number and (alone or self._in_table(name)):
                 return on_disk(len(data))
-            time.sleep(random.uniform(0, min(_MOST_PAUSE_SECS, 0.01 * 2**attempt)) if failed else 0)
         with contextlib.suppress(OSError):
             self._store.remove(f"{self._path}/{name}")
-        raise TakenError(f"another container has written step {self._done(table)} of {self._app} of {self._path}")
+        raise TakenError(f"another container has written step {self._done} of {self._app} of {self._path}")
 
     def sizes(self) -> dict[int, int]:
         """Returns number -> bytes that it takes, of the records that are there, in order."""
@@ -172,13 +177,15 @@ class DeltaJournal:
         gone = [number for number in numbers if number not in files]
         if len(due) < self._batch:
             return gone
-        table = self._opened()
+        if self._table is None:
+            self._begin()
         removed = [files[number] for number in due]
         try:
-            self._commit(table, [RemoveAction(file.path, True, int(now * 1000), file.size, {}) for file in removed])
-            table.update_incremental()
+            self._commit([RemoveAction(file.path, True, int(now * 1000), file.size, {}) for file in removed])
+            self._reopen()
         except DeltaError as error:
             logger.debug("%s: records are removed later: %s", self._path, error)
+            self._table = None
             return gone
         self._left.append((now, [file.path for file in removed]))
         return gone + due
@@ -190,32 +197,39 @@ class DeltaJournal:
             found = self._log.file(self._instance, number)
         return found
 
-    def _opened(self) -> DeltaTable:
-        if self._table is not None:
-            return self._table
+    def _begin(self) -> None:
         from deltalake import DeltaTable, Schema
+        from deltalake.exceptions import DeltaError
 
-        uri = self._store.uri(self._path)
         # So that readers find the journal.
         write_whole(self.folder / "journal", b"")
-        DeltaTable.create(uri, Schema.from_arrow(columns()), mode="ignore", configuration=_PROPERTIES)
-        table = self._table = DeltaTable(uri)
-        self._sweep(table)
-        return table
+        uri = self._store.uri(self._path)
+        try:
+            DeltaTable.create(uri, Schema.from_arrow(columns()), mode="ignore", configuration=_PROPERTIES)
+        except DeltaError:
+            # Another instance may just have made it.
+            if not DeltaTable.is_deltatable(uri):
+                raise
+        self._reopen()
+        self._sweep()
 
-    def _commit(self, table: DeltaTable, actions: list[AddAction | RemoveAction], number: int | None = None) -> None:
+    def _reopen(self) -> None:
+        from deltalake import DeltaTable
+
+        self._table = DeltaTable(self._store.uri(self._path))
+        self._done = self._table.transaction_version(self._app) or 0
+
+    def _commit(self, actions: list[AddAction | RemoveAction], number: int | None = None) -> None:
         from deltalake import CommitProperties, Transaction
 
+        assert self._table is not None
         done = None if number is None else [Transaction(self._app, number)]
         properties = CommitProperties(app_transactions=done)
-        table.create_write_transaction(actions, "append", columns(), [], commit_properties=properties)
+        self._table.create_write_transaction(actions, "append", columns(), [], commit_properties=properties)
 
-    def _done(self, table: DeltaTable) -> int:
-        return table.transaction_version(self._app) or 0
-
-    @staticmethod
-    def _in_table(table: DeltaTable, name: str) -> bool:
-        return any(uri.endswith(f"/{name}") for uri in table.file_uris())
+    def _in_table(self, name: str) -> bool:
+        assert self._table is not None
+        return any(uri.endswith(f"/{name}") for uri in self._table.file_uris())
 
     def _delete(self, until: float) -> None:
         while self._left and self._left[0][0] <= until:
@@ -223,13 +237,13 @@ class DeltaJournal:
                 with contextlib.suppress(OSError):
                     self._store.remove(f"{self._path}/{path}")
 
-    def _sweep(self, table: DeltaTable) -> None:
+    def _sweep(self) -> None:
         """Deletes files of this instance that are in no table: of steps that were removed, or never committed."""
-        there = {uri.rpartition("/")[2] for uri in table.file_uris()}
-        done = self._done(table)
+        assert self._table is not None
+        there = {uri.rpartition("/")[2] for uri in self._table.file_uris()}
         for name in self._store.names(f"{self._path}/{self._instance}"):
             step = name.partition("-")[0]
             # Behind the last step one may just be under way.
-            if name not in there and step.isdigit() and int(step) <= done:
+            if name not in there and step.isdigit() and int(step) <= self._done:
                 with contextlib.suppress(OSError):
                     self._store.remove(f"{self._path}/{self._instance}/{name}")

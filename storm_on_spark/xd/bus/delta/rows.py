@@ -7,7 +7,6 @@ readers of the table; the footer has them exactly.
 from __future__ import annotations
 
 import base64
-import binascii
 import datetime
 import io
 import json
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _RECORD: Final = b"xd.record.1"
+_READ: Final = ("payload", "headers", "key", "json")
 
 
 def columns() -> pa.Schema:
@@ -53,8 +53,9 @@ def to_parquet(record: Record, instance: int, step: int, now: float) -> bytes:
         now: seconds since 1970.
 
     Example:
-        >>> of_parquet(to_parquet(Record((Message({"a": 1}, {}), Message((1,), {})), {"1": (2, 0)}), 1, 7, 0), "here")
-        Record(messages=(Message(payload={'a': 1}, headers={}, key=None), Message(payload=(1,), headers={}, key=None)), positions={'1': (2, 0)}, state=(), emitted=(), generation='')
+        >>> data = to_parquet(Record((Message({"a": 1}, {}), Message((1,), {})), {"1": (2, 0)}), 1, 7, 0)
+        >>> [message.payload for message in of_parquet(data, "here").messages]
+        [{'a': 1}, (1,)]
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -69,14 +70,16 @@ def to_parquet(record: Record, instance: int, step: int, now: float) -> bytes:
             others[place] = message
         payloads.append(ascii(message.payload) if payload is None else payload)
         headers.append(ascii(message.headers) if header is None else header)
+    keys = [message.key for message in record.messages]
+    coded = [place not in others and not isinstance(each.payload, str) for place, each in enumerate(record.messages)]
     count = len(payloads)
     schema = columns()
     table = pa.table(
         [
             payloads,
             headers,
-            [message.key for message in record.messages],
-            [not isinstance(message.payload, str) and place not in others for place, message in enumerate(record.messages)],
+            keys,
+            coded,
             [instance] * count,
             [step] * count,
             range(count),
@@ -84,7 +87,8 @@ def to_parquet(record: Record, instance: int, step: int, now: float) -> bytes:
         ],
         schema=schema,
     )
-    body = pickle.dumps((replace(record, messages=()), others), pickle.HIGHEST_PROTOCOL)
+    checksum = _checksum(payloads, headers, keys, coded)
+    body = pickle.dumps((replace(record, messages=()), others, checksum), pickle.HIGHEST_PROTOCOL)
     footer = {_RECORD: base64.b64encode(zlib.crc32(body).to_bytes(4, "big") + body)}
     file = io.BytesIO()
     with pq.ParquetWriter(file, schema, store_schema=False) as writer:
@@ -112,21 +116,27 @@ def of_parquet(data: bytes, where: str) -> Record:
         if int.from_bytes(footer[:4], "big") != zlib.crc32(footer[4:]):
             raise CheckpointError(f"the record {where} is damaged")
         # Without threads of Arrow: this one would wait for them anyway.
-        rows = file.read(["payload", "headers", "key", "json"], use_threads=False).to_pydict()
-    except (pa.ArrowException, OSError, KeyError, binascii.Error) as error:
+        rows = file.read(list(_READ), use_threads=False).to_pydict()
+        found = [rows[name] for name in _READ]
+    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
         raise CheckpointError(f"the record {where} is damaged: {error!r:.200}") from error
-    record, others = pickle.loads(footer[4:])  # noqa: S301 # our own file, as trusted as a checkpoint
+    record, others, checksum = pickle.loads(footer[4:])  # noqa: S301 # our own file, as trusted as a checkpoint
     assert isinstance(record, Record)
-    found = zip(rows["payload"], rows["headers"], rows["key"], rows["json"], strict=True)
+    if _checksum(*found) != checksum:
+        raise CheckpointError(f"the record {where} is damaged")
     return replace(
         record,
         messages=tuple(
             others[place]
             if place in others
             else Message(json.loads(payload) if coded else payload, json.loads(headers), key)
-            for place, (payload, headers, key, coded) in enumerate(found)
+            for place, (payload, headers, key, coded) in enumerate(zip(*found, strict=True))
         ),
     )
+
+
+def _checksum(*columns: list[Any]) -> int:
+    return zlib.crc32("\0".join(str(value) for column in columns for value in column).encode())
 
 
 def _as_text(value: str) -> str | None:
