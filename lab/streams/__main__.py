@@ -31,6 +31,7 @@ def main() -> int:
     )
     killing.add_argument("--messages", type=int, default=100_000)
     killing.add_argument("--every", type=float, default=20.0, metavar="SECS", help="between two kills")
+    killing.add_argument("--transport", choices=("local", "delta"), default="local", help="the message bus")
     speeding = commands.add_parser("speed", help="messages a second and milliseconds of http | filter | log")
     speeding.add_argument("--messages", type=int, default=20_000)
     speeding.add_argument("--modes", default="local bus,fused", help="which, with commas")
@@ -47,7 +48,7 @@ def main() -> int:
             modes = [mode.strip() for mode in given.modes.split(",")]
             found = {"modes": [speed(Path(folder) / mode, given.messages, fused=mode == "fused") for mode in modes]}
         else:
-            found = kill(Path(folder), given.messages, given.containers, given.every)
+            found = kill(Path(folder), given.messages, given.containers, given.every, given.transport)
     sys.stdout.write(json.dumps({"cores": os.cpu_count(), **found}, indent=2) + "\n")
     if getattr(given, "docs", False):
         options = " ".join(argument for argument in sys.argv[1:] if argument != "--docs")

@@ -16,7 +16,7 @@ from storm_on_spark.cluster.zookeeper.server import ZooKeeperServer
 _RATE = 1_500
 
 
-def kill(home: Path, messages: int, containers: int, every: float) -> dict[str, Any]:
+def kill(home: Path, messages: int, containers: int, every: float, transport: str = "local") -> dict[str, Any]:
     """Runs `rate | filter | file` and kills a container, then the leading admin, in turn; another takes its place.
 
     Returns:
@@ -27,8 +27,12 @@ def kill(home: Path, messages: int, containers: int, every: float) -> dict[str, 
         f"rate --messagesPerSecond={_RATE} --maxMessages={messages} | filter --expression='payload.length() > 0' "
         f"| file --dir={out}"
     )
+    conf = {"xd.transport": transport, "xd.messagebus.delta.location": home / "delta"}
     killed = {"containers": 0, "leading_admins": 0}
-    with ZooKeeperServer(home / "zookeeper", tick=0.2) as server, Cluster(home, server.connect_string) as xd:
+    with (
+        ZooKeeperServer(home / "zookeeper", tick=0.2) as server,
+        Cluster(home, server.connect_string, conf=conf) as xd,
+    ):
         xd.start(admins=2, containers=containers)
         xd.create("numbers", text)
         xd.deploy("numbers")
@@ -57,6 +61,7 @@ def kill(home: Path, messages: int, containers: int, every: float) -> dict[str, 
         client.close()
         found = numbers(out)
     return {
+        "transport": transport,
         "messages": messages,
         "seconds": round(took, 1),
         "killed": killed,

@@ -55,6 +55,17 @@ _OURS: Final[Mapping[str, str]] = {
 }
 
 
+def prepare(spark: SparkSession) -> None:
+    """Has a session read Delta tables.
+
+    Raises:
+        SetupError: the jars can't be had.
+    """
+    use(spark, JARS, _CLASS)
+    if "DeltaSparkSessionExtension" not in (spark.conf.get(_EXTENSIONS, "") or ""):
+        spark.conf.set(_CHECK, "false")
+
+
 class DeltaSpout(NumberedSourceSpout):
     """Emits the rows of a Delta table: first those that are there, then those that are appended.
 
@@ -128,9 +139,7 @@ class DeltaSpout(NumberedSourceSpout):
         Raises:
             SetupError: its jars can't be had.
         """
-        use(spark, JARS, _CLASS)
-        if "DeltaSparkSessionExtension" not in (spark.conf.get(_EXTENSIONS, "") or ""):
-            spark.conf.set(_CHECK, "false")
+        prepare(spark)
         rows = spark.readStream.format("delta").options(**self._options).load(self._table)
         return rows.select(*(f"`{name.replace('`', '``')}`" for name in self._fields))
 
