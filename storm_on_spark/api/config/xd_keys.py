@@ -25,8 +25,8 @@ XD_KEYS: Final[tuple[ConfigKey, ...]] = (
         N.XD_MESSAGEBUS_DELTA_LOCATION,
         TEXT,
         None,
-        "Where the bus `delta` has its tables: an absolute path of a folder that all containers share, or a URI such as "
-        "`s3://bucket/bus`; access to it is configured by the environment, as `deltalake` reads it. One installation "
+        "Where the bus `delta` has its tables: an absolute path of a folder that all containers share, or a URI such "
+        "as `s3://bucket/bus`; access to it is configured by the environment, as `deltalake` reads it. One installation "
         "has it for itself.",
     ),
     honoured(
@@ -55,7 +55,7 @@ XD_KEYS: Final[tuple[ConfigKey, ...]] = (
         N.XD_TRANSPORT,
         choice("local", "delta"),
         "local",
-        "The message bus between the modules of streams: `local` is a folder that all containers share, and `delta` are "
-        "Delta tables at `xd.messagebus.delta.location`. All containers have the same. A key of Spring XD's.",
+        "The message bus between the modules of streams: `local` is a folder that all containers share, and `delta` "
+        "are Delta tables at `xd.messagebus.delta.location`. All containers have the same. A key of Spring XD's.",
     ),
 )
