@@ -26,8 +26,8 @@ XD_KEYS: Final[tuple[ConfigKey, ...]] = (
         TEXT,
         None,
         "Where the bus `delta` has its tables: an absolute path of a folder that all containers share, or a URI such "
-        "as `s3://bucket/bus`; access to it is configured by the environment, as `deltalake` reads it. One installation "
-        "has it for itself.",
+        "as `s3://bucket/bus`; access to it is configured by the environment, as `deltalake` reads it. One "
+        "installation has it for itself.",
     ),
     honoured(
         N.XD_MESSAGEBUS_DELTA_RETENTION_MB,
