@@ -39,26 +39,44 @@ def hashes_of(keys: Sequence[Any]) -> Hashes:
         >>> hashes_of(keys).tolist() == [hash_of(key) for key in keys]
         True
     """
-    types = set(map(type, keys))
-    if types == {int}:
-        try:
-            values = np.array(keys, np.int64)
-        except OverflowError:
-            pass
-        else:
-            if int(values.min()) > -_SMALL and int(values.max()) < _SMALL:
-                return _spread(np.where(values == -1, -2, values).view(np.uint64))
-    elif types == {str}:
+    numbers = small_ints(keys)
+    if numbers is not None:
+        return hashes_of_ints(numbers)
+    if set(map(type, keys)) == {str}:
         return _mixed([crc32(key.encode("utf-8", "surrogatepass"), TEXT) + len(key) for key in keys])
     return np.fromiter(map(hash_of, keys), np.uint32, len(keys))
 
 
-def _spread(values: NDArray[np.uint64]) -> Hashes:
-    """The upper half of `hashing.spread`."""
-    values = values ^ (values >> np.uint64(32))
-    values *= np.uint64(GOLDEN)
-    spread: Hashes = (values >> np.uint64(32)).astype(np.uint32)
-    return spread
+def small_ints(keys: Sequence[Any]) -> NDArray[np.int64] | None:
+    """Returns keys as an array if all are integers whose hash `hashes_of_ints` knows, else None."""
+    if set(map(type, keys)) != {int}:
+        return None
+    try:
+        numbers = np.array(keys, np.int64)
+    except OverflowError:
+        return None
+    return numbers if are_small(numbers) else None
+
+
+def are_small(numbers: NDArray[np.integer[Any]]) -> bool:
+    """Returns whether `hashes_of_ints` knows the hashes of these integers, of which there is at least one."""
+    return int(numbers.min()) > -_SMALL and int(numbers.max()) < _SMALL
+
+
+def hashes_of_ints(numbers: NDArray[np.integer[Any]]) -> Hashes:
+    """Returns `hash_of` each of these integers, which are small: the upper half of `hashing.spread`."""
+    values = numbers.astype(np.int64)
+    some_negative = len(values) > 0 and int(numbers.min()) < 0
+    if some_negative:
+        values[values == -1] = -2
+    spread = values.view(np.uint64)
+    if some_negative or numbers.itemsize > 4:
+        # Of others the upper half is zero.
+        spread ^= spread >> np.uint64(32)
+    spread *= np.uint64(GOLDEN)
+    spread >>= np.uint64(32)
+    hashes: Hashes = spread.astype(np.uint32)
+    return hashes
 
 
 def _mixed(values: Iterable[int]) -> Hashes:

@@ -1,40 +1,52 @@
 """The bytes of a page, and how single entries are found in them without reading the others.
 
-A page is: format version, kind of keys, kind of values, whether some are deleted, each u8; number of entries, u32;
-hashes, u32 each, ascending; the columns of keys and values; a byte for each entry that says whether it is deleted. A
-column of integers is their width in bytes, u64, and the integers; one of texts or pickled values the offsets, u32 each,
-and the bytes. All parts begin at a multiple of 8.
+A page is: format version, kind of keys, kind of values, flags, each u8; number of entries, u32; hashes, u32 each,
+ascending, unless they follow from keys that are integers; the columns of keys and values; a byte for each entry that
+says whether it is deleted, if some are. All parts begin at a multiple of 8.
+
+A column of integers is their width in bytes and the number of large ones, u64 each; the integers, the lowest of the
+width for each large one; places and values of the large ones, u32 and i64. So a few large counts don't widen all. A
+column of texts or pickled values is the offsets, u32 each, and the bytes.
+
+Format version 1 has all hashes, and integers of one width for all.
 """
 
 from __future__ import annotations
 
 import struct
 from bisect import bisect_left
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from storm_on_spark.api.errors import CheckpointError
-from storm_on_spark.runtime.state.keyvalue.hashes import Hashes
+from storm_on_spark.runtime.state.keyvalue.hashes import Hashes, are_small, hash_of, hashes_of_ints
 from storm_on_spark.runtime.state.keyvalue.rows import GONE, Column, Kind, Rows
 from storm_on_spark.runtime.values import pickling
 
 MISSING: Any = object()
 """Stands for the value of a key of which a page says nothing."""
 
-_FORMAT = 1
+_FORMATS = (1, 2)
 _HEAD = struct.Struct("<BBBBI")
-_WIDTH = struct.Struct("<Q")
-_INTS: dict[int, Literal["b", "h", "i", "q"]] = {1: "b", 2: "h", 4: "i", 8: "q"}
+_WIDTH, _WIDTH_AND_LARGE = struct.Struct("<Q"), struct.Struct("<QQ")
+_WIDTHS = (1, 2, 4, 8)
+_LARGE_BYTES = 12
+"""What a large integer takes beside its place in the column."""
+_SOME_GONE, _NO_HASHES = 1, 2
+"""Flags."""
 
 
 def encode(rows: Rows) -> bytes:
     """Returns entries as a page."""
     some_gone = bool(rows.gone.any())
-    parts = [_HEAD.pack(_FORMAT, rows.keys.kind, rows.values.kind, some_gone, len(rows))]
-    parts += _padded(rows.hashes.tobytes())
+    no_hashes = rows.keys.kind is Kind.INT and are_small(rows.keys.data.to_numpy())
+    flags = some_gone * _SOME_GONE | no_hashes * _NO_HASHES
+    parts = [_HEAD.pack(_FORMATS[-1], rows.keys.kind, rows.values.kind, flags, len(rows))]
+    if not no_hashes:
+        parts += _padded(rows.hashes.tobytes())
     for column in (rows.keys, rows.values):
         for part in _parts_of(column):
             parts += _padded(part)
@@ -49,10 +61,7 @@ def _padded(part: bytes) -> tuple[bytes, bytes]:
 
 def _parts_of(column: Column) -> list[bytes]:
     if column.kind is Kind.INT:
-        values = column.data.to_numpy()
-        low, high = int(values.min()), int(values.max())
-        width = next(width for width in _INTS if -(1 << 8 * width - 1) <= low and high < 1 << 8 * width - 1)
-        return [_WIDTH.pack(width), values.astype(f"i{width}").tobytes()]
+        return _parts_of_ints(column.data.to_numpy())
     if column.kind is Kind.FLOAT:
         return [column.data.to_numpy(zero_copy_only=False).tobytes()]
     _, offsets, data = column.data.buffers()
@@ -63,6 +72,24 @@ def _parts_of(column: Column) -> list[bytes]:
     return [(bounds - bounds[0]).astype(np.uint32).tobytes(), content]
 
 
+def _parts_of_ints(numbers: NDArray[np.int64]) -> list[bytes]:
+    # What is above 127 as an unsigned number, or its complement if it is below zero, takes more than a byte.
+    magnitudes = (numbers ^ (numbers >> 63)).view(np.uint64)
+    width, size = 8, 8 * len(numbers)
+    for narrower in (1, 2, 4):
+        # The lowest number of a width stands for a large one.
+        large = int(np.count_nonzero(magnitudes >= (1 << 8 * narrower - 1) - 1))
+        if narrower * len(numbers) + _LARGE_BYTES * large < size:
+            width, size = narrower, narrower * len(numbers) + _LARGE_BYTES * large
+    if width == 8:
+        return [_WIDTH_AND_LARGE.pack(8, 0), numbers.tobytes()]
+    places = np.flatnonzero(magnitudes >= (1 << 8 * width - 1) - 1)
+    narrow = numbers.astype(f"i{width}")
+    narrow[places] = -(1 << 8 * width - 1)
+    parts = [_WIDTH_AND_LARGE.pack(width, len(places)), narrow.tobytes()]
+    return [*parts, places.astype(np.uint32).tobytes(), numbers[places].tobytes()] if len(places) else parts
+
+
 class Page:
     """A page, read in place.
 
@@ -70,20 +97,23 @@ class Page:
         CheckpointError: it is of another format version, or shorter than it says.
     """
 
-    __slots__ = ("_at", "_gone", "_keys", "_values", "data", "hashes", "size")
+    __slots__ = ("_at", "_format", "_gone", "_hashes", "_keys", "_values", "data", "size")
 
     def __init__(self, data: bytes) -> None:
-        if len(data) < _HEAD.size or data[0] != _FORMAT:
+        if len(data) < _HEAD.size or data[0] not in _FORMATS:
             raise CheckpointError(
-                f"a page of key-value state begins with {data[:1]!r}; this release reads format version {_FORMAT}"
+                f"a page of key-value state begins with {data[:1]!r}; this release reads format versions 1 and 2"
             )
-        _, key_kind, value_kind, some_gone, self.size = _HEAD.unpack_from(data)
+        self._format, key_kind, value_kind, flags, self.size = _HEAD.unpack_from(data)
         self.data = data
         self._at = _HEAD.size
-        self.hashes = self._next(4 * self.size).cast("I")
+        no_hashes = bool(flags & _NO_HASHES)
+        if no_hashes and key_kind != Kind.INT:
+            raise CheckpointError(f"a page of key-value state has no hashes for keys of kind {key_kind}")
+        self._hashes = None if no_hashes else self._next(4 * self.size).cast("I")
         self._keys = self._column(key_kind)
         self._values = self._column(value_kind)
-        self._gone = self._next(self.size) if some_gone else None
+        self._gone = self._next(self.size) if flags & _SOME_GONE else None
 
     def _next(self, size: int) -> memoryview[int]:
         start, end = self._at, self._at + size
@@ -92,24 +122,45 @@ class Page:
         self._at = end + -end % 8
         return memoryview(self.data)[start:end]
 
-    def _column(self, kind: int) -> _Ints | _Blobs:
+    def _column(self, kind: int) -> _Ints | _Floats | _Blobs:
         if kind == Kind.INT:
-            (width,) = _WIDTH.unpack(self._next(_WIDTH.size))
-            if width not in _INTS:
-                raise CheckpointError(f"a page of key-value state has integers of {width} bytes")
-            return _Ints(Kind.INT, self._next(width * self.size).cast(_INTS[width]))
+            return self._ints()
         if kind == Kind.FLOAT:
-            return _Ints(Kind.FLOAT, self._next(8 * self.size).cast("d"))
+            return _Floats(np.frombuffer(self._next(8 * self.size), np.float64))
         if kind not in (Kind.TEXT, Kind.PICKLED):
             raise CheckpointError(f"a page of key-value state has a column of kind {kind}")
         offsets = self._next(4 * (self.size + 1)).cast("I")
         return _Blobs(Kind(kind), offsets, self._next(offsets[self.size]))
 
+    def _ints(self) -> _Ints:
+        if self._format == 1:
+            (width,), large = _WIDTH.unpack(self._next(_WIDTH.size)), 0
+        else:
+            width, large = _WIDTH_AND_LARGE.unpack(self._next(_WIDTH_AND_LARGE.size))
+        if width not in _WIDTHS:
+            raise CheckpointError(f"a page of key-value state has integers of {width} bytes")
+        numbers = np.frombuffer(self._next(width * self.size), f"i{width}")
+        if not large:
+            return _Ints(numbers)
+        places = np.frombuffer(self._next(4 * large), np.uint32)
+        return _Ints(numbers, places, np.frombuffer(self._next(8 * large), np.int64))
+
+    def hashes(self) -> Hashes:
+        """Returns the hashes of all entries."""
+        if self._hashes is not None:
+            return np.frombuffer(self._hashes, np.uint32)
+        assert isinstance(self._keys, _Ints)
+        return hashes_of_ints(self._keys.all())
+
     def find(self, key: Any, hashed: int) -> Any:
         """Returns the value of `key`; `GONE` if it is deleted, `MISSING` if this page doesn't know it."""
-        hashes = self.hashes
-        place = bisect_left(hashes, hashed)
-        while place < self.size and hashes[place] == hashed:
+        hashes = self._hashes
+        if hashes is None:
+            numbers = self._keys
+            place = bisect_left(range(self.size), hashed, key=lambda place: hash_of(numbers[place]))
+        else:
+            place = bisect_left(hashes, hashed)
+        while place < self.size and (hash_of(self._keys[place]) if hashes is None else hashes[place]) == hashed:
             known = self._keys[place]
             if known is key or known == key:
                 return GONE if self._gone is not None and self._gone[place] else self._values[place]
@@ -122,7 +173,7 @@ class Page:
         Returns:
             The indices of the others.
         """
-        mine = np.frombuffer(self.hashes, np.uint32)
+        mine = self.hashes()
         places = np.searchsorted(mine, hashes)
         places[places == self.size] = 0
         equal = mine[places] == hashes
@@ -149,30 +200,98 @@ class Page:
         missing.sort()
         return missing
 
+    def find_ints(
+        self, keys: NDArray[np.int64], hashes: Hashes
+    ) -> tuple[NDArray[np.intp], NDArray[np.int64], NDArray[np.intp]] | None:
+        """Looks for integers, given with their hashes.
+
+        Returns:
+            The indices of those that this page knows, their values, and the indices of the others; None if it takes
+            `find_all`, as keys or values are not all integers, or some are deleted.
+        """
+        if not isinstance(self._keys, _Ints) or not isinstance(self._values, _Ints) or self._gone is not None:
+            return None
+        mine = self.hashes()
+        places = mine.searchsorted(hashes)
+        places[places == self.size] = 0
+        known = self._keys.at(places) == keys
+        others = np.flatnonzero(~known)
+        if len(others) and bool((mine[places[others]] == hashes[others]).any()):
+            return None  # two keys of one hash
+        hits = np.flatnonzero(known)
+        return hits, self._values.at(places[hits]), others
+
     def rows(self) -> Rows:
         """Returns the entries."""
         gone = np.zeros(self.size, bool) if self._gone is None else np.frombuffer(self._gone, bool)
-        return Rows(np.frombuffer(self.hashes, np.uint32), self._keys.column(), self._values.column(), gone)
+        return Rows(self.hashes(), self._keys.column(), self._values.column(), gone)
 
 
 class _Ints:
-    """A column of numbers, in place."""
+    """A column of integers, in place."""
 
-    __slots__ = ("_kind", "_numbers")
+    __slots__ = ("_large", "_numbers", "_places")
 
-    def __init__(self, kind: Kind, numbers: memoryview[int] | memoryview[float]) -> None:
-        self._kind, self._numbers = kind, numbers
+    def __init__(
+        self,
+        numbers: NDArray[np.signedinteger[Any]],
+        places: NDArray[np.uint32] | None = None,
+        large: NDArray[np.int64] | None = None,
+    ) -> None:
+        self._numbers = numbers
+        #: Places and values of the large ones.
+        self._places, self._large = places, large
 
-    def __getitem__(self, place: int) -> Any:
-        return self._numbers[place]
+    def __getitem__(self, place: int) -> int:
+        if self._places is not None and self._large is not None:
+            found = int(self._places.searchsorted(place))
+            if found < len(self._places) and self._places[found] == place:
+                return int(self._large[found])
+        return int(self._numbers[place])
 
-    def take(self, places: NDArray[np.int64]) -> list[Any]:
-        values: list[Any] = np.asarray(self._numbers)[places].tolist()
+    def at(self, places: NDArray[np.intp]) -> NDArray[np.int64]:
+        """Returns the integers at some places."""
+        numbers = self._numbers[places]
+        if self._places is None or self._large is None:
+            return numbers.astype(np.int64, copy=False)
+        marked = np.flatnonzero(numbers == np.iinfo(numbers.dtype).min)
+        numbers = numbers.astype(np.int64)
+        numbers[marked] = self._large[self._places.searchsorted(places[marked])]
+        return numbers
+
+    def take(self, places: NDArray[np.intp]) -> list[Any]:
+        values: list[Any] = self.at(places).tolist()
+        return values
+
+    def all(self) -> NDArray[np.signedinteger[Any]]:
+        """Returns all of them."""
+        if self._places is None or self._large is None:
+            return self._numbers
+        numbers = self._numbers.astype(np.int64)
+        numbers[self._places] = self._large
+        return numbers
+
+    def column(self) -> Column:
+        return Column(Kind.INT, pa.array(self.all().astype(np.int64, copy=False)))
+
+
+class _Floats:
+    """A column of floats, in place."""
+
+    __slots__ = ("_numbers",)
+
+    def __init__(self, numbers: NDArray[np.float64]) -> None:
+        self._numbers = numbers
+
+    def __getitem__(self, place: int) -> float:
+        return float(self._numbers[place])
+
+    def take(self, places: NDArray[np.intp]) -> list[Any]:
+        values: list[Any] = self._numbers[places].tolist()
         return values
 
     def column(self) -> Column:
-        dtype = np.int64 if self._kind is Kind.INT else np.float64
-        return Column(self._kind, pa.array(np.asarray(self._numbers).astype(dtype), from_pandas=False))
+        return Column(Kind.FLOAT, pa.array(self._numbers, from_pandas=False))
 
 
 class _Blobs:

@@ -12,10 +12,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.runtime.state.keyvalue.directory import PARTS, WIDTH, Header, PageRef, Part, empty_part, slots_of
-from storm_on_spark.runtime.state.keyvalue.hashes import Hashes
+from storm_on_spark.runtime.state.keyvalue.hashes import Hashes, hashes_of, hashes_of_ints, small_ints
 from storm_on_spark.runtime.state.keyvalue.page import MISSING, Page, encode
 from storm_on_spark.runtime.state.keyvalue.rows import GONE, Rows, merged
 from storm_on_spark.runtime.state.keyvalue.store import Store
@@ -173,23 +174,39 @@ class Pages:
                 return value
         return GONE
 
-    def find_all(self, keys: Sequence[Any], hashes: Hashes, store: Store, found: dict[Any, Any]) -> None:
+    def find_all(self, keys: Sequence[Any], store: Store, found: dict[Any, Any]) -> None:
         """Adds the values of keys to `found`, `GONE` for those that have none. Each page is looked at once."""
+        numbers = small_ints(keys)
+        hashes = hashes_of(keys) if numbers is None else hashes_of_ints(numbers)
         order = np.argsort(hashes)
         hashes = hashes[order]
         keys = [keys[place] for place in order.tolist()]
+        numbers = None if numbers is None else numbers[order]
+        #: Where in `keys` integers were found, and their values; Python objects are made of all at once.
+        places: list[NDArray[np.intp]] = []
+        values: list[NDArray[np.int64]] = []
         for number, start, end in _runs(hashes):
             part = self._parts[number]
             for refs, first, last in zip(part.pages, *part.cuts(hashes, start, end), strict=True):
-                if first == last:
-                    continue
-                wanted, mine = keys[first:last], hashes[first:last]
+                wanted = np.arange(first, last)
                 for ref in refs:
-                    missing = self._page(ref, store).find_all(wanted, mine, found)
-                    wanted, mine = [wanted[index] for index in missing], mine[missing]
-                    if not wanted:
+                    if not len(wanted):
                         break
-                found.update(dict.fromkeys(wanted, GONE))
+                    page, mine = self._page(ref, store), hashes[wanted]
+                    ints = None if numbers is None else page.find_ints(numbers[wanted], mine)
+                    if ints is None:
+                        missing = page.find_all([keys[place] for place in wanted.tolist()], mine, found)
+                        wanted = wanted[missing]
+                    else:
+                        hits, of_hits, others = ints
+                        places.append(wanted[hits])
+                        values.append(of_hits)
+                        wanted = wanted[others]
+                if len(wanted):
+                    found.update(dict.fromkeys([keys[place] for place in wanted.tolist()], GONE))
+        if places:
+            known = [keys[place] for place in np.concatenate(places).tolist()]
+            found.update(zip(known, np.concatenate(values).tolist(), strict=True))
 
     def scan(self, store: Store) -> Iterator[tuple[int, int, Rows | None]]:
         """Yields each bucket in the order of hashes: first hash, first of the next, and its entries, if it has any."""

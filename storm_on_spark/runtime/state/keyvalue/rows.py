@@ -171,20 +171,19 @@ def _distinct(rows: Rows) -> Rows:
     if not len(again):
         return rows
     keep = np.ones(len(hashes), bool)
-    # Nearly always two of one hash are two of one key. Three or more are looked at one by one.
-    follows = np.diff(again) == 1
-    crowded = np.zeros(len(again), bool)
-    crowded[1:] |= follows
-    crowded[:-1] |= follows
-    pairs = again[~crowded]
-    keep[pairs[rows.keys.same(pairs - 1, pairs)]] = False
-    if crowded.any():
-        _drop_of_many(rows, again[crowded], keep)
+    same = rows.keys.same(again - 1, again)
+    keep[again[same]] = False
+    if not same.all():
+        # Two keys have one hash. Where more than two entries have it, equal keys need not lie side by side.
+        several = np.unique(hashes[again[~same]])
+        crowded = again[np.isin(hashes[again], several)]
+        keep[crowded] = True
+        _drop_of_many(rows, crowded, keep)
     return rows.take(np.flatnonzero(keep))
 
 
 def _drop_of_many(rows: Rows, places: NDArray[np.int64], keep: NDArray[np.bool_]) -> None:
-    """Does it for places of a hash that more than two entries have, each given but the first."""
+    """Does it for places of hashes that several keys have, each given but the first of its hash."""
     wanted = np.union1d(places, places - 1)
     keys = dict(zip(wanted.tolist(), rows.keys.take(wanted).values(), strict=True))
     for place in places.tolist():

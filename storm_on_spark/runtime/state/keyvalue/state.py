@@ -242,7 +242,7 @@ class StoredState(KeyValueState):
         if unknown:
             self._trim(len(unknown))
             self._looked_up += unknown
-            self._pages.find_all(unknown, hashes_of(unknown), self._reading(), self._hot)
+            self._pages.find_all(unknown, self._reading(), self._hot)
 
     def mark(self) -> int:
         """Returns a mark for `undo`."""
