@@ -27,7 +27,8 @@ def _lines() -> Iterator[str]:
         for option in found.options:
             default = "required" if option.default is None else f"`{option.default}`" if option.default else "empty"
             choices = f" One of {', '.join(option.choices)}." if option.choices else ""
-            yield f"| | | `--{option.name}` | {option.type} | {default} | {option.help}{choices} |"
+            also = "".join(f" `--{name}` is the same." for name in option.also)
+            yield f"| | | `--{option.name}` | {option.type} | {default} | {option.help}{choices}{also} |"
 
 
 if __name__ == "__main__":

@@ -79,7 +79,7 @@ class Part:
             return DslError(code, definition, origin.position, f"{inside}{error.message}")
         number = given.index(name)
         begin, value = origin.value_positions[number], origin.options[number][1]
-        if error.option not in [option.name for option in self.declaration.options]:
+        if not any(error.option in option.names for option in self.declaration.options):
             start = definition.rfind(f"--{name}=", 0, begin)
             return DslError(Code.UNKNOWN_OPTION, definition, start, f"{inside}{error.message}")
         # A quote that is written twice moves what is behind it.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
@@ -85,12 +87,20 @@ def _create(kind: Kind) -> click.Command:
 
 
 _PATIENCE_SECS: Final = 60.0
+_MOST_BYTES: Final = 1_000_000
 
 
 def _deploy(kind: Kind) -> click.Command:
     @click.command("deploy", short_help=f"Deploy a {kind}.", help=f"Deploy the {kind} NAME, and wait until it runs.")
     @name_argument
     @click.option("--properties", metavar="TEXT", help="Such as module.log.count=2,module.http.criteria=EXPRESSION.")
+    @click.option(
+        "--propertiesFile",
+        "file",
+        metavar="FILE",
+        type=click.Path(path_type=Path),
+        help="A file with such a property in each line; # begins a comment.",
+    )
     @click.option("--fused", is_flag=True, help="Run all modules as one topology, in one container.")
     @click.option(
         "-t",
@@ -101,9 +111,15 @@ def _deploy(kind: Kind) -> click.Command:
         help="Seconds to wait until it runs.",
     )
     @admin_options
-    def deploy(name: str | None, properties: str | None, fused: bool, timeout: float, **given: Any) -> None:
+    def deploy(
+        name: str | None, properties: str | None, file: Path | None, fused: bool, timeout: float, **given: Any
+    ) -> None:
         with asked(**given) as request:
+            if properties is not None and file is not None:
+                raise click.UsageError("Expected one of --properties and --propertiesFile")
             chosen, manifest = name_of(name), read_properties(properties or "")
+            if file is not None:
+                manifest = properties_in(file)
             found = _deployed(request, kind, chosen, manifest, fused=fused, patience=timeout)
             request.answer(found, _DONE[kind]["deploy"].format(chosen))
 
@@ -199,9 +215,32 @@ def read_properties(text: str) -> dict[str, str]:
             pieces[-1] += f",{piece}"
         else:
             pieces.append(piece)
+    return _properties(pieces)
+
+
+def properties_in(file: Path) -> dict[str, str]:
+    """Returns a manifest that stands in a file.
+
+    Raises:
+        click.UsageError: it can't be read, or a property has no `=`, or is there twice.
+    """
+    try:
+        with file.open("rb") as opened:
+            content = opened.read(_MOST_BYTES + 1)
+        if len(content) > _MOST_BYTES:
+            raise ValueError(f"it has more than {_MOST_BYTES:,} bytes")
+        lines = content.decode().splitlines()
+    except OSError as error:
+        raise click.UsageError(f"{file} can't be read: {error.strerror}") from error
+    except ValueError as error:
+        raise click.UsageError(f"{file} has no properties: {error}") from error
+    return _properties(line for line in lines if line.strip() and not line.lstrip().startswith(("#", "!")))
+
+
+def _properties(pieces: Iterable[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for piece in pieces:
-        key, equals, value = piece.strip().partition("=")
+        key, equals, value = (part.strip() for part in piece.partition("="))
         if not equals or not key:
             raise click.UsageError(f"Expected properties such as module.log.count=2, got {piece!r:.100}")
         if key in found:

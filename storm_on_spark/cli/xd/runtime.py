@@ -38,12 +38,14 @@ def containers(**given: Any) -> None:
 
 @command.command("modules")
 @click.option("--containerId", "container", metavar="ID", help="Only those of this container.")
+@click.option("--moduleId", "module", metavar="ID", help="Only this one, such as ticktock.source.time.1.")
 @admin_options
-def modules(container: str | None, **given: Any) -> None:
+def modules(container: str | None, module: str | None, **given: Any) -> None:
     """List the instances of modules that run."""
     with asked(**given) as request:
-        query = None if container is None else {"containerId": container}
-        found = list(request.client.every("list_runtime_modules", query))
+        query = {"containerId": container, "moduleId": module}
+        chosen = {name: value for name, value in query.items() if value is not None}
+        found = list(request.client.every("list_runtime_modules", chosen))
         headings = ["Module", "Container Id", "Options", "Deployment Properties"]
         rows = [
             [each.name, each.container_id, braced(each.options), braced(each.deployment_properties)] for each in found

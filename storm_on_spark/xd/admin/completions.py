@@ -96,7 +96,8 @@ def _is_channel(text: str) -> bool:
 
 def _with(head: str, segment: str, words: Iterable[str]) -> tuple[str, ...]:
     word = segment.lstrip()
-    space = segment[: len(segment) - len(word)] or (" " if head.endswith(("|", ">")) else "")
+    # The text that there is stays: a space is proposed only where nothing is behind the sign.
+    space = segment[: len(segment) - len(word)] if segment else " " if head.endswith(("|", ">")) else ""
     return tuple(f"{head}{space}{found}" for found in words if found.startswith(word) and found != word)
 
 

@@ -49,6 +49,8 @@ class DeploymentSupervisor:
         self._executions = Executions(mirror, ledger)
         #: Modules without a container, by stream or job, that were warned of already.
         self._warned: dict[tuple[Kind, str], set[str]] = {}
+        #: Orders that were carried out, which the copy still shows.
+        self._taken: set[str] = set()
         #: Orders that make no sense, which were warned of already.
         self._dropped: set[str] = set()
         #: What each stream or job was, with the containers, when nothing was left to do for it.
@@ -88,7 +90,9 @@ class DeploymentSupervisor:
 
     def _take_orders(self, fence: Fence) -> None:
         busy: set[tuple[Kind, str]] = set()
-        for name in self._mirror.children(nodes.REQUESTED):
+        names = self._mirror.children(nodes.REQUESTED)
+        self._taken.intersection_update(f"{nodes.REQUESTED}/{name}" for name in names)
+        for name in names:
             if not name.startswith(nodes.REQUEST):
                 continue
             path = f"{nodes.REQUESTED}/{name}"
@@ -97,7 +101,8 @@ class DeploymentSupervisor:
                 self._drop(fence, path, "it can't be read")
                 continue
             key = order.kind, order.stream
-            if key in busy:
+            if key in busy or path in self._taken:
+                busy.add(key)
                 continue
             there = self._mirror.value(f"{nodes.DEPLOYMENTS[order.kind]}/{order.stream}", Deployment)
             if order.action == "deploy" and there is not None and there.going:
@@ -113,7 +118,8 @@ class DeploymentSupervisor:
             except (DslError, ManifestError) as error:
                 self._drop(fence, path, str(error))
                 continue
-            self._try(fence, [*changes, Remove(path)])
+            if self._try(fence, [*changes, Remove(path)]):
+                self._taken.add(path)
 
     def _drop(self, fence: Fence, path: str, reason: str) -> None:
         """Removes an order that nobody can carry out, as somebody's hand may have written it."""
@@ -251,11 +257,14 @@ class DeploymentSupervisor:
                 own = f"{nodes.CONTAINERS}/{container}"
                 self._try(fence, [Make(own, ephemeral=True), Remove(own), Remove(path)])
 
-    def _try(self, fence: Fence, changes: list[Change]) -> None:
+    def _try(self, fence: Fence, changes: list[Change]) -> bool:
+        """Makes changes; returns whether they were made."""
         try:
             self._ledger.commit(fence, changes)
         except ConflictError as error:
             logger.debug("A change waits for the next round: %s", error)
+            return False
+        return True
 
 
 def _request(label: str, manifest: ModuleManifest, there: Mapping[str, ContainerNode]) -> Request:

@@ -69,6 +69,7 @@ class Option:
         minimum: the least value of a number.
         choices: the values that are allowed; empty for all.
         check: called with the typed value; raises `ValueError` for one that makes no sense.
+        also: other names, as Spring XD has them.
     """
 
     name: str
@@ -78,6 +79,23 @@ class Option:
     minimum: float | None = None
     choices: tuple[str, ...] = ()
     check: Callable[[Any], object] | None = None
+    also: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names, the usual one first."""
+        return (self.name, *self.also)
+
+    def given(self, options: Collection[str]) -> str | None:
+        """Returns the name by which it is given; None if it is not.
+
+        Raises:
+            OptionError: it is given by two names.
+        """
+        found = [name for name in self.names if name in options]
+        if len(found) > 1:
+            raise OptionError(f"Expected one of --{found[0]} and --{found[1]}, which are the same", option=found[1])
+        return found[0] if found else None
 
     @property
     def argument(self) -> str:
@@ -170,21 +188,22 @@ class ModuleDeclaration:
         Raises:
             OptionError: an option is unknown or missing, or can't have its value.
         """
-        known = {option.name: option for option in self.options}
+        known = {name for option in self.options for name in option.names}
         for name in (*given, *later):
             if name not in known:
                 raise OptionError(f"Expected one of {self.option_names()}, got --{name:.100}", option=name)
         values: dict[str, Any] = {}
         for option in self.options:
-            if option.name in later:
+            written = option.given((*given, *later))
+            if written is not None and written in later:
                 continue
-            text = given.get(option.name, option.default)
+            text = option.default if written is None else given[written]
             if text is None:
                 raise OptionError(f"Expected --{option.name}, which {self.name} needs", option=option.name)
             try:
                 values[option.argument] = option.value(_filled(text, stream))
             except OptionError as error:
-                raise OptionError(error.message, error.position, option.name) from error
+                raise OptionError(error.message, error.position, written or option.name) from error
         return values
 
     def texts(self, given: Mapping[str, str], stream: str) -> dict[str, str]:
@@ -201,12 +220,13 @@ class ModuleDeclaration:
             >>> find_module("source", "time").texts({}, "ticktock")
             {'fixedDelay': '1', 'format': 'yyyy-MM-dd HH:mm:ss'}
         """
-        texts = {option.name: given.get(option.name, option.default) for option in self.options}
-        return {
-            name: _filled(text, stream)
-            for name, text in texts.items()
-            if text is not None and (name in given or text not in _UNSET)
-        }
+        texts: dict[str, str] = {}
+        for option in self.options:
+            name = option.given(given)
+            text = option.default if name is None else given[name]
+            if text is not None and (name is not None or text not in _UNSET):
+                texts[option.name] = _filled(text, stream)
+        return texts
 
     def option_names(self) -> str:
         """Returns the options as a definition writes them."""

@@ -241,8 +241,10 @@ class LocalRegistry:
                     f"{module.type}:{module.name} is composed of {type_}:{inside.name}, which does not exist"
                 ) from None
             for option in self._options(found, level + 1):
-                default = given.get(option.name, option.default)
-                yield replace(option, name=f"{inside.label}.{option.name}", default=default)
+                name = option.given(given)
+                default = option.default if name is None else given[name]
+                also = tuple(f"{inside.label}.{each}" for each in option.also)
+                yield replace(option, name=f"{inside.label}.{option.name}", default=default, also=also)
 
     def _type_of(self, stream: Stream) -> ModuleType:
         if stream.source is not None or stream.sink is not None:

@@ -90,7 +90,14 @@ PROCESSOR: Final = ModuleDeclaration(
     "Replaces the payload by what process(payload, headers) of a Python file returns; None drops the message.",
     Script,
     (
-        Option("location", "text", None, "The file; it is read once and goes along with the stream.", check=_a_script),
+        Option(
+            "location",
+            "text",
+            None,
+            "The file; it is read once and goes along with the stream.",
+            check=_a_script,
+            also=("script",),
+        ),
         Option("sha256", "text", "", "What its SHA-256 must be; empty for any.", check=_a_checksum),
     ),
 )

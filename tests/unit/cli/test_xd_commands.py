@@ -295,6 +295,13 @@ def test_outside_the_shell_there_is_json_that_is_as_described(
         ("stream deploy there --properties count", 2, "such as module.log.count=2, got 'count'"),
         ("stream deploy there --properties module.a.count=1,module.a.count=2", 2, "each property once"),
         ("stream deploy there --properties count=1", 2, "Expected module.<label>.<property>"),
+        ("stream deploy there --propertiesFile none", 2, "none can't be read: No such file"),
+        ("stream deploy there --propertiesFile /tmp", 2, "/tmp can't be read: Is a directory"),
+        (
+            "stream deploy there --propertiesFile /tmp --properties module.log.count=1",
+            2,
+            "Expected one of --properties",
+        ),
         ("stream deploy there --timeout soon", 2, "a number of seconds"),
         ("stream undeploy there", 1, "not deployed"),
         ("stream destroy none", 1, "no stream named 'none'"),
@@ -414,6 +421,15 @@ def test_the_shell_goes_to_another_admin(served: Served, shell: Shell, capsys: p
         assert shell.execute("admin config info") == 0
     assert capsys.readouterr().out.splitlines()[::2] == [f"Successfully targeted {url}"] * 2
     assert (served.texts, other.definitions.texts) == ({}, {"ticktock": "time | log"})
+
+
+def test_properties_stand_in_a_file(served: Served, tmp_path: Path) -> None:
+    served.texts["there"] = "time | log"
+    file = tmp_path / "there.properties"
+    file.write_text("# Two of them.\nmodule.log.count = 2\n\nmodule.log.criteria=groups.contains('a,b')\n")
+    assert served.run("stream", "deploy", "there", "--propertiesFile", str(file)).exit_code == 0
+    expected = {"module.log.count": "2", "module.log.criteria": "groups.contains('a,b')"}
+    assert served.admin.runtime.deployed["there"].properties == expected
 
 
 def test_without_an_admin_a_sentence_says_so() -> None:

@@ -94,6 +94,9 @@ def test_containers_and_what_runs_in_them(admin: Admin) -> None:
     here = admin.ask("GET", f"/runtime/modules?containerId={CONTAINER}")[1]["content"]
     assert [each["name"] for each in here] == ["ticktock.sink.log.1", "ticktock.source.time.1"]
     assert admin.ask("GET", "/runtime/modules?containerId=another")[1]["content"] == []
+    for module in ("ticktock.sink.log.1", "ticktock.sink.log"):
+        [one] = admin.ask("GET", f"/runtime/modules?moduleId={module}")[1]["content"]
+        assert one["name"] == "ticktock.sink.log.1"
 
 
 def test_the_description_has_every_resource(admin: Admin) -> None:

@@ -25,6 +25,7 @@ from storm_on_spark.xd.modules.local_registry import LocalRegistry
         ("time --fixedDelay=1 --f", "time --fixedDelay=1 --format="),
         ("time | ", "time | log"),
         ("time |", "time | log"),
+        ("time |lo", "time |log"),
         ("time | fi", "time | filter"),
         ("time | one:fi", "time | one:filter"),
         ("time | log --level=W", "time | log --level=WARN"),
@@ -66,7 +67,7 @@ def test_only_the_user_knows_how_these_go_on(start: str) -> None:
         ("nightly = sc", "nightly = script"),
         ("script --loc", "script --location="),
         ("script --location=a || ", "script --location=a || timestampfile"),
-        ("script --location='a || b' ||sp", "script --location='a || b' || sparkapp"),
+        ("script --location='a || b' ||sp", "script --location='a || b' ||sparkapp"),
         ("<script & mine:ti", "<script & mine:timestampfile"),
         (
             "<script & timestampfile> || timestampfile --append=",

@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 
 from storm_on_spark.testing import SpoutTester, make_tuple, run_bolt
+from storm_on_spark.xd.admin.checks import check_stream
+from storm_on_spark.xd.dsl import DslError
 from storm_on_spark.xd.modules import MODULES, ModuleType, OptionError, find_module
 from storm_on_spark.xd.modules.declaration import Option
+from storm_on_spark.xd.modules.local_registry import LocalRegistry
 
 FIELDS = ["payload", "headers"]
 
@@ -169,6 +172,32 @@ def test_options_that_are_refused(module: tuple[str, str], given: dict[str, str]
     with pytest.raises(OptionError, match=message) as caught:
         MODULES[module].make(given, "s")
     assert caught.value.option == next(iter(given), "dir")
+
+
+@pytest.mark.parametrize(
+    ("module", "given", "texts"),
+    [
+        (("sink", "kafka"), {"brokerList": "a:1"}, {"brokers": "a:1", "topic": "s", "key": "null"}),
+        (("source", "kafka"), {"groupId": "g"}, {"brokers": "127.0.0.1:9092", "topic": "s", "group": "g"}),
+        (("source", "http"), {"maxContentLength": "5"}, {"maxBytes": "5"}),
+        (("processor", "http-client"), {"url": "http://a", "httpMethod": "GET"}, {"method": "GET"}),
+        (("sink", "jdbc"), {"database": "a.db", "tableName": "t"}, {"table": "t"}),
+        (("sink", "aggregate-counter"), {"incrementExpression": "2"}, {"increment": "2"}),
+    ],
+)
+def test_options_have_the_names_of_spring_xd_too(
+    module: tuple[Any, str], given: dict[str, str], texts: dict[str, str]
+) -> None:
+    found = find_module(*module)
+    assert found.texts(given, "s").items() >= texts.items()
+    found.make(given, "s")
+
+
+def test_an_option_is_given_by_one_name() -> None:
+    with pytest.raises(OptionError, match="--brokers and --brokerList, which are the same"):
+        find_module("sink", "kafka").make({"brokers": "a:1", "brokerList": "a:1"}, "s")
+    with pytest.raises(DslError, match=r"\(pos 27\): bootstrap servers are host:port"):
+        check_stream("s", "time | kafka --brokerList='x y' --topic=a", LocalRegistry(), dict)
 
 
 def test_typed_options() -> None:

@@ -131,8 +131,13 @@ class Handlers:
         return call.page(self._runtime.containers())
 
     def list_runtime_modules(self, call: Call) -> schemas.PageOf[schemas.RuntimeModuleView]:
-        container = call.query.get("containerId")
-        return call.page(each for each in self._runtime.modules() if container in (None, each.container_id))
+        container, module = call.query.get("containerId"), call.query.get("moduleId")
+        return call.page(
+            each
+            for each in self._runtime.modules()
+            # In Spring XD a module's id has no number.
+            if container in (None, each.container_id) and module in (None, each.name, each.name.rpartition(".")[0])
+        )
 
     def complete_job(self, call: Call) -> schemas.Completions:
         return schemas.Completions(proposals=job_completions(call.query.get("start", ""), self._registry))

@@ -200,7 +200,7 @@ SINKS: Final = (
         (
             _NAME,
             Option("time", "expression", "null", "Seconds since 1970; null for the time of counting."),
-            Option("increment", "expression", "1", "What a message counts."),
+            Option("increment", "expression", "1", "What a message counts.", also=("incrementExpression",)),
             _FOLDER,
         ),
     ),

@@ -174,7 +174,9 @@ def _sink(url: str, method: Method, body: Expression, content_type: str, token_f
 
 
 _URL: Final = Option("url", "text", None, "Where each message goes; http or https.", check=_an_url)
-_METHOD: Final = Option("method", "text", "POST", "The method; GET and DELETE send no body.", choices=get_args(Method))
+_METHOD: Final = Option(
+    "method", "text", "POST", "The method; GET and DELETE send no body.", choices=get_args(Method), also=("httpMethod",)
+)
 _COMMON: Final = (
     Option("body", "expression", "payload", "The body; a list or a map becomes JSON."),
     Option("contentType", "text", "text/plain; charset=utf-8", "Of the body.", check=_a_content_type),

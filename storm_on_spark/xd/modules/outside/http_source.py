@@ -137,7 +137,15 @@ SOURCE: Final = ModuleDeclaration(
             "When a sender gets its answer: once its messages were processed, or at once.",
             choices=get_args(Answer),
         ),
-        Option("maxBytes", "integer", "1000000", "Most bytes of a body.", minimum=1, check=_a_size),
+        Option(
+            "maxBytes",
+            "integer",
+            "1000000",
+            "Most bytes of a body.",
+            minimum=1,
+            check=_a_size,
+            also=("maxContentLength",),
+        ),
         Option("timeout", "number", "30", "Seconds after which a sender gets 504.", minimum=0.001),
     ),
 )

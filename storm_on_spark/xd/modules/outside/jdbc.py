@@ -197,7 +197,7 @@ SINK: Final = ModuleDeclaration(
         Option("driver", "text", _SQLITE, "A module of Python's DB-API 2.", check=a_driver),
         Option("database", "text", "", "The file of sqlite3."),
         Option("connection", "text", "", "A file with a JSON object of arguments, for other drivers."),
-        Option("table", "text", None, "The table; it must be there.", check=a_table),
+        Option("table", "text", None, "The table; it must be there.", check=a_table, also=("tableName",)),
         Option(
             "columns", "text", _PAYLOAD, "Columns; a payload that is a map has a value for each.", check=column_names
         ),

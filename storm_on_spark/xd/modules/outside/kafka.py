@@ -90,7 +90,12 @@ def _a_group(text: str) -> None:
 
 
 _BROKERS: Final = Option(
-    "brokers", "text", "127.0.0.1:9092", "host:port of brokers, separated by commas.", check=checked_servers
+    "brokers",
+    "text",
+    "127.0.0.1:9092",
+    "host:port of brokers, separated by commas.",
+    check=checked_servers,
+    also=("brokerList",),
 )
 _TOPIC: Final = Option(
     "topic",
@@ -108,7 +113,14 @@ SOURCE: Final = ModuleDeclaration(
     (
         _BROKERS,
         _TOPIC,
-        Option("group", "text", STREAM_NAME, "The consumer group that offsets are committed to.", check=_a_group),
+        Option(
+            "group",
+            "text",
+            STREAM_NAME,
+            "The consumer group that offsets are committed to.",
+            check=_a_group,
+            also=("groupId",),
+        ),
         Option("start", "text", "earliest", "Where to begin without committed offsets.", choices=get_args(Start)),
     ),
 )
