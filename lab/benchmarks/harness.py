@@ -13,11 +13,12 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lab.benchmarks.cases import Case
-from lab.benchmarks.contenders import Setup, storm
+from lab.benchmarks.cases import CASES, Case
+from lab.benchmarks.contenders import NotThereError, Setup, bytewax, storm
 from lab.benchmarks.data import sentences_file
 from lab.benchmarks.topics import broker
 
@@ -117,17 +118,23 @@ def _rounds(
 
 def _prepare(outcomes: dict[str, Outcome], tell: Callable[[str], None]) -> None:
     """Sets contenders up; notes those that can't be."""
-    for python in (False, True):
-        concerned = [
-            outcome
-            for outcome in outcomes.values()
-            if outcome.case.contender == "storm" and outcome.case.workload.endswith("Python") == python
-        ]
+    storms = [case for case in CASES.values() if case.contender == "storm"]
+    contenders: tuple[tuple[str, list[Case], Callable[[], None]], ...] = (
+        ("Apache Storm", storms, partial(storm.prepare, python=False)),
+        (
+            "Apache Storm with pystorm",
+            [case for case in storms if case.workload.endswith("Python")],
+            partial(storm.prepare, python=True),
+        ),
+        ("bytewax", [case for case in CASES.values() if case.contender == "bytewax"], bytewax.prepare),
+    )
+    for what, cases, prepare in contenders:
+        concerned = [outcomes[case.name] for case in cases if case.name in outcomes]
         if concerned:
-            tell(f"setting up Apache Storm{' with pystorm' if python else ''}")
+            tell(f"setting up {what}")
             try:
-                storm.prepare(python=python)
-            except storm.NotThereError as error:
+                prepare()
+            except NotThereError as error:
                 tell(str(error))
                 for outcome in concerned:
                     outcome.skipped = str(error)

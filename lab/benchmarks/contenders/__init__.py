@@ -13,6 +13,10 @@ from typing import Any
 Figures = dict[str, Any]
 
 
+class NotThereError(Exception):
+    """A contender can't be set up here; the message is a sentence that says why."""
+
+
 @dataclass(frozen=True)
 class Setup:
     """What a run gets from the harness.

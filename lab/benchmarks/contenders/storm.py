@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.benchmarks.cases import Case
-from lab.benchmarks.contenders import Figures, Setup, figures
+from lab.benchmarks.contenders import Figures, NotThereError, Setup, figures
 from lab.benchmarks.measures import ProcessTree
 from lab.benchmarks.topics import TOPIC
 from storm_on_spark.api.errors import SetupError
@@ -35,10 +35,6 @@ _WARM_UP_SECS = 12
 """Until Storm's code is compiled; before, it reaches half of its throughput."""
 _MEMORY = "-Xmx2g"
 """As much as the driver of a local session has."""
-
-
-class NotThereError(Exception):
-    """A contender can't be set up here; the message is a sentence that says why."""
 
 
 def prepare(*, python: bool) -> None:

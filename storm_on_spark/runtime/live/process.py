@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 _ALONE_SECS = 30.0
 """The process ends if the coordinator has not looked at it for so long."""
 _LOOK_SECS = 0.25
-"""How often it looks whether it should end, and whether a tick is due."""
+"""How often it looks whether it should end, at least."""
 _FETCH_SECS = 0.005
 """How often it looks whether a cut that somebody waits for is whole."""
 _PAUSES = (0.0, 1.0, 5.0, 20.0, 60.0)
@@ -129,12 +129,16 @@ class LiveProcess:
             return False
 
     def _pause(self) -> float:
-        if self._tasks is not None and self._tasks.waiting:
+        pause = _FETCH_SECS if self._fetches else _LOOK_SECS
+        if self._tasks is None:
+            return pause
+        if self._tasks.waiting:
             return 0.0
-        return _FETCH_SECS if self._fetches else _LOOK_SECS
+        due = self._tasks.due_in(self._clock_ms())
+        return pause if due is None else min(pause, due / 1000)
 
     def _is_due(self, tasks: LiveTasks) -> bool:
-        return tasks.waiting or tasks.due(self._clock_ms())
+        return tasks.waiting or tasks.due_in(self._clock_ms()) == 0
 
     def _clock_ms(self) -> int:
         look = self._look

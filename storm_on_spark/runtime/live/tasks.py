@@ -150,9 +150,11 @@ class LiveTasks:
         for task, mark in marks.items():
             self.take(Written(task, -1, mark, None))
 
-    def due(self, clock_ms: int) -> bool:
-        """Returns whether a tick, a turn or a timeout is due at the topology's time."""
-        return any(clock_ms // period > self._offset.clock // period for period in self._periods)
+    def due_in(self, clock_ms: int) -> int | None:
+        """Returns in how many ms of the topology's time a tick, a turn or a timeout is due; None for never."""
+        last = self._offset.clock
+        due = min(((last // period + 1) * period for period in self._periods), default=None)
+        return None if due is None else max(0, due - clock_ms)
 
     def execute(self, clock_ms: int) -> list[Settle | Executed]:
         """Executes a round; returns what spouts are to hear.

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from lab.benchmarks.cases import CASES, Case
-from lab.benchmarks.contenders import Setup, storm
+from lab.benchmarks.contenders import NotThereError, Setup, bytewax, storm
 from lab.benchmarks.data import WORDS_PER_SENTENCE, read_sentences, sentences, sentences_file
 from lab.benchmarks.feed import Control, Numbers
 from lab.benchmarks.harness import Pace, play
@@ -121,7 +121,7 @@ def test_storm_without_maven_is_a_sentence(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("JAVA_HOME", str(require_java().home))
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(storm, "BUILD", tmp_path)
-    with pytest.raises(storm.NotThereError, match="there is no mvn here"):
+    with pytest.raises(NotThereError, match="there is no mvn here"):
         storm.prepare(python=False)
 
 
@@ -131,8 +131,21 @@ def test_storm_that_can_not_be_fetched_is_a_sentence(tmp_path: Path, monkeypatch
     maven.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setattr(storm, "BUILD", tmp_path)
-    with pytest.raises(storm.NotThereError, match="could not be fetched and built: no route to host"):
+    with pytest.raises(NotThereError, match="could not be fetched and built: no route to host"):
         storm.prepare(python=False)
+
+
+def test_bytewax_that_can_not_be_installed_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bytewax, "_BUILD", tmp_path / "bytewax")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    with pytest.raises(NotThereError, match=r"bytewax==.* could not be installed for Python 3\.\d+: .*bytewax"):
+        bytewax.prepare()
+    assert not (tmp_path / "bytewax" / "bytewax==0.21.1").exists()
+
+
+def test_latencies_of_bytewax_are_read_from_its_buckets() -> None:
+    assert bytewax.percentiles({0: 90, 32: 8, -32: 0, 320: 2}) == {"p50": 1.0, "p95": 2.0, "p99": 1024.0}
+    assert bytewax.percentiles({}) is None
 
 
 def sample(number: int, memory: float, batch: float, checkpoint: float) -> Sample:

@@ -1,0 +1,181 @@
+"""Bolts in a real live process, without Spark: one that hangs, one that is slow, one that raises, and ticks."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import subprocess
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import stormtest
+from endless import Endless
+from stormtest import Spouts, make_worker
+
+from storm_on_spark.api import BaseBasicBolt, TopologyBuilder
+from storm_on_spark.runtime.batches.offsets import Offset
+from storm_on_spark.runtime.bolts.stall import EXIT_CODE, read_notes
+from storm_on_spark.runtime.codec import chunk
+from storm_on_spark.runtime.codec.chunk import Kind
+from storm_on_spark.runtime.live import client
+from storm_on_spark.runtime.live.client import LiveClient
+from storm_on_spark.runtime.live.messages import Adopt, Cut
+from storm_on_spark.runtime.processes.run_folder import remove_run_folder
+from storm_on_spark.runtime.tracking.acker import ACKED, FAILED
+
+LIMIT = 1
+"""Seconds that one tuple may take."""
+
+
+class Blocking(BaseBasicBolt):
+    """Never ends its first tuple."""
+
+    def execute(self, tup, collector):
+        while True:
+            time.sleep(0.1)
+
+
+class Slow(BaseBasicBolt):
+    """Takes longer for two tuples than one may take."""
+
+    def execute(self, tup, collector):
+        time.sleep(0.6 * LIMIT)
+
+
+class Raising(BaseBasicBolt):
+    def prepare(self, conf, context):
+        self.seen = 0
+
+    def execute(self, tup, collector):
+        self.seen += 1
+        if self.seen == 3:
+            raise ValueError("the third")
+
+
+class Ticking(BaseBasicBolt):
+    """Notes when ticks come."""
+
+    def __init__(self, file):
+        self.file = file
+
+    def get_component_configuration(self):
+        return {"topology.tick.tuple.freq.secs": 1}
+
+    def execute(self, tup, collector):
+        if tup.source_stream == "__tick":
+            with open(self.file, "a") as out:
+                out.write(f"{time.monotonic()}\n")
+
+
+@dataclasses.dataclass
+class Live:
+    """A live process that has adopted one bolt."""
+
+    spouts: Spouts
+    asked: LiveClient
+    process: subprocess.Popen[bytes]
+    folder: Path
+
+    def written(self, count: int) -> dict[int, Any]:
+        task = self.spouts.open()
+        for _ in range(count):
+            task.next_tuple(0.0)
+        marks = {self.spouts.task_id: task.cut().mark}
+        task.close()
+        return marks
+
+    def cut(self, count: int) -> Cut | None:
+        end = self.asked.barrier(Offset(), self.written(count))
+        return None if end is None else self.asked.fetch(b"token", Offset(), end)
+
+
+@contextmanager
+def live(bolt: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Live]:
+    spouts = Spouts(Endless(), folder, partitions=1)
+    builder = TopologyBuilder()
+    builder.set_spout("spout", Endless())
+    builder.set_bolt("bolt", bolt).shuffle_grouping("spout")
+    conf = {"topology.profile": "realtime", "topology.task.stall.secs": LIMIT, "topology.acker.executors": 1}
+    spouts.worker = make_worker(builder, conf, 1)
+    [spouts.task_id] = spouts.worker.wiring.plan.components["spout"].tasks
+    spouts.folder = folder / "spouts" / str(spouts.task_id)
+    start_id = uuid.uuid4().hex
+    spec = dataclasses.replace(spouts.worker.spec, folder=str(folder), start_id=start_id)
+    path = [str(Path(stormtest.__file__).parent), str(Path(__file__).parent)]  # the modules of spout and bolt
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path))
+    asked = LiveClient(start_id)
+    if not psutil.pid_exists(os.getpgrp()):
+        os.setpgid(0, 0)
+    asked.start(1)
+    _, process = client.started[start_id]
+    try:
+        wait_for(asked.listens)
+        assert asked.look(0, time.monotonic()).live is False
+        assert asked.adopt(Adopt(start_id, spec.dumps(), b"token", Offset(), {}, ()))
+        yield Live(spouts, asked, process, folder)
+    finally:
+        process.kill()
+        process.wait()
+        remove_run_folder(start_id)
+
+
+def wait_for(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def ends(cut: Cut | None) -> list[int]:
+    """What became of the messages."""
+    assert cut is not None
+    outcomes = [body for body in cut.rows if chunk.read_header(body).kind == Kind.OUTCOME]
+    return [code for body in outcomes for code in chunk.read_outcome(chunk.read_header(body), body)[1].tolist()]
+
+
+def test_a_bolt_that_blocks_for_longer_than_the_limit_ends_the_live_process_and_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with live(Blocking(), tmp_path, monkeypatch) as found:
+        assert found.cut(1) is None, "its tuple is for the next micro-batch"
+        assert found.process.wait(30) == EXIT_CODE
+        [stall] = read_notes(tmp_path)
+        assert stall.component == "bolt"
+        assert f"topology.task.stall.secs = {LIMIT}" in stall.sentence
+        assert "from spout" in stall.sentence
+
+
+def test_a_bolt_that_is_slow_executes_all_although_together_they_take_longer_than_one_may(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with live(Slow(), tmp_path, monkeypatch) as found:
+        assert ends(found.cut(2)) == [ACKED] * 2
+        assert found.process.poll() is None
+        assert read_notes(tmp_path) == []
+
+
+def test_a_bolt_that_raises_fails_that_message_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with live(Raising(), tmp_path, monkeypatch) as found:
+        cut = found.cut(3)
+        assert sorted(ends(cut)) == [ACKED, ACKED, FAILED]
+        told = [body for body in cut.rows if chunk.read_header(body).kind == Kind.REPORT]
+        assert "the third" in repr([chunk.read_report(body) for body in told])
+
+
+def test_a_tick_comes_when_it_is_due_and_not_at_the_next_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "ticks"
+    with live(Ticking(str(file)), tmp_path, monkeypatch) as found:
+        began = time.monotonic()
+        # By chance, that is no multiple of what the process waits for otherwise.
+        found.asked.look(130, began)
+        wait_for(lambda: file.exists() and file.read_text().count("\n") >= 2)
+    # 0.13 s were over then: they are due at 0.87, 1.87, ... and never before.
+    late = [(float(line) - began - 0.87) % 1.0 for line in file.read_text().splitlines()]
+    # A machine that is busy may be late; without an own wake-up each would be, by 0.12 s or more.
+    assert min(late) < 0.05, late
