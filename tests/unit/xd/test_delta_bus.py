@@ -279,6 +279,7 @@ def test_a_table_says_what_was_emitted_when_by_which_instance(bus: DeltaBus, tmp
         (None, ConfigError, "needs xd.messagebus.delta.location"),
         ("bus", ConfigError, "must be an absolute path, or a URI such as s3://bucket/bus, not 'bus'"),
         ("", ConfigError, "must be an absolute path"),
+        ("memory://bus", ConfigError, "must be an absolute path"),
         ("/a\0b", ConfigError, "must be an absolute path"),
         ("gopher://host/bus", SetupError, "can't reach gopher://host/bus"),
         ("/dev/null/bus", SetupError, "can't reach /dev/null/bus"),

@@ -45,7 +45,8 @@ def checked_store(location: str | None) -> Store:
     key = Config.XD_MESSAGEBUS_DELTA_LOCATION
     if location is None:
         raise ConfigError(f"the message bus of Delta needs {key}, an absolute path or a URI", key=key)
-    if "\0" in location or not re.match(r"/|[A-Za-z][A-Za-z0-9+.-]*://", location):
+    # What is in the memory of one process is no bus.
+    if "\0" in location or not re.match(r"/|(?!memory:)[A-Za-z][A-Za-z0-9+.-]*://", location):
         raise ConfigError(
             f"{key} must be an absolute path, or a URI such as s3://bucket/bus, not {location!r:.200}", key=key
         )
