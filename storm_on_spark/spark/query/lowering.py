@@ -12,6 +12,7 @@ from storm_on_spark.api.errors import ComponentError
 from storm_on_spark.plan.model import Operator
 from storm_on_spark.runtime.run.spec import RunSpec
 from storm_on_spark.runtime.spouts.native import PARTITION
+from storm_on_spark.spark.query.null_lists import without_nulls
 from storm_on_spark.spark.query.operators import OperatorProcessor, native_source, stateless_operator
 from storm_on_spark.spark.query.positions import SourceSettings
 from storm_on_spark.spark.query.replayable import not_replayable
@@ -63,8 +64,9 @@ def _native(spark: SparkSession, spec: RunSpec, settings: SourceSettings, compon
         raise ComponentError(component, None, "read", "it must return a streaming DataFrame, as spark.readStream makes")
     if (why := not_replayable(rows)) is not None:
         raise ComponentError(component, None, "read", why)
+    rows, layout = without_nulls(rows)
     return rows.withColumn(PARTITION, functions.spark_partition_id()).mapInArrow(
-        native_source(settings, component), SCHEMA
+        native_source(settings, component, layout), SCHEMA
     )
 
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.streaming.stateful_processor import MapState
 
+    from storm_on_spark.spark.query.null_lists import Opened
+
 STATE = "state"
 """The one state variable of an operator with state, a map. Each further one would cost two encoders in every task."""
 _KEY = StructType(
@@ -47,14 +49,22 @@ def stateless_operator(
 
 
 def native_source(
-    settings: SourceSettings, component: str
+    settings: SourceSettings, component: str, layout: Opened | None
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Returns the function that `mapInArrow` calls for each partition of a native spout's rows."""
+    """Returns the function that `mapInArrow` calls for each partition of a native spout's rows.
+
+    Args:
+        settings: of the source.
+        component: the spout.
+        layout: how `without_nulls` has sent the rows; None where they are as they were.
+    """
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from storm_on_spark.spark.query.null_lists import restored
         from storm_on_spark.spark.query.operator_io import read_native
 
-        yield from read_native(settings, component, batches)
+        rows = batches if layout is None else restored(batches, layout)
+        yield from read_native(settings, component, rows)
 
     return run
 
