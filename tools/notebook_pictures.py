@@ -1,5 +1,7 @@
 """Executes the notebooks and takes the pictures of docs/notebooks.md from what their cells show.
 
+Usage: python tools/notebook_pictures.py [PICTURE ...]
+
 Needs Chromium on the path, and the jars of Kafka. Run it when what notebooks show has changed; look at the pictures.
 """
 
@@ -26,7 +28,8 @@ PICTURES: Final = {
 
 
 def main() -> None:
-    """Writes all pictures."""
+    """Writes the pictures that are named, or all."""
+    wanted = {name: PICTURES[name] for name in sys.argv[1:] or PICTURES}
     sys.path.insert(0, str(ROOT / "tests" / "integration"))
     from kernels import NOTEBOOKS, kernel_in, run_notebook
 
@@ -35,8 +38,8 @@ def main() -> None:
         sys.exit("notebook_pictures: no Chromium found, which takes the pictures")
     FOLDER.mkdir(exist_ok=True)
     with kernel_in(NOTEBOOKS) as (_, client):
-        shown = {name: run_notebook(client, name) for name in dict.fromkeys(part[0] for part in PICTURES.values())}
-    for picture, (notebook, words, which, (width, height)) in PICTURES.items():
+        shown = {name: run_notebook(client, name) for name in dict.fromkeys(part[0] for part in wanted.values())}
+    for picture, (notebook, words, which, (width, height)) in wanted.items():
         page = next(cell.pages for cell in shown[notebook] if words in cell.source and cell.pages)[which]
         take(browser, page, FOLDER / f"{picture}.png", width, height)
 

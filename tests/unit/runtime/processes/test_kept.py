@@ -1,0 +1,39 @@
+"""Servers that a thread keeps: waiting for them, and their end."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from storm_on_spark.runtime.processes.kept import KeptProcess
+
+
+def kept(folder: Path, code: str) -> KeptProcess:
+    return KeptProcess("kept", [sys.executable, "-I", "-S", "-c", code], folder, folder / "out")
+
+
+def test_it_is_waited_for_and_ends_when_it_is_told_to(tmp_path: Path) -> None:
+    server = kept(tmp_path, "import time; print('up', flush=True); time.sleep(60)")
+    assert server.serves(lambda: "up" in (tmp_path / "out").read_text("utf-8"), 30)
+    pid = server.pid
+    assert pid is not None
+    server.end(signal.SIGTERM)
+    assert server.pid is None
+    assert not psutil.pid_exists(pid)
+
+
+def test_one_that_ends_or_does_not_come_up_in_time_is_not_waited_for(tmp_path: Path) -> None:
+    assert not kept(tmp_path, "raise SystemExit").serves(lambda: False, 30)
+    slow = kept(tmp_path, "import time; time.sleep(60)")
+    assert not slow.serves(lambda: False, 0.1)
+    slow.end()
+    assert slow.pid is None
+
+
+def test_a_folder_that_is_not_there_is_an_error_of_the_caller(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        KeptProcess("kept", [sys.executable], tmp_path / "gone", tmp_path / "out")
