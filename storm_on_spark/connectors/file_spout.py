@@ -100,7 +100,7 @@ class FileSpout(SparkSourceSpout):
             sf.col("_metadata.file_path").alias(_FILE),
             sf.col("_metadata.file_block_start").alias(_START),
         ]
-        return rows.select(*rows.columns, *metadata)
+        return rows.select(*(rows[f"`{name.replace('`', '``')}`"] for name in rows.columns), *metadata)
 
     def tuple_streams(self) -> Mapping[str, Fields]:
         """Returns the default stream."""
