@@ -204,13 +204,13 @@ class BoltTask:
         self.snapshots.restore(snapshot)
         self.snapshot = self.saved = snapshot
 
-    def catch_up(self, snapshot: bytes, kept: Kept, held: int) -> None:
+    def catch_up(self, snapshot: bytes, kept: Kept, held: int | None) -> None:
         """Brings the instance from an earlier state of its task to that of the state store, where others have gone on.
 
         Args:
             snapshot: the present one.
             kept: the present key-value state.
-            held: how many entries its journal had at that earlier state.
+            held: how many entries its journal had at that earlier state; None if it has been rewritten since.
         """
         if self.state is not None:
             self.state.catch_up(kept.store, held, kept.entries)

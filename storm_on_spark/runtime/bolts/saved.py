@@ -71,7 +71,8 @@ class SavedTask:
             cached.bolt.restore(self._read_snapshot(newest))
         elif (held := self._versions.held(cached.version)) is not None:
             snapshot = self._read_snapshot(newest, held, cached.bolt.snapshot)
-            cached.bolt.catch_up(snapshot, self.kept, held.entries)
+            entries = held.entries if held.generation == newest.generation else None
+            cached.bolt.catch_up(snapshot, self.kept, entries)
         else:
             cached.bolt.roll_back(self._read_snapshot(newest), self.kept)
         cached.version = newest.id

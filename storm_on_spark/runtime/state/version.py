@@ -81,9 +81,8 @@ class StateVersions(tuple[StateVersion, ...]):
         return self[0] if self else StateVersion(b"", 0, 0, 0, 0)
 
     def held(self, version: bytes | None) -> StateVersion | None:
-        """Returns the version that an instance holds, if the entries that it lacks since can be read by themselves."""
-        found = next((each for each in self if each.id == version), None)
-        return found if found is not None and found.generation == self.newest.generation else None
+        """Returns the version that an instance holds, if it is one of these."""
+        return next((each for each in self if each.id == version), None)
 
     def next(self, generation: int, entries: int, snapshot: int, deltas: int) -> StateVersions:
         """Returns the versions with a new one."""

@@ -4,5 +4,6 @@
   pages.
 - `pages` reads and writes pages, each through a cache; it knows which there are (`directory`) and when they are merged.
 - `page` is the format of one; `rows` is what a page holds while it is made or merged.
+- `scan` goes through all entries.
 - `hashes` places keys.
 """

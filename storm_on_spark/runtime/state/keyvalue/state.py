@@ -15,7 +15,7 @@ import contextlib
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain, islice, repeat
+from itertools import chain, compress, islice, repeat
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -24,9 +24,11 @@ import numpy as np
 from storm_on_spark.api.errors import StormError
 from storm_on_spark.api.state import KeyValueState
 from storm_on_spark.runtime.state.keyvalue import journal
+from storm_on_spark.runtime.state.keyvalue.directory import WIDTH
 from storm_on_spark.runtime.state.keyvalue.hashes import hash_of, hashes_of
 from storm_on_spark.runtime.state.keyvalue.pages import PAGE_BYTES, Pages
 from storm_on_spark.runtime.state.keyvalue.rows import GONE, Rows
+from storm_on_spark.runtime.state.keyvalue.scan import all_entries
 from storm_on_spark.runtime.state.keyvalue.store import Store, WatchedStore
 from storm_on_spark.runtime.state.keyvalue.unmerged import Unmerged
 from storm_on_spark.runtime.values import pickling
@@ -163,7 +165,10 @@ class StoredState(KeyValueState):
 
     def items(self) -> Iterator[tuple[Any, Any]]:
         """Yields all (key, value); from pages, where there are any, one bucket after the other."""
-        return self._stream(self._reading()) if self._pages.exist else iter(self._hot.items())
+        if not self._pages.exist:
+            return iter(self._hot.items())
+        own = dict.fromkeys(chain(self._unmerged, map(itemgetter(0), self._journal)))
+        return all_entries(self._pages, self._reading(), list(own), self._hot)
 
     def __contains__(self, key: object) -> bool:
         return self._hot.get(key, GONE) is not GONE or self._fetch(key) is not GONE
@@ -193,34 +198,6 @@ class StoredState(KeyValueState):
         if self._store is None:
             raise StormError("key-value state that is larger than memory can only be read while its bolt executes")
         return self._store
-
-    def _stream(self, store: Store) -> Iterator[tuple[Any, Any]]:
-        hot = self._hot
-        own = list(dict.fromkeys(chain(self._unmerged, map(itemgetter(0), self._journal))))
-        hashes = hashes_of(own)
-        order = np.argsort(hashes)
-        hashes, places, first = hashes[order], order.tolist(), 0
-        for _, end, rows in self._pages.scan(store):
-            last = first + int(np.searchsorted(hashes[first:], end))
-            found: dict[Any, tuple[int, Any]] = {}
-            if rows is not None:
-                for hashed, (key, value) in zip(rows.hashes.tolist(), rows.items(), strict=True):
-                    found[key] = hashed, value
-            for place, hashed in zip(places[first:last], hashes[first:last].tolist(), strict=True):
-                found.setdefault(own[place], (hashed, GONE))
-            first = last
-            yield from self._in_order(found, hot)
-
-    @staticmethod
-    def _in_order(found: dict[Any, tuple[int, Any]], hot: dict[Any, Any]) -> Iterator[tuple[Any, Any]]:
-        """Yields the entries of a bucket in an order that does not depend on what is in memory, or was merged when."""
-        ordered = sorted(found.items(), key=lambda item: item[1][0])
-        if len({hashed for hashed, _ in found.values()}) < len(found):
-            ordered.sort(key=lambda item: (item[1][0], pickling.dumps(item[0])))
-        for key, (_, value) in ordered:
-            now = hot.get(key, value)
-            if now is not GONE:
-                yield key, now
 
     # --- for the runtime: reading ahead, and taking back -----------------------------------------------------------
 
@@ -305,21 +282,45 @@ class StoredState(KeyValueState):
         self._pages.load(store)
         self._replay(store, 0, entries)
 
-    def catch_up(self, store: Store, first: int, entries: int) -> None:
+    def catch_up(self, store: Store, first: int | None, entries: int) -> None:
         """Does what others have written since this state was the present one.
 
         Args:
             store: what was written.
-            first: how many entries of the journal there were then.
+            first: how many entries of the journal there were then; None if it has been rewritten since.
             entries: how many there are now.
         """
         small = not self._pages.exist
+        if first is None:
+            if small:
+                self.load(store, entries)
+            else:
+                self._catch_up_rewritten(store, entries)
+            return
         merged = self._pages.load(store)
         if small and self._pages.exist:
             self._unmerged.add(self._hot)
         # All that was unmerged in these parts is in their pages; `_replay` adds what has changed since.
         self._note_clean(self._unmerged.remove(merged))
         self._replay(store, first, entries)
+
+    def _catch_up_rewritten(self, store: Store, entries: int) -> None:
+        """Does it for a rewritten journal, which has all that is not in pages.
+
+        What is in memory is kept, but for the parts that have been merged: there, pages have changes that the journal
+        no longer has. A worker that forgot all would look it all up again, after each rewriting by another.
+        """
+        merged, hot = self._pages.load(store), self._hot
+        if merged and hot:
+            keys = list(hot)
+            stale = np.isin(hashes_of(keys) // np.uint32(WIDTH), merged)
+            _forget(hot, compress(keys, stale.tolist()))
+        self._unmerged.clear()
+        self._looked_up.clear()
+        self._clean.clear()
+        self._note_clean(list(hot))
+        self._base_bytes = self._added_bytes = self._added_keys = 0
+        self._replay(store, 0, entries)
 
     def _replay(self, store: Store, first: int, end: int) -> None:
         hot = self._hot

@@ -99,10 +99,10 @@ class StateAgainstDict(RuleBasedStateMachine):
         self.attempt = MemoryStore(copy.deepcopy(self.values))
         state.attach(self.attempt)
         generation, entries = self.version
-        if held is None or held[0] != generation:
+        if held is None:
             state.load(self.attempt, entries)
         elif held != self.version:
-            state.catch_up(self.attempt, held[1], entries)
+            state.catch_up(self.attempt, held[1] if held[0] == generation else None, entries)
         self.workers[worker] = state, None
         self.present, self.state = worker, state
         self.model = copy.deepcopy(self.committed)
@@ -299,6 +299,30 @@ def test_workers_in_turn_know_what_the_other_has_merged_and_what_it_has_not() ->
         state.look_ahead(set(range(200_000, 200_700)))
         assert dict(state.items()) == expected
         assert all(state.get(key) == value for key, value in expected.items())
+
+
+def test_a_worker_keeps_what_it_has_in_memory_when_another_has_rewritten_the_journal() -> None:
+    task = Task(memory=400_000, page_bytes=4096)
+    task.fill(20_000)
+    other = task.state
+    other.look_ahead(set(range(0, 20_000, 50)))
+    # Another changes keys, and has parts merged, until the journal is rewritten.
+    task.open()
+    expected = {key: key for key in range(20_000)}
+    for turn in itertools.count():
+        for key in range(turn * 100 % 20_000, turn * 100 % 20_000 + 100):
+            task.state.put(key, -turn)
+            expected[key] = -turn
+        written = task.commit()
+        assert written is not None
+        if written.rewritten:
+            break
+    other.attach(task.store)
+    other.catch_up(task.store, None, task.entries)
+    task.store.read.clear()
+    assert [other.get(key) for key in range(0, 20_000, 50)] == [expected[key] for key in range(0, 20_000, 50)]
+    assert task.store.read.count("pages") < 20_000 // 50 // 2
+    assert dict(other.items()) == expected
 
 
 def test_nothing_is_written_for_a_batch_that_changed_nothing() -> None:
