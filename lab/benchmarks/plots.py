@@ -95,6 +95,58 @@ def stacked(title: str, unit: str, parts: Mapping[str, float]) -> str:
     return "\n".join([*lines, "</svg>"]) + "\n"
 
 
+def over_time(
+    title: str,
+    unit: str,
+    seconds: float,
+    medians: Sequence[tuple[float, float]],
+    most: Sequence[tuple[float, float]],
+    spans: Sequence[tuple[float, float]],
+) -> str:
+    """Returns medians as a line and the slowest as dots over time, on a logarithmic scale, as an SVG document.
+
+    Args:
+        title: above it.
+        unit: of values.
+        seconds: how long.
+        medians: seconds and values.
+        most: the same of the slowest.
+        spans: beginnings and ends of what is marked as checkpoints.
+    """
+    left, right, top, bottom = 48, _WIDTH - 12, _TOP + 10, 300
+    values = [value for _, value in (*medians, *most)] or [1.0]
+    low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)) + 1e-9)
+
+    def x(second: float) -> float:
+        return left + (right - left) * min(max(second / seconds, 0.0), 1.0)
+
+    def y(value: float) -> float:
+        return bottom - (bottom - top) * (math.log10(value) - low) / max(1, high - low)
+
+    lines = _begin(
+        title, f"{unit}, logarithmic; line: median of 0.1 s, dots: slowest, bars: micro-batches", bottom + 40
+    )
+    lines += [
+        f'<rect x="{x(start):.1f}" y="{top}" width="{max(1.0, x(end) - x(start)):.1f}" height="{bottom - top}" '
+        'fill="#e4e4e4"/>'
+        for start, end in spans
+    ]
+    for power in range(low, high + 1):
+        height = y(10.0**power)
+        lines += [
+            f'<path d="M{left} {height:.1f}H{right}" stroke="#bbbbbb" stroke-width="0.5"/>',
+            f'<text x="{left - 6}" y="{height + 4.5:.1f}" text-anchor="end" fill="#222222">{10.0**power:g}</text>',
+        ]
+    step = max(1, round(seconds / 12))
+    lines += [
+        f'<text x="{x(second):.1f}" y="{bottom + 18}" text-anchor="middle" fill="#222222">{second} s</text>'
+        for second in range(0, int(seconds) + 1, step)
+    ]
+    lines += [f'<circle cx="{x(at):.1f}" cy="{y(value):.1f}" r="1.6" fill="#c98a2b"/>' for at, value in most]
+    path = "L".join(f"{x(at):.1f} {y(value):.1f}" for at, value in medians)
+    return "\n".join([*lines, f'<path d="M{path}" stroke="#2f6f9f" fill="none"/>', "</svg>"]) + "\n"
+
+
 def _begin(title: str, remark: str, height: int) -> list[str]:
     return [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}" '

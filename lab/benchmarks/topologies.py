@@ -171,7 +171,9 @@ Options = Mapping[str, Any]
 """Of a case: `acked`, `keys`, `held`, `tasks`, `levels`, as its workload wants them."""
 
 
-def _word_count(split: type, count: type, feed: type = Sentences) -> Callable[..., Topology]:
+def word_count(split: type, count: type, feed: type = Sentences) -> Callable[..., Topology]:
+    """Returns what builds the word count of these bolts and this spout."""
+
     def build(control: str, source: str, options: Options) -> Topology:
         tasks = options.get("tasks", 2)
         builder = TopologyBuilder()
@@ -288,9 +290,9 @@ def _pending(control: str, source: str, options: Options) -> Topology:
 
 
 WORKLOADS: dict[str, Callable[[str, str, Options], Topology]] = {
-    "word count": _word_count(Split, Count),
-    "word count, columnar": _word_count(SplitBatch, CountBatch, SentenceBatches),
-    "word count, columnar bolts": _word_count(SplitBatch, CountBatch),
+    "word count": word_count(Split, Count),
+    "word count, columnar": word_count(SplitBatch, CountBatch, SentenceBatches),
+    "word count, columnar bolts": word_count(SplitBatch, CountBatch),
     "word count, pystorm": _pystorm,
     "word count, multilang": _multilang,
     "chain": _chain,
