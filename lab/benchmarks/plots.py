@@ -123,8 +123,11 @@ def over_time(
     def y(value: float) -> float:
         return bottom - (bottom - top) * (math.log10(value) - low) / max(1, high - low)
 
-    lines = _begin(
-        title, f"{unit}, logarithmic; line: median of 0.1 s, dots: slowest, bars: micro-batches", bottom + 40
+    lines = _begin(title, f"{unit}, logarithmic scale", bottom + 56)
+    lines.append(
+        f'<text x="{left}" y="{bottom + 42}" font-size="12" fill="#666666">'
+        "Over seconds. Line: median of 0.1 s. Dots: slowest message of 0.1 s. "
+        "Bars: micro-batches, which save state.</text>"
     )
     lines += [
         f'<rect x="{x(start):.1f}" y="{top}" width="{max(1.0, x(end) - x(start)):.1f}" height="{bottom - top}" '
@@ -139,7 +142,7 @@ def over_time(
         ]
     step = max(1, round(seconds / 12))
     lines += [
-        f'<text x="{x(second):.1f}" y="{bottom + 18}" text-anchor="middle" fill="#222222">{second} s</text>'
+        f'<text x="{x(second):.1f}" y="{bottom + 18}" text-anchor="middle" fill="#222222">{second}</text>'
         for second in range(0, int(seconds) + 1, step)
     ]
     lines += [f'<circle cx="{x(at):.1f}" cy="{y(value):.1f}" r="1.6" fill="#c98a2b"/>' for at, value in most]
