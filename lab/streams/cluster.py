@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -80,11 +80,15 @@ class Node:
         self.process.kill()
         self.process.wait()
 
-    def close(self) -> None:
-        """Ends it in order."""
+    def end(self) -> None:
+        """Has it end in order, soon."""
         with contextlib.suppress(ProcessLookupError):
             self.process.send_signal(signal.SIGCONT)
         self.process.terminate()
+
+    def close(self) -> None:
+        """Ends it in order."""
+        self.end()
         try:
             self.process.wait(30)
         finally:
@@ -102,15 +106,11 @@ class Cluster:
         home: the folder that they share.
         connect: of ZooKeeper.
         session_millis: after which a node that is silent has departed.
-        conf: more of the configuration, for all.
     """
 
-    def __init__(
-        self, home: Path, connect: str, session_millis: int = SESSION_MILLIS, conf: Mapping[str, object] | None = None
-    ) -> None:
+    def __init__(self, home: Path, connect: str, session_millis: int = SESSION_MILLIS) -> None:
         self.home = home
-        own = {"zk.client.connect": connect, "storm.zookeeper.session.timeout": session_millis, **(conf or {})}
-        self._conf = tuple(text for key, value in own.items() for text in ("-c", f"{key}={value}"))
+        self._conf = ("-c", f"zk.client.connect={connect}", "-c", f"storm.zookeeper.session.timeout={session_millis}")
         self.nodes: list[Node] = []
         self.admins: dict[str, Node] = {}
         self.containers: dict[str, Node] = {}
@@ -119,6 +119,9 @@ class Cluster:
         return self
 
     def __exit__(self, *_: object) -> None:
+        # All at the same time, each with its Spark.
+        for node in self.nodes:
+            node.end()
         for node in self.nodes:
             node.close()
 
