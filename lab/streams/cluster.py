@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -106,11 +106,15 @@ class Cluster:
         home: the folder that they share.
         connect: of ZooKeeper.
         session_millis: after which a node that is silent has departed.
+        conf: more of the configuration, for all.
     """
 
-    def __init__(self, home: Path, connect: str, session_millis: int = SESSION_MILLIS) -> None:
+    def __init__(
+        self, home: Path, connect: str, session_millis: int = SESSION_MILLIS, conf: Mapping[str, object] | None = None
+    ) -> None:
         self.home = home
-        self._conf = ("-c", f"zk.client.connect={connect}", "-c", f"storm.zookeeper.session.timeout={session_millis}")
+        own = {"zk.client.connect": connect, "storm.zookeeper.session.timeout": session_millis, **(conf or {})}
+        self._conf = tuple(text for key, value in own.items() for text in ("-c", f"{key}={value}"))
         self.nodes: list[Node] = []
         self.admins: dict[str, Node] = {}
         self.containers: dict[str, Node] = {}
