@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from storm_on_spark.api.config.names import ConfigNames as N
-from storm_on_spark.api.config.types import PORT, TEXT, ConfigKey, choice, honoured, integer
+from storm_on_spark.api.config.types import MAPPING, PORT, TEXT, ConfigKey, choice, honoured, integer
 
 XD_KEYS: Final[tuple[ConfigKey, ...]] = (
     honoured(
@@ -44,6 +44,40 @@ XD_KEYS: Final[tuple[ConfigKey, ...]] = (
         "unless there are more than `xd.messagebus.delta.retention.mb`.",
     ),
     honoured(
+        N.XD_MESSAGEBUS_KAFKA_BROKERS,
+        TEXT,
+        "localhost:9092",
+        "Kafka of the bus `kafka`: `host:port`, or several with commas. A key of Spring XD's.",
+    ),
+    honoured(
+        N.XD_MESSAGEBUS_KAFKA_DEFAULT_MIN_PARTITION_COUNT,
+        integer(1, 1_000),
+        8,
+        "Partitions of the topic of a named channel that the bus `kafka` makes. So many instances can read a queue at "
+        "the same time. A key of Spring XD's.",
+    ),
+    honoured(
+        N.XD_MESSAGEBUS_KAFKA_DEFAULT_REPLICATION_FACTOR,
+        integer(1, 100),
+        1,
+        "On how many brokers a topic stands that the bus `kafka` makes. A key of Spring XD's.",
+    ),
+    honoured(
+        N.XD_MESSAGEBUS_KAFKA_PROPERTIES,
+        MAPPING,
+        {},
+        "Settings of kafka-python that all clients of the bus `kafka` have, such as `security.protocol`, `ssl.cafile`, "
+        "`sasl.mechanism`, `sasl.plain.username` and `sasl.plain.password`.",
+    ),
+    honoured(
+        N.XD_MESSAGEBUS_KAFKA_RETENTION_MB,
+        integer(1, 1 << 20),
+        256,
+        "Megabytes that an instance of a module, or a queue, may have on the bus `kafka` for those that have not read "
+        "them yet; then the instance waits. As many are kept of what was read, for taps, and in each partition of a "
+        "channel `topic:`.",
+    ),
+    honoured(
         N.XD_MESSAGEBUS_LOCAL_RETENTION_MB,
         integer(1, 1 << 20),
         256,
@@ -53,9 +87,10 @@ XD_KEYS: Final[tuple[ConfigKey, ...]] = (
     ),
     honoured(
         N.XD_TRANSPORT,
-        choice("local", "delta"),
+        choice("local", "delta", "kafka"),
         "local",
-        "The message bus between the modules of streams: `local` is a folder that all containers share, and `delta` "
-        "are Delta tables at `xd.messagebus.delta.location`. All containers have the same. A key of Spring XD's.",
+        "The message bus between the modules of streams: `local` is a folder that all containers share, `delta` are "
+        "Delta tables at `xd.messagebus.delta.location`, and `kafka` are topics at `xd.messagebus.kafka.brokers`. All "
+        "containers have the same. A key of Spring XD's.",
     ),
 )

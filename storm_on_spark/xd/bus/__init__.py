@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from storm_on_spark.xd.bus.delta.bus import DeltaBus, checked_store
+from storm_on_spark.xd.bus.kafka import kafka_bus, kafka_clients
 from storm_on_spark.xd.bus.local import LocalBus
 from storm_on_spark.xd.bus.port import Alive, Bus, Place, Port
 from storm_on_spark.xd.bus.settings import BusSettings
@@ -22,6 +23,8 @@ def check_bus(settings: BusSettings) -> None:
     """
     if settings.transport == "delta":
         checked_store(settings.delta_location)
+    if settings.transport == "kafka":
+        kafka_clients(settings)
 
 
 def make_bus(settings: BusSettings, folder: Path, alive: Alive, exists: Callable[[str], bool]) -> Bus:
@@ -44,5 +47,7 @@ def make_bus(settings: BusSettings, folder: Path, alive: Alive, exists: Callable
             alive=alive,
             exists=exists,
         )
+    if settings.transport == "kafka":
+        return kafka_bus(settings, folder, exists)
     sync = settings.durability == "machine"
     return LocalBus(folder, most_bytes=settings.retention_mb << 20, sync=sync, alive=alive)

@@ -6,9 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+from storm_on_spark.api.errors import StormError
 from storm_on_spark.xd.bus.journal import Message, Positions, Record
 from storm_on_spark.xd.dsl import Channel
 from storm_on_spark.xd.modules.messages import written
+
+
+class BusError(StormError, RuntimeError):
+    """The bus does not answer, or what is on it can't be used; trying again may help."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +135,8 @@ class Letter:
 class Port(Protocol):
     """An instance's place on the bus; one thread uses it.
 
-    Any method raises `TakenError` once another process runs the instance.
+    Any method raises `TakenError` once another process runs the instance, and `BusError` where the bus does not answer.
+    Whoever uses it then closes it and begins again with a new one.
     """
 
     @property

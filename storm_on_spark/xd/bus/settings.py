@@ -13,8 +13,8 @@ from storm_on_spark.api.config.settings import Settings
 class BusSettings(Settings):
     """The message bus between modules."""
 
-    transport: Annotated[Literal["local", "delta"], Config.XD_TRANSPORT]
-    """`local` is a folder that all containers share, and `delta` are tables."""
+    transport: Annotated[Literal["local", "delta", "kafka"], Config.XD_TRANSPORT]
+    """`local` is a folder that all containers share, `delta` are tables, and `kafka` are topics."""
     durability: Annotated[Literal["process", "machine"] | None, Config.TOPOLOGY_DURABILITY]
     """What the local bus must survive; None for the death of processes."""
     retention_mb: Annotated[int, Config.XD_MESSAGEBUS_LOCAL_RETENTION_MB]
@@ -25,3 +25,13 @@ class BusSettings(Settings):
     """What an instance keeps in its table."""
     delta_retention_secs: Annotated[int, Config.XD_MESSAGEBUS_DELTA_RETENTION_SECS]
     """How long rows stay that all have read."""
+    kafka_brokers: Annotated[str, Config.XD_MESSAGEBUS_KAFKA_BROKERS]
+    """`host:port`, with commas."""
+    kafka_properties: Annotated[object, Config.XD_MESSAGEBUS_KAFKA_PROPERTIES]
+    """Of kafka-python, for all clients."""
+    kafka_partitions: Annotated[int, Config.XD_MESSAGEBUS_KAFKA_DEFAULT_MIN_PARTITION_COUNT]
+    """Of the topic of a channel."""
+    kafka_replication: Annotated[int, Config.XD_MESSAGEBUS_KAFKA_DEFAULT_REPLICATION_FACTOR]
+    """Of each topic."""
+    kafka_retention_mb: Annotated[int, Config.XD_MESSAGEBUS_KAFKA_RETENTION_MB]
+    """What may wait for those that have not read it, and what is kept for taps."""

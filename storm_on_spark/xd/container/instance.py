@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from storm_on_spark.xd.bus.journal import Message, Positions, Record, TakenError
-from storm_on_spark.xd.bus.port import Bus, Input, Letter, Place
+from storm_on_spark.xd.bus.port import Bus, BusError, Input, Letter, Place
 from storm_on_spark.xd.container.chain import Chain, ExecuteError, Holds
 
 logger = logging.getLogger(__name__)
@@ -92,6 +92,8 @@ class Instance:
                 return
             except TakenError as error:
                 logger.warning("%s: %s; going on from there", self.name, error)
+            except BusError as error:
+                logger.warning("%s: %s; trying again in %.0f s", self.name, error, pause)
             except Exception:
                 logger.exception("%s failed; trying again in %.0f s", self.name, pause)
             if self._clock() - began > _MOST_RETRY_SECS:

@@ -1,0 +1,105 @@
+"""A reader of a queue: Kafka shares the partitions out among all that read it.
+
+Positions are the group's offsets, written by the transactions of steps. An instance that has lost a partition can't
+commit what it read of it: the group's generation is part of the transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any, Final
+
+from storm_on_spark.xd.bus.journal import Positions
+from storm_on_spark.xd.bus.kafka.clients import ANSWER_MS, close_consumer
+from storm_on_spark.xd.bus.kafka.reading import Buffer, named
+from storm_on_spark.xd.bus.port import BusError, Input
+
+_WAIT_MS: Final = 5
+_JOIN_MS: Final = 100
+
+
+class Member:
+    """Reads those partitions of a topic that Kafka gives it.
+
+    Args:
+        consumer: of the group.
+        topic: of the queue.
+        buffer: of what was read.
+    """
+
+    def __init__(self, consumer: Any, topic: str, buffer: Buffer) -> None:
+        self._consumer = consumer
+        self.buffer = buffer
+        self._share: tuple[int, frozenset[Any]] = (-1, frozenset())
+        #: Of the generation in which the partitions were given.
+        self._metadata: Any = None
+        #: What the group has of this instance, by partition's name.
+        self._committed: Positions = {}
+        consumer.subscribe([topic])
+
+    def next(self, most: int) -> Iterator[Input]:
+        """Yields messages behind the positions."""
+        there = self.buffer.count()
+        if there < most:
+            found = self._consumer.poll(0 if there else _WAIT_MS if self._share[1] else _JOIN_MS)
+            share = self._consumer.group_metadata().generation_id, frozenset(self._consumer.assignment())
+            if share != self._share:
+                # What was found may begin elsewhere.
+                self._shared_out(share)
+            else:
+                self.buffer.add(found)
+        yield from self.buffer.next(most)
+
+    def send(self, transactions: Any, positions: Positions) -> Any:
+        """Adds positions to a transaction; returns the result to wait for, None where nothing has moved.
+
+        Args:
+            transactions: the manager of the producer's.
+            positions: where to begin after a crash.
+        """
+        from kafka.structs import OffsetAndMetadata
+
+        own = {named((each.topic, each.partition)): each for each in self._share[1]}
+        moved = {name: positions[name] for name in own if name in positions}
+        moved = {name: at for name, at in moved.items() if at != self._committed.get(name)}
+        if not moved:
+            return None
+        self._committed |= moved
+        offsets = {own[name]: OffsetAndMetadata(offset, str(index), -1) for name, (offset, index) in moved.items()}
+        return transactions.send_offsets_to_transaction(offsets, self._metadata)
+
+    def close(self) -> None:
+        """Ends the consumer; the group keeps its partitions for it for a few seconds."""
+        close_consumer(self._consumer)
+
+    def _shared_out(self, share: tuple[int, frozenset[Any]]) -> None:
+        """Begins with what it has now; what it had and has read on is as it was."""
+        names = {named((each.topic, each.partition)): each for each in share[1]}
+        positions = self.buffer.positions
+        found: Positions = {}
+        for name, each in names.items():
+            committed = self._consumer.committed(each, metadata=True, timeout_ms=ANSWER_MS)
+            if committed is not None:
+                found[name] = committed.offset, int(committed.metadata or 0)
+        for name in {*self._committed, *positions, *self.buffer.names()}:
+            kept = name in names and self._committed.get(name) == found.get(name)
+            if not kept:
+                if name in positions and positions[name] != self._committed.get(name):
+                    # A bolt holds messages of it, which are another's now.
+                    raise BusError(f"{name} was given to another reader: beginning again without it")
+                self.buffer.forget(name)
+                positions.pop(name, None)
+        for name in names:
+            if name not in positions and name in found:
+                positions[name] = found[name]
+        self._committed = found
+        self._share, self._metadata = share, self._consumer.group_metadata()
+        self._seek(share[1])
+
+    def _seek(self, partitions: Collection[Any]) -> None:
+        for each in partitions:
+            at = self.buffer.behind(named((each.topic, each.partition)))
+            if at is not None:
+                self._consumer.seek(each, at)
+            else:
+                self._consumer.seek_to_beginning(each)

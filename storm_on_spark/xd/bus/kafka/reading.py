@@ -1,0 +1,211 @@
+"""What an instance reads: partitions of topics, each from a position of its own."""
+
+from __future__ import annotations
+
+import logging
+import time
+import zlib
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from storm_on_spark.xd.bus.inputs import Share
+from storm_on_spark.xd.bus.journal import Message, Positions
+from storm_on_spark.xd.bus.kafka.clients import ANSWER_MS, close_consumer
+from storm_on_spark.xd.bus.kafka.seals import Seals
+from storm_on_spark.xd.bus.kafka.topics import Partition
+from storm_on_spark.xd.bus.port import Input
+
+logger = logging.getLogger(__name__)
+
+_LOOK_SECS: Final = 1.0
+_WAIT_MS: Final = 5
+_NOTHING: Final = Message(None, {})
+
+Accept = Callable[[str], bool]
+"""Whether the messages of an instance, by its name, are read."""
+
+
+class Chunk(NamedTuple):
+    """A record of Kafka."""
+
+    offset: int
+    messages: tuple[Message, ...]
+
+
+class Buffer:
+    """Records that were read, and are not behind the positions yet.
+
+    Args:
+        seals: of the cluster.
+        share: which messages are for the instance.
+        accept: whose messages are.
+        positions: where to begin.
+    """
+
+    def __init__(self, seals: Seals, share: Share, accept: Accept, positions: Positions) -> None:
+        self._seals, self._share, self._accept = seals, share, accept
+        self.positions = dict(positions)
+        self._chunks: dict[str, deque[Chunk]] = {}
+        self._turn = 0
+
+    def next(self, most: int) -> Iterator[Input]:
+        """Yields messages behind the positions; the caller moves these on."""
+        left, names = most, list(self._chunks)
+        # Each time another one comes first: one that always has more would leave nothing of `most` to the others.
+        self._turn = (self._turn + 1) % max(1, len(names))
+        for name in names[self._turn :] + names[: self._turn]:
+            offset, index = self.positions.get(name, (0, 0))
+            for chunk in self._chunks[name]:
+                if left <= 0:
+                    return
+                if chunk.offset >= offset:
+                    for each in self._inputs(name, chunk, index if chunk.offset == offset else 0)[:left]:
+                        yield each
+                        left -= 1
+
+    def count(self) -> int:
+        """Returns how many messages there are, without those that positions have passed."""
+        for name, chunks in self._chunks.items():
+            offset = self.positions.get(name, (0, 0))[0]
+            while chunks and chunks[0].offset < offset:
+                chunks.popleft()
+        return sum(len(chunk.messages) for chunks in self._chunks.values() for chunk in chunks)
+
+    def add(self, found: Mapping[Any, list[Any]]) -> None:
+        """Adds records as a consumer returns them.
+
+        Raises:
+            BusError: one is not of this cluster.
+        """
+        for where, records in found.items():
+            chunks = self._chunks.setdefault(named((where.topic, where.partition)), deque())
+            for record in records:
+                taken = self._accept((record.key or b"").decode("utf-8", "replace"))
+                messages = self._seals.opened(where.topic, record.value) if taken else ()
+                chunks.append(Chunk(record.offset, messages))
+
+    def behind(self, name: str) -> int | None:
+        """Returns the offset of the record that is to be read next; None if nothing is known."""
+        if chunks := self._chunks.get(name):
+            return chunks[-1].offset + 1
+        return self.positions[name][0] if name in self.positions else None
+
+    def names(self) -> set[str]:
+        """Returns the partitions that records were read of."""
+        return set(self._chunks)
+
+    def forget(self, name: str) -> None:
+        """Forgets the records of a partition."""
+        self._chunks.pop(name, None)
+
+    def _inputs(self, name: str, chunk: Chunk, index: int) -> list[Input]:
+        end = (chunk.offset + 1, 0)
+        if index >= len(chunk.messages):
+            # One input stands for the whole record, so that the position moves on.
+            return [Input(name, chunk.offset, 0, _NOTHING, end, False)]
+        # Marks of transactions have offsets, too: those of records alone may all be even.
+        number = zlib.crc32(chunk.offset.to_bytes(8, "big"))
+        last = len(chunk.messages) - 1
+        return [
+            Input(
+                name,
+                chunk.offset,
+                place,
+                chunk.messages[place],
+                end if place == last else (chunk.offset, place + 1),
+                self._share.takes(number, place, chunk.messages[place].key),
+            )
+            for place in range(index, last + 1)
+        ]
+
+
+class Assigned:
+    """Reads all partitions of topics, of which there may be more later.
+
+    Args:
+        consumer: of no group.
+        find: returns the partitions.
+        buffer: of what was read.
+        name: of the instance.
+        clock: seconds.
+    """
+
+    def __init__(
+        self,
+        consumer: Any,
+        find: Callable[[], Collection[Partition]],
+        buffer: Buffer,
+        name: str,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._consumer, self._find, self._name, self._clock = consumer, find, name, clock
+        self.buffer = buffer
+        self._looked: float | None = None
+        self._assigned: set[Partition] = set()
+
+    def next(self, most: int) -> Iterator[Input]:
+        """Yields messages behind the positions."""
+        if self._looked is None or self._clock() - self._looked >= _LOOK_SECS:
+            self._looked = self._clock()
+            self._look()
+        there = self.buffer.count()
+        if there < most and self._assigned:
+            self._poll(0 if there else _WAIT_MS)
+        yield from self.buffer.next(most)
+
+    def read(self) -> dict[Partition, int]:
+        """Returns partition -> offset of the record that comes next, of those that were begun."""
+        positions = self.buffer.positions
+        return {each: positions[named(each)][0] for each in self._assigned if named(each) in positions}
+
+    def close(self) -> None:
+        """Ends the consumer."""
+        close_consumer(self._consumer)
+
+    def _look(self) -> None:
+        found = set(self._find())
+        if found == self._assigned:
+            return
+        self._consumer.assign([_kafka(each) for each in found])
+        self._seek(found - self._assigned)
+        self._assigned = found
+
+    def _poll(self, wait_ms: int) -> None:
+        from kafka.errors import OffsetOutOfRangeError
+
+        try:
+            self.buffer.add(self._consumer.poll(wait_ms))
+        except OffsetOutOfRangeError:
+            self._seek(self._assigned)
+
+    def _seek(self, partitions: Collection[Partition]) -> None:
+        wanted = [_kafka(each) for each in partitions]
+        if not wanted:
+            return
+        first = self._consumer.beginning_offsets(wanted, ANSWER_MS)
+        behind = self._consumer.end_offsets(wanted, ANSWER_MS)
+        for each in wanted:
+            at = self.buffer.behind(named((each.topic, each.partition)))
+            offset = min(max(first[each] if at is None else at, first[each]), behind[each])
+            if at is not None and offset != at:
+                logger.warning(
+                    "%s was at record %d of %s: Kafka has %d to %d; going on at %d",
+                    self._name, at, named((each.topic, each.partition)), first[each], behind[each] - 1, offset,
+                )  # fmt: skip
+            self._consumer.seek(each, offset)
+
+
+def named(partition: Partition) -> str:
+    """Returns a partition's name, as positions have it.
+
+    >>> named(("xd.t.queue.orders", 2))
+    'xd.t.queue.orders/2'
+    """
+    return f"{partition[0]}/{partition[1]}"
+
+
+def _kafka(partition: Partition) -> Any:
+    from kafka.structs import TopicPartition
+
+    return TopicPartition(*partition)
