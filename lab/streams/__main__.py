@@ -14,6 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from lab.streams.buses import TRANSPORTS
 from lab.streams.deploying import deploy
 from lab.streams.killing import kill
 from lab.streams.report import write
@@ -31,10 +32,12 @@ def main() -> int:
     )
     killing.add_argument("--messages", type=int, default=100_000)
     killing.add_argument("--every", type=float, default=20.0, metavar="SECS", help="between two kills")
-    killing.add_argument("--transport", choices=("local", "delta"), default="local", help="the message bus")
+    killing.add_argument("--transport", choices=TRANSPORTS, default="local", help="the message bus")
     speeding = commands.add_parser("speed", help="messages a second and milliseconds of http | filter | log")
     speeding.add_argument("--messages", type=int, default=20_000)
-    speeding.add_argument("--modes", default="local bus,fused", help="which, with commas")
+    speeding.add_argument(
+        "--modes", default="local bus,fused", help="which, with commas: `local bus`, `kafka bus`, `delta bus`, `fused`"
+    )
     deploying.add_argument("--fused", type=int, default=0, help="how many more there are, each as one topology")
     for each in (deploying, killing):
         each.add_argument("--containers", type=int, default=3)
@@ -46,7 +49,7 @@ def main() -> int:
             found = deploy(Path(folder), given.streams, given.containers, given.fused)
         elif given.command == "speed":
             modes = [mode.strip() for mode in given.modes.split(",")]
-            found = {"modes": [speed(Path(folder) / mode, given.messages, fused=mode == "fused") for mode in modes]}
+            found = {"modes": [speed(Path(folder) / mode, given.messages, mode) for mode in modes]}
         else:
             found = kill(Path(folder), given.messages, given.containers, given.every, given.transport)
     sys.stdout.write(json.dumps({"cores": os.cpu_count(), **found}, indent=2) + "\n")

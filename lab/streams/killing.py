@@ -10,6 +10,7 @@ from typing import Any
 
 from kazoo.client import KazooClient
 
+from lab.streams.buses import bus
 from lab.streams.cluster import Cluster, eventually, numbers
 from storm_on_spark.cluster.zookeeper.server import ZooKeeperServer
 
@@ -27,10 +28,10 @@ def kill(home: Path, messages: int, containers: int, every: float, transport: st
         f"rate --messagesPerSecond={_RATE} --maxMessages={messages} | filter --expression='payload.length() > 0' "
         f"| file --dir={out}"
     )
-    conf = {"xd.transport": transport, "xd.messagebus.delta.location": home / "delta"}
     killed = {"containers": 0, "leading_admins": 0}
     with (
         ZooKeeperServer(home / "zookeeper", tick=0.2) as server,
+        bus(transport, home) as conf,
         Cluster(home, server.connect_string, conf=conf) as xd,
     ):
         xd.start(admins=2, containers=containers)

@@ -1,4 +1,4 @@
-"""How fast a stream is, whose modules are on the local bus or fused: messages a second, and milliseconds of one."""
+"""How fast a stream is, whose modules are on a bus or fused: messages a second, and milliseconds of one."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 
+from lab.streams.buses import bus
 from lab.streams.cluster import Cluster, eventually, numbers
 from storm_on_spark.cluster.zookeeper.server import ZooKeeperServer
 
@@ -20,15 +21,25 @@ _POLL_SECS = 0.002
 _PATIENCE_SECS = 120.0
 
 
-def speed(home: Path, messages: int, *, fused: bool) -> dict[str, Any]:
+def speed(home: Path, messages: int, mode: str) -> dict[str, Any]:
     """Sends messages through `http | filter | log`, and has `rate | filter | file` make as many.
+
+    Args:
+        home: an empty folder.
+        messages: how many.
+        mode: `fused`, or a transport and "bus".
 
     Returns:
         Messages a second of both, from the first until the last was written; median and greatest milliseconds from a
         POST of one message until its line was logged; seconds until the stream was deployed.
     """
     home.mkdir(parents=True, exist_ok=True)
-    with ZooKeeperServer(home / "zookeeper", tick=0.2) as server, Cluster(home, server.connect_string) as xd:
+    fused = mode == "fused"
+    with (
+        ZooKeeperServer(home / "zookeeper", tick=0.2) as server,
+        bus("local" if fused else mode.removesuffix(" bus"), home) as conf,
+        Cluster(home, server.connect_string, conf=conf) as xd,
+    ):
         xd.start(admins=1, containers=1)
         (log,) = (node.log_file for node in xd.containers.values())
         deployed = _deploy(xd, "posted", f"http --port={_PORT} | filter --expression=payload!='drop' | log", fused)
@@ -55,7 +66,7 @@ def speed(home: Path, messages: int, *, fused: bool) -> dict[str, Any]:
         made = messages / (time.monotonic() - began)
         exact = numbers(out) == list(range(messages))
     return {
-        "mode": "fused" if fused else "local bus",
+        "mode": mode,
         "messages": messages,
         "seconds_until_deployed": round(deployed, 1),
         "http_messages_per_second": round(posted),

@@ -198,7 +198,7 @@ class KafkaPort:
         for chunk in chunks:
             producer.send(topic, chunk, name, partition=partition)
         for letter in letters:
-            body = json.dumps(letter_body(letter), ensure_ascii=False).encode()
+            body = json.dumps(letter_body(letter), ensure_ascii=False).encode("utf-8", "backslashreplace")
             producer.send(bus.names.dead_letters, body, name, partition=0)
         state = producer.send(self._state[0], kept, name, partition=self._state[1])
         # The producer's own methods wait for ever where no broker answers.
