@@ -7,7 +7,7 @@ commit what it read of it: the group's generation is part of the transaction.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from storm_on_spark.xd.bus.journal import Positions
 from storm_on_spark.xd.bus.kafka.clients import ANSWER_MS, close_consumer
@@ -16,6 +16,31 @@ from storm_on_spark.xd.bus.port import BusError, Input
 
 _WAIT_MS: Final = 5
 _JOIN_MS: Final = 100
+
+
+class _Share(NamedTuple):
+    metadata: Any
+    """Of the group's generation in which the partitions were given."""
+    partitions: frozenset[Any]
+
+
+class _Given:
+    """What Kafka has given last; None while the partitions are shared out."""
+
+    share: _Share | None = None
+
+
+def _listener(consumer: Any, given: _Given) -> Any:
+    from kafka import ConsumerRebalanceListener
+
+    class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
+        def on_partitions_revoked(self, revoked: Any) -> None:
+            given.share = None
+
+        def on_partitions_assigned(self, assigned: Any) -> None:
+            given.share = _Share(consumer.group_metadata(), frozenset(assigned))
+
+    return Listener()
 
 
 class Member:
@@ -30,24 +55,26 @@ class Member:
     def __init__(self, consumer: Any, topic: str, buffer: Buffer) -> None:
         self._consumer = consumer
         self.buffer = buffer
-        self._share: tuple[int, frozenset[Any]] = (-1, frozenset())
-        #: Of the generation in which the partitions were given.
-        self._metadata: Any = None
+        self._given = _Given()
+        #: What it has taken over of `_given`.
+        self._share: _Share | None = None
         #: What the group has of this instance, by partition's name.
         self._committed: Positions = {}
-        consumer.subscribe([topic])
+        consumer.subscribe([topic], listener=_listener(consumer, self._given))
 
     def next(self, most: int) -> Iterator[Input]:
-        """Yields messages behind the positions."""
+        """Yields messages behind the positions; none while Kafka shares the partitions out."""
         there = self.buffer.count()
         if there < most:
-            found = self._consumer.poll(0 if there else _WAIT_MS if self._share[1] else _JOIN_MS)
-            share = self._consumer.group_metadata().generation_id, frozenset(self._consumer.assignment())
-            if share != self._share:
+            found = self._consumer.poll(0 if there else _JOIN_MS if self._share is None else _WAIT_MS)
+            share = self._given.share
+            if share is None:
+                return
+            if share is self._share:
+                self.buffer.add(found)
+            else:
                 # What was found may begin elsewhere.
                 self._shared_out(share)
-            else:
-                self.buffer.add(found)
         yield from self.buffer.next(most)
 
     def send(self, transactions: Any, positions: Positions) -> Any:
@@ -59,22 +86,24 @@ class Member:
         """
         from kafka.structs import OffsetAndMetadata
 
-        own = {named((each.topic, each.partition)): each for each in self._share[1]}
+        if self._share is None:
+            return None
+        own = {named((each.topic, each.partition)): each for each in self._share.partitions}
         moved = {name: positions[name] for name in own if name in positions}
         moved = {name: at for name, at in moved.items() if at != self._committed.get(name)}
         if not moved:
             return None
         self._committed |= moved
         offsets = {own[name]: OffsetAndMetadata(offset, str(index), -1) for name, (offset, index) in moved.items()}
-        return transactions.send_offsets_to_transaction(offsets, self._metadata)
+        return transactions.send_offsets_to_transaction(offsets, self._share.metadata)
 
     def close(self) -> None:
         """Ends the consumer; the group keeps its partitions for it for a few seconds."""
         close_consumer(self._consumer)
 
-    def _shared_out(self, share: tuple[int, frozenset[Any]]) -> None:
+    def _shared_out(self, share: _Share) -> None:
         """Begins with what it has now; what it had and has read on is as it was."""
-        names = {named((each.topic, each.partition)): each for each in share[1]}
+        names = {named((each.topic, each.partition)): each for each in share.partitions}
         positions = self.buffer.positions
         found: Positions = {}
         for name, each in names.items():
@@ -93,8 +122,8 @@ class Member:
             if name not in positions and name in found:
                 positions[name] = found[name]
         self._committed = found
-        self._share, self._metadata = share, self._consumer.group_metadata()
-        self._seek(share[1])
+        self._share = share
+        self._seek(share.partitions)
 
     def _seek(self, partitions: Collection[Any]) -> None:
         for each in partitions:
