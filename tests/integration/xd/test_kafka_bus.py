@@ -23,7 +23,7 @@ __all__ = ["kafka_server"]
 
 pytestmark = [pytest.mark.integration]
 
-MESSAGES = 900
+MESSAGES = 600
 QUEUE = Channel("queue", "orders")
 
 

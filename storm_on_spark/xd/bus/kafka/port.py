@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from storm_on_spark.xd.bus.inputs import Share
 from storm_on_spark.xd.bus.journal import Message, Positions, Record
@@ -16,6 +16,7 @@ from storm_on_spark.xd.bus.kafka.clients import ANSWER_MS, COMMIT_MS, LARGEST_RE
 from storm_on_spark.xd.bus.kafka.members import Member
 from storm_on_spark.xd.bus.kafka.reading import Accept, Assigned, Buffer, named
 from storm_on_spark.xd.bus.kafka.seals import OVERHEAD
+from storm_on_spark.xd.bus.kafka.shared import Shared
 from storm_on_spark.xd.bus.kafka.states import Kept, begin, last_kept
 from storm_on_spark.xd.bus.kafka.topics import Partition
 from storm_on_spark.xd.bus.port import (
@@ -29,9 +30,6 @@ from storm_on_spark.xd.bus.port import (
     from_now_on,
     letter_body,
 )
-
-if TYPE_CHECKING:
-    from storm_on_spark.xd.bus.kafka.bus import KafkaBus
 
 _UPKEEP_SECS: Final = 2.0
 _FULL_UPKEEP_SECS: Final = 0.2
@@ -47,11 +45,11 @@ class KafkaPort:
     is what keeps others away.
 
     Args:
-        bus: the bus.
+        bus: what instances share.
         place: the place.
     """
 
-    def __init__(self, bus: KafkaBus, place: Place) -> None:
+    def __init__(self, bus: Shared, place: Place) -> None:
         self._bus, self._place = bus, place
         names = bus.names
         self._state: Partition = names.state(place.stream, place.label), place.sequence - 1
