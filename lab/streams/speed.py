@@ -59,7 +59,7 @@ def speed(home: Path, messages: int, mode: str) -> dict[str, Any]:
         xd.ask("DELETE", "/streams/deployments/posted")
         out = home / "out"
         source = f"rate --messagesPerSecond=1000000 --maxMessages={messages}"
-        _deploy(xd, "made", f"{source} | filter --expression=payload.length()>0 | file --dir={out}", fused)
+        _deploy(xd, "made", f"{source} | filter --expression='payload.length() > 0' | file --dir='{out}'", fused)
         eventually(lambda: any(out.glob("*.json")), timeout=_PATIENCE_SECS)
         began = time.monotonic()
         eventually(lambda: len(numbers(out)) >= messages, xd.logs, timeout=_PATIENCE_SECS)
