@@ -27,7 +27,7 @@ from storm_on_spark import (
 )
 from storm_on_spark.api.streams.stream import StreamSpec
 from storm_on_spark.connectors.delta import DeltaBolt
-from storm_on_spark.connectors.kafka import KafkaSpout, KafkaSpoutConfig
+from storm_on_spark.connectors.kafka import FirstPollOffsetStrategy, KafkaSpout, KafkaSpoutConfig
 from storm_on_spark.multilang import ShellBolt
 from storm_on_spark.runtime.state.keyvalue.state import StoredState
 from storm_on_spark.streamparse import install
@@ -349,7 +349,10 @@ class CountAndTellBatch(CountBatch):
 
 def _from_kafka(split: type | None, count: type | None, *, table: bool = True) -> Callable[..., Topology]:
     def build(servers: str, topic: str, folder: Path, at_once: int) -> Topology:
-        config = KafkaSpoutConfig.builder(servers, topic).set_group_id("benchmark").build()
+        # Not from where the case before has committed: it has the same topic, and may have read all of it.
+        start = FirstPollOffsetStrategy.EARLIEST
+        group = KafkaSpoutConfig.builder(servers, topic).set_group_id("benchmark")
+        config = group.set_first_poll_offset_strategy(start).build()
         builder = TopologyBuilder()
         builder.set_spout("lines", KafkaSpout(config, max_offsets_per_batch=at_once))
         if split is None or count is None:
