@@ -22,7 +22,7 @@ from storm_on_spark.api.config import (
     without_effect_sentence,
 )
 from storm_on_spark.api.errors import ComponentError, InvalidTopologyError
-from storm_on_spark.api.topology import Topology
+from storm_on_spark.api.topology import ComponentKind, Topology
 from storm_on_spark.api.worker import NO_PORT
 from storm_on_spark.launch.settings import PlaceSettings
 from storm_on_spark.plan.compile import compile_graph, place
@@ -33,7 +33,7 @@ from storm_on_spark.plan.explain.text import explain_text
 from storm_on_spark.plan.logical import LogicalGraph
 from storm_on_spark.plan.model import PlacedPlan
 from storm_on_spark.plan.passes.placement import partitions_of
-from storm_on_spark.plan.settings import TaskSettings
+from storm_on_spark.plan.settings import LiveSettings, TaskSettings
 from storm_on_spark.runtime.batches.clock import Clock, SystemClock
 from storm_on_spark.runtime.batches.coordinator import Coordinator
 from storm_on_spark.runtime.batches.offsets import Offset
@@ -53,6 +53,8 @@ if TYPE_CHECKING:
     from storm_on_spark.spark.running.topology import TopologyQuery
 
 log = logging.getLogger(__name__)
+
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 ExplainFormat = Literal["text", "json", "mermaid", "spark"]
 
@@ -106,6 +108,30 @@ class CompiledTopology:
         except ComponentError as error:
             raise InvalidTopologyError(str(error)) from error
 
+    def session_conf(self) -> dict[str, str]:
+        """Returns Spark's settings for a session that is started for it: its own, and what its spouts need of the JVM.
+
+        Where the JVM reads the rows itself, and throughput is what counts, all of its compiler is worth its start.
+
+        Example:
+            >>> from storm_on_spark import TopologyBuilder
+            >>> from storm_on_spark.connectors.rate import RateSpout
+            >>> builder = TopologyBuilder()
+            >>> _ = builder.set_spout("numbers", RateSpout(100))
+            >>> topology = builder.create_topology()
+            >>> compile_topology(topology, {"topology.profile": "throughput"}).session_conf()
+            {'spark.driver.extraJavaOptions': '-XX:TieredStopAtLevel=4'}
+            >>> compile_topology(topology, {"topology.profile": "latency"}).session_conf()
+            {}
+        """
+        from storm_on_spark.launch.conf_text import spark_conf
+
+        conf = spark_conf(self.graph.conf)
+        native = any(part.kind is ComponentKind.NATIVE_SPOUT for part in self.graph.topology.components.values())
+        if native and LiveSettings.of(self.graph.conf).profile == "throughput":
+            conf[JAVA_OPTIONS] = f"-XX:TieredStopAtLevel=4 {conf.get(JAVA_OPTIONS, '')}".strip()
+        return conf
+
     def with_executors(self, executors: Mapping[str, int]) -> CompiledTopology:
         """Returns the topology with other numbers of executors: as a rebalance asks for them, at most one a task."""
         graph = self.graph
@@ -140,10 +166,9 @@ class CompiledTopology:
             SetupError: Spark can't be started, or the session is no classic one.
         """
         if format == "spark":
-            from storm_on_spark.launch.conf_text import spark_conf
             from storm_on_spark.spark.session import local_session
 
-            spark = spark or local_session(master, spark_conf(self.graph.conf), checkpoint)
+            spark = spark or local_session(master, self.session_conf(), checkpoint)
             return _explain_spark(self.expected(spark, checkpoint=checkpoint), spark)
         plan = self.expected(spark, master, checkpoint)
         if format == "json":
@@ -221,7 +246,6 @@ class CompiledTopology:
             ComponentError: a component can't be pickled, or a spout raised in `open`.
             SetupError: Spark can't be started, or can't call this process, or the session is no classic one.
         """
-        from storm_on_spark.launch.conf_text import spark_conf
         from storm_on_spark.runtime.live.client import LiveClient
         from storm_on_spark.spark.checkpoint.location import location_of
         from storm_on_spark.spark.checkpoint.stored import open_checkpoint
@@ -258,14 +282,14 @@ class CompiledTopology:
             location = None if checkpoint is None else location_of(checkpoint)
             if location is not None and location.path is None:
                 # Only a session knows how a store is reached.
-                spark = spark or local_session(None, spark_conf(self.graph.conf), checkpoint)
+                spark = spark or local_session(None, self.session_conf(), checkpoint)
             store = open_checkpoint(location, spark, fence)
             stack.callback(store.close)
             on_cluster = fence is not None
             fence = fence or store.fence
             manifest = store.manifest()
             resumed = store.committed() if manifest is not None and store.committed() >= 0 else None
-            spark = spark or local_session()
+            spark = spark or local_session(None, self.session_conf())
             open_callbacks(spark)
             plan = self.placed(spark.sparkContext.defaultParallelism, manifest)
             manifest = store.claim(name, plan)

@@ -14,7 +14,7 @@ from storm_on_spark.api.info import TopologyInfo
 from storm_on_spark.api.topology import Topology
 from storm_on_spark.launch.settings import CheckpointSettings
 from storm_on_spark.runtime.batches.clock import Clock
-from storm_on_spark.spark.compiled import CompiledTopology, compile_topology
+from storm_on_spark.spark.compiled import JAVA_OPTIONS, CompiledTopology, compile_topology
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,18 +67,17 @@ class LocalCluster:
         """The session that topologies run on; started when first asked for."""
         return self._session(None, {})
 
-    def _session(self, checkpoint: str | os.PathLike[str] | None, conf: Mapping[str, Any]) -> SparkSession:
+    def _session(self, checkpoint: str | os.PathLike[str] | None, conf: Mapping[str, str]) -> SparkSession:
         with self._lock:
             if self._spark is None:
                 from pyspark import SparkContext
 
-                from storm_on_spark.launch.conf_text import spark_conf
                 from storm_on_spark.spark.session import local_session
 
                 self._own_session = SparkContext._active_spark_context is None  # noqa: SLF001 # no public way to ask
-                # How a store is reached is for the session to know.
-                hadoop = {key: value for key, value in spark_conf(conf).items() if key.startswith("spark.hadoop.")}
-                self._spark = local_session(conf=hadoop, checkpoint=checkpoint)
+                # How a store is reached, and what its first topology needs of the JVM, is for the session to know.
+                known = {key: conf[key] for key in conf if key.startswith("spark.hadoop.") or key == JAVA_OPTIONS}
+                self._spark = local_session(conf=known, checkpoint=checkpoint)
             return self._spark
 
     def submit_topology(self, name: str, conf: Mapping[str, Any] | None, topology: Topology) -> TopologyQuery:
@@ -110,7 +109,7 @@ class LocalCluster:
     ) -> TopologyQuery:
         conf = submitted[1]
         checkpoint = CheckpointSettings.of(conf).folder
-        session = self._session(checkpoint, conf)
+        session = self._session(checkpoint, compiled.session_conf())
         query = compiled.start(session, name=name, checkpoint=checkpoint, clock=self._clock, active=active)
         query.log_failure()
         self._topologies[name], self._submitted[name] = query, submitted

@@ -21,7 +21,7 @@ from storm_on_spark.api.errors import ConfigError, InvalidTopologyError, StormEr
 from storm_on_spark.api.info import TopologyInfo
 from storm_on_spark.api.text.traces import trace_of
 from storm_on_spark.api.topology import Topology
-from storm_on_spark.launch.conf_text import merged, spark_conf
+from storm_on_spark.launch.conf_text import merged
 from storm_on_spark.launch.document import document, to_json
 from storm_on_spark.launch.settings import CheckpointSettings, NameSettings
 from storm_on_spark.runtime.reports.observer import Lines, Observer
@@ -127,7 +127,7 @@ def _run(
     checkpoint = options.checkpoint or CheckpointSettings.of(conf).folder
     progress = _Progress(options.quiet)
     progress.say("Starting Spark ...")
-    with _session(conf, checkpoint) as spark, contextlib.ExitStack() as stack:
+    with _session(compiled.session_conf(), checkpoint) as spark, contextlib.ExitStack() as stack:
         if checkpoint is None:
             checkpoint = str(stack.enter_context(temporary_checkpoint()))
         progress.say(f"Starting {name} ...")
@@ -146,11 +146,11 @@ def _run(
 
 
 @contextlib.contextmanager
-def _session(conf: Mapping[str, Any], checkpoint: str | None) -> Iterator[SparkSession]:
+def _session(conf: Mapping[str, str], checkpoint: str | None) -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession
 
     ours = SparkSession.getActiveSession() is None
-    spark = local_session(conf=spark_conf(conf), checkpoint=checkpoint)
+    spark = local_session(conf=conf, checkpoint=checkpoint)
     try:
         for sentence in check_session(spark):
             print(sentence, file=sys.stderr)  # noqa: T201 # this is a program's main

@@ -23,7 +23,7 @@ from lab.benchmarks.measures import ProcessTree
 from lab.benchmarks.topics import LIVE_PARTITIONS, MESSAGES, TOPIC, made, producer_of
 from lab.benchmarks.topologies import PIPELINES
 from lab.load.delta_log import commits
-from storm_on_spark import Config, compile_topology
+from storm_on_spark import CompiledTopology, Config, compile_topology
 from storm_on_spark.connectors import delta_spout
 from storm_on_spark.connectors.kafka.jars import SOURCE, SOURCE_CLASS
 from storm_on_spark.connectors.kafka.topics import create
@@ -45,7 +45,11 @@ def run(case: Case, setup: Setup) -> Figures:
     """Runs a query or a topology and measures it: all that a topic has, or what comes at a rate."""
     native = case.options.get("native", False)
     [phase] = case.phases
-    spark = local_session(conf=_ALL_OF_THE_JIT if native and phase is FULL else None)
+    if native:
+        spark = local_session(conf=_ALL_OF_THE_JIT if phase is FULL else None)
+    else:
+        # As a user would have it: what a profile wants of the JVM comes with the topology.
+        spark = local_session(conf=_compiled(case, setup.servers, TOPIC, setup.folder).session_conf())
     spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", "100000")
     try:
         start = _native if native else _ours
@@ -167,10 +171,14 @@ def _until(query: Any, condition: Callable[[], Any], what: str, pause: float = 0
 # --- contenders ---------------------------------------------------------------
 
 
-def _ours(spark: Any, case: Case, servers: str, topic: str, folder: Path) -> Any:
+def _compiled(case: Case, servers: str, topic: str, folder: Path) -> CompiledTopology:
     topology = PIPELINES[case.workload](servers, topic, folder / "table", AT_ONCE)
     conf = {Config.TOPOLOGY_PROFILE: case.profile, Config.TOPOLOGY_MESSAGE_TIMEOUT_SECS: 3600}
-    return compile_topology(topology, conf).start(spark, name="benchmark", checkpoint=folder / "checkpoint")
+    return compile_topology(topology, conf)
+
+
+def _ours(spark: Any, case: Case, servers: str, topic: str, folder: Path) -> Any:
+    return _compiled(case, servers, topic, folder).start(spark, name="benchmark", checkpoint=folder / "checkpoint")
 
 
 def _native(spark: Any, case: Case, servers: str, topic: str, folder: Path) -> Any:

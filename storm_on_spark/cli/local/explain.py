@@ -63,7 +63,7 @@ def command(
             text = compiled.explain(kind, width=width() if narrow else None, master=master, checkpoint=checkpoint)
             click.echo(text)
             return
-        spark = local_session(master, spark_conf(conf), checkpoint)
+        spark = local_session(master, compiled.session_conf(), checkpoint)
         try:
             click.echo(compiled.explain("spark", spark, checkpoint=checkpoint))
         finally:

@@ -27,7 +27,6 @@ from storm_on_spark.cli.shared.pipes import reader_may_leave
 from storm_on_spark.cli.shared.progress import Progress
 from storm_on_spark.cli.shared.report import print_result, print_summary
 from storm_on_spark.cli.shared.terminal import console, logs_to
-from storm_on_spark.launch.conf_text import spark_conf
 from storm_on_spark.launch.document import document, to_json
 from storm_on_spark.launch.loader import load
 from storm_on_spark.launch.settings import CheckpointSettings
@@ -180,7 +179,7 @@ def _run(request: Request, outcome: Outcome, stopper: Stopper, screen: Console) 
     with (
         Progress(screen, quiet=request.quiet) as progress,
         _kept_or_temporary(checkpoint) as checkpoint,
-        _session(request, conf, checkpoint, outcome, stopper, progress) as spark,
+        _session(request, compiled.session_conf(), checkpoint, outcome, stopper, progress) as spark,
     ):
         progress.tell(_ui(spark))
         if request.reset_checkpoint and in_store:
@@ -223,7 +222,7 @@ def _kept_or_temporary(checkpoint: str | None) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _session(
-    request: Request, conf: dict[str, Any], checkpoint: str, outcome: Outcome, stopper: Stopper, progress: Progress
+    request: Request, conf: dict[str, str], checkpoint: str, outcome: Outcome, stopper: Stopper, progress: Progress
 ) -> Iterator[Any]:
     from storm_on_spark.spark.session import local_session, log_file, stop_session
 
@@ -231,7 +230,7 @@ def _session(
     # Until Spark runs, one Ctrl-C is enough: there is nothing to drain.
     stopper.restore()
     try:
-        spark = local_session(request.master, spark_conf(conf), checkpoint)
+        spark = local_session(request.master, conf, checkpoint)
     finally:
         outcome.log = log_file()
         stopper.install()
