@@ -23,7 +23,7 @@ from lab.benchmarks.measures import ProcessTree
 from lab.benchmarks.topics import LIVE_PARTITIONS, MESSAGES, TOPIC, made, producer_of
 from lab.benchmarks.topologies import PIPELINES
 from lab.load.delta_log import commits
-from storm_on_spark import CompiledTopology, Config, compile_topology
+from storm_on_spark import Config, compile_topology
 from storm_on_spark.connectors import delta_spout
 from storm_on_spark.connectors.kafka.jars import SOURCE, SOURCE_CLASS
 from storm_on_spark.connectors.kafka.topics import create
