@@ -28,6 +28,7 @@ from storm_on_spark.connectors import delta_spout
 from storm_on_spark.connectors.kafka.jars import SOURCE, SOURCE_CLASS
 from storm_on_spark.connectors.kafka.topics import create
 from storm_on_spark.runtime.processes.parent import die_with_parent
+from storm_on_spark.spark.compiled import CompiledTopology
 from storm_on_spark.spark.session import local_session, stop_session
 from storm_on_spark.spark.session.jars import use
 
