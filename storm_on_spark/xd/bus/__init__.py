@@ -50,4 +50,4 @@ def make_bus(settings: BusSettings, folder: Path, alive: Alive, exists: Callable
     if settings.transport == "kafka":
         return kafka_bus(settings, folder, exists)
     sync = settings.durability == "machine"
-    return LocalBus(folder, most_bytes=settings.retention_mb << 20, sync=sync, alive=alive)
+    return LocalBus(folder, most_bytes=settings.retention_mb << 20, sync=sync, exists=exists, alive=alive)

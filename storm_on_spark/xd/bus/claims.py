@@ -1,4 +1,4 @@
-"""Who has which record of a queue: each record goes to one instance of those that read the queue.
+"""Each record of a queue goes to one of the instances that read the queue.
 
 A claim is a file beside the journal that is made once, so one gets it. An instance reads its records in order, so it
 is done with those of its claims that are before its position.

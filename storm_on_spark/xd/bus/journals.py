@@ -12,12 +12,16 @@ Messages of a channel stay in the journals of the modules that sent them: a chan
 What a journal keeps has a limit. Where those that must get every message (the next module, and readers of a queue) are
 so far behind, the instance waits. Taps and readers of a topic hold nothing back: beyond the limit, the oldest records
 are removed, and they miss them.
+
+The journals of a stream that was destroyed stay for a while, for those that tap it, and until its queues are empty.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import re
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
@@ -40,7 +44,10 @@ from storm_on_spark.xd.bus.port import (
 )
 from storm_on_spark.xd.dsl import Channel
 
+logger = logging.getLogger(__name__)
+
 _CHANNELS: Final = "channels"
+_SWEEP_SECS: Final = 30.0
 _UPKEEP_SECS: Final = 2.0
 _FULL_UPKEEP_SECS: Final = 0.2
 
@@ -48,10 +55,15 @@ _FULL_UPKEEP_SECS: Final = 0.2
 class JournalBus:
     """The bus of a container.
 
+    What a destroyed stream leaves is removed by the containers that ran it: so nobody removes what another installation
+    has at the same place.
+
     Args:
         folder: that all containers share.
         journal: opens a journal; a writer's, if it is to append.
         most_bytes: that a journal keeps for those that have not read it yet.
+        keep_secs: how long the journals of a destroyed stream stay.
+        exists: whether a stream, by its name on the bus, was not destroyed.
         alive: whether an instance may go on.
         sync: whether what stands beside the journals must survive the loss of the machine.
         clock: seconds.
@@ -63,6 +75,8 @@ class JournalBus:
         journal: Open,
         *,
         most_bytes: int,
+        keep_secs: float,
+        exists: Callable[[str], bool] = lambda stream: True,
         alive: Alive = lambda name: True,
         sync: bool = False,
         clock: Callable[[], float] = time.monotonic,
@@ -73,13 +87,78 @@ class JournalBus:
         self.most_bytes = most_bytes
         self.alive = alive
         self.clock = clock
+        self.keep_secs = keep_secs
+        self.exists = exists
+        self._lock = threading.Lock()
+        #: Streams of which an instance was here, and since when they are known to be destroyed.
+        self._streams: dict[str, float | None] = {}
+        self._ended = threading.Event()
+        self._sweeper = threading.Thread(target=self._run, name="xd-bus-sweeper", daemon=True)
+        self._sweeper.start()
 
     def port(self, place: Place) -> JournalPort:
         """See `Bus`."""
+        with self._lock:
+            self._streams[place.stream] = None
         return JournalPort(self, place)
 
     def close(self) -> None:
-        """Does nothing: all is in files."""
+        """Ends it."""
+        self._ended.set()
+        self._sweeper.join()
+
+    def sweep(self) -> None:
+        """Removes the journals of streams that were destroyed some time ago, and whose queues are empty."""
+        with self._lock:
+            streams = dict(self._streams)
+        for stream, since in streams.items():
+            if self.exists(stream):
+                continue
+            now = self.clock()
+            if since is None:
+                self._streams[stream] = now
+            elif now - since >= self.keep_secs and not self._in_queues(stream):
+                logger.info("removing what the stream %s has left, which was destroyed", stream)
+                for _, sender in self._sent(stream):
+                    sender.unlink(missing_ok=True)
+                self.remove(stream)
+                with self._lock:
+                    self._streams.pop(stream, None)
+
+    def remove(self, stream: str) -> None:
+        """Removes all journals of a stream, and what stands beside them."""
+        raise NotImplementedError
+
+    def _run(self) -> None:
+        while not self._ended.wait(_SWEEP_SECS):
+            try:
+                self.sweep()
+            except Exception:
+                logger.warning("what destroyed streams have left is removed later", exc_info=True)
+
+    def _sent(self, stream: str) -> list[tuple[str, Folder]]:
+        """Returns the channels that modules of a stream send to, each with the file that says so."""
+        try:
+            channels = list((self.folder / _CHANNELS).iterdir())
+            return [
+                (channel.name, sender)
+                for channel in channels
+                for sender in channel.iterdir()
+                if sender.name.partition(".")[0] == stream
+            ]
+        except FileNotFoundError:
+            return []
+
+    def _in_queues(self, stream: str) -> bool:
+        """Whether a stream has sent messages to a queue that nobody has read."""
+        labels = {sender.name.partition(".")[2] for name, sender in self._sent(stream) if name.startswith("queue.")}
+        for label in labels:
+            for folder in numbered(self.folder / stream / label).values():
+                journal = self.journal(folder)
+                behind = journal.last() + 1
+                if unclaimed_from(folder, journal.first() or behind, behind) < behind:
+                    return True
+        return False
 
     def journals(self, feed: Feed) -> Mapping[str, Folder]:
         """Returns name -> folder of the journals of a feed that are there by now."""

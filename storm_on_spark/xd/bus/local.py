@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,8 @@ class LocalBus(JournalBus):
         folder: that all containers share.
         sync: whether journals must survive the loss of the machine.
         most_bytes: that a journal keeps for those that have not read it yet.
+        keep_secs: how long the journals of a destroyed stream stay.
+        exists: whether a stream, by its name on the bus, was not destroyed.
         alive: whether an instance may go on.
         clock: seconds.
     """
@@ -28,14 +31,23 @@ class LocalBus(JournalBus):
         *,
         most_bytes: int,
         sync: bool = False,
+        keep_secs: float = 600.0,
+        exists: Callable[[str], bool] = lambda stream: True,
         alive: Alive = lambda name: True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._place = folder
         super().__init__(
             folder,
             lambda place: Journal(place, sync=sync),
             most_bytes=most_bytes,
+            keep_secs=keep_secs,
+            exists=exists,
             alive=alive,
             sync=sync,
             clock=clock,
         )
+
+    def remove(self, stream: str) -> None:
+        """See `JournalBus`."""
+        shutil.rmtree(self._place / stream)

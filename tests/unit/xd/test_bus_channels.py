@@ -33,9 +33,9 @@ class _Clock:
 @pytest.fixture(params=["local", "delta"])
 def bus(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[JournalBus]:
     if request.param == "local":
-        yield LocalBus(tmp_path, most_bytes=1 << 30, clock=_Clock())
-        return
-    found = DeltaBus(Store(str(tmp_path)), most_bytes=1 << 30, keep_secs=0, batch=1, clock=_Clock())
+        found: JournalBus = LocalBus(tmp_path, most_bytes=1 << 30, clock=_Clock())
+    else:
+        found = DeltaBus(Store(str(tmp_path)), most_bytes=1 << 30, keep_secs=0, batch=1, clock=_Clock())
     yield found
     found.close()
 
@@ -246,3 +246,28 @@ def test_an_input_that_is_held_is_not_removed(bus: JournalBus) -> None:
     reader.upkeep()
     _keep_up(source)
     assert bus.journal(bus.folder / "s-1-1" / "rate" / "1").first() == 2
+
+
+def test_what_a_destroyed_stream_leaves_is_removed_once_nobody_needs_it(bus: JournalBus) -> None:
+    def there() -> set[str]:
+        return {path.name for path in bus.folder.iterdir()}
+
+    streams, now = {"s-1-1", "t-1-1", "q-1-1", "r-1-1"}, [0.0]
+    bus.exists, bus.clock, bus.keep_secs = streams.__contains__, lambda: now[0], 60
+    for stream, output in (("s-1-1", None), ("t-1-1", None), ("q-1-1", QUEUE)):
+        _send(_opened(bus, stream, "rate", output=output), "a")
+    reader = _opened(bus, "r-1-1", "log", input=ChannelFeed(QUEUE))
+    streams -= {"s-1-1", "q-1-1"}
+    bus.sweep()
+    now[0] += 59
+    bus.sweep()
+    assert "s-1-1" in there(), "taps may still be reading it"
+    now[0] += 2
+    bus.sweep()
+    # What it has sent to a queue is not lost.
+    assert {"s-1-1", "t-1-1", "q-1-1"} & there() == {"t-1-1", "q-1-1"}
+    assert _take(reader) == ["a"]
+    reader.upkeep()
+    bus.sweep()
+    assert {"t-1-1", "q-1-1"} & there() == {"t-1-1"}
+    assert not list(bus.channel(QUEUE).iterdir())

@@ -22,10 +22,8 @@ from storm_on_spark.xd.bus.delta.log import TableLog
 from storm_on_spark.xd.bus.delta.rows import of_parquet, to_parquet
 from storm_on_spark.xd.bus.files import make_once, read_once, remove_once
 from storm_on_spark.xd.bus.journal import AnyJournal, Message, Record, TakenError
-from storm_on_spark.xd.bus.journals import JournalPort
 from storm_on_spark.xd.bus.port import Letter, ModuleFeed, Place
 from storm_on_spark.xd.bus.store import Store, StoreFolder
-from storm_on_spark.xd.dsl import Channel
 
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -237,29 +235,6 @@ def test_what_is_made_once_is_made_by_one(tmp_path: Path) -> None:
     assert make_once(place, b"e")
 
 
-def _emit(bus: DeltaBus, stream: str, output: Channel | None = None) -> JournalPort:
-    port = bus.port(Place(stream, "rate", output=output))
-    port.open()
-    port.commit(_record("a"), {})
-    return port
-
-
-def test_the_tables_of_a_destroyed_stream_are_deleted(bus: DeltaBus, tmp_path: Path, now: _Time) -> None:
-    there = {"s-1-1", "t-1-1", "q-1-1"}
-    bus.exists = there.__contains__
-    for stream, output in (("s-1-1", None), ("t-1-1", None), ("q-1-1", Channel("queue", "work"))):
-        _emit(bus, stream, output)
-    there -= {"s-1-1", "q-1-1"}
-    bus.sweep()
-    # Taps may still be reading it.
-    assert len(list((tmp_path / "tables").iterdir())) == 3
-    now.seconds += 61
-    bus.sweep()
-    # What it has sent to a queue is not lost.
-    assert {path.name for path in (tmp_path / "tables").iterdir()} == {"t-1-1", "q-1-1"}
-    assert {path.name for path in (tmp_path / "notes").iterdir()} == {"t-1-1", "q-1-1", "channels"}
-
-
 def test_a_table_says_what_was_emitted_when_by_which_instance(bus: DeltaBus, tmp_path: Path, now: _Time) -> None:
     message = Message({"total": 40}, {"from": "here"}, 3)
     _journal(bus, 2).append(1, Record((Message("text", {}), message)))
@@ -298,7 +273,9 @@ def test_without_the_extra_a_sentence_says_so(monkeypatch: pytest.MonkeyPatch, t
 
 
 def test_a_module_reads_what_the_one_before_it_has_emitted(bus: DeltaBus) -> None:
-    source = _emit(bus, "s-1-1")
+    source = bus.port(Place("s-1-1", "rate"))
+    source.open()
+    source.commit(_record("a"), {})
     reader = bus.port(Place("s-1-1", "log", input=ModuleFeed("s-1-1", "rate")))
     reader.open()
     source.commit(_record("b", "c"), {})

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 import threading
 import time
@@ -16,20 +15,15 @@ from weakref import WeakValueDictionary
 
 from storm_on_spark.api.config import Config
 from storm_on_spark.api.errors import ConfigError
-from storm_on_spark.xd.bus.claims import unclaimed_from
 from storm_on_spark.xd.bus.delta.journal import DeltaJournal
 from storm_on_spark.xd.bus.delta.log import TableLog
 from storm_on_spark.xd.bus.files import Folder
-from storm_on_spark.xd.bus.inputs import numbered
-from storm_on_spark.xd.bus.journals import JournalBus, JournalPort
-from storm_on_spark.xd.bus.port import Alive, Place
+from storm_on_spark.xd.bus.journals import JournalBus
+from storm_on_spark.xd.bus.port import Alive
 from storm_on_spark.xd.bus.store import Store, StoreFolder
-
-logger = logging.getLogger(__name__)
 
 _TABLES: Final = "tables"
 _NOTES: Final = "notes"
-_SWEEP_SECS: Final = 30.0
 
 
 def checked_store(location: str | None) -> Store:
@@ -56,13 +50,11 @@ def checked_store(location: str | None) -> Store:
 class DeltaBus(JournalBus):
     """The bus of Delta.
 
-    The tables of a stream that was destroyed are deleted by the containers that ran it: so nobody deletes what another
-    installation has at the same place.
-
     Args:
         store: with the tables.
         most_bytes: that an instance keeps for those that have not read it yet.
-        keep_secs: how long rows stay that all have read, at least, unless there are more than `most_bytes`.
+        keep_secs: how long rows stay that all have read, and tables of destroyed streams, at least; rows only unless
+            there are more than `most_bytes`.
         alive: whether an instance may go on.
         exists: whether a stream, by its name on the bus, exists.
         batch: how many steps are removed at once, at least.
@@ -83,76 +75,22 @@ class DeltaBus(JournalBus):
         now: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
-        super().__init__(
-            StoreFolder(self._store, _NOTES), self._journal, most_bytes=most_bytes, alive=alive, clock=clock
-        )
-        self._keep_secs, self._batch, self._now = keep_secs, batch, now
-        self.exists = exists
-        self._lock = threading.Lock()
         #: Table -> its log, for all of this container that use it.
         self._logs: WeakValueDictionary[str, TableLog] = WeakValueDictionary()
-        #: Streams of which an instance was here, and since when they are known to be destroyed.
-        self._streams: dict[str, float | None] = {}
-        self._ended = threading.Event()
-        self._sweeper = threading.Thread(target=self._run, name="xd-bus-delta", daemon=True)
-        self._sweeper.start()
+        self._opening = threading.Lock()
+        super().__init__(
+            StoreFolder(self._store, _NOTES),
+            self._journal,
+            most_bytes=most_bytes,
+            keep_secs=keep_secs,
+            exists=exists,
+            alive=alive,
+            clock=clock,
+        )
+        self._batch, self._now = batch, now
 
-    def port(self, place: Place) -> JournalPort:
-        """See `Bus`."""
-        with self._lock:
-            self._streams[place.stream] = None
-        return super().port(place)
-
-    def close(self) -> None:
-        """Ends it."""
-        self._ended.set()
-        self._sweeper.join()
-
-    def sweep(self) -> None:
-        """Deletes the tables of streams that were destroyed some time ago, and whose queues are empty."""
-        with self._lock:
-            streams = dict(self._streams)
-        for stream, since in streams.items():
-            if self.exists(stream):
-                continue
-            now = self.clock()
-            if since is None:
-                self._streams[stream] = now
-            elif now - since >= self._keep_secs and not self._in_queues(stream):
-                self._delete(stream)
-                with self._lock:
-                    self._streams.pop(stream, None)
-
-    def _run(self) -> None:
-        while not self._ended.wait(_SWEEP_SECS):
-            try:
-                self.sweep()
-            except Exception:
-                logger.warning("tables of destroyed streams are deleted later", exc_info=True)
-
-    def _in_queues(self, stream: str) -> bool:
-        """Whether a stream has sent messages to a queue that nobody has read."""
-        labels = {
-            name.partition(".")[2]
-            for channel in self._store.names(f"{_NOTES}/channels")
-            if channel.startswith("queue.")
-            for name in self._store.names(f"{_NOTES}/channels/{channel}")
-            if name.partition(".")[0] == stream
-        }
-        for label in labels:
-            for folder in numbered(self.folder / stream / label).values():
-                journal = self.journal(folder)
-                behind = journal.last() + 1
-                if unclaimed_from(folder, journal.first() or behind, behind) < behind:
-                    return True
-        return False
-
-    def _delete(self, stream: str) -> None:
-        logger.info("deleting the tables of stream %s, which was destroyed", stream)
-        for channel in self._store.names(f"{_NOTES}/channels"):
-            for name in self._store.names(f"{_NOTES}/channels/{channel}"):
-                if name.partition(".")[0] == stream:
-                    self._store.remove(f"{_NOTES}/channels/{channel}/{name}")
+    def remove(self, stream: str) -> None:
+        """See `JournalBus`."""
         for folder in (f"{_NOTES}/{stream}", f"{_TABLES}/{stream}"):
             if self._store.names(folder):
                 self._store.remove_folder(folder)
@@ -161,7 +99,7 @@ class DeltaBus(JournalBus):
         assert isinstance(folder, StoreFolder)
         _, stream, label, _ = folder.path.split("/")
         table = f"{_TABLES}/{stream}/{label}"
-        with self._lock:
+        with self._opening:
             log = self._logs.get(table)
             if log is None:
                 log = self._logs[table] = TableLog(self._store, table, self.clock)
@@ -170,7 +108,7 @@ class DeltaBus(JournalBus):
             table,
             log,
             most_bytes=self.most_bytes,
-            keep_secs=self._keep_secs,
+            keep_secs=self.keep_secs,
             batch=self._batch,
             now=self._now,
         )
