@@ -18,3 +18,5 @@ class DevRecord(Record, frozen=True):
     """Everything that it keeps; goes with it."""
     started_at: float
     """Seconds since the epoch."""
+    admin: str | None = None
+    """URL of its admin of streams, if it has one."""

@@ -33,6 +33,7 @@ from storm_on_spark.cluster.zookeeper.java import die_with_parent
 from storm_on_spark.cluster.zookeeper.server import HOST, ZooKeeperServer, free_ports
 from storm_on_spark.plan.explain.words import counted
 from storm_on_spark.runtime.processes.sessions import started_at
+from storm_on_spark.xd.client import AdminClient
 
 NIMBUSES: Final = 2
 SUPERVISORS: Final = 2
@@ -104,6 +105,10 @@ class DevCluster:
     """How many keep heartbeats; ZooKeeper does if there are none."""
     spark_workers: int = 0
     """Of a standalone cluster of Spark, on which topologies run; on local sessions if there are none."""
+    xd_containers: int = 0
+    """Of modules of streams, with an admin; no streams if there are none."""
+    admin: str | None = None
+    """URL of that admin."""
     daemons: list[Daemon] = field(default_factory=list)
     _patience: float = _END_SECS
 
@@ -135,7 +140,8 @@ class DevCluster:
         """What the cluster consists of."""
         pacemakers = f"{counted(self.pacemakers, 'Pacemaker')}, " if self.pacemakers else ""
         spark = f", Spark with {counted(self.spark_workers, 'worker')}" if self.spark_workers else ""
-        return f"ZooKeeper, {pacemakers}{NIMBUSES} Nimbuses, {SUPERVISORS} supervisors{spark}"
+        streams = f", an admin and {counted(self.xd_containers, 'container')} of streams" if self.xd_containers else ""
+        return f"ZooKeeper, {pacemakers}{NIMBUSES} Nimbuses, {SUPERVISORS} supervisors{spark}{streams}"
 
     # Starting.
 
@@ -188,6 +194,12 @@ class DevCluster:
             first = _FIRST_SLOT + (number - 1) * _SLOTS
             slots = {"supervisor.slots.ports": list(range(first, first + _SLOTS))}
             self._add("supervisor", number, {**slots, **common}, "--stop-drivers")
+        if self.xd_containers:
+            [port] = free_ports(1)
+            self.admin = f"http://{HOST}:{port}"
+            self._add("xd-admin", 1, common, "--port", str(port))
+        for number in range(1, self.xd_containers + 1):
+            self._add("xd-container", number, common)
         # First: a ZooKeeper that is just starting takes connections, and may leave them without a word.
         self._launch_zookeeper(wait=True)
         for daemon in self.daemons:
@@ -260,7 +272,8 @@ class DevCluster:
 
     def _daemons_environment(self) -> dict[str, str]:
         spark = {} if self.spark is None else self.spark.environment
-        return _environment(**{MARK: str(self.folder)}, **spark)
+        # Containers share the folder.
+        return _environment(**{MARK: str(self.folder), "STORM_SPARK_XD_HOME": str(self.folder / "xd")}, **spark)
 
     def _tell_guard(self, pid: int | None) -> None:
         start = None if pid is None else started_at(pid)
@@ -280,7 +293,9 @@ class DevCluster:
         """
         deadline = time.monotonic() + _READY_SECS
         with self.client() as client:
-            while not self.stopping() and not (self._is_ready(client) and self._spark_is_ready()):
+            while not self.stopping() and not (
+                self._is_ready(client) and self._spark_is_ready() and self._streams_are_ready()
+            ):
                 for daemon in self.daemons:
                     if daemon.process is not None and daemon.process.poll() is not None:
                         raise SetupError(f"{daemon.name} has ended: {daemon.last_words}")
@@ -299,6 +314,7 @@ class DevCluster:
             token_file=str(self.token_file),
             zookeeper=self.zookeeper.connect_string,
             folder=str(self.folder),
+            admin=self.admin,
             started_at=self.started_at,
         )
 
@@ -340,6 +356,15 @@ class DevCluster:
 
     def _spark_is_ready(self) -> bool:
         return self.spark is None or self.spark.ready()
+
+    def _streams_are_ready(self) -> bool:
+        if self.admin is None:
+            return True
+        try:
+            with AdminClient(self.admin, {"nimbus.auth.token.file": str(self.token_file)}) as client:
+                return len(list(client.every("list_containers"))) == self.xd_containers
+        except ClusterError:
+            return False
 
     def _is_ready(self, client: NimbusClient) -> bool:
         try:

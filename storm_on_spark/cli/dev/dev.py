@@ -47,8 +47,21 @@ class _Stopped(BaseException):
     metavar="N",
     help="Run topologies on a standalone cluster of Spark with N workers, each a machine to Spark.",
 )
+@click.option(
+    "--xd-containers",
+    type=click.IntRange(0, 9),
+    default=0,
+    metavar="N",
+    help="Run streams, too: an admin and N containers of modules.",
+)
 def command(
-    pairs: tuple[str, ...], files: tuple[Path, ...], json: bool, debug: bool, pacemakers: int, spark_workers: int
+    pairs: tuple[str, ...],
+    files: tuple[Path, ...],
+    json: bool,
+    debug: bool,
+    pacemakers: int,
+    spark_workers: int,
+    xd_containers: int,
 ) -> None:
     """Run a whole cluster in this terminal: a ZooKeeper, two Nimbuses, two supervisors.
 
@@ -60,7 +73,9 @@ def command(
         from storm_on_spark.cli.dev.cluster import DevCluster
 
         with _signals() as seen:
-            cluster = DevCluster(merged(files, pairs), _say, lambda: bool(seen), pacemakers, spark_workers)
+            cluster = DevCluster(
+                merged(files, pairs), _say, lambda: bool(seen), pacemakers, spark_workers, xd_containers
+            )
             try:
                 with cluster:
                     seconds = cluster.wait_ready()
@@ -111,6 +126,7 @@ def _show(cluster: DevCluster, seconds: float, json: bool) -> None:
                 **({} if cluster.spark is None else cluster.spark.processes),
             },
             "spark_master": None if cluster.spark is None else cluster.spark.master,
+            "admin": cluster.admin,
         }
         click.echo(jsonlib.dumps({**document, "zookeeper_pid": cluster.zookeeper.pid}))
         return
@@ -119,7 +135,7 @@ def _show(cluster: DevCluster, seconds: float, json: bool) -> None:
 Ready after {seconds:.1f} s: {cluster.parts}.
 
   Nimbuses   {nimbuses}
-  ZooKeeper  {record.zookeeper}{_spark(cluster)}
+  ZooKeeper  {record.zookeeper}{_spark(cluster)}{_streams(cluster)}
   files      {record.folder}, with logs and the token; they go when this ends
   REST       curl -H "Authorization: Bearer $(cat {record.token_file})" http://{record.seeds[0]}/api/v1/cluster/summary
 
@@ -138,3 +154,9 @@ Ctrl-C ends the cluster, and what runs on it.""")
 
 def _spark(cluster: DevCluster) -> str:
     return "" if cluster.spark is None else f"\n  Spark      {cluster.spark.master}, where topologies run"
+
+
+def _streams(cluster: DevCluster) -> str:
+    return (
+        "" if cluster.admin is None else f"\n  streams    {cluster.admin}, which storm-spark xd-shell and stream find"
+    )

@@ -40,7 +40,11 @@ def admin_options(function: _Function) -> _Function:
             type=click.Path(path_type=Path),
             help="File with the cluster's token; nimbus.auth.token.file in the configuration.",
         ),
-        click.option("--admin", metavar="URL", help="The admin; by default http://localhost:9393."),
+        click.option(
+            "--admin",
+            metavar="URL",
+            help="The admin; by default that of a running storm-spark dev, or http://localhost:9393.",
+        ),
         options.configuration,
     ):
         function = option(function)
@@ -89,16 +93,20 @@ def asked(
 def connected(
     admin: str | None, token_file: Path | None, pairs: tuple[str, ...], files: tuple[Path, ...]
 ) -> AdminClient:
-    """Returns a client of the admin that the command line says.
+    """Returns a client of the admin that the command line says, or else that of a `storm-spark dev` on this host.
 
     Raises:
         StormError: a library is missing, or what the command line says makes no sense.
     """
     need_libraries()
+    from storm_on_spark.cli.client.dev_record import find
     from storm_on_spark.xd.client import DEFAULT_URL, AdminClient
 
     conf = merged(files, pairs)
     validate_conf(conf)
+    record = find()[0] if admin is None else None
+    if record is not None and record.admin is not None:
+        admin, conf = record.admin, {Config.NIMBUS_AUTH_TOKEN_FILE: record.token_file, **conf}
     if token_file is not None:
         conf = {**conf, Config.NIMBUS_AUTH_TOKEN_FILE: str(token_file)}
     return AdminClient(DEFAULT_URL if admin is None else admin, conf)

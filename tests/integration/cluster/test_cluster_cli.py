@@ -328,9 +328,13 @@ def token(dev: Dev) -> tuple[str, str]:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_it_is_ready_soon_and_nothing_is_left_when_it_ends(tmp_path: Path, number: signal.Signals) -> None:
-    dev = Dev(tmp_path)
+    streams = ["--xd-containers", "1"] if number == signal.SIGTERM else []
+    dev = Dev(tmp_path, *streams)
     try:
         assert dev.start()["ready_secs"] < 30  # on a busy machine
+        if streams:
+            said = dev.storm_spark("stream", "create", "ticktock", "--definition", "time | log", "--deploy")
+            assert said == "Created and deployed new stream 'ticktock'\n"
         code, said = dev.end(number)
         assert code == 0
         assert said.splitlines()[-1] == "It has ended, and nothing is left of it."

@@ -209,10 +209,16 @@ def test_an_uploaded_module_is_in_every_container(xd: Xd, folder: Path, tmp_path
     assert (refused.status_code, "used by stream shouting" in refused.text) == (409, True)
     refused = xd.ask("DELETE", "/modules/processor/shout")
     assert (refused.status_code, "processor:loud is composed of it" in refused.text) == (400, True)
+    xd.ask("DELETE", "/streams/deployments/shouting").raise_for_status()
+    # A container that comes now has not executed the file before.
+    with Container(xd.conf, ("moved",), bus=folder) as moved:
+        chosen = {"module.loud.criteria": "groups.contains('moved')"}
+        xd.ask("POST", "/streams/deployments/shouting", {"properties": chosen}).raise_for_status()
+        eventually(lambda: xd.state("shouting") == "deployed")
+        assert xd.containers("shouting")["processor.loud.1"] == moved.container_id
     (copy,) = (folder / "modules" / "files").glob("*.py")
     copy.write_text(_SHOUT.replace("upper", "lower"))
     xd.ask("DELETE", "/streams/deployments/shouting").raise_for_status()
-    # A container that comes now has not executed the file before.
     with Container(xd.conf, ("late",), bus=folder):
         chosen = {"module.loud.criteria": "groups.contains('late')"}
         xd.ask("POST", "/streams/deployments/shouting", {"properties": chosen}).raise_for_status()
