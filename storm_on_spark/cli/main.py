@@ -10,6 +10,7 @@ import click
 
 from storm_on_spark import __version__
 from storm_on_spark.cli.shared.pipes import output_may_be_cut
+from storm_on_spark.cli.shared.usage import readable_usage
 
 SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "Here": {
@@ -92,12 +93,12 @@ class _Commands(click.Group):
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         """Reads the command line; help and version are printed here."""
-        with output_may_be_cut():
+        with output_may_be_cut(), readable_usage():
             return super().make_context(*args, **kwargs)
 
     def invoke(self, context: click.Context) -> Any:
         """Runs a command."""
-        with output_may_be_cut():
+        with output_may_be_cut(), readable_usage():
             return super().invoke(context)
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:

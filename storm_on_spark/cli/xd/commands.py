@@ -11,6 +11,7 @@ import click
 
 from storm_on_spark import __version__
 from storm_on_spark.cli.shared.errors import FAILED, USAGE, sentence
+from storm_on_spark.cli.shared.usage import readable_usage
 from storm_on_spark.cli.xd import counters, job, modules, runtime
 from storm_on_spark.cli.xd.asking import HIDDEN, OWN, asked
 from storm_on_spark.cli.xd.lifecycle import commands
@@ -75,7 +76,8 @@ class Shell:
         if words[0] == "help":
             words = [*words[1:], "--help"]
         try:
-            found = self.root.main(words, prog_name="", standalone_mode=False, obj=self)
+            with readable_usage():
+                found = self.root.main(words, prog_name="", standalone_mode=False, obj=self)
         except click.UsageError as error:
             if error.ctx is None or error.ctx.parent is not None:
                 error.show()

@@ -32,7 +32,7 @@ def read_python(location: str) -> bytes:
         with Path(location).open("rb") as file:
             source = file.read(MAXIMUM_BYTES + 1)
     except OSError as error:
-        raise PythonFileError(f"{location} can't be read: {error.strerror}") from error
+        raise PythonFileError(f"{location:.300} can't be read: {error.strerror}") from error
     if len(source) > MAXIMUM_BYTES:
         raise PythonFileError(f"{location}: expected at most {MAXIMUM_BYTES} bytes, got more")
     return source
