@@ -80,7 +80,7 @@ def upload(file: Path, **given: Any) -> None:
             source = read_python(str(file))
             text = source.decode()
         except (PythonFileError, UnicodeDecodeError) as error:
-            raise LoadError(f"{str(file):.300} can't be uploaded: {error}") from error
+            raise LoadError(f"{file!s:.300} can't be uploaded: {error}") from error
         body = UploadModule(file=file.name, source=text, sha256=checksum(source))
         made = request.client.ask("upload_module", body)
         request.answer(made, f"Successfully uploaded module '{made.type}:{made.name}'")
