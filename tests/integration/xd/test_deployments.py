@@ -215,7 +215,7 @@ def test_an_uploaded_module_is_in_every_container(xd: Xd, folder: Path, tmp_path
         chosen = {"module.loud.criteria": "groups.contains('moved')"}
         xd.ask("POST", "/streams/deployments/shouting", {"properties": chosen}).raise_for_status()
         eventually(lambda: xd.state("shouting") == "deployed")
-        assert xd.containers("shouting")["processor.loud.1"] == moved.container_id
+        assert xd.containers("shouting")["shouting.processor.loud.1"] == moved.container_id
     (copy,) = (folder / "modules" / "files").glob("*.py")
     copy.write_text(_SHOUT.replace("upper", "lower"))
     xd.ask("DELETE", "/streams/deployments/shouting").raise_for_status()
