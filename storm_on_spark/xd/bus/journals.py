@@ -1,4 +1,4 @@
-"""A bus of journals: who reads which, what may be removed, and who has to wait. Where they stand is another's affair.
+"""A bus of journals, in files or in tables: who reads which journal, what is removed, and when an instance waits.
 
 <bus>/<stream>-<id>/<module>/<n>/                   the journal of an instance
 <bus>/<stream>-<id>/<module>/<n>/readers/<reader>   how far an instance has read it
@@ -18,6 +18,7 @@ The journals of a stream that was destroyed stay for a while, for those that tap
 
 from __future__ import annotations
 
+import abc
 import json
 import logging
 import re
@@ -52,7 +53,7 @@ _UPKEEP_SECS: Final = 2.0
 _FULL_UPKEEP_SECS: Final = 0.2
 
 
-class JournalBus:
+class JournalBus(abc.ABC):
     """The bus of a container.
 
     What a destroyed stream leaves is removed by the containers that ran it: so nobody removes what another installation
@@ -125,9 +126,9 @@ class JournalBus:
                 with self._lock:
                     self._streams.pop(stream, None)
 
+    @abc.abstractmethod
     def remove(self, stream: str) -> None:
         """Removes all journals of a stream, and what stands beside them."""
-        raise NotImplementedError
 
     def _run(self) -> None:
         while not self._ended.wait(_SWEEP_SECS):

@@ -36,7 +36,6 @@ class LocalBus(JournalBus):
         alive: Alive = lambda name: True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._place = folder
         super().__init__(
             folder,
             lambda place: Journal(place, sync=sync),
@@ -50,4 +49,5 @@ class LocalBus(JournalBus):
 
     def remove(self, stream: str) -> None:
         """See `JournalBus`."""
-        shutil.rmtree(self._place / stream)
+        assert isinstance(self.folder, Path)
+        shutil.rmtree(self.folder / stream)
