@@ -15,7 +15,8 @@ from storm_on_spark.xd.bus.kafka.reading import Buffer, named
 from storm_on_spark.xd.bus.port import BusError, Input
 
 _WAIT_MS: Final = 5
-_JOIN_MS: Final = 100
+_JOIN_MS: Final = 3_000
+"""Other members notice at their next heartbeat that partitions are shared out anew."""
 
 
 class _Share(NamedTuple):
@@ -66,7 +67,10 @@ class Member:
         """Yields messages behind the positions; none while Kafka shares the partitions out."""
         there = self.buffer.count()
         if there < most:
-            found = self._consumer.poll(0 if there else _JOIN_MS if self._share is None else _WAIT_MS)
+            found = self._consumer.poll(0 if there else _WAIT_MS)
+            if self._given.share is None:
+                # kafka-python drops what it is given between two polls, and has all members share out once more.
+                found = self._consumer.poll(_JOIN_MS)
             share = self._given.share
             if share is None:
                 return
