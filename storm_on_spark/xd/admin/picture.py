@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, cast, get_args
 
+import msgspec
+
 from storm_on_spark.xd.admin.rest import schemas
 from storm_on_spark.xd.admin.rules import EVERY, Instance, State, state_of
 from storm_on_spark.xd.dsl import DslError, Job, Stream, parse_job, parse_stream
@@ -17,6 +19,7 @@ from storm_on_spark.xd.parts import types_of
 from storm_on_spark.xd.tree import nodes
 from storm_on_spark.xd.tree.mirror import Mirror
 from storm_on_spark.xd.tree.nodes import (
+    ContainerMetrics,
     ContainerNode,
     Definition,
     Deployment,
@@ -114,7 +117,11 @@ class Picture:
         self._mirror = mirror
 
     def containers(self) -> dict[str, ContainerNode]:
-        """Returns the containers that are there, by id."""
+        """Returns the containers that are there, by id; without metrics, as these place no module."""
+        found = self._container_nodes()
+        return {name: msgspec.structs.replace(node, metrics=None) for name, node in found.items()}
+
+    def _container_nodes(self) -> dict[str, ContainerNode]:
         found = {
             name: self._mirror.value(f"{nodes.CONTAINERS}/{name}", ContainerNode)
             for name in self._mirror.children(nodes.CONTAINERS)
@@ -198,8 +205,9 @@ class Picture:
                 groups=node.groups,
                 attributes=node.attributes,
                 deployed_modules=len(self._mirror.children(f"{nodes.ALLOCATED}/{name}")),
+                metrics=None if node.metrics is None else _metrics_view(node.metrics),
             )
-            for name, node in self.containers().items()
+            for name, node in self._container_nodes().items()
         ]
 
     def module_views(self) -> list[schemas.RuntimeModuleView]:
@@ -226,6 +234,12 @@ class Picture:
         if status is None:
             return "deploying"
         return cast(State, status.state) if status.state in _STATES else "unknown"
+
+
+def _metrics_view(metrics: ContainerMetrics) -> schemas.MetricsView:
+    given = msgspec.structs.asdict(metrics)
+    rates = {name: schemas.RateView(**msgspec.structs.asdict(rate)) for name, rate in metrics.rates.items()}
+    return schemas.MetricsView(**{**given, "rates": rates})
 
 
 @lru_cache(maxsize=10_000)

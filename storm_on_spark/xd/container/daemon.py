@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+import msgspec
 from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
 
 from storm_on_spark.api.config import validate_conf
@@ -23,6 +24,7 @@ from storm_on_spark.xd.container.fused import FusedPlan, FusedStream
 from storm_on_spark.xd.container.instance import Instance
 from storm_on_spark.xd.container.jobs.steps import Steps
 from storm_on_spark.xd.container.layout import Blueprint, StreamThere
+from storm_on_spark.xd.container.metrics import Meter
 from storm_on_spark.xd.container.session import SharedSession
 from storm_on_spark.xd.dsl import DslError, parse_job
 from storm_on_spark.xd.modules.declaration import home
@@ -150,6 +152,8 @@ class _Life:
         self._news: dict[ModuleName, tuple[StatusNode, Metadata]] = {}
         self._lock = threading.Lock()
         self._mirror: Mirror | None = None
+        self._meter = Meter()
+        self._node: nodes.ContainerNode | None = None
         self._steps = Steps(self.container_id, session, self._registry, bus / "jobs", self._wake.set)
         self._remove = session.add_listener(self._on_state)
 
@@ -157,7 +161,14 @@ class _Life:
         """Makes the container's nodes."""
         client, wait = self._session.client, self._session.wait
         host = socket.gethostname()
-        node = nodes.ContainerNode(host=host, ip=_address(), pid=os.getpid(), groups=groups, attributes=attributes)
+        node = self._node = nodes.ContainerNode(
+            host=host,
+            ip=_address(),
+            pid=os.getpid(),
+            groups=groups,
+            attributes=attributes,
+            metrics=self._meter.first(),
+        )
         transaction, acl = client.transaction(), self._session.acl
         transaction.create(f"{nodes.ALLOCATED}/{self.container_id}", nodes.EMPTY, acl=acl)
         transaction.create(f"{nodes.CONTAINERS}/{self.container_id}", encode(node), acl=acl, ephemeral=True)
@@ -220,6 +231,7 @@ class _Life:
             self._tell()
             self._steps.look(self._mirror, wanted)
             self._steps.tell()
+            self._tell_metrics()
         except (UnavailableError, KazooException) as error:
             # Modules and steps go on while the session lives: what is left is told when ZooKeeper is back.
             logger.warning("Container %s can't tell ZooKeeper of its modules yet: %r", self.container_id, error)
@@ -362,6 +374,7 @@ class _Life:
             _, instance = self._running.pop(name)
             if instance is not None:
                 instance.stop()
+                self._meter.ended(str(name), *_counts(instance))
                 logger.info("Undeployed module %s", name)
             with self._lock:
                 self._news.pop(name, None)
@@ -392,6 +405,15 @@ class _Life:
                 if self._news.get(name) is told:
                     del self._news[name]
 
+    def _tell_metrics(self) -> None:
+        """Writes the container's node again if its metrics have changed."""
+        running = ((name, instance) for name, (_, instance) in self._running.items() if instance is not None)
+        metrics = self._meter.next({str(name): _counts(instance) for name, instance in running})
+        if metrics is not None and self._node is not None:
+            node = msgspec.structs.replace(self._node, metrics=metrics)
+            path = f"{nodes.CONTAINERS}/{self.container_id}"
+            self._session.wait(self._session.client.set_async(path, encode(node)))
+
     def _leaf(self, name: ModuleName) -> str:
         return f"{nodes.DEPLOYMENTS[name.kind]}/{name.stream}/modules/{name.own}.{self.container_id}"
 
@@ -413,6 +435,11 @@ class _Life:
     def _delete(self, path: str) -> None:
         with contextlib.suppress(NoNodeError, UnavailableError, KazooException):
             self._session.wait(self._session.client.delete_async(path))
+
+
+def _counts(instance: Instance | FusedStream) -> tuple[int, int]:
+    """Returns the messages that an instance took and emitted; those of a fused stream nobody counts."""
+    return (instance.taken, instance.emitted) if isinstance(instance, Instance) else (0, 0)
 
 
 def _properties(node: ModuleNode) -> dict[str, str]:

@@ -68,6 +68,8 @@ class Instance:
         #: Number -> input, of the present step and of those that a bolt holds.
         self._held: dict[int, Input] = {}
         self._count = 0
+        #: Messages of the steps that were written, since it was started; read by another thread.
+        self.taken = self.emitted = 0
 
     def start(self) -> None:
         """Starts it."""
@@ -184,7 +186,7 @@ class Instance:
                     out += chain.execute(each.message, self._count)
                 except ExecuteError as error:
                     if mine > 1 or out:
-                        return self._step_back(chain, each, taken, out, positions)
+                        return self._step_back(chain, mine - 1, taken, out, positions)
                     if not self._give_up(chain, each, error):
                         return False
                 self._held[self._count] = each
@@ -200,12 +202,14 @@ class Instance:
             return True
         out += chain.finish()
         self._commit(chain, out, positions)
+        self.taken += mine
         return True
 
-    def _step_back(self, chain: Chain, failed: Input, taken: int, out: list[Message], positions: Positions) -> bool:
+    def _step_back(self, chain: Chain, mine: int, taken: int, out: list[Message], positions: Positions) -> bool:
         """Ends a step before a message that failed, which the next one begins with."""
         if chain.stateless:
             self._commit(chain, [*out, *chain.finish()], positions)
+            self.taken += mine
         else:
             # The failed message may have left traces in the state.
             self._restore(chain)
@@ -256,4 +260,5 @@ class Instance:
         record = Record(tuple(out), kept, state, emitted, self._place.era)
         letters, self._letters = self._letters, []
         self._port.commit(record, positions, letters)
+        self.emitted += len(out)
         self._state, self._holds, self._held_then = state, chain.holds(), dict(self._held)

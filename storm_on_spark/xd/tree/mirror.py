@@ -80,6 +80,9 @@ class Mirror(Closing):
             self._ready.set()
         elif event.event_type == TreeEvent.NODE_REMOVED:
             self._values.pop(event.event_data.path, None)
+        elif event.event_type == TreeEvent.NODE_UPDATED and event.event_data.path.startswith(f"{nodes.CONTAINERS}/"):
+            # Only its metrics have changed: nobody has anything to do.
+            return
         self._on_change()
 
     def _on_fault(self, error: BaseException) -> None:

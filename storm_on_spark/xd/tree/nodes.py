@@ -72,6 +72,32 @@ class Leadership(Node, frozen=True, kw_only=True):
     epoch: int = 0
 
 
+class MessageRate(Node, frozen=True, kw_only=True, omit_defaults=False):
+    """Messages per second of a module's instance."""
+
+    input: float = 0.0
+    output: float = 0.0
+
+
+class ContainerMetrics(Node, frozen=True, kw_only=True, omit_defaults=False):
+    """What a container measures of itself; written every ten seconds at most, and if it has changed."""
+
+    started: int
+    """Milliseconds since 1970."""
+    modules: int = 0
+    """That run, fused ones included."""
+    messages_in: int = 0
+    """That modules on the bus took since the container was started; fused ones are not counted."""
+    messages_out: int = 0
+    """That they emitted."""
+    rates: dict[str, MessageRate] = {}
+    """Of the busiest modules, at most 20, such as `ticktock.source.time.1`."""
+    memory: int = 0
+    """Bytes of the process in memory, without Spark's JVM; 0 where it is unknown."""
+    cores: float = 0.0
+    """Seconds of processor time per second."""
+
+
 class ContainerNode(Node, frozen=True, kw_only=True, omit_defaults=False):
     """A container that is there."""
 
@@ -80,6 +106,8 @@ class ContainerNode(Node, frozen=True, kw_only=True, omit_defaults=False):
     pid: int
     groups: tuple[str, ...] = ()
     attributes: dict[str, str] = {}
+    metrics: ContainerMetrics | None = None
+    """None of a container of an older release."""
 
 
 class Definition(Node, frozen=True, kw_only=True):

@@ -229,6 +229,25 @@ def test_an_uploaded_module_is_in_every_container(xd: Xd, folder: Path, tmp_path
         assert xd.ask("GET", f"/modules/processor/{name}").status_code == 404
 
 
+def test_a_container_tells_what_its_modules_do(xd: Xd, tmp_path: Path) -> None:
+    xd.deploy("measured", f"rate --messagesPerSecond=50 | file --dir={tmp_path}")
+
+    def told() -> list[Any]:
+        found = xd.ask("GET", "/runtime/containers").json()["content"]
+        rates: dict[str, Any] = {}
+        for each in found:
+            rates.update(each["metrics"]["rates"])
+        return found if {"measured.source.rate.1", "measured.sink.file.1"} <= rates.keys() else []
+
+    for each in eventually(told):
+        metrics = each["metrics"]
+        assert metrics["memory"] > 1_000_000
+        if (rate := metrics["rates"].get("measured.source.rate.1")) is not None:
+            assert (rate["input"], rate["output"] > 0, metrics["messagesOut"] > 0) == (0, True, True)
+        if (rate := metrics["rates"].get("measured.sink.file.1")) is not None:
+            assert (rate["input"] > 0, rate["output"], metrics["messagesIn"] > 0) == (True, 0, True)
+
+
 def _lines(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for path in sorted(folder.glob("*.json")) for line in path.read_text().splitlines()]
 

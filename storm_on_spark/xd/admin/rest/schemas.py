@@ -153,6 +153,32 @@ class ModuleDetail(ModuleView, frozen=True, kw_only=True):
     options: tuple[OptionView, ...]
 
 
+class RateView(View, frozen=True, kw_only=True):
+    """Messages per second of a module's instance."""
+
+    input: float
+    output: float
+
+
+class MetricsView(View, frozen=True, kw_only=True):
+    """What a container has measured of itself, every ten seconds at most."""
+
+    started: int
+    """Milliseconds since 1970."""
+    modules: int
+    """That run, fused ones included."""
+    messages_in: int
+    """That modules on the bus took since the container was started; fused ones are not counted."""
+    messages_out: int
+    """That they emitted."""
+    rates: dict[str, RateView]
+    """Of the busiest modules, at most 20, such as `ticktock.source.time.1`."""
+    memory: int
+    """Bytes of the process in memory, without Spark's JVM; 0 where it is unknown."""
+    cores: float
+    """Seconds of processor time per second."""
+
+
 class ContainerView(View, frozen=True, kw_only=True):
     """A container that is there."""
 
@@ -164,6 +190,8 @@ class ContainerView(View, frozen=True, kw_only=True):
     attributes: dict[str, str]
     """Those that the user gave it."""
     deployed_modules: int
+    metrics: MetricsView | None = None
+    """None of a container of an older release."""
 
 
 class RuntimeModuleView(View, frozen=True, kw_only=True):
