@@ -204,14 +204,32 @@ class StateAgainstDict(RuleBasedStateMachine):
         self.state.check()
 
 
+class InPages(StateAgainstDict):
+    """The same where little fits in memory."""
+
+    @rule(first=st.integers(0, 5000), value=VALUES)
+    def another_rewrites_the_journal(self, first: int, value: Any) -> None:
+        """What this worker holds in memory is changed by the other, in batches of its own, and comes back to it."""
+        mine, keys = self.present, range(first, first + 15)
+        self.get(list(keys))
+        self.commit(1 - mine)
+        rewritten, many = self.version[0], itertools.count()
+        while self.version[0] == rewritten:
+            self.put(list(keys), [value, next(many)])
+            self.put_many(6000, 100, next(many))
+            self.commit(1 - mine)
+        self.commit(mine)
+        self.get(list(keys))
+
+
 class InMemory(StateAgainstDict):
     """The same where all fits in memory."""
 
     memory = 1 << 30
 
 
-TestStateAgainstDict = StateAgainstDict.TestCase
-TestStateAgainstDict.settings = settings(max_examples=120, stateful_step_count=40, deadline=None)
+TestInPages = InPages.TestCase
+TestInPages.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)
 TestInMemory = InMemory.TestCase
 TestInMemory.settings = settings(max_examples=30, stateful_step_count=30, deadline=None)
 
