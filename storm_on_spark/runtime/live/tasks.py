@@ -32,6 +32,7 @@ from storm_on_spark.runtime.live.crew import Crew, GivenUpError, Member
 from storm_on_spark.runtime.live.gathered import Gathered
 from storm_on_spark.runtime.live.messages import Adopt, Cut, Key
 from storm_on_spark.runtime.live.rounds import Round
+from storm_on_spark.runtime.run.settings import TrackingSettings
 from storm_on_spark.runtime.reports.report import Failure
 from storm_on_spark.runtime.spouts.log import Mark, goes_on_from, list_segments, read_entries
 from storm_on_spark.runtime.spouts.messages import Executed, Settle, Written
@@ -105,7 +106,7 @@ class LiveTasks:
         #: In milliseconds.
         self._periods = {*wiring.tick_periods().values(), *wiring.turn_periods().values()}
         if plan.acker_tasks:
-            self._periods.add(1000)
+            self._periods.add(wiring.settings(TrackingSettings).timeout_ms)
         #: Since the last barrier.
         self._done: list[Round] = []
         self._note = note

@@ -1,9 +1,10 @@
-"""Bolts in a real live process, without Spark: one that hangs, one that is slow, one that raises, and ticks."""
+"""Bolts in a real live process, without Spark: one that hangs, one that is slow, one that raises; ticks and timeouts."""
 
 from __future__ import annotations
 
 import dataclasses
 import os
+import select
 import subprocess
 import time
 import uuid
@@ -18,7 +19,7 @@ import stormtest
 from endless import Endless
 from stormtest import Spouts, make_worker
 
-from storm_on_spark.api import BaseBasicBolt, TopologyBuilder
+from storm_on_spark.api import BaseBasicBolt, BaseRichBolt, TopologyBuilder
 from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.bolts.stall import EXIT_CODE, read_notes
 from storm_on_spark.runtime.codec import chunk
@@ -27,7 +28,9 @@ from storm_on_spark.runtime.live import client
 from storm_on_spark.runtime.live.client import LiveClient
 from storm_on_spark.runtime.live.messages import Adopt, Cut
 from storm_on_spark.runtime.processes.run_folder import remove_run_folder
-from storm_on_spark.runtime.tracking.acker import ACKED, FAILED
+from storm_on_spark.runtime.spouts.live_line import LiveLine
+from storm_on_spark.runtime.spouts.messages import Settle, Written
+from storm_on_spark.runtime.tracking.acker import ACKED, FAILED, TIMED_OUT
 
 LIMIT = 1
 """Seconds that one tuple may take."""
@@ -56,6 +59,13 @@ class Raising(BaseBasicBolt):
         self.seen += 1
         if self.seen == 3:
             raise ValueError("the third")
+
+
+class Keeping(BaseRichBolt):
+    """Never acks."""
+
+    def execute(self, tup):
+        """Does nothing."""
 
 
 class Ticking(BaseBasicBolt):
@@ -96,12 +106,12 @@ class Live:
 
 
 @contextmanager
-def live(bolt: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Live]:
+def live(bolt: Any, folder: Path, monkeypatch: pytest.MonkeyPatch, **more: Any) -> Iterator[Live]:
     spouts = Spouts(Endless(), folder, partitions=1)
     builder = TopologyBuilder()
     builder.set_spout("spout", Endless())
     builder.set_bolt("bolt", bolt).shuffle_grouping("spout")
-    conf = {"topology.profile": "realtime", "topology.task.stall.secs": LIMIT, "topology.acker.executors": 1}
+    conf = {"topology.profile": "realtime", "topology.task.stall.secs": LIMIT, "topology.acker.executors": 1, **more}
     spouts.worker = make_worker(builder, conf, 1)
     [spouts.task_id] = spouts.worker.wiring.plan.components["spout"].tasks
     spouts.folder = folder / "spouts" / str(spouts.task_id)
@@ -170,12 +180,51 @@ def test_a_bolt_that_raises_fails_that_message_only(tmp_path: Path, monkeypatch:
 
 def test_a_tick_comes_when_it_is_due_and_not_at_the_next_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "ticks"
+    file.touch()
     with live(Ticking(str(file)), tmp_path, monkeypatch) as found:
         began = time.monotonic()
         # By chance, that is no multiple of what the process waits for otherwise.
         found.asked.look(130, began)
-        wait_for(lambda: file.exists() and file.read_text().count("\n") >= 2)
-    # 0.13 s were over then: they are due at 0.87, 1.87, ... and never before.
-    late = [(float(line) - began - 0.87) % 1.0 for line in file.read_text().splitlines()]
-    # A machine that is busy may be late; without an own wake-up each would be, by 0.12 s or more.
-    assert min(late) < 0.05, late
+
+        def late() -> list[float]:
+            # 0.13 s were over then: they are due at 0.87, 1.87, ... and never before.
+            return [(float(line) - began - 0.87) % 1.0 for line in file.read_text().splitlines()]
+
+        # A machine that is busy may be late; without an own wake-up each would be, by 0.12 s or more.
+        wait_for(lambda: any(secs < 0.05 for secs in late()))
+
+
+def test_a_message_times_out_when_it_is_due_and_not_at_the_next_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conf = {"topology.message.timeout.secs": 1}
+    with live(Keeping(), tmp_path, monkeypatch, **conf) as found:
+        began = time.monotonic()
+        found.asked.look(1130, began)
+
+        def clock() -> float:
+            return 1.13 + time.monotonic() - began
+
+        def late(emitted: float) -> float:
+            """Emits a message at that time of the topology; returns how late it timed out. Nobody asks for a barrier."""
+            found.spouts.clock_ms = int(1000 * emitted)
+            [(task, mark)] = found.written(1).items()
+            line.send(Written(task, 0, mark, None))
+            told: list[Any] = []
+            while not (settles := [said for said in told if isinstance(said, Settle)]):
+                assert select.select([line], [], [], 30)[0]
+                told += line.received()
+            [settle] = settles
+            assert settle.ended.codes.tolist() == [TIMED_OUT]
+            return clock() - (int(emitted) + 2)
+
+        line = LiveLine(str(found.asked.path), found.process.pid, lambda descriptor: None)
+        try:
+            lates = [late(0.0)]
+            # A machine that is busy may be late; without an own wake-up each would be, by 0.12 s or more.
+            while lates[-1] >= 0.05 and len(lates) < 10:
+                lates.append(late(clock()))
+        finally:
+            line.close()
+    assert min(lates) >= 0, "two whole periods have to be over"
+    assert lates[-1] < 0.05, lates
