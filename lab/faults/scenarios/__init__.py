@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lab.faults.scenarios import clock, damage, kills, machine, owners, pauses, storage
+from lab.faults.scenarios import clock, cuts, damage, kills, machine, owners, pauses, storage
 from lab.faults.scenarios.scenario import Scenario
 from lab.faults.stores import KINDS
 
@@ -71,6 +71,14 @@ SCENARIOS = (
         pauses.live_process,
         conf={**REALTIME, "topology.message.timeout.secs": pauses.TIMEOUT_SECS},
         limit_secs=WORKER_SECS,
+    ),
+    Scenario(
+        "live-cut",
+        "connection of a live process broken, in real time",
+        cuts.live_connection,
+        conf=REALTIME,
+        limit_secs=WORKER_SECS,
+        missing=cuts.no_foreign_sockets,
     ),
     Scenario(
         "pause",

@@ -32,8 +32,8 @@ from storm_on_spark.runtime.live.crew import Crew, GivenUpError, Member
 from storm_on_spark.runtime.live.gathered import Gathered
 from storm_on_spark.runtime.live.messages import Adopt, Cut, Key
 from storm_on_spark.runtime.live.rounds import Round
-from storm_on_spark.runtime.run.settings import TrackingSettings
 from storm_on_spark.runtime.reports.report import Failure
+from storm_on_spark.runtime.run.settings import TrackingSettings
 from storm_on_spark.runtime.spouts.log import Mark, goes_on_from, list_segments, read_entries
 from storm_on_spark.runtime.spouts.messages import Executed, Settle, Written
 from storm_on_spark.runtime.storage import inside

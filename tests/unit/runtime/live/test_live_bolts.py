@@ -1,4 +1,4 @@
-"""Bolts in a real live process, without Spark: one that hangs, one that is slow, one that raises; ticks and timeouts."""
+"""Bolts in a real live process, without Spark: one that hangs, is slow, raises; ticks and timeouts."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def test_a_message_times_out_when_it_is_due_and_not_at_the_next_checkpoint(
             return 1.13 + time.monotonic() - began
 
         def late(emitted: float) -> float:
-            """Emits a message at that time of the topology; returns how late it timed out. Nobody asks for a barrier."""
+            """Emits a message at that time of the topology; returns how late it timed out, without any barrier."""
             found.spouts.clock_ms = int(1000 * emitted)
             [(task, mark)] = found.written(1).items()
             line.send(Written(task, 0, mark, None))
