@@ -8,16 +8,18 @@ of the spout at that moment, so that log and spout can never disagree.
     index    entries * (target i32, length u32, crc u32)
     bodies   the chunks, one after the other
 
-`target` is the task that a chunk is for, or SNAPSHOT or MESSAGE_IDS. What is for acker task n, counted from 0, has the
-target ACKER - n: ackers are numbered behind all components, so their tasks may be others when the log is read after a
-restart. `snapshot` is the position of the record that holds the snapshot, since an unchanged one isn't written again;
-it never lies in an earlier segment. `first` is the number of the first message with an id, `clock` the topology's time
-in ms. All checksums are CRC-32. Little endian.
+`target` is the task that a chunk is for, or SNAPSHOT, CHANGE or MESSAGE_IDS. What is for acker task n, counted from 0,
+has the target ACKER - n: ackers are numbered behind all components, so their tasks may be others when the log is read
+after a restart. `snapshot` is the position of the record that holds the snapshot, since an unchanged one isn't written
+again; it never lies in an earlier segment. A CHANGE says how the snapshot of its own record differs from that one: raw
+deflate, with that one as the dictionary. `first` is the number of the first message with an id, `clock` the topology's
+time in ms. All checksums are CRC-32. Little endian.
 """
 
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -25,9 +27,11 @@ from zlib import crc32
 
 from storm_on_spark.runtime.spouts.log.lineage import NOBODY, Mark, WriterEpoch
 
-VERSION = 1
+VERSION = 2
+"""Records of version 1 have no CHANGE."""
 SNAPSHOT = -2
 MESSAGE_IDS = -3
+CHANGE = -4
 ACKER = -16
 
 _MAGIC = b"SLOG"
@@ -39,7 +43,7 @@ _ENTRY = struct.Struct("<iII")
 HEADER_BYTES = _HEADER.size
 
 Entry = tuple[int, bytes]
-"""Target task (or SNAPSHOT, MESSAGE_IDS) and chunk."""
+"""Target task (or SNAPSHOT, CHANGE, MESSAGE_IDS) and chunk."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,44 @@ class VersionError(RecordError):
 
 class MissingError(RecordError):
     """The log ends before it, or in it."""
+
+
+_WINDOW_BITS = -12
+"""Of raw deflate. With more, a compressor takes longer to make than all the rest of a record."""
+_MOST_CHANGED = (1 << 12) - 262
+"""Bytes of a snapshot that are all within the window; see `deflateSetDictionary` of zlib."""
+
+
+def change(whole: bytes, snapshot: bytes) -> bytes | None:
+    """Returns how a snapshot differs from one that is whole; None if it should be written as a whole, too.
+
+    Example:
+        >>> before, after = bytes(range(200)), bytes(range(199)) + b"!"
+        >>> found = change(before, after)
+        >>> len(found) < 20, changed(before, found) == after, change(b"", after)
+        (True, True, None)
+    """
+    if len(whole) > _MOST_CHANGED or len(snapshot) > _MOST_CHANGED:
+        return None
+    packer = zlib.compressobj(1, zlib.DEFLATED, _WINDOW_BITS, 4, zlib.Z_DEFAULT_STRATEGY, whole)
+    found = packer.compress(snapshot) + packer.flush()
+    return found if 2 * len(found) <= len(snapshot) else None
+
+
+def changed(whole: bytes, change: bytes) -> bytes:
+    """Returns the snapshot that `change` was made of.
+
+    Raises:
+        RecordError: it was made with another one.
+    """
+    unpacker = zlib.decompressobj(_WINDOW_BITS, whole)
+    try:
+        found = unpacker.decompress(change)
+    except zlib.error as error:
+        raise RecordError(f"is damaged: a snapshot doesn't follow from the one before: {error}") from error
+    if not unpacker.eof:
+        raise RecordError("is damaged: the change of a snapshot is cut short")
+    return found
 
 
 def encode(

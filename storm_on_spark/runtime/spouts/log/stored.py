@@ -11,6 +11,7 @@ import logging
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future
+from typing import ClassVar
 
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.runtime.spouts.log.lineage import Mark, Segment, WriterEpoch, line_of
@@ -34,6 +35,9 @@ class StoredSpoutLog(SpoutLog):
         epoch: as for `SpoutLog`.
         planned: as for `SpoutLog`.
     """
+
+    writes_changes: ClassVar[bool] = False
+    """A snapshot holds back the trimming of all records since."""
 
     def __init__(
         self,

@@ -8,11 +8,12 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.runtime.spouts.log.lineage import NOBODY, Line, Mark, Segment, WriterEpoch, line_of, newest
 from storm_on_spark.runtime.spouts.log.reader import list_segments, named, records, whole_cuts
-from storm_on_spark.runtime.spouts.log.record import SNAPSHOT, Cut, Entry, MissingError, encode
+from storm_on_spark.runtime.spouts.log.record import CHANGE, SNAPSHOT, Cut, Entry, MissingError, change, changed, encode
 from storm_on_spark.runtime.storage import Folder, name_of
 from storm_on_spark.runtime.storage.durable import make_folder, sync_folder, write_all
 
@@ -47,6 +48,9 @@ class SpoutLog:
         OSError: the folder can't be written.
     """
 
+    writes_changes: ClassVar[bool] = True
+    """Whether a snapshot that is small is written as what has changed: 140 of 488 bytes of a record in real time."""
+
     def __init__(
         self,
         folder: Folder,
@@ -65,6 +69,8 @@ class SpoutLog:
         self._file = self._lock = -1
         #: The last whole record; None in a new log.
         self.last: Cut | None = None
+        #: The snapshot that this has written last as a whole, and how that of the last record differs from it.
+        self._whole = self._change = b""
         #: Where the log ends, and who wrote the last record.
         self.written = Mark()
         self._prepare()
@@ -143,13 +149,20 @@ class SpoutLog:
             OSError: the disk is full or fails; nothing of the record remains.
         """
         position = self.end
+        whole, difference = self._whole, self._change
         if snapshot is not None:
-            entries = [*entries, (SNAPSHOT, snapshot)]
+            found = change(whole, snapshot) if self.writes_changes and not self.wants_snapshot else None
+            whole, difference = (snapshot, b"") if found is None else (whole, found)
+        is_whole = snapshot is not None and not difference
+        if is_whole:
+            entries = [*entries, (SNAPSHOT, whole)]
             at = position
         else:
             assert self._segment is not None, "the first record of a writer needs a snapshot"
             assert self.last is not None
             at = self.last.snapshot
+            if difference:
+                entries = [*entries, (CHANGE, difference)]
         cut, record = encode(
             Mark(position, self.epoch),
             entries,
@@ -159,8 +172,9 @@ class SpoutLog:
             clock=clock,
             snapshot=at,
         )
-        self._add(cut, record, snapshot is not None)
+        self._add(cut, record, is_whole)
         self.last, self.written = cut, cut.mark
+        self._whole, self._change = whole, difference
         return cut
 
     def _add(self, cut: Cut, record: bytes, has_snapshot: bool) -> None:
@@ -274,8 +288,11 @@ class SpoutLog:
             CheckpointError: it is missing or damaged.
         """
         assert self.last is not None, "a new log has no snapshot"
-        for _, _, body in self.entries(self.last.snapshot, lambda target: target == SNAPSHOT):
-            return body
+        for _, _, whole in self.entries(self.last.snapshot, lambda target: target == SNAPSHOT):
+            with named(self.folder):
+                for _, _, difference in self.entries(self.last.position, lambda target: target == CHANGE):
+                    return changed(whole, difference)
+            return whole
         raise CheckpointError(f"spout log {self._name} has no snapshot at position {self.last.snapshot}")
 
     def _current_line(self) -> Line:

@@ -17,6 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.runtime.spouts.log import (
     ACKER,
+    CHANGE,
     MESSAGE_IDS,
     SNAPSHOT,
     Cut,
@@ -106,6 +107,34 @@ def test_trim_deletes_whole_segments_behind_a_position(tmp_path: Path) -> None:
     log.close()
 
 
+def test_a_snapshot_that_has_changed_a_little_is_written_as_its_change(tmp_path: Path) -> None:
+    log = SpoutLog(tmp_path)
+    before = bytes(range(200))
+    whole = append(log, snapshot=before)
+    few = append(log, snapshot=before[:50] + b"few" + before[50:])
+    same = append(log, b"nothing new of the spout")
+    assert (few.snapshot, same.snapshot) == (whole.position, whole.position)
+    assert few.end - few.position < whole.end - whole.position - 150
+    assert log.snapshot() == before[:50] + b"few" + before[50:]
+    other = append(log, snapshot=bytes(reversed(before)))
+    assert other.snapshot == other.position
+    last = append(log, snapshot=bytes(reversed(before)) + b"!")
+    log.close()
+    log = SpoutLog(tmp_path)
+    assert (last.snapshot, log.snapshot()) == (other.position, bytes(reversed(before)) + b"!")
+    # Another writer may know nothing of what the one before has written as a whole.
+    assert log.wants_snapshot
+    log.close()
+
+
+def test_a_large_snapshot_is_always_whole(tmp_path: Path) -> None:
+    log = SpoutLog(tmp_path)
+    append(log, snapshot=bytes(5000))
+    cut = append(log, snapshot=bytes(4999) + b"!")
+    assert cut.snapshot == cut.position
+    log.close()
+
+
 class LogAgainstList(RuleBasedStateMachine):
     """Appends, trims, reopens and crashes at random; the log holds what a list of records holds."""
 
@@ -114,19 +143,22 @@ class LogAgainstList(RuleBasedStateMachine):
         self.folder = TemporaryDirectory()
         self.path = Path(self.folder.name) / "7"
         self.log = SpoutLog(self.path, SMALL)
-        #: (cut, entries) of all records.
+        #: (cut, entries) of all records, and the snapshot as of each.
         self.records: list[tuple[Cut, list[tuple[int, bytes]]]] = []
+        self.snapshots: list[bytes] = []
         self.trimmed = 0
 
-    @rule(bodies=st.lists(st.binary(max_size=120), max_size=4), fresh=st.booleans())
-    def append(self, bodies: list[bytes], fresh: bool) -> None:
+    @rule(bodies=st.lists(st.binary(max_size=120), max_size=4), fresh=st.booleans(), other=st.sampled_from(b"abc"))
+    def append(self, bodies: list[bytes], fresh: bool, other: int) -> None:
         fresh |= self.log.wants_snapshot
         entries = [(i, body) for i, body in enumerate(bodies)]
-        snapshot = b"snapshot %d" % len(self.records) if fresh else None
+        # Little of it is new, or much.
+        snapshot = bytes(range(other, other + 80)) + b"snapshot %d" % len(self.records) if fresh else None
         cut = self.log.append(
             entries, tuples=len(bodies), messages=1, first=len(self.records), clock=5, snapshot=snapshot
         )
-        self.records.append((cut, entries + ([(SNAPSHOT, snapshot)] if snapshot else [])))
+        self.records.append((cut, entries))
+        self.snapshots.append(snapshot or self.snapshots[-1])
 
     @precondition(lambda self: self.records)
     @rule(data=st.data())
@@ -167,12 +199,11 @@ class LogAgainstList(RuleBasedStateMachine):
         for start in (kept[0], kept[len(kept) // 2]) if kept else ():
             index = kept.index(start)
             found = contents(self.path, start[0].position, self.log.end)
-            assert found == [entry for _, entries in kept[index:] for entry in entries]
+            emitted = [entry for entry in found if entry[0] not in (SNAPSHOT, CHANGE)]
+            assert emitted == [entry for _, entries in kept[index:] for entry in entries]
         if kept:
             assert kept[-1][0].snapshot >= self.log.bases()[-1]
-            body = self.log.snapshot()
-            newest = [body for _, entries in self.records for target, body in entries if target == SNAPSHOT][-1]
-            assert body == newest
+            assert self.log.snapshot() == self.snapshots[-1]
 
     def teardown(self) -> None:
         if hasattr(self, "log"):
@@ -428,7 +459,7 @@ def test_an_unknown_version_is_refused_with_a_sentence(tmp_path: Path) -> None:
     path.write_bytes(data[:4] + struct.pack("<H", 8) + data[6:])
     for planned in (Mark(), last.mark):
         with pytest.raises(
-            CheckpointError, match=r"spout log .* has format version 8 at position 0; this release reads 1"
+            CheckpointError, match=r"spout log .* has format version 8 at position 0; this release reads 2"
         ):
             SpoutLog(tmp_path, planned=planned)
 
@@ -526,5 +557,5 @@ def test_any_bytes_give_an_empty_log_or_an_error_of_ours(data: bytes) -> None:
 
 
 def test_the_names_of_targets_that_are_no_tasks_differ() -> None:
-    assert len({SNAPSHOT, MESSAGE_IDS, -1}) == 3
-    assert ACKER < min(SNAPSHOT, MESSAGE_IDS) < max(SNAPSHOT, MESSAGE_IDS) < 0
+    assert len({SNAPSHOT, MESSAGE_IDS, CHANGE, -1}) == 4
+    assert ACKER < min(SNAPSHOT, MESSAGE_IDS, CHANGE) < max(SNAPSHOT, MESSAGE_IDS) < 0
