@@ -83,6 +83,10 @@ def parse_manifest(properties: Mapping[str, str], labels: Sequence[str]) -> dict
         (2, True, False)
     """
     values: dict[str, dict[str, Any]] = {label: {} for label in labels}
+    twice = [name for name in properties if ".producer." in name and name.replace(".producer.", ".") in properties]
+    if twice:
+        other = twice[0].replace(".producer.", ".")
+        raise ManifestError(f"Expected one of {twice[0]:.100} and {other:.100}, which are the same; got both")
     # Those for all come first.
     for name in sorted(properties, key=lambda name: not name.startswith("module.*.")):
         # In Spring XD the key is a property of the producer.

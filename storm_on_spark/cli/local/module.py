@@ -10,6 +10,7 @@ import click
 
 from storm_on_spark.cli.shared import options
 from storm_on_spark.cli.shared.errors import reporting_errors
+from storm_on_spark.cli.shared.names import module_argument, name_argument, name_of
 from storm_on_spark.launch.loader import LoadError
 
 if TYPE_CHECKING:
@@ -39,14 +40,14 @@ def listed(json: bool, debug: bool) -> None:
 
 
 @command.command("info")
-@click.argument("name", metavar="[TYPE:]NAME")
+@module_argument
 @_json
 @options.debug
-def info(name: str, json: bool, debug: bool) -> None:
+def info(name: str | None, json: bool, debug: bool) -> None:
     """Show a module's options, such as those of `time` or `source:time`."""
     with reporting_errors(debug, json):
         registry = _registry()
-        found = _named(name, registry)
+        found = _named(name_of(name), registry)
         if json:
             click.echo(jsonlib.dumps({"modules": [_document(each, registry) for each in found]}))
             return
@@ -55,11 +56,11 @@ def info(name: str, json: bool, debug: bool) -> None:
 
 
 @command.command("compose")
-@click.argument("name")
+@name_argument
 @click.option("--definition", required=True, help="Modules and | between them: the first part of a stream, or another.")
 @_json
 @options.debug
-def compose(name: str, definition: str, json: bool, debug: bool) -> None:
+def compose(name: str | None, definition: str, json: bool, debug: bool) -> None:
     """Make a module of a part of a stream.
 
     An option of a module inside is --LABEL.OPTION, such as --filter.expression.
@@ -67,7 +68,7 @@ def compose(name: str, definition: str, json: bool, debug: bool) -> None:
     with reporting_errors(debug, json):
         registry = _registry()
         try:
-            made = registry.compose(name, definition)
+            made = registry.compose(name_of(name), definition)
         except ValueError as error:
             raise LoadError(str(error)) from error
         _tell(made, registry, f"Successfully created module '{made.name}' with type {made.type}", json)
@@ -89,16 +90,17 @@ def upload(file: Path, json: bool, debug: bool) -> None:
 
 
 @command.command("delete")
-@click.argument("name", metavar="[TYPE:]NAME")
+@module_argument
 @options.debug
-def delete(name: str, debug: bool) -> None:
+def delete(name: str | None, debug: bool) -> None:
     """Remove a module that was composed or uploaded."""
     with reporting_errors(debug):
         registry = _registry()
-        short, kinds = _kinds(name, registry)
+        chosen = name_of(name)
+        short, kinds = _kinds(chosen, registry)
         if len(kinds) != 1:
             which = f"there are {' and '.join(f'{each}:{short}' for each in kinds)}" if kinds else "there is none"
-            raise LoadError(f"expected the name of one module, got {name!r:.100}: {which}")
+            raise LoadError(f"expected the name of one module, got {chosen!r:.100}: {which}")
         try:
             registry.delete(kinds[0], short)
         except ValueError as error:

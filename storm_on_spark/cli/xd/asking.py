@@ -140,32 +140,3 @@ def either(here: click.Command, there: click.Command) -> click.Command:
     more = (each for each in there.params if each.name not in {*own, "admin"})
     params = [*here.params, admin, *more]
     return click.Command(here.name, callback=callback, params=params, help=here.help, short_help=here.short_help)
-
-
-def name_argument(function: _Function) -> _Function:
-    """Adds the argument NAME, which may be written as `--name NAME`, too."""
-    argument = click.argument("name", metavar="NAME", required=False, callback=_note)
-    return argument(click.option("--name", "named", metavar="NAME", expose_value=False, callback=_note)(function))
-
-
-def _note(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    """Keeps the one name that was given, in either way."""
-    key = f"{__name__}.name"
-    if value is not None:
-        if key in context.meta:
-            raise click.UsageError("NAME was given twice", context)
-        context.meta[key] = value
-    return value
-
-
-def name_of(name: str | None) -> str:
-    """Returns the name that was given in either way.
-
-    Raises:
-        click.UsageError: none was.
-    """
-    context = click.get_current_context()
-    found = name or context.meta.get(f"{__name__}.name")
-    if not found:
-        raise click.UsageError("Missing argument 'NAME'.", context)
-    return str(found)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from storm_on_spark.cli.shared.errors import FAILED
-from storm_on_spark.cli.xd.asking import admin_options, asked, name_argument, name_of
+from storm_on_spark.cli.shared.names import name_argument, name_of
+from storm_on_spark.cli.xd.asking import admin_options, asked
 from storm_on_spark.cli.xd.executions import display_of, group, table_of
 from storm_on_spark.cli.xd.lifecycle import commands
 from storm_on_spark.launch.loader import LoadError

@@ -12,7 +12,8 @@ import click
 
 from storm_on_spark.api.errors import StormError
 from storm_on_spark.cli.shared import options
-from storm_on_spark.cli.xd.asking import Asked, admin_options, asked, name_argument, name_of
+from storm_on_spark.cli.shared.names import name_argument, name_of
+from storm_on_spark.cli.xd.asking import Asked, admin_options, asked
 from storm_on_spark.cli.xd.tables import table
 
 if TYPE_CHECKING:

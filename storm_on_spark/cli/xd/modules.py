@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from storm_on_spark.cli.shared.names import module_argument, name_argument, name_of
 from storm_on_spark.cli.xd.asking import Asked, admin_options, asked
 from storm_on_spark.cli.xd.tables import table
 from storm_on_spark.launch.loader import LoadError
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from storm_on_spark.xd.admin.rest.schemas import ModuleDetail, ModuleView
 
 _TYPES = ("source", "processor", "sink", "job")
-_name = click.argument("name", metavar="[TYPE:]NAME")
 
 
 @click.group("module")
@@ -36,23 +36,24 @@ def listed(**given: Any) -> None:
 
 
 @command.command("info")
-@_name
+@module_argument
 @admin_options
-def info(name: str, **given: Any) -> None:
+def info(name: str | None, **given: Any) -> None:
     """Show a module's options, such as those of `time` or `source:time`."""
     with asked(**given) as request:
-        found = _named(request, name)
+        chosen = name_of(name)
+        found = _named(request, chosen)
         if not found:
-            raise LoadError(f"There is no module {name!r:.100}; module list shows them")
+            raise LoadError(f"There is no module {chosen!r:.100}; module list shows them")
         details = [request.client.ask("get_module", type=each.type, name=each.name) for each in found]
         request.answer(details, "\n\n".join(_text(each) for each in details))
 
 
 @command.command("compose")
-@click.argument("name")
+@name_argument
 @click.option("--definition", required=True, help="Modules and | between them: the first part of a stream, or another.")
 @admin_options
-def compose(name: str, definition: str, **given: Any) -> None:
+def compose(name: str | None, definition: str, **given: Any) -> None:
     """Make a module of a part of a stream, for all containers.
 
     An option of a module inside is --LABEL.OPTION, such as --filter.expression.
@@ -60,7 +61,7 @@ def compose(name: str, definition: str, **given: Any) -> None:
     from storm_on_spark.xd.admin.rest.schemas import ComposeModule
 
     with asked(**given) as request:
-        made = request.client.ask("compose_module", ComposeModule(name=name, definition=definition))
+        made = request.client.ask("compose_module", ComposeModule(name=name_of(name), definition=definition))
         request.answer(made, f"Successfully created module '{made.name}' with type {made.type}")
 
 
@@ -87,16 +88,17 @@ def upload(file: Path, **given: Any) -> None:
 
 
 @command.command("delete")
-@_name
+@module_argument
 @admin_options
-def delete(name: str, **given: Any) -> None:
+def delete(name: str | None, **given: Any) -> None:
     """Remove a module that was composed or uploaded, and that no stream uses."""
     with asked(**given) as request:
-        found = _named(request, name)
+        chosen = name_of(name)
+        found = _named(request, chosen)
         if len(found) != 1:
             which = " and ".join(f"{each.type}:{each.name}" for each in found)
             there = f"there are {which}" if found else "there is none"
-            raise LoadError(f"Expected the name of one module, got {name!r:.100}: {there}")
+            raise LoadError(f"Expected the name of one module, got {chosen!r:.100}: {there}")
         (one,) = found
         request.client.ask("delete_module", type=one.type, name=one.name)
         sentence = f"Successfully destroyed module '{one.name}' with type {one.type}"

@@ -9,6 +9,7 @@ from storm_on_spark.xd.bus.delta.bus import DeltaBus, checked_store
 from storm_on_spark.xd.bus.kafka import kafka_bus, kafka_clients
 from storm_on_spark.xd.bus.local import LocalBus
 from storm_on_spark.xd.bus.port import Alive, Bus, Place, Port
+from storm_on_spark.xd.bus.seals import Seals
 from storm_on_spark.xd.bus.settings import BusSettings
 
 __all__ = ["Bus", "BusSettings", "Place", "Port", "check_bus", "make_bus"]
@@ -27,7 +28,13 @@ def check_bus(settings: BusSettings) -> None:
         kafka_clients(settings)
 
 
-def make_bus(settings: BusSettings, folder: Path, alive: Alive, exists: Callable[[str], bool]) -> Bus:
+def make_bus(
+    settings: BusSettings,
+    folder: Path,
+    alive: Alive,
+    exists: Callable[[str], bool],
+    cluster: Callable[[], str] = lambda: "",
+) -> Bus:
     """Returns the bus that a configuration names.
 
     Args:
@@ -35,19 +42,24 @@ def make_bus(settings: BusSettings, folder: Path, alive: Alive, exists: Callable
         folder: of the local bus.
         alive: whether an instance, by its name on the bus, may go on.
         exists: whether a stream, by its name on the bus, was not destroyed.
+        cluster: what tells this installation from others at the same place; empty while it is unknown.
 
     Raises:
         ConfigError, SetupError: see `check_bus`.
+        BusError: the cluster's key is damaged.
     """
     if settings.transport == "delta":
         return DeltaBus(
             checked_store(settings.delta_location),
+            Seals.of(folder, "delta.key"),
             most_bytes=settings.delta_retention_mb << 20,
             keep_secs=settings.delta_retention_secs,
             alive=alive,
             exists=exists,
+            cluster=cluster,
         )
     if settings.transport == "kafka":
         return kafka_bus(settings, folder, exists)
     sync = settings.durability == "machine"
-    return LocalBus(folder, most_bytes=settings.retention_mb << 20, sync=sync, exists=exists, alive=alive)
+    most = settings.retention_mb << 20
+    return LocalBus(folder, most_bytes=most, sync=sync, exists=exists, alive=alive, cluster=cluster)

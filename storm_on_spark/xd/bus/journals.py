@@ -19,6 +19,7 @@ The journals of a stream that was destroyed stay for a while, for those that tap
 from __future__ import annotations
 
 import abc
+import contextlib
 import json
 import logging
 import re
@@ -48,7 +49,11 @@ from storm_on_spark.xd.dsl import Channel
 logger = logging.getLogger(__name__)
 
 _CHANNELS: Final = "channels"
+_CLUSTER: Final = ".cluster"
+"""Names the installation; no module's label begins with a dot."""
+_STREAM: Final = re.compile(r".+-[0-9a-f]+-[0-9a-f]+")
 _SWEEP_SECS: Final = 30.0
+_ADOPT_SECS: Final = 600.0
 _UPKEEP_SECS: Final = 2.0
 _FULL_UPKEEP_SECS: Final = 0.2
 
@@ -56,8 +61,9 @@ _FULL_UPKEEP_SECS: Final = 0.2
 class JournalBus(abc.ABC):
     """The bus of a container.
 
-    What a destroyed stream leaves is removed by the containers that ran it: so nobody removes what another installation
-    has at the same place.
+    A stream's folder has the name of the installation that ran it. A container removes what a destroyed stream of its
+    own installation leaves, also if the containers that ran the stream have ended, and never what another one has at
+    the same place.
 
     Args:
         folder: that all containers share.
@@ -67,6 +73,7 @@ class JournalBus(abc.ABC):
         exists: whether a stream, by its name on the bus, was not destroyed.
         alive: whether an instance may go on.
         sync: whether what stands beside the journals must survive the loss of the machine.
+        cluster: tells this installation from others at the same place; empty while it is unknown.
         clock: seconds.
     """
 
@@ -80,8 +87,10 @@ class JournalBus(abc.ABC):
         exists: Callable[[str], bool] = lambda stream: True,
         alive: Alive = lambda name: True,
         sync: bool = False,
+        cluster: Callable[[], str] = lambda: "",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self.cluster = cluster
         self.folder = folder
         self.journal = journal
         self.sync = sync
@@ -93,6 +102,9 @@ class JournalBus(abc.ABC):
         self._lock = threading.Lock()
         #: Streams of which an instance was here, and since when they are known to be destroyed.
         self._streams: dict[str, float | None] = {}
+        #: Streams whose folders have the installation's name.
+        self._marked: set[str] = set()
+        self._looked: float | None = None
         self._ended = threading.Event()
         self._sweeper = threading.Thread(target=self._run, name="xd-bus-sweeper", daemon=True)
         self._sweeper.start()
@@ -110,6 +122,9 @@ class JournalBus(abc.ABC):
 
     def sweep(self) -> None:
         """Removes the journals of streams that were destroyed some time ago, and whose queues are empty."""
+        if cluster := self.cluster():
+            self._mark(cluster)
+            self._adopt(cluster)
         with self._lock:
             streams = dict(self._streams)
         for stream, since in streams.items():
@@ -125,6 +140,29 @@ class JournalBus(abc.ABC):
                 self.remove(stream)
                 with self._lock:
                     self._streams.pop(stream, None)
+                    self._marked.discard(stream)
+
+    def _mark(self, cluster: str) -> None:
+        """Writes the installation's name to the folders of the streams that are run here."""
+        with self._lock:
+            new = set(self._streams) - self._marked
+        for stream in new:
+            write_whole(self.folder / stream / _CLUSTER, cluster.encode())
+            self._marked.add(stream)
+
+    def _adopt(self, cluster: str) -> None:
+        """Takes care of destroyed streams of this installation that nobody runs, at the first sweep and then seldom."""
+        now = self.clock()
+        if self._looked is not None and now - self._looked < max(_ADOPT_SECS, self.keep_secs):
+            return
+        self._looked = now
+        with contextlib.suppress(FileNotFoundError):
+            for name in [path.name for path in self.folder.iterdir() if _STREAM.fullmatch(path.name)]:
+                with contextlib.suppress(FileNotFoundError):
+                    own = (self.folder / name / _CLUSTER).read_bytes() == cluster.encode()
+                    if own and not self.exists(name):
+                        with self._lock:
+                            self._streams.setdefault(name, now)
 
     @abc.abstractmethod
     def remove(self, stream: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import time
 from collections.abc import Callable
@@ -22,6 +23,7 @@ class LocalBus(JournalBus):
         keep_secs: how long the journals of a destroyed stream stay.
         exists: whether a stream, by its name on the bus, was not destroyed.
         alive: whether an instance may go on.
+        cluster: see `JournalBus`.
         clock: seconds.
     """
 
@@ -34,6 +36,7 @@ class LocalBus(JournalBus):
         keep_secs: float = 600.0,
         exists: Callable[[str], bool] = lambda stream: True,
         alive: Alive = lambda name: True,
+        cluster: Callable[[], str] = lambda: "",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(
@@ -44,10 +47,13 @@ class LocalBus(JournalBus):
             exists=exists,
             alive=alive,
             sync=sync,
+            cluster=cluster,
             clock=clock,
         )
 
     def remove(self, stream: str) -> None:
         """See `JournalBus`."""
         assert isinstance(self.folder, Path)
-        shutil.rmtree(self.folder / stream)
+        # Another container that ran the stream may just be removing it.
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(self.folder / stream)

@@ -141,7 +141,7 @@ class _Life:
         self._session = session
         self._folder = bus
         self._conf, self._spark = conf, spark
-        self._bus = make_bus(BusSettings.of(conf), bus, self._may_go_on, self._exists)
+        self._bus = make_bus(BusSettings.of(conf), bus, self._may_go_on, self._exists, self._cluster)
         self._ended = ended
         self._lost = threading.Event()
         self._wake = threading.Event()
@@ -195,7 +195,8 @@ class _Life:
         """Ends all modules, and the session with all ephemeral nodes."""
         self._remove()
         self._steps.close()
-        self._stop(list(self._running))
+        # Their nodes go with the session: a ZooKeeper that has ended would be waited for with each of them.
+        self._stop(list(self._running), leaving=True)
         if self._mirror is not None:
             self._mirror.close()
         self._bus.close()
@@ -337,6 +338,14 @@ class _Life:
             return True
         return found is not None and found.id == stream
 
+    def _cluster(self) -> str:
+        """Returns what tells this tree of ZooKeeper from others; empty if that can't be found out now."""
+        try:
+            stat = self._session.wait(self._session.client.exists_async(nodes.ROOT))
+        except (UnavailableError, KazooException):
+            return ""
+        return "" if stat is None else f"{stat.ctime:x}-{stat.czxid:x}"
+
     def _may_go_on(self, reader: str) -> bool:
         """Whether an instance, by its name on the bus, is allocated; also if that can't be found out now."""
         there, label, sequence = reader.split(".")
@@ -365,7 +374,7 @@ class _Life:
             return None, None
         return nodes.decode(data, kind, path), stat
 
-    def _stop(self, names: Sequence[ModuleName]) -> None:
+    def _stop(self, names: Sequence[ModuleName], *, leaving: bool = False) -> None:
         for name in names:
             _, instance = self._running[name]
             if instance is not None:
@@ -378,7 +387,7 @@ class _Life:
                 logger.info("Undeployed module %s", name)
             with self._lock:
                 self._news.pop(name, None)
-            if not self._lost.is_set():
+            if not leaving and not self._lost.is_set():
                 self._delete(self._leaf(name))
 
     def _note(self, name: ModuleName, status: StatusNode, metadata: Metadata) -> None:

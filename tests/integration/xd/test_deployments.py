@@ -262,6 +262,16 @@ def _lines(folder: Path) -> list[dict[str, Any]]:
         ({"fused": True, "properties": {"module.log.count": "0"}}, 400, "a count of at least 1 of log"),
         ({"fused": True, "properties": {"module.time.partitionKeyExpression": "payload"}}, 400, "no partitions"),
         ({"properties": {"module.log.trackHistory": "maybe"}}, 400, "true or false"),
+        (
+            {
+                "properties": {
+                    "module.time.partitionKeyExpression": "payload",
+                    "module.time.producer.partitionKeyExpression": "headers",
+                }
+            },
+            400,
+            "which are the same; got both",
+        ),
     ],
 )
 def test_a_manifest_that_makes_no_sense_changes_nothing(xd: Xd, body: object, status: int, words: str) -> None:

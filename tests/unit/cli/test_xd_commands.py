@@ -156,7 +156,7 @@ def test_jobs_in_the_words_of_spring_xd(served: Served) -> None:
 
 
 def test_modules_of_the_admin(served: Served) -> None:
-    done = served.typed("module list", "module info sink:log", "module info null")
+    done = served.typed("module list", "module info --name sink:log", "module info null")
     assert "  time     splitter       jdbc" in done.stdout
     assert "Information about sink module 'log':" in done.stdout
     assert "  level        Stands in each line. One of FATAL" in done.stdout
@@ -185,7 +185,7 @@ def test_modules_are_added_to_the_admin(served: Served, tmp_path: Path) -> None:
     file.write_text(_LOUD)
     done = served.run("module", "upload", str(file))
     assert (done.exit_code, done.stdout) == (0, "Successfully uploaded module 'processor:loud'\n")
-    done = served.typed("module compose both --definition 'loud | filter'", "module info both", "module delete loud")
+    done = served.typed("module compose both --definition 'loud | filter'", "module info both", "module delete --name loud")
     assert "Successfully created module 'both' with type processor" in done.stdout
     assert "filter.expression" in done.stdout
     assert "processor:loud can't be deleted: processor:both is composed of it" in done.stderr

@@ -13,6 +13,7 @@ from storm_on_spark.xd.bus.journal import Message, Record, TakenError
 from storm_on_spark.xd.bus.journals import JournalBus, JournalPort
 from storm_on_spark.xd.bus.local import LocalBus
 from storm_on_spark.xd.bus.port import ChannelFeed, Feed, ModuleFeed, Place, TapFeed
+from storm_on_spark.xd.bus.seals import Seals
 from storm_on_spark.xd.bus.store import Store
 from storm_on_spark.xd.dsl import Channel
 
@@ -35,7 +36,9 @@ def bus(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[JournalBus]:
     if request.param == "local":
         found: JournalBus = LocalBus(tmp_path, most_bytes=1 << 30, clock=_Clock())
     else:
-        found = DeltaBus(Store(str(tmp_path)), most_bytes=1 << 30, keep_secs=0, batch=1, clock=_Clock())
+        found = DeltaBus(
+            Store(str(tmp_path)), Seals(bytes(32)), most_bytes=1 << 30, keep_secs=0, batch=1, clock=_Clock()
+        )
     yield found
     found.close()
 
@@ -271,3 +274,24 @@ def test_what_a_destroyed_stream_leaves_is_removed_once_nobody_needs_it(bus: Jou
     bus.sweep()
     assert {"t-1-1", "q-1-1"} & there() == {"t-1-1"}
     assert not list(bus.channel(QUEUE).iterdir())
+
+
+def test_what_a_destroyed_stream_leaves_is_removed_also_if_its_containers_have_ended(bus: JournalBus) -> None:
+    def there() -> set[str]:
+        return {path.name for path in bus.folder.iterdir()} & {"s-1-1", "t-1-1", "u-1-1"}
+
+    bus.clock, bus.keep_secs = (lambda: 0.0), 60
+    for cluster, streams in (("a", ("s-1-1", "t-1-1")), ("b", ("u-1-1",))):
+        bus.cluster = lambda name=cluster: name
+        for stream in streams:
+            _send(_opened(bus, stream, "rate"), "x")
+        bus.sweep()
+        # The container ends: the next one knows nothing of these streams.
+        bus._streams.clear()  # noqa: SLF001
+    bus.cluster, bus.exists = (lambda: "a"), {"t-1-1"}.__contains__
+    bus.clock = lambda: 1000.0
+    bus.sweep()
+    assert there() == {"s-1-1", "t-1-1", "u-1-1"}
+    bus.clock = lambda: 1061.0
+    bus.sweep()
+    assert there() == {"t-1-1", "u-1-1"}, "u is of another installation"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import io
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,12 +20,14 @@ from storm_on_spark.api.errors import CheckpointError, ConfigError, SetupError
 from storm_on_spark.xd.bus import BusSettings, check_bus
 from storm_on_spark.xd.bus.delta.bus import DeltaBus
 from storm_on_spark.xd.bus.delta.log import TableLog
-from storm_on_spark.xd.bus.delta.rows import of_parquet, to_parquet
+from storm_on_spark.xd.bus.delta.rows import columns, of_parquet, to_parquet
 from storm_on_spark.xd.bus.files import make_once, read_once, remove_once
 from storm_on_spark.xd.bus.journal import AnyJournal, Message, Record, TakenError
 from storm_on_spark.xd.bus.port import Letter, ModuleFeed, Place
+from storm_on_spark.xd.bus.seals import Seals
 from storm_on_spark.xd.bus.store import Store, StoreFolder
 
+SEALS = Seals(bytes(32))
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
@@ -48,7 +51,7 @@ def now() -> _Time:
 
 @pytest.fixture
 def bus(tmp_path: Path, now: _Time) -> Iterator[DeltaBus]:
-    found = DeltaBus(Store(str(tmp_path)), most_bytes=1 << 30, keep_secs=60, batch=3, clock=now, now=now)
+    found = DeltaBus(Store(str(tmp_path)), SEALS, most_bytes=1 << 30, keep_secs=60, batch=3, clock=now, now=now)
     yield found
     found.close()
 
@@ -75,26 +78,44 @@ def _payloads(journal: AnyJournal) -> list[Any]:
 def test_a_record_is_read_as_it_was_written(messages: list[tuple[Any, dict[str, Any]]]) -> None:
     sent = tuple(Message(payload, headers, key) for key, (payload, headers) in enumerate(messages))
     record = Record(sent, {"1": (3, 4)}, (b"state", None), (("offset", 7),), "2x3")
-    found = of_parquet(to_parquet(record, 2, 9, 0), "here")
+    found = of_parquet(to_parquet(record, 2, 9, 0, SEALS, "rate/2/9"), SEALS, "rate/2/9", "here")
     assert found == record
     assert [type(message.payload) for message in found.messages] == [type(message.payload) for message in sent]
 
 
 def test_a_damaged_record_is_noticed() -> None:
     record = _record("a", state=(b"x" * 500,))
-    data = to_parquet(record, 1, 1, 0)
+    data = to_parquet(record, 1, 1, 0, SEALS, "rate/1/1")
     noticed = 0
     for place in range(0, len(data), 7):
         damaged = bytearray(data)
         damaged[place] ^= 0x15
         try:
-            found = of_parquet(bytes(damaged), "here")
+            found = of_parquet(bytes(damaged), SEALS, "rate/1/1", "here")
         except CheckpointError:
             noticed += 1
         else:
             # What Arrow does not look at may be damaged.
             assert found == record
     assert noticed > len(data) / 7 / 2
+
+
+def test_only_what_the_cluster_wrote_for_a_step_is_read() -> None:
+    record, step = _record("a"), "rate/1/1"
+    of_another = to_parquet(record, 1, 1, 0, Seals(bytes(31) + b"1"), step)
+    of_another_step = to_parquet(record, 1, 1, 0, SEALS, "rate/1/2")
+    for data in (of_another, of_another_step):
+        with pytest.raises(CheckpointError, match="no container of this cluster wrote it"):
+            of_parquet(data, SEALS, step, "here")
+
+
+def test_a_record_of_the_release_that_did_not_seal_is_not_unpickled() -> None:
+    file = io.BytesIO()
+    with pq.ParquetWriter(file, columns(), store_schema=False) as writer:
+        writer.write_table(columns().empty_table())
+        writer.add_key_value_metadata({b"xd.record.1": b"a pickle"})
+    with pytest.raises(CheckpointError, match="of an older release, which did not seal records"):
+        of_parquet(file.getvalue(), SEALS, "rate/1/1", "here")
 
 
 def test_a_step_is_committed_once(bus: DeltaBus, tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ from storm_on_spark.xd.bus.inputs import Share
 from storm_on_spark.xd.bus.journal import Message, Positions, Record
 from storm_on_spark.xd.bus.kafka.names import Names
 from storm_on_spark.xd.bus.kafka.reading import Buffer
-from storm_on_spark.xd.bus.kafka.seals import Seals
 from storm_on_spark.xd.bus.kafka.states import Kept, begin
 from storm_on_spark.xd.bus.port import BusError, ChannelFeed, ModuleFeed, TapFeed
+from storm_on_spark.xd.bus.seals import Seals
 from storm_on_spark.xd.dsl import Channel
 
 TopicPartition = namedtuple("TopicPartition", "topic partition")
@@ -91,7 +91,7 @@ def test_a_tap_of_one_sender_passes_what_others_send_and_opens_none_of_it() -> N
 
 @pytest.mark.parametrize("data", [None, b"", b"XDK1", SEALS.sealed("other", (1,)), SEALS.sealed("t", (1,))[:-1]])
 def test_what_is_not_sealed_for_a_topic_is_not_opened(data: bytes | None) -> None:
-    with pytest.raises(BusError, match="a record of topic t is not of this cluster, or is damaged"):
+    with pytest.raises(BusError, match="a record of t is not of this cluster, or is damaged"):
         SEALS.opened("t", data)
 
 

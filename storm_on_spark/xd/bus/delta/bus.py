@@ -20,6 +20,7 @@ from storm_on_spark.xd.bus.delta.log import TableLog
 from storm_on_spark.xd.bus.files import Folder
 from storm_on_spark.xd.bus.journals import JournalBus
 from storm_on_spark.xd.bus.port import Alive
+from storm_on_spark.xd.bus.seals import Seals
 from storm_on_spark.xd.bus.store import Store, StoreFolder
 
 _TABLES: Final = "tables"
@@ -52,12 +53,14 @@ class DeltaBus(JournalBus):
 
     Args:
         store: with the tables.
+        seals: of the cluster.
         most_bytes: that an instance keeps for those that have not read it yet.
         keep_secs: how long rows stay that all have read, and tables of destroyed streams, at least; rows only unless
             there are more than `most_bytes`.
         alive: whether an instance may go on.
         exists: whether a stream, by its name on the bus, exists.
         batch: how many steps are removed at once, at least.
+        cluster: see `JournalBus`.
         clock: seconds.
         now: seconds since 1970.
     """
@@ -65,16 +68,18 @@ class DeltaBus(JournalBus):
     def __init__(
         self,
         store: Store,
+        seals: Seals,
         *,
         most_bytes: int,
         keep_secs: float,
         alive: Alive = lambda name: True,
         exists: Callable[[str], bool] = lambda stream: True,
         batch: int = 64,
+        cluster: Callable[[], str] = lambda: "",
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self._store = store
+        self._store, self._seals = store, seals
         #: Table -> its log, for all of this container that use it.
         self._logs: WeakValueDictionary[str, TableLog] = WeakValueDictionary()
         self._opening = threading.Lock()
@@ -85,6 +90,7 @@ class DeltaBus(JournalBus):
             keep_secs=keep_secs,
             exists=exists,
             alive=alive,
+            cluster=cluster,
             clock=clock,
         )
         self._batch, self._now = batch, now
@@ -107,6 +113,7 @@ class DeltaBus(JournalBus):
             folder,
             table,
             log,
+            self._seals,
             most_bytes=self.most_bytes,
             keep_secs=self.keep_secs,
             batch=self._batch,

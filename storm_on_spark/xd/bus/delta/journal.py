@@ -19,6 +19,7 @@ from storm_on_spark.xd.bus.delta.log import StepFile, TableLog
 from storm_on_spark.xd.bus.delta.rows import columns, of_parquet, to_parquet
 from storm_on_spark.xd.bus.files import write_whole
 from storm_on_spark.xd.bus.journal import Record, TakenError, on_disk
+from storm_on_spark.xd.bus.seals import Seals
 from storm_on_spark.xd.bus.store import StoreFolder
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class DeltaJournal:
         folder: for what is written beside the records.
         table: where the table is in the store.
         log: of the table.
+        seals: of the cluster.
         most_bytes: up to which records are kept that nobody needs.
         keep_secs: how long they are kept.
         batch: how many records are removed at once, at least.
@@ -55,6 +57,7 @@ class DeltaJournal:
         folder: StoreFolder,
         table: str,
         log: TableLog,
+        seals: Seals,
         *,
         most_bytes: int,
         keep_secs: float,
@@ -67,6 +70,7 @@ class DeltaJournal:
         self._app = f"instance-{self._instance}"
         self._path = table
         self._log = log
+        self._seals = seals
         self._most_bytes = most_bytes
         self._keep_secs = keep_secs
         self._batch = batch
@@ -96,14 +100,14 @@ class DeltaJournal:
         """Returns a record; None if it is not there.
 
         Raises:
-            CheckpointError: the file is damaged.
+            CheckpointError: the file is damaged, or no container of this cluster wrote it.
         """
         file = self._find(number)
         if file is None:
             return None
         path = f"{self._path}/{file.path}"
         try:
-            return of_parquet(self._store.read(path), self._store.uri(path))
+            return of_parquet(self._store.read(path), self._seals, self._step(number), self._store.uri(path))
         except FileNotFoundError:
             # It was removed since the log was read.
             return None
@@ -121,7 +125,7 @@ class DeltaJournal:
         if self._table is None:
             self._begin()
         name = f"{self._instance}/{number:012}-{uuid.uuid4().hex}.parquet"
-        data = to_parquet(record, self._instance, number, self._now())
+        data = to_parquet(record, self._instance, number, self._now(), self._seals, self._step(number))
         self._store.write(f"{self._path}/{name}", data)
         stats = json.dumps({"numRecords": len(record.messages)})
         add = AddAction(name, len(data), {}, int(self._now() * 1000), True, stats)
@@ -189,6 +193,10 @@ class DeltaJournal:
             return gone
         self._left.append((now, [file.path for file in removed]))
         return gone + due
+
+    def _step(self, number: int) -> str:
+        """Returns what a record is sealed for: nobody can put it into the place of another step."""
+        return f"{self._path}/{self._instance}/{number}"
 
     def _find(self, number: int) -> StepFile | None:
         found = self._log.file(self._instance, number)

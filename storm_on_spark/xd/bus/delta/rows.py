@@ -1,27 +1,30 @@
 """A step of an instance as a Parquet file: a row for each message, and the rest of the record in the file's footer.
 
 A payload stands as the text that it is, or as JSON. Values that JSON does not have stand as Python prints them, for
-readers of the table; the footer has them exactly.
+readers of the table; the footer has them exactly. It is a pickle, sealed by the cluster's key together with a checksum
+of the rows, so who may only write to the store can't have containers execute Python.
 """
 
 from __future__ import annotations
 
 import base64
 import datetime
+import hashlib
 import io
 import json
-import pickle
-import zlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.xd.bus.journal import Message, Record
+from storm_on_spark.xd.bus.port import BusError
+from storm_on_spark.xd.bus.seals import Seals
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_RECORD: Final = b"xd.record.1"
+_RECORD: Final = b"xd.record.2"
+_UNSEALED: Final = b"xd.record.1"
 _READ: Final = ("payload", "headers", "key", "json")
 
 
@@ -43,7 +46,7 @@ def columns() -> pa.Schema:
     )
 
 
-def to_parquet(record: Record, instance: int, step: int, now: float) -> bytes:
+def to_parquet(record: Record, instance: int, step: int, now: float, seals: Seals, name: str) -> bytes:
     """Returns a record as a Parquet file.
 
     Args:
@@ -51,10 +54,13 @@ def to_parquet(record: Record, instance: int, step: int, now: float) -> bytes:
         instance: the number of the instance.
         step: the number of the record.
         now: seconds since 1970.
+        seals: of the cluster.
+        name: of the step in the whole store, which it is sealed for.
 
     Example:
-        >>> data = to_parquet(Record((Message({"a": 1}, {}), Message((1,), {})), {"1": (2, 0)}), 1, 7, 0)
-        >>> [message.payload for message in of_parquet(data, "here").messages]
+        >>> record, seals = Record((Message({"a": 1}, {}), Message((1,), {})), {"1": (2, 0)}), Seals(bytes(32))
+        >>> data = to_parquet(record, 1, 7, 0, seals, "rate/1/7")
+        >>> [message.payload for message in of_parquet(data, seals, "rate/1/7", "here").messages]
         [{'a': 1}, (1,)]
     """
     import pyarrow as pa
@@ -88,8 +94,7 @@ def to_parquet(record: Record, instance: int, step: int, now: float) -> bytes:
         schema=schema,
     )
     checksum = _checksum(payloads, headers, keys, coded)
-    body = pickle.dumps((replace(record, messages=()), others, checksum), pickle.HIGHEST_PROTOCOL)
-    footer = {_RECORD: base64.b64encode(zlib.crc32(body).to_bytes(4, "big") + body)}
+    footer = {_RECORD: base64.b64encode(seals.sealed(name, (replace(record, messages=()), others, checksum)))}
     file = io.BytesIO()
     with pq.ParquetWriter(file, schema, store_schema=False) as writer:
         writer.write_table(table)
@@ -97,30 +102,39 @@ def to_parquet(record: Record, instance: int, step: int, now: float) -> bytes:
     return file.getvalue()
 
 
-def of_parquet(data: bytes, where: str) -> Record:
+def of_parquet(data: bytes, seals: Seals, name: str, where: str) -> Record:
     """Returns the record of a Parquet file.
 
     Args:
         data: of the file.
+        seals: of the cluster.
+        name: see `to_parquet`.
         where: it is, for errors.
 
     Raises:
-        CheckpointError: the file is damaged, or is none of the bus.
+        CheckpointError: the file is damaged, is none of the bus, or no container of this cluster wrote it.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         file = pq.ParquetFile(io.BytesIO(data))
-        footer = base64.b64decode((file.metadata.metadata or {})[_RECORD], validate=True)
-        if int.from_bytes(footer[:4], "big") != zlib.crc32(footer[4:]):
-            raise CheckpointError(f"the record {where} is damaged")
+        footers = file.metadata.metadata or {}
+        if _UNSEALED in footers and _RECORD not in footers:
+            raise CheckpointError(
+                f"the record {where} is of an older release, which did not seal records: it is not read. Destroy the "
+                "stream, and create it again"
+            )
+        footer = base64.b64decode(footers[_RECORD], validate=True)
         # Without threads of Arrow: this one would wait for them anyway.
         rows = file.read(list(_READ), use_threads=False).to_pydict()
         found = [rows[name] for name in _READ]
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
         raise CheckpointError(f"the record {where} is damaged: {error!r:.200}") from error
-    record, others, checksum = pickle.loads(footer[4:])  # noqa: S301 # our own file, as trusted as a checkpoint
+    try:
+        record, others, checksum = seals.opened(name, footer)
+    except BusError as error:
+        raise CheckpointError(f"the record {where} is damaged, or no container of this cluster wrote it") from error
     assert isinstance(record, Record)
     if _checksum(*found) != checksum:
         raise CheckpointError(f"the record {where} is damaged")
@@ -135,8 +149,8 @@ def of_parquet(data: bytes, where: str) -> Record:
     )
 
 
-def _checksum(*columns: list[Any]) -> int:
-    return zlib.crc32("\0".join(str(value) for column in columns for value in column).encode())
+def _checksum(*columns: list[Any]) -> bytes:
+    return hashlib.sha256(json.dumps(columns).encode()).digest()
 
 
 def _as_text(value: str) -> str | None:

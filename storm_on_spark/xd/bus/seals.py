@@ -37,23 +37,24 @@ class Seals:
         >>> seals.opened("xd.orders", Seals(bytes(31) + b"1").sealed("xd.orders", 1))
         Traceback (most recent call last):
             ...
-        storm_on_spark.xd.bus.port.BusError: a record of topic xd.orders is not of this cluster, or is damaged
+        storm_on_spark.xd.bus.port.BusError: a record of xd.orders is not of this cluster, or is damaged
     """
 
     def __init__(self, key: bytes) -> None:
         self._key = key
 
     @classmethod
-    def of(cls, folder: Path) -> Seals:
+    def of(cls, folder: Path, name: str = "kafka.key") -> Seals:
         """Returns those of a cluster; the first container makes the key.
 
         Args:
             folder: that all containers share.
+            name: of the file.
 
         Raises:
             BusError: the file is no key.
         """
-        path = folder / "kafka.key"
+        path = folder / name
         make_folder(folder, sync=False)
         if not path.exists():
             make_once(path, secrets.token_bytes(_KEY_BYTES), sync=True)
@@ -68,22 +69,22 @@ class Seals:
         """Tells the cluster apart from others; says nothing of the key."""
         return hashlib.sha256(b"tag" + self._key).hexdigest()[:_TAG]
 
-    def sealed(self, topic: str, value: object) -> bytes:
-        """Returns a value as it is written to a topic."""
+    def sealed(self, name: str, value: object) -> bytes:
+        """Returns a value as it is written; `opened` needs the same name, such as that of a topic."""
         body = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
-        return _MAGIC + self._mac(topic, body) + body
+        return _MAGIC + self._mac(name, body) + body
 
-    def opened(self, topic: str, data: bytes | None) -> Any:
-        """Returns a value that was read from a topic.
+    def opened(self, name: str, data: bytes | None) -> Any:
+        """Returns a value that was read.
 
         Raises:
             BusError: no container of this cluster wrote it.
         """
         body = (data or b"")[OVERHEAD:]
-        head = _MAGIC + self._mac(topic, body)
+        head = _MAGIC + self._mac(name, body)
         if not hmac.compare_digest(head, (data or b"")[:OVERHEAD]):
-            raise BusError(f"a record of topic {topic} is not of this cluster, or is damaged")
+            raise BusError(f"a record of {name} is not of this cluster, or is damaged")
         return pickle.loads(body)  # noqa: S301 # its MAC is right
 
-    def _mac(self, topic: str, body: bytes) -> bytes:
-        return hmac.digest(self._key, topic.encode() + b"\0" + body, "sha256")
+    def _mac(self, name: str, body: bytes) -> bytes:
+        return hmac.digest(self._key, name.encode() + b"\0" + body, "sha256")
