@@ -187,11 +187,13 @@ class Picture:
 
     def deployment_view(self, deployed: Deployed, there: Mapping[str, Any]) -> schemas.DeploymentView:
         """Returns a deployment as REST gives it."""
+        # Not the nodes below `modules`: the copy may have them later than the statuses that the state is computed from.
+        running = (each for each in deployed.allocated if each.container in there and each.state == "deployed")
         return schemas.DeploymentView(
             name=deployed.name,
             state=deployed.state(there),
             properties=deployed.deployment.properties,
-            modules=tuple(self._mirror.children(f"{deployed.path}/modules")),
+            modules=tuple(sorted(f"{each.name.own}.{each.container}" for each in running)),
         )
 
     def container_views(self) -> list[schemas.ContainerView]:

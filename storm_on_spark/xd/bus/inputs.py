@@ -142,7 +142,7 @@ class Inputs:
         self._looked = now
         for name, folder in self._find().items():
             if name not in self._journals:
-                # Said before anything is read: its writer removes what nobody needs.
+                # Said before anything is read: the writer removes the records that all known readers have read.
                 self._say(folder, self._reader, self.positions.get(name, (0, 0))[0])
                 self._journals[name] = self._open(folder)
         for name, journal in self._journals.items():

@@ -151,7 +151,7 @@ class JournalBus(abc.ABC):
             self._marked.add(stream)
 
     def _adopt(self, cluster: str) -> None:
-        """Takes care of destroyed streams of this installation that nobody runs, at the first sweep and then seldom."""
+        """Takes care of destroyed streams of this installation that no container runs, first at once, then seldom."""
         now = self.clock()
         if self._looked is not None and now - self._looked < max(_ADOPT_SECS, self.keep_secs):
             return
@@ -189,7 +189,7 @@ class JournalBus(abc.ABC):
             return []
 
     def _in_queues(self, stream: str) -> bool:
-        """Whether a stream has sent messages to a queue that nobody has read."""
+        """Whether a stream has sent messages to a queue that are not read yet."""
         labels = {sender.name.partition(".")[2] for name, sender in self._sent(stream) if name.startswith("queue.")}
         for label in labels:
             for folder in numbered(self.folder / stream / label).values():
@@ -302,7 +302,7 @@ class JournalPort:
         return self._holds_back and self._unread > self._bus.most_bytes
 
     def upkeep(self) -> None:
-        """Says how far the instance has read, and removes records that nobody needs."""
+        """Says how far the instance has read, and removes the records that all readers have read."""
         now = self._bus.clock()
         pause = _FULL_UPKEEP_SECS if self.full() else _UPKEEP_SECS
         if self._kept_up is not None and now - self._kept_up < pause:

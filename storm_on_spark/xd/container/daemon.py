@@ -447,7 +447,7 @@ class _Life:
 
 
 def _counts(instance: Instance | FusedStream) -> tuple[int, int]:
-    """Returns the messages that an instance took and emitted; those of a fused stream nobody counts."""
+    """Returns the messages that an instance took and emitted; those of a fused stream are not counted."""
     return (instance.taken, instance.emitted) if isinstance(instance, Instance) else (0, 0)
 
 

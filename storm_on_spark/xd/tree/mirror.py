@@ -81,7 +81,7 @@ class Mirror(Closing):
         elif event.event_type == TreeEvent.NODE_REMOVED:
             self._values.pop(event.event_data.path, None)
         elif event.event_type == TreeEvent.NODE_UPDATED and event.event_data.path.startswith(f"{nodes.CONTAINERS}/"):
-            # Only its metrics have changed: nobody has anything to do.
+            # Only its metrics have changed: there is nothing to do for the leader.
             return
         self._on_change()
 

@@ -185,7 +185,9 @@ def test_modules_are_added_to_the_admin(served: Served, tmp_path: Path) -> None:
     file.write_text(_LOUD)
     done = served.run("module", "upload", str(file))
     assert (done.exit_code, done.stdout) == (0, "Successfully uploaded module 'processor:loud'\n")
-    done = served.typed("module compose both --definition 'loud | filter'", "module info both", "module delete --name loud")
+    done = served.typed(
+        "module compose both --definition 'loud | filter'", "module info both", "module delete --name loud"
+    )
     assert "Successfully created module 'both' with type processor" in done.stdout
     assert "filter.expression" in done.stdout
     assert "processor:loud can't be deleted: processor:both is composed of it" in done.stderr

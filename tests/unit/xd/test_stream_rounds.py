@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import pytest
 
+from storm_on_spark.xd.admin.picture import Picture
 from storm_on_spark.xd.admin.supervisor import DeploymentSupervisor
 from storm_on_spark.xd.tree import nodes
 from storm_on_spark.xd.tree.nodes import ContainerNode, Definition, Deployment, Kind, Order, StatusNode
@@ -138,3 +139,17 @@ def test_an_order_that_makes_no_sense_holds_up_no_other(
     warnings = [record.getMessage() for record in caplog.records if record.name.endswith("supervisor")]
     [warning] = [each for each in warnings if "is not carried out" in each]
     assert name in warning
+
+
+def test_a_deployed_stream_has_all_of_its_modules_before_their_own_nodes_are_there() -> None:
+    tree = MemoryTree()
+    tree.put(f"{nodes.CONTAINERS}/c1", ContainerNode(host="h", ip="1", pid=1))
+    tree.put(f"{nodes.ALLOCATED}/c1")
+    tree.put(f"{nodes.STREAMS}/same", Definition(definition="time | log"))
+    tree.put(f"{nodes.REQUESTED}/{nodes.REQUEST}{0:010}", Order(action="deploy", stream="same"))
+    rounds(tree, DeploymentSupervisor(cast(Any, tree), cast(Any, tree)))
+    picture = Picture(cast(Any, tree))
+    deployed = picture.deployed("stream", "same")
+    assert deployed is not None
+    view = picture.deployment_view(deployed, picture.containers())
+    assert (view.state, view.modules) == ("deployed", ("sink.log.1.c1", "source.time.1.c1"))

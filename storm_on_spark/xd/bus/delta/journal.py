@@ -46,7 +46,7 @@ class DeltaJournal:
         table: where the table is in the store.
         log: of the table.
         seals: of the cluster.
-        most_bytes: up to which records are kept that nobody needs.
+        most_bytes: of records that all readers have read: more are removed before `keep_secs` have passed.
         keep_secs: how long they are kept.
         batch: how many records are removed at once, at least.
         now: seconds since 1970.
@@ -137,7 +137,7 @@ class DeltaJournal:
             try:
                 self._commit([add], number)
                 # What is in the table now tells, also if this process was paused for long: an entry that comes too
-                # late is before a checkpoint, where nobody sees it.
+                # late is before a checkpoint, and Delta does not read it.
                 self._table.update_incremental()
                 self._done = self._table.transaction_version(self._app) or 0
                 alone = self._table.version() == version + 1
@@ -195,7 +195,7 @@ class DeltaJournal:
         return gone + due
 
     def _step(self, number: int) -> str:
-        """Returns what a record is sealed for: nobody can put it into the place of another step."""
+        """Returns what a record is sealed for, so that it can't be put into the place of another step."""
         return f"{self._path}/{self._instance}/{number}"
 
     def _find(self, number: int) -> StepFile | None:

@@ -1,4 +1,4 @@
-"""How far those are that read an instance: whether it has to wait, and which records nobody needs."""
+"""How far those are that read an instance: whether it has to wait, and which records all have read."""
 
 from __future__ import annotations
 

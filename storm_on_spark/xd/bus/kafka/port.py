@@ -126,7 +126,7 @@ class KafkaPort:
         return self._backlog.full()
 
     def upkeep(self) -> None:
-        """Says how far the instance has read, and removes what nobody needs."""
+        """Says how far the instance has read, and removes the records that all readers have read."""
         now = self._bus.clock()
         if now - self._looked < (_FULL_UPKEEP_SECS if self.full() else _UPKEEP_SECS):
             return
