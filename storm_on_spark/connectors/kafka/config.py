@@ -6,11 +6,12 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from storm_on_spark.api.config.secrets import hidden
 from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.api.streams.fields import Fields
+from storm_on_spark.connectors.kafka.names import StormNames
 from storm_on_spark.connectors.kafka.records import DefaultRecordTranslator, RecordTranslator, as_text
 from storm_on_spark.connectors.retry import RetryBackoff
 
@@ -116,12 +117,19 @@ class KafkaSpoutConfig:
         return hidden(self.properties)
 
 
-class KafkaSpoutConfigBuilder:
+class KafkaSpoutConfigBuilder(StormNames):
     """Builds a `KafkaSpoutConfig`; every method returns the builder.
 
     Raises:
         ConfigError: a value makes no sense; the message says which, and what does.
     """
+
+    refused: ClassVar[Mapping[str, str]] = {
+        "set_tuple_tracking_enforced": "tuples are tracked with `AT_LEAST_ONCE` alone",
+        "set_poll_timeout_ms": "a poll never waits",
+        "set_tuple_listener": "task hooks (`topology.auto.task.hooks`) hear of emits, acks and fails",
+        "set_metrics_time_bucket_size_in_secs": "the spout has no metrics of its own",
+    }
 
     def __init__(self, bootstrap_servers: str, *topics: str | re.Pattern[str]) -> None:
         self._servers = checked_servers(bootstrap_servers)

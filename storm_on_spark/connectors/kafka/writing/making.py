@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, ClassVar, Final, NamedTuple, TypeVar
 
 from storm_on_spark.api.collector import OutputCollector
 from storm_on_spark.api.errors import ConfigError, TupleError
@@ -12,6 +12,7 @@ from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.connectors.kafka.clients import described
 from storm_on_spark.connectors.kafka.config import checked_servers, checked_topic
 from storm_on_spark.connectors.kafka.errors import KafkaBoltError
+from storm_on_spark.connectors.kafka.names import StormNames
 
 TopicSelector = Callable[[Tuple], "str | None"]
 """Returns the topic of a tuple; None drops the tuple, which is acked."""
@@ -88,7 +89,7 @@ class FieldNameBasedTupleToKafkaMapper:
 _Bolt = TypeVar("_Bolt", bound="RecordMaking")
 
 
-class RecordMaking:
+class RecordMaking(StormNames):
     """What a Kafka bolt is told of its producer and of its records.
 
     The methods `with_…` return the bolt, as storm-kafka-client's do.
@@ -99,6 +100,11 @@ class RecordMaking:
     Raises:
         ConfigError: the servers make no sense.
     """
+
+    refused: ClassVar[Mapping[str, str]] = {
+        "set_async": "a micro-batch waits once for all its records",
+        "with_producer_callback": "what becomes of a record is its tuple's ack or fail",
+    }
 
     def __init__(self, bootstrap_servers: str) -> None:
         self._servers = checked_servers(bootstrap_servers)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from storm_on_spark.api.collector import OutputCollector
 from storm_on_spark.api.config.secrets import scrubbed
@@ -48,6 +48,11 @@ class KafkaBolt(SinkBolt, RecordMaking):
         >>> bolt = KafkaBolt("127.0.0.1:9092").with_topic_selector("counts")
         >>> bolt = bolt.with_tuple_to_kafka_mapper(FieldNameBasedTupleToKafkaMapper("word", "count"))
     """
+
+    refused: ClassVar[Mapping[str, str]] = {
+        **RecordMaking.refused,
+        "set_fire_and_forget": "a micro-batch is committed once it is written",
+    }
 
     def __init__(self, bootstrap_servers: str) -> None:
         RecordMaking.__init__(self, bootstrap_servers)
