@@ -166,6 +166,10 @@ class NativeSpout(_Spout):
     tracked: bool = True
     """Whether rows have messages. Without them nothing is kept, and what fails is lost."""
 
+    advice: ClassVar[Mapping[str, str]] = {}
+    """By error condition of Spark or of the source, such as `PATH_NOT_FOUND`: what to do when it has ended the
+    topology, in a clause that follows the error's own words."""
+
     @abstractmethod
     def read(self, spark: SparkSession) -> DataFrame:
         """Returns the streaming DataFrame that has the rows. Called in the driver each time the topology starts."""

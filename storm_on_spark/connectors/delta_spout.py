@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.api.streams.fields import Fields
@@ -45,6 +45,15 @@ _CLASS: Final = "org.apache.spark.sql.delta.sources.DeltaDataSource"
 _EXTENSIONS: Final = "spark.sql.extensions"
 _CHECK: Final = "spark.databricks.delta.requiredSparkConfsCheck.enabled"
 """Delta asks for its extension of SQL, which a session gets only when it starts. Its source works without."""
+
+_CHANGED: Final = (
+    "the table has other columns: start the topology again, and it goes on with them. If it ends so again, a column "
+    "has another type or is gone: give it a new checkpoint, and starting_version where it is to go on"
+)
+_NOT_APPENDED: Final = (
+    "rows were deleted or updated: read changes with change_feed=True, or pass them over with "
+    'options={"skipChangeCommits": True}'
+)
 
 _OURS: Final[Mapping[str, str]] = {
     "readchangefeed": "it is change_feed",
@@ -91,6 +100,14 @@ class DeltaSpout(NumberedSourceSpout):
         >>> DeltaSpout("/data/words", ["word"], change_feed=True).tuple_streams()
         {'default': Fields('word', '_change_type', '_commit_version', '_commit_timestamp')}
     """
+
+    advice: ClassVar[Mapping[str, str]] = {
+        "DELTA_SCHEMA_CHANGED": _CHANGED,
+        "DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS": _CHANGED,
+        "DELTA_SCHEMA_CHANGED_WITH_VERSION": _CHANGED,
+        "DELTA_SOURCE_IGNORE_DELETE": _NOT_APPENDED,
+        "DELTA_SOURCE_TABLE_IGNORE_CHANGES": _NOT_APPENDED,
+    }
 
     def __init__(
         self,

@@ -360,6 +360,7 @@ class CompiledTopology:
                 lambda: [stall.sentence for stall in read_notes(store.own)],
                 stack.pop_all(),
                 fence,
+                {name: text for spout in plan.native_spouts for name, text in spec.instance(spout).advice.items()},
             )
             topology.resumed_batch, topology.plan, topology.spark = resumed, plan, spark
             running.append(topology)

@@ -9,9 +9,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import write_deltalake
 
 from storm_on_spark import BaseBasicBolt, TopologyBuilder, compile_topology
 from storm_on_spark.api.component import NativeSpout
+from storm_on_spark.connectors.delta_spout import DeltaSpout
 from storm_on_spark.connectors.file_spout import FileSpout
 from storm_on_spark.testing import running_topology
 
@@ -74,15 +76,16 @@ def test_files_with_other_columns_are_read_by_name_and_what_does_not_fit_is_none
     assert sorted(captured.values("parquet")) == [("be", 2), ("or", None), ("to", 1)]
 
 
-def ends(spark, spout: NativeSpout, checkpoint: Path, change: Callable[[], None]) -> str:
-    """Returns with which words a topology ends once it has acked a row and something has changed."""
+def ends(spark, spout: NativeSpout, checkpoint: Path, change: Callable[[], None] | None) -> str:
+    """Returns with which words a topology ends: once it has acked a row and something has changed, or at once."""
     builder = TopologyBuilder()
     builder.set_spout("rows", spout)
     builder.set_bolt("end", End()).shuffle_grouping("rows")
     query = compile_topology(builder.create_topology(), {}).start(spark, name="schemas", checkpoint=checkpoint)
     try:
-        assert query.wait_until(lambda: query.status_info().acked > 0, 60)
-        change()
+        if change is not None:
+            assert query.wait_until(lambda: query.status_info().acked > 0, 60), query.failure
+            change()
         assert query.wait_until(lambda: query.failure is not None, 60)
     finally:
         query.stop()
@@ -103,3 +106,25 @@ def test_a_file_that_cannot_be_read_with_the_columns_ends_the_topology(spark_ses
         "csv": "CSV header does not conform to the schema",
     }
     assert expected[kind] in words
+
+
+def test_a_delta_table_whose_columns_change_ends_the_topology_with_what_to_do(spark_session, tmp_path) -> None:
+    table, checkpoint = str(tmp_path / "table"), tmp_path / "checkpoint"
+    spark_session.conf.set("spark.databricks.delta.snapshotPartitions", "1")
+
+    def put_rows(mode: str, **columns: pa.Array) -> None:
+        schema_mode = "merge" if mode == "append" else "overwrite"
+        write_deltalake(table, pa.table(columns), mode=mode, schema_mode=schema_mode)
+
+    def ends_with(change: Callable[[], None] | None) -> str:
+        return ends(spark_session, DeltaSpout(table, ["word", "n"]), checkpoint, change)
+
+    put_rows("append", word=pa.array(["to"]), n=pa.array([1]))
+    added = ends_with(lambda: put_rows("append", word=pa.array(["be"]), n=pa.array([2]), more=pa.array([True])))
+    assert "Detected schema change in version 1; the table has other columns: start the topology again" in added
+    # It acks the row of the new version before it ends once more.
+    other_type = ends_with(lambda: put_rows("overwrite", word=pa.array(["or"]), n=pa.array(["three"])))
+    assert "Detected schema change in version 2; the table has other columns" in other_type
+    again = ends_with(None)
+    assert "give it a new checkpoint" in again
+    print("AGAIN", again)

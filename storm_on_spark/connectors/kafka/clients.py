@@ -120,6 +120,12 @@ class Clients:
             self._wants_replayer = True
             self._condition.notify()
 
+    def renew_replayer(self) -> None:
+        """Ends the replayer, and orders another one."""
+        replayer, self.replayer = self.replayer, None
+        replayer.close(autocommit=False, timeout_ms=0)
+        self.want_replayer()
+
     def close(self) -> None:
         """Ends the clients; what is ordered to be committed is, if Kafka answers within a few seconds."""
         with self._condition:

@@ -13,6 +13,7 @@ from itertools import count
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from storm_on_spark.api.errors import ComponentError, StormError
 from storm_on_spark.api.streams.constants import ACKER_COMPONENT, SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
@@ -335,7 +336,16 @@ def execute_acker(
 def _left(rows: list[tuple[U64Array, memoryview]], acked: U64Array) -> Iterator[Chunk]:
     """Yields the rows that are not acked in the micro-batch that read them: their spout keeps those, and no others."""
     for roots, payload in rows:
-        left = ~np.isin(roots, acked, assume_unique=True)
+        left = ~_among(roots, acked)
         if left.any():
             batch = chunk.read_batch(payload)
             yield chunk.with_header(chunk.encode_native_rows(roots[left], batch.filter(pa.array(left)), target=None))
+
+
+def _among(roots: U64Array, in_order: U64Array) -> NDArray[np.bool_]:
+    """Returns which roots are among others, which are sorted: `np.isin` would sort them again for each chunk."""
+    if not len(in_order):
+        return np.zeros(len(roots), np.bool_)
+    found = np.minimum(np.searchsorted(in_order, roots), len(in_order) - 1)
+    same: NDArray[np.bool_] = in_order[found] == roots
+    return same

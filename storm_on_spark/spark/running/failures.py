@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from storm_on_spark.api.errors import TopologyFailedError
 from storm_on_spark.api.text.traces import with_sources
@@ -30,16 +30,25 @@ _SOURCE_RUNNER = re.compile(r"\bPythonStreamingSourceRunner\.(?!init\b)\w+\(")
 _PACKAGE = re.compile(r"^(?:\w+\.)+(?=\w+(?::|$))")
 
 
-def reason_of(trace: str) -> str:
+def reason_of(trace: str, advice: Mapping[str, str] | None = None) -> str:
     r"""Returns the innermost cause in a query's stack trace.
 
     Args:
         trace: as Java prints it, with causes.
+        advice: by error condition that the cause may name: what to do.
 
     Example:
         >>> reason_of("org.apache.spark.SparkException: Job aborted.\nCaused by: java.io.IOException: No space left")
         'IOException: No space left'
+        >>> reason_of("java.io.IOException: [NO_DISK] No space left", {"NO_DISK": "delete what you don't need"})
+        "IOException: [NO_DISK] No space left; delete what you don't need"
     """
+    reason = _innermost(trace)
+    found = [clause for condition, clause in (advice or {}).items() if f"[{condition}]" in trace]
+    return f"{reason.rstrip(':')}; {found[0]}" if found else reason
+
+
+def _innermost(trace: str) -> str:
     python = [line for _, line in _PYTHON.findall(trace) if not line.startswith(_WRAPPED)]
     if python:
         # Spark puts the SQLSTATE of its own exception behind the message.

@@ -6,7 +6,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspark.errors import StreamingQueryException
@@ -49,6 +49,7 @@ class TopologyQuery(StreamingQuery):
         notes: Callable[[], list[str]],
         release: contextlib.ExitStack,
         fence: Fence | None = None,
+        advice: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(query._jsq)  # noqa: SLF001 # what a StreamingQuery is made of
         self._topology = name
@@ -63,6 +64,8 @@ class TopologyQuery(StreamingQuery):
         self._notes = notes
         self._release = release
         self._fence = fence
+        #: What spouts on Spark's own sources say of errors of those.
+        self._advice = advice
         self._started = started
         self._ended: float | None = None
         self._failure: TopologyFailedError | None = None
@@ -266,7 +269,7 @@ class TopologyQuery(StreamingQuery):
             super().awaitTermination()
         except StreamingQueryException as error:
             trace = _trace(error)
-            self.fail(Failure("", None, (self._notes() or [_reason(error)])[-1], trace, True, own_part(trace)))
+            self.fail(Failure("", None, (self._notes() or [self._reason(trace)])[-1], trace, True, own_part(trace)))
         except Exception as error:  # the JVM is gone
             self.fail(Failure("", None, f"Spark is gone: {type(error).__name__}", str(error)))
         self._over.set()
@@ -284,10 +287,9 @@ class TopologyQuery(StreamingQuery):
         finally:
             self._done.set()
 
-
-def _reason(error: StreamingQueryException) -> str:
-    """Returns why a query failed, as one line."""
-    return f"the Spark query failed: {reason_of(_trace(error))}"
+    def _reason(self, trace: str) -> str:
+        """Returns why the query failed, as one line."""
+        return f"the Spark query failed: {reason_of(trace, self._advice)}"
 
 
 def _trace(error: StreamingQueryException) -> str:

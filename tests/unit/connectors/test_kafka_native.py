@@ -165,7 +165,11 @@ def test_records_are_columns_where_no_function_of_the_user_s_looks_at_them() -> 
     raw = KafkaSpout(builder().set_value_deserializer(as_bytes).build()).columns(records(1, value=None))
     assert raw.column("value").to_pylist() == [None]
     assert KafkaSpout(builder().build()).columns(records(1, value=b"\xff")) is None
-    assert KafkaSpout(builder().set_key_deserializer(len).build()).columns(records(1)) is None
+    by_length = KafkaSpout(builder().set_key_deserializer(len).build())
+    assert by_length.columns(records(1)) is None
+    # Timestamps and headers are not read where nobody sees them.
+    few = records(1).select(["topic", "partition", "offset", "key", "value"]).to_pylist()
+    assert by_length.tuple_of(few[0]) == ["lines", 0, 1, 1, "to"]
 
 
 def test_a_record_without_a_tuple_is_a_tuple_of_none_where_that_is_asked_for() -> None:

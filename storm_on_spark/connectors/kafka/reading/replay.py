@@ -12,6 +12,10 @@ from storm_on_spark.connectors.kafka.offsets import Offsets, Partition
 _FAR: Final = 1000
 """Offsets between two records from which on a new fetch costs less than reading all in between."""
 
+_SILENT_MS: Final = 10_000
+"""Without a record for so long, the client is replaced. After its broker was killed under load, one of kafka-python
+3.0.12 read nothing any more, though the broker was back: 169 failed records waited for ever."""
+
 
 class Replay:
     """Reads the records again whose tuples are due again.
@@ -27,6 +31,8 @@ class Replay:
         self._clients, self._offsets = clients, offsets
         #: The offsets that are being read again, in order.
         self._due: dict[Partition, deque[int]] = {}
+        #: When the client was last told what to read, or had something.
+        self._heard_ms = 0
 
     def step(self, now_ms: int) -> Iterator[tuple[Partition, int, Any]]:
         """Goes on reading; yields each offset that was read, with its record: None if it is no longer in Kafka."""
@@ -38,8 +44,14 @@ class Replay:
                 self._clients.want_replayer()
                 return
             self._begin(due)
-        yield from self._poll()
+            self._heard_ms = now_ms
+        for found in self._poll():
+            self._heard_ms = now_ms
+            yield found
         self._due = {partition: due for partition, due in self._due.items() if due}
+        if self._due and now_ms - self._heard_ms > _SILENT_MS:
+            self._due = {}  # all of it is due still
+            self._clients.renew_replayer()
 
     def _begin(self, due: dict[Partition, list[int]]) -> None:
         from kafka.structs import TopicPartition

@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from stormtest import Source, make_worker
 
 from storm_on_spark.api import BaseBasicBolt, BaseRichBolt, BatchBolt, Fields, TopologyBuilder
 from storm_on_spark.plan.model import Operator, Stage
 from storm_on_spark.runtime.bolts.operator import execute_operator
-from storm_on_spark.runtime.bolts.stage import BatchInfo, Row
+from storm_on_spark.runtime.bolts.stage import BatchInfo, Row, _among
 from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.codec.chunk import Kind
@@ -405,3 +407,10 @@ def test_roots_spread_evenly_over_ackers_and_always_to_the_same() -> None:
         again = dict(split_by_acker((11, 12, 13), part))
         assert {other: len(share.roots) for other, share in again.items()} == {11: 0, 12: 0, 13: 0, task: 1000}
     assert [len(part.roots) for _, part in split_by_acker((11,), marked(roots[:0], 0))] == [0]
+
+
+@given(st.sets(st.integers(0, 2**64 - 1)), st.lists(st.integers(0, 2**64 - 1), max_size=5))
+def test_which_rows_are_acked(acked: set[int], others: list[int]) -> None:
+    roots = [*sorted(acked)[::2], *others]
+    found = _among(np.array(roots, np.uint64), np.array(sorted(acked), np.uint64))
+    assert found.tolist() == [root in acked for root in roots]
