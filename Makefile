@@ -41,9 +41,12 @@ test: java $(STAMP) ## does everything work? all tests without Spark, and a part
 	@$(PY) -m pytest -n 2 -m "not integration and not spark" $(PYTEST_ARGS)
 	@$(PY) -m pytest -m representative $(PYTEST_ARGS)
 
+# Most of these tests wait most of the time. A file stays in one process: its tests share servers.
+REST_PROCESSES := 2
+
 .PHONY: test-rest
-test-rest: java $(STAMP) ## the long tail that `make test` leaves out
-	@$(PY) -m pytest -m "(integration or spark) and not representative" $(PYTEST_ARGS)
+test-rest: java $(STAMP) ## the long tail that `make test` leaves out (REST_PROCESSES=0: one after the other)
+	@$(PY) -m pytest -n $(REST_PROCESSES) --dist loadfile -m "(integration or spark) and not representative" $(PYTEST_ARGS)
 
 .PHONY: test-all
 test-all: test test-rest ## all tests (PYTEST_ARGS= for more options)

@@ -21,7 +21,7 @@ hypothesis.settings.register_profile("no-deadline", deadline=None)
 hypothesis.settings.load_profile("no-deadline")
 
 _TIERS = ("unit", "plan", "integration")
-_GRACE_SECS = 10.0
+_GRACE_SECS = 30.0
 _SPARE_FILES = 16
 """Files that a test may leave open: modules and loggers keep some."""
 

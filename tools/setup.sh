@@ -31,8 +31,9 @@ if ! {
     fail "The dependencies could not be installed; $log has all that pip said."
 fi
 
-# Optional, so never a reason to fail: what its absence costs is said by the command itself.
-"$venv/bin/python" -m storm_on_spark.spark.session.jars >&2 || true
+# Optional, so never a reason to fail: what its absence costs is said by the command itself. Its package imports the
+# module, so with -m Python would warn that it is there already.
+"$venv/bin/python" -c 'from storm_on_spark.spark.session.jars import main; main()' >&2 || true
 
 rm -f "$venv"/installed-*
 touch "$stamp"

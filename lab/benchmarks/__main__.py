@@ -69,7 +69,8 @@ def main() -> int:
 
 
 def _pace(options: argparse.Namespace) -> Pace:
-    pace = QUICK if options.quick else Pace(rounds=1 if options.realtime or options.connectors else 3)
+    once = options.only or options.realtime or options.connectors
+    pace = QUICK if options.quick else Pace(rounds=1 if once else 3)
     given = {name: value for name in ("rounds", "seconds", "warm_up") if (value := getattr(options, name)) is not None}
     return dataclasses.replace(pace, **given)
 
@@ -97,11 +98,11 @@ def _marks(case: Case) -> str:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m lab.benchmarks", description=__doc__.splitlines()[0])
     parser.add_argument("--list", action="store_true", help="print the cases and end")
-    parser.add_argument("--only", action="append", metavar="TEXT", help="cases with TEXT in the name; repeatable")
+    parser.add_argument("--only", action="append", metavar="TEXT", help="one round of cases named so; repeatable")
     parser.add_argument("--growth", action="store_true", help="instead, how cost grows with keys, tasks, levels, roots")
     parser.add_argument("--realtime", action="store_true", help="instead, one round of real time and what is beside it")
     parser.add_argument("--connectors", action="store_true", help="instead, one round of what reads Kafka")
-    parser.add_argument("--rounds", type=_at_least_one, help="how often each case is run (3)")
+    parser.add_argument("--rounds", type=_at_least_one, help="how often each case is run (3; cases by name: 1)")
     parser.add_argument("--seconds", type=float, help="how long each phase of a case is measured (7)")
     parser.add_argument("--warm-up", type=float, help="seconds before the first phase of a case (7)")
     parser.add_argument("--quick", action="store_true", help="one short round of the most important cases")

@@ -37,7 +37,8 @@ def spark_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSes
 @pytest.fixture
 def nothing_left_behind(spark_session: SparkSession) -> Iterator[None]:
     """Fails a test that leaves a thread, a process, a running query or a temporary file behind."""
-    with no_leaks(spark_session):
+    # Longer than by default: a busy machine ends processes late, and only a test that fails waits so long.
+    with no_leaks(spark_session, timeout=30):
         yield
 
 

@@ -72,4 +72,4 @@ def wait_for(condition: Callable[[], object], what: str, timeout: float = 60, ev
 
 
 def killed(process: subprocess.Popen[str]) -> bool:
-    return process.wait(10) == -signal.SIGKILL
+    return process.wait(60) == -signal.SIGKILL

@@ -70,7 +70,7 @@ def test_a_killed_driver_goes_on_where_it_was(spark_session, tmp_path):
         wait_for(lambda: progress() > moment or process.poll() is not None, f"progress (seed {seed})", 100)
         process.kill()
         assert killed(process)
-        wait_for(lambda: not members(process.pid), "the end of JVM, workers and spout hosts", 20)
+        wait_for(lambda: not members(process.pid), "the end of JVM, workers and spout hosts")
     # Everything at once.
     with script(tmp, *arguments) as process:
         moment = progress() + moments.randint(5, 40)

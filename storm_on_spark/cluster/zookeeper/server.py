@@ -10,23 +10,19 @@ import contextlib
 import shutil
 import signal
 import socket
-import subprocess
 import tempfile
-import threading
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cluster.service import Service
-from storm_on_spark.cluster.zookeeper.java import die_with_parent, server_command
+from storm_on_spark.cluster.zookeeper.java import server_command
+from storm_on_spark.runtime.processes.kept import KeptProcess
 
 HOST: Final = "127.0.0.1"
 _STANDALONE: Final = "org.apache.zookeeper.server.ZooKeeperServerMain"
 _QUORUM: Final = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-_POLL_SECS: Final = 0.05
-_TERM_SECS: Final = 5.0
 _START_ATTEMPTS: Final = 3
 """A port that was free may be taken before the server binds it."""
 
@@ -66,8 +62,7 @@ class ZooKeeperServer(Service):
         self._config = tuple(config)
         self._jvm_options = tuple(jvm_options)
         self._server_id = server_id
-        self._process: subprocess.Popen[bytes] | None = None
-        self._keeper: threading.Thread | None = None
+        self._process: KeptProcess | None = None
 
     @property
     def connect_string(self) -> str:
@@ -77,7 +72,7 @@ class ZooKeeperServer(Service):
     @property
     def pid(self) -> int | None:
         """Of its process; None when it doesn't run."""
-        return self._process.pid if self._process is not None and self._process.poll() is None else None
+        return None if self._process is None else self._process.pid
 
     @property
     def log_file(self) -> Path:
@@ -120,14 +115,12 @@ class ZooKeeperServer(Service):
         Raises:
             SetupError: it has ended, or doesn't serve in time.
         """
-        deadline = time.monotonic() + timeout
-        while self.mode is None:
-            if self.pid is None or time.monotonic() > deadline:
-                what = "ended" if self.pid is None else f"doesn't serve after {timeout:g} s"
-                last = self._last_words()
-                self.kill()
-                raise SetupError(f"the ZooKeeper server on port {self.port} {what}: {last}")
-            time.sleep(_POLL_SECS)
+        if self._process is not None and self._process.serves(lambda: self.mode is not None, timeout):
+            return
+        what = "ended" if self.pid is None else f"doesn't serve after {timeout:g} s"
+        last = self._last_words()
+        self.kill()
+        raise SetupError(f"the ZooKeeper server on port {self.port} {what}: {last}")
 
     def stop(self) -> None:
         """Ends it; it can be started again."""
@@ -161,35 +154,13 @@ class ZooKeeperServer(Service):
             (self.data_dir / "myid").write_text(str(self._server_id), "utf-8")
         config = self.data_dir / "zoo.cfg"
         config.write_text("\n".join([*self._config_lines(), ""]), "utf-8")
-        command = die_with_parent(server_command(main, config, self.log_file, self._jvm_options))
-        started = threading.Event()
-        failure: list[OSError] = []
-
-        def keep() -> None:
-            # The kernel ends the server with the thread that started it.
-            try:
-                with (self.data_dir / "zookeeper.out").open("wb") as out:
-                    self._process = subprocess.Popen(
-                        command,
-                        cwd=self.data_dir,
-                        stdin=subprocess.DEVNULL,
-                        stdout=out,
-                        stderr=subprocess.STDOUT,
-                        # Ctrl-C in a terminal is for us, who then stop it in order.
-                        start_new_session=True,
-                    )
-            except OSError as error:
-                failure.append(error)
-                return
-            finally:
-                started.set()
-            self._process.wait()
-
-        self._keeper = threading.Thread(target=keep, name=f"zookeeper-server-{self.port}", daemon=True)
-        self._keeper.start()
-        started.wait()
-        if failure:
-            raise SetupError(f"the ZooKeeper server on port {self.port} can't be started: {failure[0]}") from failure[0]
+        command = server_command(main, config, self.log_file, self._jvm_options)
+        try:
+            self._process = KeptProcess(
+                f"zookeeper-server-{self.port}", command, self.data_dir, self.data_dir / "zookeeper.out"
+            )
+        except OSError as error:
+            raise SetupError(f"the ZooKeeper server on port {self.port} can't be started: {error}") from error
 
     def _config_lines(self) -> list[str]:
         return [
@@ -206,22 +177,14 @@ class ZooKeeperServer(Service):
             *self._config,
         ]
 
-    def _signal(self, number: int) -> None:
-        if self._process is not None and self._process.poll() is None:
-            self._process.send_signal(number)
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process is not None:
+            self._process.send(number)
 
-    def _end(self, number: int) -> None:
-        process, keeper = self._process, self._keeper
-        if process is None or keeper is None:
-            return
-        self._signal(number)
-        # One that is paused hears SIGTERM only then.
-        self._signal(signal.SIGCONT)
-        keeper.join(_TERM_SECS)
-        if keeper.is_alive():
-            self._signal(signal.SIGKILL)
-            keeper.join()
-        self._process = self._keeper = None
+    def _end(self, number: signal.Signals) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.end(number)
 
     def _last_words(self) -> str:
         words: list[str] = []

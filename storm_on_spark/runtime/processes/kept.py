@@ -81,10 +81,15 @@ class KeptProcess:
             time.sleep(_POLL_SECS)
         return True
 
+    def send(self, number: signal.Signals) -> None:
+        """Sends a signal; nothing happens when it has ended."""
+        self._process.send_signal(number)
+
     def end(self, number: signal.Signals = signal.SIGKILL) -> None:
         """Sends a signal, and SIGKILL if that does not end it in time; returns when it has ended."""
-        if self._process.poll() is None:
-            self._process.send_signal(number)
+        self.send(number)
+        # A process that SIGSTOP has paused gets other signals only after this one.
+        self.send(signal.SIGCONT)
         self._keeper.join(_TERM_SECS)
         if self._keeper.is_alive():
             self._process.kill()

@@ -4,7 +4,7 @@ Spark's wheel carries Ivy, which resolves from the public Maven repository with 
 reaches nothing but `mvn` is set up (a company mirror in its settings), Maven fetches. What could not be had
 is not asked for again for a day, so an offline machine does not wait at every start.
 
-`python -m storm_on_spark.spark.session.jars` fetches all of them.
+`make setup` fetches all of them, by `main`.
 """
 
 from __future__ import annotations
@@ -311,7 +311,3 @@ def main() -> int:
     logging.basicConfig(format="%(message)s", stream=sys.stderr)
     missing = [jars.name for jars in ALL if fetch(jars) is None]
     return 1 if missing else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from storm_on_spark.testing.running.capture import (
     read_capture,
     with_capture,
 )
+from storm_on_spark.testing.running.scratch import scratch_folder
 from storm_on_spark.testing.running.sources import ListSpout, open_gate
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from storm_on_spark.spark.running.topology import TopologyQuery
 
 _POLL_SECONDS = 0.05
+_PREFIX = "storm-on-spark-test-"
 _HOOK = f"{CaptureHook.__module__}.{CaptureHook.__qualname__}"
 
 
@@ -174,7 +175,7 @@ def running_topology(
 
     with contextlib.ExitStack() as stack:
         if directory is None:
-            directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="storm-on-spark-test-"))
+            directory = stack.enter_context(scratch_folder(_PREFIX))
         folder = Path(directory)
         folder.mkdir(parents=True, exist_ok=True)
         given = dict(conf or {})
@@ -225,7 +226,7 @@ def run_topology(
         >>> captured.values("words"), sorted(captured.acked())                       # doctest: +SKIP
         ([('storm',), ('spark',)], [0, 1])
     """
-    with tempfile.TemporaryDirectory(prefix="storm-on-spark-test-") as directory:
+    with scratch_folder(_PREFIX) as directory:
         listed = None if capture is None else list(capture)
         given = {spout: list(items) for spout, items in (inputs or {}).items()}
         while True:

@@ -105,7 +105,7 @@ class Dev:
                 continue
         return found
 
-    def end(self, number: signal.Signals, timeout: float = 30) -> tuple[int, str]:
+    def end(self, number: signal.Signals, timeout: float = 60) -> tuple[int, str]:
         """Sends a signal and waits until nothing is left; returns the exit code and what it said."""
         assert self.process is not None
         self.seen |= self.processes()
@@ -137,5 +137,5 @@ class Dev:
             self.process.communicate()
 
 
-def wait_until(condition: Callable[[], object], what: Callable[[], str], timeout: float = 30) -> None:
+def wait_until(condition: Callable[[], object], what: Callable[[], str], timeout: float = 60) -> None:
     eventually(condition, timeout, lambda: f"{what()}, after {timeout} s")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -198,8 +197,6 @@ def test_drivers_and_their_sockets_go_with_a_cluster_that_is_killed(dev: Dev) ->
     assert "is ready on 127.0.0.1:67" in done.stdout
     running = drivers(dev)
     assert running
-    start = time.monotonic()
     assert dev.end(signal.SIGKILL)[0] == -signal.SIGKILL
     # One that has ended, and that nobody has asked for yet, still counts as running for psutil.
     assert not running & dev.processes()
-    assert time.monotonic() - start < 30

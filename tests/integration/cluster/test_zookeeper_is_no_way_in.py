@@ -106,7 +106,7 @@ def test_nothing_of_an_attackers_runs_and_no_token_reaches_him(
     # Another supervisor fetches the code, and has the attacker's address beside those of Nimbuses.
     second = cluster.supervisor("s2", (6710, 6711))
     with cluster.client() as client:
-        wait_until(lambda: client.cluster()["supervisors"] == 2, "both are there", 20)
+        wait_until(lambda: client.cluster()["supervisors"] == 2, "both are there", 60)
         client.rebalance("words", 0)
         cluster.runs(healthy, but=pid)
         cluster.supervisors.pop("s1").stop(drivers=True)
@@ -148,7 +148,7 @@ def test_old_records_written_again_start_nothing(
         assert second != pid
         attacker.write(kept["assignments"], "assignments", topology_id)
         attacker.write(kept["storms"], "storms", topology_id)
-        wait_until(lambda: not client.topologies(), "the old one says nothing", 20)
+        wait_until(lambda: not client.topologies(), "the old one says nothing", 60)
         assert cluster.runs(topology_id) == second
         for folder in ("assignments", "storms"):
             attacker.remove(folder, topology_id)
@@ -194,12 +194,12 @@ def test_a_cluster_moves_to_a_new_secret_without_a_stop(make: Make, token: Path)
 
     (before,) = keys()
     write_secret(token, TOKEN, NEW)
-    wait_until(lambda: is_asked(old_client) and is_asked(new_client), "both are known", 20)
+    wait_until(lambda: is_asked(old_client) and is_asked(new_client), "both are known", 60)
     write_secret(token, NEW, TOKEN)
     wait_until(lambda: before not in keys(), "all is signed with the new one", 40)
     assert len(keys()) == 1
     write_secret(token, NEW)
-    wait_until(lambda: is_asked(new_client) and not is_asked(old_client), "the old one is known no more", 20)
+    wait_until(lambda: is_asked(new_client) and not is_asked(old_client), "the old one is known no more", 60)
     cluster.responds(topology_id)
     assert cluster.runs(topology_id) == pid
     assert supervisor.drivers() == {6700: pid}

@@ -26,6 +26,22 @@ def test_it_is_waited_for_and_ends_when_it_is_told_to(tmp_path: Path) -> None:
     assert not psutil.pid_exists(pid)
 
 
+def test_a_paused_one_ends_in_order(tmp_path: Path) -> None:
+    code = """
+import signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: (print("in order", flush=True), sys.exit()))
+print("up", flush=True)
+time.sleep(60)
+"""
+    server = kept(tmp_path, code)
+    out = tmp_path / "out"
+    assert server.serves(lambda: "up" in out.read_text("utf-8"), 30)
+    server.send(signal.SIGSTOP)
+    server.end(signal.SIGTERM)
+    assert "in order" in out.read_text("utf-8")
+    server.send(signal.SIGTERM)  # to nobody
+
+
 def test_one_that_ends_or_does_not_come_up_in_time_is_not_waited_for(tmp_path: Path) -> None:
     assert not kept(tmp_path, "raise SystemExit").serves(lambda: False, 30)
     slow = kept(tmp_path, "import time; time.sleep(60)")
