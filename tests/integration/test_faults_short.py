@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_nothing_is_lost_or_counted_twice_when_a_worker_a_spout_host_and_the_driver_are_killed():
     done = subprocess.run(
         # Other tests may have left the machine busy: how quickly progress resumes is measured by `make faults`.
@@ -20,7 +21,7 @@ def test_nothing_is_lost_or_counted_twice_when_a_worker_a_spout_host_and_the_dri
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=250,
+        timeout=500,
         check=False,
     )
 
@@ -35,6 +36,7 @@ def test_nothing_is_lost_or_counted_twice_when_a_worker_a_spout_host_and_the_dri
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_nothing_that_was_acked_is_lost_with_the_machine_and_a_writer_that_was_replaced_is_not_read():
     done = subprocess.run(
         [
