@@ -44,9 +44,10 @@ def run_python(*arguments: str, cache: Path) -> str:
 
 def test_an_archive_is_made_once_and_used_and_a_spoilt_one_is_passed_over(tmp_path: Path) -> None:
     mine = tmp_path / "storm-on-spark"
-    mine.mkdir()
-    if (cache_dir() / "jars").is_dir():
-        (mine / "jars").symlink_to(cache_dir() / "jars")
+    for cache in (mine, tmp_path / "none" / "storm-on-spark"):
+        cache.mkdir(parents=True)
+        if (cache_dir() / "jars").is_dir():
+            (cache / "jars").symlink_to(cache_dir() / "jars")
     if (cache_dir() / "classes").is_dir():
         # `make setup` has made one as a rule, which takes a minute; where it fits it is used.
         shutil.copytree(cache_dir() / "classes", mine / "classes")

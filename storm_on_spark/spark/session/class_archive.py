@@ -111,8 +111,10 @@ def key_of(java: Java, extra: Sequence[Path]) -> str | None:
     if spec is None or spec.origin is None or (Path(spec.origin).parent / "conf").exists():
         return None
     digest = hashlib.sha256(f"{VERSION}\n{java.home.resolve()}\n".encode())
+    # Without links, as on the class path of the archive: it fits whichever way leads to the jars.
+    jars = Path(spec.origin).resolve().parent / "jars"
     try:
-        for path in (*extra, java.home / "release", *sorted((Path(spec.origin).parent / "jars").iterdir())):
+        for path in (*(each.resolve() for each in extra), java.home / "release", *sorted(jars.iterdir())):
             found = path.stat()
             digest.update(f"{path}\t{found.st_size}\t{found.st_mtime_ns}\n".encode())
     except OSError:

@@ -45,6 +45,8 @@ def test_an_archive_is_found_for_the_java_and_the_jars_that_it_was_made_for(tmp_
     found = find_archive(java, (jar,), root, NOTHING)
     assert found == ClassArchive(archive, ("/a.jar", "/b c.jar"), ("--add-opens=x",))
     assert find_archive(java, (), root, NOTHING) is None
+    (tmp_path / "link").symlink_to(tmp_path)
+    assert find_archive(java, (tmp_path / "link" / jar.name,), root, NOTHING) == found, "the same jar, another way"
     jar.write_bytes(b"22")
     assert find_archive(java, (jar,), root, NOTHING) is None
     jar.write_bytes(b"1")
