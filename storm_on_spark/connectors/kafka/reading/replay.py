@@ -14,7 +14,7 @@ _FAR: Final = 1000
 
 _SILENT_MS: Final = 10_000
 """Without a record for so long, the client is replaced. After its broker was killed under load, one of kafka-python
-3.0.12 read nothing any more, though the broker was back: 169 failed records waited for ever."""
+3.0.12 read nothing more for minutes, though the broker was back: 169 failed records waited."""
 
 
 class Replay:
