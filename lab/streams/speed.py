@@ -19,7 +19,7 @@ _SINGLE = 20
 _LINES = {"Content-Type": "application/x-ndjson"}
 _POLL_SECS = 0.002
 _PATIENCE_SECS = 120.0
-_PROFILES = {"fused realtime": {"topology.profile": "realtime"}}
+_PROFILES: dict[str, dict[str, object]] = {"fused realtime": {"topology.profile": "realtime"}}
 
 
 def speed(home: Path, messages: int, mode: str) -> dict[str, Any]:

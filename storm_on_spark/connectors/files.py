@@ -102,10 +102,21 @@ class FileBolt(BaseRichBolt):
         if not self._items:
             return
         found, self._items = self._items, {}
-        name = f"{self._stem}-{self._number:010}.{self._format}"
+        name = self._name()
         for partition, items in found.items():
             _write(Path(self._folder), partition, name, self._encoder.encode(items))
         self._number += 1
+
+    def take_back(self) -> None:
+        """Removes what was written for the next number: its step was not committed, and others may execute its tuples.
+
+        For a runtime that does not execute a step again as it was; call it once the state is restored.
+        """
+        for path in Path(self._folder).glob("/".join(["*"] * len(self._partition_by) + [self._name()])):
+            path.unlink(missing_ok=True)
+
+    def _name(self) -> str:
+        return f"{self._stem}-{self._number:010}.{self._format}"
 
     def read_stream(self, spark: SparkSession) -> DataFrame:
         """Returns what the bolt writes as a streaming DataFrame, with the fields and types of its columns.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import secrets
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -14,6 +16,7 @@ from processes import wait_for
 from test_kafka import Kafka, read
 from test_kafka_sink import records
 
+from lab.streams.cluster import eventually
 from storm_on_spark import Fields, SetupError, TopologyBuilder
 from storm_on_spark.api.sink import SinkContext
 from storm_on_spark.connectors.kafka import (
@@ -27,6 +30,10 @@ from storm_on_spark.connectors.kafka import (
 )
 from storm_on_spark.connectors.kafka.server import KafkaServer
 from storm_on_spark.testing import BoltTester, SpoutTester, make_tuple, running_topology
+from storm_on_spark.xd.bus.journal import Message, Record
+from storm_on_spark.xd.bus.kafka import Clients, KafkaBus, Seals
+from storm_on_spark.xd.bus.port import ChannelFeed, Place
+from storm_on_spark.xd.dsl import Channel
 
 SECRET = 'h"u\\sh'
 WRONG = "not-the-pass"
@@ -125,6 +132,25 @@ def test_spout_and_bolt_in_plain_python_log_in(secured: Secured, kafka: Kafka, l
     with SpoutTester(PlainKafkaSpout(secured.spout(login, topic, settings))) as tester:
         (found,) = read(tester, 1)
     assert found.values == ("to be",)
+
+
+@pytest.mark.parametrize("login", LOGINS)
+def test_the_message_bus_of_streams_logs_in(secured: Secured, kafka: Kafka, login: str) -> None:
+    properties = {name.replace("_", "."): value for name, value in secured.settings(login).items()}
+    clients = Clients((secured.servers(login),), properties)
+    seals, queue = Seals(secrets.token_bytes(32)), Channel("queue", kafka.topic())
+    with contextlib.ExitStack() as stack:
+        bus = KafkaBus(clients, seals, replication=1, channel_partitions=1, most_bytes=1 << 20)
+        stack.callback(bus.close)
+        source = bus.port(Place("s-1-1", "time", output=queue))
+        stack.callback(source.close)
+        source.open()
+        source.commit(Record((Message("to be", {}),), {}, (), (), "1x1"), {})
+        reader = bus.port(Place("s-1-1", "log", input=ChannelFeed(queue)))
+        stack.callback(reader.close)
+        reader.open()
+        (found,) = eventually(lambda: list(reader.next(10)))
+        assert found.message.payload == "to be"
 
 
 def test_spouts_and_bolts_of_spark_log_in(nothing_left_behind, spark_session, secured: Secured, kafka: Kafka) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol, runtime_checkable
 
 from storm_on_spark.api.builder import TopologyBuilder
 from storm_on_spark.api.collector import BasicOutputCollector
@@ -35,6 +35,14 @@ _TICK_FIELDS: Final = Fields("rate_secs")
 
 Holds = tuple[Mapping[int, int], ...]
 """Of each bolt: edges of tuples that wait for their ack -> numbers of their inputs."""
+
+
+@runtime_checkable
+class TakesBack(Protocol):
+    """A sink whose writes can be seen before a step is committed."""
+
+    def take_back(self) -> None:
+        """Removes what it wrote behind its state: another reader of a queue may have those messages now."""
 
 
 class ExecuteError(Exception):
@@ -88,6 +96,9 @@ class Chain:
         for snapshots, data in zip(self._states, state, strict=False):
             if snapshots is not None and data is not None:
                 snapshots.restore(data)
+        for _, component in self._parts:
+            if isinstance(component, TakesBack):
+                component.take_back()
         if self.source is not None:
             self.source.activate()
 

@@ -31,6 +31,19 @@ def test_an_unknown_format_is_refused_with_the_known_ones(tmp_path):
         FileBolt(tmp_path, ["word"], "orc")  # type: ignore[arg-type]
 
 
+def test_what_the_next_number_has_in_any_partition_is_taken_back(tmp_path):
+    def bolt() -> FileBolt:
+        return FileBolt(tmp_path, ["n", "word"], partition_by=["word"])
+
+    BoltTester(bolt()).execute(*[make_tuple([n, word], ["n", "word"]) for n, word in ((1, "a"), (2, "b"))])
+    other = tmp_path / "word=a" / "part-of-another.json"
+    other.touch()
+    again = bolt()
+    BoltTester(again)
+    again.take_back()
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [other]
+
+
 @pytest.mark.parametrize("value", [object(), math.nan, b"bytes"])
 @pytest.mark.parametrize("format_", ["json", "csv"])
 def test_a_value_that_the_format_lacks_is_named(tmp_path, value, format_):

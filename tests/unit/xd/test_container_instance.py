@@ -280,3 +280,19 @@ def test_a_reader_that_comes_later_begins_where_it_is_told(tmp_path: Path) -> No
     _emit(tmp_path, "after")
     inputs = Inputs(lambda: numbered(tmp_path / "s" / "rate"), "tap.1", ends)
     assert [each.message.payload for each in inputs.next(9)] == ["after"]
+
+
+def test_a_sink_takes_back_the_file_of_a_step_that_was_not_committed(tmp_path: Path) -> None:
+    def chain() -> Chain:
+        return Chain([("file", find_module("sink", "file").make({"dir": str(tmp_path)}, "s"))], "s.file.1")
+
+    first = chain()
+    first.open(())
+    states = []
+    for payload in ("committed", "another reader has it now"):
+        first.execute(Message(payload, {}), 1)
+        first.finish()
+        states.append(first.state())
+    chain().open(states[0])
+    (file,) = tmp_path.iterdir()
+    assert json.loads(file.read_text()) == {"payload": "committed"}
