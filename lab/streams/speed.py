@@ -39,7 +39,7 @@ def speed(home: Path, messages: int, mode: str) -> dict[str, Any]:
     with (
         ZooKeeperServer(home / "zookeeper", tick=0.2) as server,
         bus("local" if fused else mode.removesuffix(" bus"), home) as conf,
-        Cluster(home, server.connect_string, conf=conf | _PROFILES.get(mode, {})) as xd,
+        Cluster(home, server.connect_string, conf={**conf, **_PROFILES.get(mode, {})}) as xd,
     ):
         xd.start(admins=1, containers=1)
         (log,) = (node.log_file for node in xd.containers.values())
