@@ -28,6 +28,7 @@ from storm_on_spark.runtime.spouts.log import (
     iter_cuts,
     list_segments,
     read_entries,
+    record,
 )
 from storm_on_spark.runtime.storage import durable
 
@@ -124,6 +125,31 @@ def test_a_snapshot_that_has_changed_a_little_is_written_as_its_change(tmp_path:
     assert (last.snapshot, log.snapshot()) == (other.position, bytes(reversed(before)) + b"!")
     # Another writer may know nothing of what the one before has written as a whole.
     assert log.wants_snapshot
+    log.close()
+
+
+def test_a_log_of_version_1_is_read_and_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = bytes(range(200))
+    with monkeypatch.context() as former:
+        former.setattr(record, "VERSION", 1)
+        former.setattr(SpoutLog, "writes_changes", False)
+        log = SpoutLog(tmp_path)
+        append(log, b"one", snapshot=state)
+        append(log, b"two", snapshot=state + b"2")
+        log.close()
+    log = SpoutLog(tmp_path)
+    assert log.snapshot() == state + b"2"
+    append(log, b"three", snapshot=state + b"3")
+    last = append(log, b"four", snapshot=state + b"4")
+    log.close()
+    log = SpoutLog(tmp_path)
+    assert log.snapshot() == state + b"4"
+    assert [body for number, body in contents(tmp_path, 0, last.end) if number == 1] == [
+        b"one",
+        b"two",
+        b"three",
+        b"four",
+    ]
     log.close()
 
 
