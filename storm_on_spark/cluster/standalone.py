@@ -17,7 +17,7 @@ from typing import Final
 
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cluster.service import Service
-from storm_on_spark.cluster.zookeeper.java import die_with_parent
+from storm_on_spark.runtime.processes.parent import die_with_parent
 from storm_on_spark.runtime.processes.sessions import kill_session, session_members
 from storm_on_spark.spark.session import jars
 from storm_on_spark.spark.session.home import linked_home

@@ -19,8 +19,8 @@ from kazoo.client import KazooClient
 
 from lab.benchmarks.pacemaker.wire import SESSION_MILLIS, path_of
 from storm_on_spark.api.errors import SetupError
-from storm_on_spark.cluster.zookeeper.java import die_with_parent
 from storm_on_spark.cluster.zookeeper.server import ZooKeeperEnsemble, free_ports
+from storm_on_spark.runtime.processes.parent import die_with_parent
 from storm_on_spark.spark.session.java import require_java
 
 ROOT = Path(__file__).parents[3]

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from storm_on_spark.api.errors import SetupError
-from storm_on_spark.runtime.processes.parent import die_with_parent
 
-__all__ = ["class_path", "die_with_parent", "find_java", "server_command"]
+__all__ = ["class_path", "find_java", "server_command"]
 
 _JARS: Final = (
     "zookeeper-*.jar",

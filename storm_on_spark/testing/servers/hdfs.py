@@ -13,7 +13,7 @@ from typing import Final
 
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cluster.service import Service
-from storm_on_spark.cluster.zookeeper.java import die_with_parent
+from storm_on_spark.runtime.processes.parent import die_with_parent
 from storm_on_spark.spark.session.jars import Jar, JarSet, fetch
 from storm_on_spark.spark.session.java import find_java
 

@@ -16,7 +16,7 @@ from storm_on_spark.xd.bus.port import BusError, Input
 
 _WAIT_MS: Final = 5
 _JOIN_MS: Final = 3_000
-"""Other members notice at their next heartbeat that partitions are shared out anew."""
+"""Longer than two seconds: the other members notice at their next heartbeat that they have to join again."""
 
 
 class _Share(NamedTuple):

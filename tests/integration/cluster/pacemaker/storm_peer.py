@@ -9,8 +9,9 @@ from pathlib import Path
 
 from storm_jars import JVM, SOURCES, class_path
 
-from storm_on_spark.cluster.zookeeper.java import die_with_parent, find_java
+from storm_on_spark.cluster.zookeeper.java import find_java
 from storm_on_spark.cluster.zookeeper.server import free_port
+from storm_on_spark.runtime.processes.parent import die_with_parent
 
 
 class StormPeer:
