@@ -112,12 +112,16 @@ def _flip_spout_snapshot(run: Run) -> str:
         if later.base >= mark.position:
             (folder / str(later)).unlink()
     *_, last = iter_cuts(folder, _base(path), mark.position, mark.epoch)
-    (snapshot,) = [
-        body
+    ((cut, snapshot),) = [
+        (cut, body)
         for cut, _, body in read_entries(folder, last.snapshot, mark.position, lambda t: t == SNAPSHOT, mark.epoch)
         if cut.position == last.snapshot
     ]
-    _flip(run, path, path.read_bytes().index(snapshot, last.snapshot - _base(path)), len(snapshot))
+    start, end = cut.position - _base(path), cut.end - _base(path)
+    found = path.read_bytes().find(snapshot, start, end)
+    if found < 0:  # in a brief record
+        found, snapshot = start, path.read_bytes()[start:end]
+    _flip(run, path, found, len(snapshot))
     return f"a bit of the snapshot in {task}/{path.name} flipped"
 
 

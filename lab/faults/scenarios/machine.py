@@ -14,7 +14,7 @@ from lab.faults.preload import Preload, compiler
 from lab.faults.run import Run
 from lab.suite.scenario import ScenarioError
 from storm_on_spark.runtime.batches.offsets import Offset
-from storm_on_spark.runtime.spouts.log import CHANGE, SNAPSHOT, SpoutLog, WriterEpoch, list_segments
+from storm_on_spark.runtime.spouts.log import SNAPSHOT, SpoutLog, WriterEpoch, list_segments
 from storm_on_spark.spark.checkpoint.directory import Checkpoint
 
 _SEGMENT_BYTES = 20_000
@@ -118,7 +118,7 @@ class _Zombie:
         self._snapshot = self.log.snapshot()
         self._entries = [
             (target, body)
-            for _, target, body in self.log.entries(self._last.position, lambda t: t not in (SNAPSHOT, CHANGE))
+            for _, target, body in self.log.entries(self._last.position, lambda t: t != SNAPSHOT)
         ]
         self.records = 0
 

@@ -19,13 +19,12 @@ from __future__ import annotations
 
 from storm_on_spark.runtime.spouts.log.lineage import NOBODY, Mark, Segment, WriterEpoch, goes_on_from
 from storm_on_spark.runtime.spouts.log.reader import iter_cuts, list_segments, read_entries
-from storm_on_spark.runtime.spouts.log.record import ACKER, CHANGE, MESSAGE_IDS, SNAPSHOT, Cut, Entry
+from storm_on_spark.runtime.spouts.log.record import ACKER, MESSAGE_IDS, SNAPSHOT, Cut, Entry
 from storm_on_spark.runtime.spouts.log.stored import StoredSpoutLog, open_log
 from storm_on_spark.runtime.spouts.log.writer import SEGMENT_BYTES, SpoutLog
 
 __all__ = [
     "ACKER",
-    "CHANGE",
     "MESSAGE_IDS",
     "NOBODY",
     "SEGMENT_BYTES",

@@ -14,13 +14,18 @@ from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.runtime.spouts.log.ahead import Ahead
 from storm_on_spark.runtime.spouts.log.lineage import Line, Mark, Segment, WriterEpoch, line_of, newest
 from storm_on_spark.runtime.spouts.log.record import (
+    BRIEF_BYTES,
     HEADER_BYTES,
+    MOST_BRIEF,
+    Brief,
     Cut,
-    Head,
+    Entry,
+    Key,
     MissingError,
     RecordError,
     VersionError,
     check_body,
+    decode_brief,
     decode_head,
     decode_index,
 )
@@ -59,7 +64,7 @@ def iter_cuts(folder: Folder, start: int, end: int, epoch: WriterEpoch | None = 
     """
     with named(folder):
         for record in records(folder, line_in(folder, epoch), start, end):
-            yield record.head.cut
+            yield record.cut
 
 
 def read_entries(
@@ -80,17 +85,18 @@ def read_entries(
     with named(folder):
         for record in records(folder, line_in(folder, epoch), start, end):
             for target, body in record.bodies(wanted):
-                yield record.head.cut, target, body
+                yield record.cut, target, body
 
 
 class Record(NamedTuple):
-    """A record with a sound header and index; its bodies can be read until the next record is asked for."""
+    """A record with a sound header and index; its chunks can be read until the next record is asked for."""
 
-    head: Head
+    cut: Cut
     chunks: list[tuple[int, int, int]]
+    """Target, length and checksum."""
     file: BinaryIO
 
-    def bodies(self, wanted: Callable[[int], bool]) -> Iterator[tuple[int, bytes]]:
+    def bodies(self, wanted: Callable[[int], bool]) -> Iterator[Entry]:
         """Yields (target, chunk) for the targets that `wanted` wants.
 
         Raises:
@@ -100,11 +106,22 @@ class Record(NamedTuple):
         for target, length, checksum in self.chunks:
             if wanted(target):
                 self.file.seek(offset)
-                yield target, check_body(self.file.read(length), length, checksum, self.head.cut)
+                yield target, check_body(self.file.read(length), length, checksum, self.cut)
             offset += length
 
 
-def records(folder: Folder, line: Line, start: int, end: int) -> Iterator[Record]:
+class BriefRecord(NamedTuple):
+    """A record that was brief."""
+
+    cut: Cut
+    entries: list[Entry]
+
+    def bodies(self, wanted: Callable[[int], bool]) -> Iterator[Entry]:
+        """Yields (target, chunk) for the targets that `wanted` wants."""
+        return (entry for entry in self.entries if wanted(entry[0]))
+
+
+def records(folder: Folder, line: Line, start: int, end: int) -> Iterator[Record | BriefRecord]:
     """Yields the records of a line from position `start` to `end`.
 
     Raises:
@@ -122,13 +139,13 @@ def records(folder: Folder, line: Line, start: int, end: int) -> Iterator[Record
         if segment.base > position:
             break
         to = end if until is None else min(end, until)
-        with _opened(folder, segment, ahead) as (file, size):
+        with _opened(folder, segment, ahead) as opened:
             while position < to:
-                record = _read_record(file, size, segment, position)
-                if record is None or record.head.cut.end > to:
+                record = opened.record(position)
+                if record is None or record.cut.end > to:
                     raise MissingError(f"has no whole record at position {position}; the log must reach to {to}")
                 yield record
-                position = record.head.cut.end
+                position = record.cut.end
     if position < end:
         raise CheckpointError(
             f"spout log {name_of(folder)} has no segment for position {position}; it was trimmed or lost"
@@ -150,10 +167,10 @@ def whole_cuts(folder: Folder, line: Line, start: int) -> Iterator[Cut]:
             continue
         if segment.base > position:
             return
-        with _opened(folder, segment, ahead) as (file, size):
+        with _opened(folder, segment, ahead) as opened:
             while until is None or position < until:
                 try:
-                    record = _read_record(file, size, segment, position)
+                    record = opened.record(position)
                     for _ in record.bodies(lambda target: True) if record else ():
                         pass
                 except VersionError as error:
@@ -165,8 +182,8 @@ def whole_cuts(folder: Folder, line: Line, start: int) -> Iterator[Cut]:
                     return
                 if record is None:
                     return
-                yield record.head.cut
-                position = record.head.cut.end
+                yield record.cut
+                position = record.cut.end
 
 
 @contextlib.contextmanager
@@ -178,20 +195,53 @@ def named(folder: Folder) -> Iterator[None]:
         raise CheckpointError(f"spout log {name_of(folder)} {error}") from None
 
 
-def _read_record(file: BinaryIO, size: int, segment: Segment, position: int) -> Record | None:
-    """Returns the record at a position of a segment, or None if it was cut short.
+class _SegmentFile:
+    """A segment, open for reading."""
 
-    Raises:
-        RecordError: it is damaged or of another version.
-    """
-    end = segment.base + size
-    if position + HEADER_BYTES > end:
-        return None
-    file.seek(position - segment.base)
-    head = decode_head(file.read(HEADER_BYTES), position, segment.epoch)
-    if head.cut.end > end:
-        return None
-    return Record(head, list(decode_index(file.read(head.index_bytes), head)), file)
+    def __init__(self, segment: Segment, file: BinaryIO, size: int) -> None:
+        self._segment = segment
+        self._file = file
+        self._end = segment.base + size
+        #: The key of the brief record that was read last.
+        self._key = Key(-1, b"")
+
+    def record(self, position: int) -> Record | BriefRecord | None:
+        """Returns the record at a position, or None if it was cut short.
+
+        Raises:
+            RecordError: it is damaged or of another version.
+        """
+        data = self._read(position, HEADER_BYTES)
+        if len(data) < BRIEF_BYTES:
+            return None
+        brief = decode_brief(data, position)
+        if brief is not None:
+            return self._brief(brief)
+        if len(data) < HEADER_BYTES:
+            return None
+        head = decode_head(data, position, self._segment.epoch)
+        if head.cut.end > self._end:
+            return None
+        return Record(head.cut, list(decode_index(self._file.read(head.index_bytes), head)), self._file)
+
+    def _brief(self, brief: Brief) -> BriefRecord | None:
+        if brief.end > self._end:
+            return None
+        if brief.key != self._key.position:
+            self._key = self._find_key(brief)
+        start = brief.position + BRIEF_BYTES
+        return BriefRecord(*brief.decode(self._read(start, brief.end - start), self._key, self._segment.epoch))
+
+    def _find_key(self, brief: Brief) -> Key:
+        if not self._segment.base <= brief.key < brief.position:
+            raise RecordError(f"is damaged: the record at position {brief.position} has no key")
+        head = decode_head(self._read(brief.key, HEADER_BYTES), brief.key, self._segment.epoch)
+        start = max(brief.key, head.cut.end - MOST_BRIEF)
+        return Key(brief.key, self._read(start, head.cut.end - start))
+
+    def _read(self, position: int, size: int) -> bytes:
+        self._file.seek(position - self._segment.base)
+        return self._file.read(size)
 
 
 def _ahead(folder: Folder, segments: Sequence[Segment]) -> Ahead | None:
@@ -200,8 +250,8 @@ def _ahead(folder: Folder, segments: Sequence[Segment]) -> Ahead | None:
 
 
 @contextlib.contextmanager
-def _opened(folder: Folder, segment: Segment, ahead: Ahead | None) -> Iterator[tuple[BinaryIO, int]]:
-    """Yields a segment's file and its size."""
+def _opened(folder: Folder, segment: Segment, ahead: Ahead | None) -> Iterator[_SegmentFile]:
+    """Yields a segment, open for reading."""
     try:
         if isinstance(folder, Path):
             file: BinaryIO = (folder / str(segment)).open("rb")
@@ -212,4 +262,4 @@ def _opened(folder: Folder, segment: Segment, ahead: Ahead | None) -> Iterator[t
     except FileNotFoundError:
         raise CheckpointError(f"spout log {name_of(folder)} has lost its segment {segment}") from None
     with file:
-        yield file, size
+        yield _SegmentFile(segment, file, size)

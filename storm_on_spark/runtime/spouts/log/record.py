@@ -8,12 +8,22 @@ of the spout at that moment, so that log and spout can never disagree.
     index    entries * (target i32, length u32, crc u32)
     bodies   the chunks, one after the other
 
-`target` is the task that a chunk is for, or SNAPSHOT, CHANGE or MESSAGE_IDS. What is for acker task n, counted from 0,
+`target` is the task that a chunk is for, or SNAPSHOT or MESSAGE_IDS. What is for acker task n, counted from 0,
 has the target ACKER - n: ackers are numbered behind all components, so their tasks may be others when the log is read
 after a restart. `snapshot` is the position of the record that holds the snapshot, since an unchanged one isn't written
-again; it never lies in an earlier segment. A CHANGE says how the snapshot of its own record differs from that one: raw
-deflate, with that one as the dictionary. `first` is the number of the first message with an id, `clock` the topology's
+again; it never lies in an earlier segment. `first` is the number of the first message with an id, `clock` the topology's
 time in ms. All checksums are CRC-32. Little endian.
+
+A record of a few tuples is for the most part like the ones before, so it may be *brief*:
+
+    magic "SLOG", version u16, size u16, back u32, crc u32 of the record as it was and as it is here
+    the record by raw deflate, with another, its *key*, as the dictionary
+
+The key begins `back` bytes before, in the same segment, and isn't brief; of a long one the last `MOST_BRIEF` bytes are
+the dictionary. In a brief record all checksums are 0, and `snapshot` is how far before the record that one begins.
+
+In version 2 a record could have a CHANGE in place of a snapshot: how it differs from the one at `snapshot`, by raw deflate
+with that one as the dictionary.
 """
 
 from __future__ import annotations
@@ -27,8 +37,8 @@ from zlib import crc32
 
 from storm_on_spark.runtime.spouts.log.lineage import NOBODY, Mark, WriterEpoch
 
-VERSION = 2
-"""Records of version 1 have no CHANGE."""
+VERSION = 3
+"""Records of version 1 have no CHANGE, and only those of version 3 are brief."""
 SNAPSHOT = -2
 MESSAGE_IDS = -3
 CHANGE = -4
@@ -42,8 +52,15 @@ _ENTRY = struct.Struct("<iII")
 
 HEADER_BYTES = _HEADER.size
 
+_BRIEF = struct.Struct("<4sHHII")
+BRIEF_BYTES = _BRIEF.size
+_WINDOW_BITS = -12
+"""Of raw deflate. With more, a compressor takes longer to make than all the rest of a record."""
+MOST_BRIEF = (1 << 12) - 262
+"""Bytes that are all within the window; see `deflateSetDictionary` of zlib."""
+
 Entry = tuple[int, bytes]
-"""Target task (or SNAPSHOT, CHANGE, MESSAGE_IDS) and chunk."""
+"""Target task (or SNAPSHOT, MESSAGE_IDS) and chunk."""
 
 
 @dataclass(frozen=True)
@@ -92,42 +109,45 @@ class MissingError(RecordError):
     """The log ends before it, or in it."""
 
 
-_WINDOW_BITS = -12
-"""Of raw deflate. With more, a compressor takes longer to make than all the rest of a record."""
-_MOST_CHANGED = (1 << 12) - 262
-"""Bytes of a snapshot that are all within the window; see `deflateSetDictionary` of zlib."""
-
-
-def change(whole: bytes, snapshot: bytes) -> bytes | None:
-    """Returns how a snapshot differs from one that is whole; None if it should be written as a whole, too.
-
-    Example:
-        >>> before, after = bytes(range(200)), bytes(range(199)) + b"!"
-        >>> found = change(before, after)
-        >>> len(found) < 20, changed(before, found) == after, change(b"", after)
-        (True, True, None)
-    """
-    if len(whole) > _MOST_CHANGED or len(snapshot) > _MOST_CHANGED:
-        return None
-    packer = zlib.compressobj(1, zlib.DEFLATED, _WINDOW_BITS, 4, zlib.Z_DEFAULT_STRATEGY, whole)
-    found = packer.compress(snapshot) + packer.flush()
-    return found if 2 * len(found) <= len(snapshot) else None
-
-
 def changed(whole: bytes, change: bytes) -> bytes:
-    """Returns the snapshot that `change` was made of.
+    """Returns the snapshot that a CHANGE stands for.
+
+    Args:
+        whole: the one that it was made with.
+        change: what the log has.
 
     Raises:
         RecordError: it was made with another one.
     """
-    unpacker = zlib.decompressobj(_WINDOW_BITS, whole)
+    return _inflated(change, whole, "the change of a snapshot")
+
+
+def _deflated(data: bytes, dictionary: bytes) -> bytes:
+    packer = zlib.compressobj(6, zlib.DEFLATED, _WINDOW_BITS, 4, zlib.Z_DEFAULT_STRATEGY, dictionary)
+    return packer.compress(data) + packer.flush()
+
+
+def _inflated(data: bytes, dictionary: bytes, what: str) -> bytes:
+    unpacker = zlib.decompressobj(_WINDOW_BITS, dictionary)
     try:
-        found = unpacker.decompress(change)
+        found = unpacker.decompress(data, MOST_BRIEF + 1)
     except zlib.error as error:
-        raise RecordError(f"is damaged: a snapshot doesn't follow from the one before: {error}") from error
+        raise RecordError(f"is damaged: {what} doesn't follow from what is before it: {error}") from error
     if not unpacker.eof:
-        raise RecordError("is damaged: the change of a snapshot is cut short")
+        raise RecordError(f"is damaged: {what} is cut short")
     return found
+
+
+class Key(NamedTuple):
+    """A record that is not brief, for those that are."""
+
+    position: int
+    dictionary: bytes
+
+    @classmethod
+    def of(cls, position: int, record: bytes) -> Key:
+        """Returns the key that a record at `position` is."""
+        return cls(position, record[-MOST_BRIEF:])
 
 
 def encode(
@@ -139,8 +159,9 @@ def encode(
     first: int,
     clock: int,
     snapshot: int,
-) -> tuple[Cut, bytes]:
-    """Returns a record, as its header and as bytes.
+    key: Key | None = None,
+) -> tuple[Cut, bytes, Key]:
+    """Returns a record, as its header and as bytes, and the key for the next.
 
     Args:
         mark: where it begins, and who writes it.
@@ -150,15 +171,67 @@ def encode(
         first: the first one's.
         clock: the topology's time.
         snapshot: a position.
+        key: a record before it in its segment. With it the record is brief, if that saves half of it.
     """
-    index = b"".join(_ENTRY.pack(target, len(body), crc32(body)) for target, body in entries)
+    position = mark.position
     size = sum(len(body) for _, body in entries)
-    head = _HEADER.pack(
-        _MAGIC, VERSION, 0, len(entries), tuples, messages, first, clock, snapshot, size, crc32(index), 0
-    )[:_CHECKED]
-    record = b"".join((head, struct.pack("<I", crc32(head)), index, *(body for _, body in entries)))
-    end = mark.position + len(record)
-    return Cut(mark.position, end, len(entries), tuples, messages, first, clock, snapshot, mark.epoch), record
+    counts = len(entries), tuples, messages, first, clock
+    bodies = [body for _, body in entries]
+    record = None
+    if key is not None and HEADER_BYTES + len(entries) * _ENTRY.size + size <= MOST_BRIEF:
+        index = b"".join(_ENTRY.pack(target, len(body), 0) for target, body in entries)
+        head = _HEADER.pack(_MAGIC, VERSION, 0, *counts, position - snapshot, size, 0, 0)
+        record = _brief(b"".join((head, index, *bodies)), position, key)
+    if key is None or record is None:
+        index = b"".join(_ENTRY.pack(target, len(body), crc32(body)) for target, body in entries)
+        head = _HEADER.pack(_MAGIC, VERSION, 0, *counts, snapshot, size, crc32(index), 0)[:_CHECKED]
+        record = b"".join((head, struct.pack("<I", crc32(head)), index, *bodies))
+        key = Key.of(position, record)
+    return Cut(position, position + len(record), *counts, snapshot, mark.epoch), record, key
+
+
+def _brief(record: bytes, position: int, key: Key) -> bytes | None:
+    """Returns a record without checksums as a brief one; None if it should not be."""
+    packed = _deflated(record, key.dictionary)
+    if 2 * len(packed) > len(record):
+        return None
+    return _BRIEF.pack(_MAGIC, VERSION, len(packed), position - key.position, crc32(packed, crc32(record))) + packed
+
+
+class Brief(NamedTuple):
+    """What stands before a brief record."""
+
+    position: int
+    end: int
+    key: int
+    """The position of its key."""
+    checksum: int
+
+    def decode(self, packed: bytes, key: Key, epoch: WriterEpoch) -> tuple[Cut, list[Entry]]:
+        """Returns what the record says, and its chunks.
+
+        Raises:
+            RecordError: it or its key is damaged.
+        """
+        record = _inflated(packed, key.dictionary, f"the record at position {self.position}")
+        if crc32(packed, crc32(record)) != self.checksum:
+            raise RecordError(f"is damaged: the record at position {self.position} has the wrong checksum")
+        _, _, _, *counts, back, _, _, _ = _HEADER.unpack_from(record)
+        entries: list[Entry] = []
+        at = _HEADER.size + counts[0] * _ENTRY.size
+        for target, length, _ in _ENTRY.iter_unpack(record[_HEADER.size : at]):
+            entries.append((target, record[at : at + length]))
+            at += length
+        return Cut(self.position, self.end, *counts, self.position - back, epoch), entries
+
+
+def decode_brief(data: bytes, position: int) -> Brief | None:
+    """Returns what the first `BRIEF_BYTES` of a record say if it is brief, or else None."""
+    magic, version, size, back, checksum = _BRIEF.unpack_from(data)
+    # What is not brief has zeros in place of its size.
+    if magic != _MAGIC or version != VERSION or not size:
+        return None
+    return Brief(position, position + BRIEF_BYTES + size, position - back, checksum)
 
 
 def decode_head(data: bytes, position: int, epoch: WriterEpoch) -> Head:

@@ -36,8 +36,7 @@ class StoredSpoutLog(SpoutLog):
         planned: as for `SpoutLog`.
     """
 
-    writes_changes: ClassVar[bool] = False
-    """A snapshot holds back the trimming of all records since."""
+    has_keys: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -60,7 +59,7 @@ class StoredSpoutLog(SpoutLog):
         if by_base:
             with named(folder):
                 for record in records(folder, self._line, min(by_base), self.end):
-                    cut = record.head.cut
+                    cut = record.cut
                     self._records.append((cut, by_base[cut.position]))
 
     def _prepare(self) -> None:
@@ -78,7 +77,7 @@ class StoredSpoutLog(SpoutLog):
         """The position at which the segment begins that was written last; None before the first record."""
         return None if self._segment is None else self._segment.base
 
-    def _add(self, cut: Cut, record: bytes, has_snapshot: bool) -> None:
+    def _add(self, cut: Cut, record: bytes, begins: bool) -> None:
         segment = self._following()
         try:
             self._storage.create(str(segment), record)

@@ -13,7 +13,7 @@ from typing import ClassVar
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.runtime.spouts.log.lineage import NOBODY, Line, Mark, Segment, WriterEpoch, line_of, newest
 from storm_on_spark.runtime.spouts.log.reader import list_segments, named, records, whole_cuts
-from storm_on_spark.runtime.spouts.log.record import CHANGE, SNAPSHOT, Cut, Entry, MissingError, change, changed, encode
+from storm_on_spark.runtime.spouts.log.record import CHANGE, SNAPSHOT, Cut, Entry, Key, MissingError, changed, encode
 from storm_on_spark.runtime.storage import Folder, name_of
 from storm_on_spark.runtime.storage.durable import make_folder, sync_folder, write_all
 
@@ -48,8 +48,8 @@ class SpoutLog:
         OSError: the folder can't be written.
     """
 
-    writes_changes: ClassVar[bool] = True
-    """Whether a snapshot that is small is written as what has changed: 140 of 488 bytes of a record in real time."""
+    has_keys: ClassVar[bool] = True
+    """Whether records may be brief, as there are others in their segment: 134 of 488 bytes in real time."""
 
     def __init__(
         self,
@@ -69,8 +69,8 @@ class SpoutLog:
         self._file = self._lock = -1
         #: The last whole record; None in a new log.
         self.last: Cut | None = None
-        #: The snapshot that this has written last as a whole, and how that of the last record differs from it.
-        self._whole = self._change = b""
+        #: The last record in the segment that is not brief; none in a store.
+        self._key: Key | None = None
         #: Where the log ends, and who wrote the last record.
         self.written = Mark()
         self._prepare()
@@ -109,7 +109,7 @@ class SpoutLog:
         with named(self.folder):
             try:
                 for record in records(self.folder, line, first.base, planned.position):
-                    self.last = record.head.cut
+                    self.last = record.cut
             except MissingError as error:
                 raise CheckpointError(
                     f"spout log {self._name} {error}, as Spark has planned micro-batches: {_MISSING}"
@@ -149,21 +149,14 @@ class SpoutLog:
             OSError: the disk is full or fails; nothing of the record remains.
         """
         position = self.end
-        whole, difference = self._whole, self._change
+        begins = snapshot is not None and self.wants_snapshot
         if snapshot is not None:
-            found = change(whole, snapshot) if self.writes_changes and not self.wants_snapshot else None
-            whole, difference = (snapshot, b"") if found is None else (whole, found)
-        is_whole = snapshot is not None and not difference
-        if is_whole:
-            entries = [*entries, (SNAPSHOT, whole)]
+            entries = [*entries, (SNAPSHOT, snapshot)]
             at = position
         else:
-            assert self._segment is not None, "the first record of a writer needs a snapshot"
-            assert self.last is not None
+            assert self.last is not None and self._segment is not None, "a writer's first record needs a snapshot"
             at = self.last.snapshot
-            if difference:
-                entries = [*entries, (CHANGE, difference)]
-        cut, record = encode(
+        cut, record, key = encode(
             Mark(position, self.epoch),
             entries,
             tuples=tuples,
@@ -171,15 +164,16 @@ class SpoutLog:
             first=first,
             clock=clock,
             snapshot=at,
+            key=None if begins else self._key,
         )
-        self._add(cut, record, is_whole)
+        self._add(cut, record, begins)
         self.last, self.written = cut, cut.mark
-        self._whole, self._change = whole, difference
+        self._key = key if self.has_keys else None
         return cut
 
-    def _add(self, cut: Cut, record: bytes, has_snapshot: bool) -> None:
-        """Writes a record."""
-        if has_snapshot and self.wants_snapshot:
+    def _add(self, cut: Cut, record: bytes, begins: bool) -> None:
+        """Writes a record, which may begin a segment."""
+        if begins:
             self._begin_segment(record)
         else:
             assert self._segment is not None
@@ -268,7 +262,7 @@ class SpoutLog:
         """
         with named(self.folder):
             for record in records(self.folder, self._current_line(), start, self.end):
-                yield record.head.cut
+                yield record.cut
 
     def entries(self, start: int, wanted: Callable[[int], bool]) -> Iterator[tuple[Cut, int, bytes]]:
         """Yields (cut, target, chunk) of the records from position `start` on for the targets that `wanted` wants.
@@ -279,7 +273,7 @@ class SpoutLog:
         with named(self.folder):
             for record in records(self.folder, self._current_line(), start, self.end):
                 for target, body in record.bodies(wanted):
-                    yield record.head.cut, target, body
+                    yield record.cut, target, body
 
     def snapshot(self) -> bytes:
         """Returns the latest snapshot.

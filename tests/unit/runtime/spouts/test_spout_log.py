@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import struct
+import zlib
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -17,7 +18,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.runtime.spouts.log import (
     ACKER,
-    CHANGE,
     MESSAGE_IDS,
     SNAPSHOT,
     Cut,
@@ -93,7 +93,7 @@ def test_a_segment_begins_with_a_snapshot_and_is_named_by_its_position(tmp_path:
 def test_trim_deletes_whole_segments_behind_a_position(tmp_path: Path) -> None:
     log = SpoutLog(tmp_path, segment_bytes=SMALL)
     for _ in range(12):
-        append(log, b"x" * 100, snapshot=b"s")
+        append(log, os.urandom(100), snapshot=b"s")
     bases = log.bases()
     assert len(bases) > 3
     log.trim(bases[1] - 1)
@@ -108,34 +108,66 @@ def test_trim_deletes_whole_segments_behind_a_position(tmp_path: Path) -> None:
     log.close()
 
 
-def test_a_snapshot_that_has_changed_a_little_is_written_as_its_change(tmp_path: Path) -> None:
+def test_a_record_that_is_like_those_before_it_is_brief(tmp_path: Path) -> None:
     log = SpoutLog(tmp_path)
-    before = bytes(range(200))
-    whole = append(log, snapshot=before)
-    few = append(log, snapshot=before[:50] + b"few" + before[50:])
-    same = append(log, b"nothing new of the spout")
-    assert (few.snapshot, same.snapshot) == (whole.position, whole.position)
-    assert few.end - few.position < whole.end - whole.position - 150
-    assert log.snapshot() == before[:50] + b"few" + before[50:]
-    other = append(log, snapshot=bytes(reversed(before)))
-    assert other.snapshot == other.position
-    last = append(log, snapshot=bytes(reversed(before)) + b"!")
+    state = bytes(range(200))
+    key = append(log, b"a sentence", snapshot=state, messages=1, clock=1000)
+    few = append(log, b"another sentence", snapshot=state[:50] + b"few" + state[50:], messages=1, first=2, clock=1005)
+    same = append(log, b"a third sentence", messages=1, first=3, clock=1010)
+    assert (few.snapshot, same.snapshot) == (few.position, few.position)
+    assert few.end - few.position < (key.end - key.position) // 3
+    other = append(log, os.urandom(300), snapshot=os.urandom(300))
+    last = append(log, b"like none of them, but short", snapshot=state)
     log.close()
-    log = SpoutLog(tmp_path)
-    assert (last.snapshot, log.snapshot()) == (other.position, bytes(reversed(before)) + b"!")
-    # Another writer may know nothing of what the one before has written as a whole.
-    assert log.wants_snapshot
-    log.close()
+    again = SpoutLog(tmp_path)
+    assert (list(again.cuts(0)), again.snapshot()) == ([key, few, same, other, last], state)
+    assert list(again.cuts(same.position)) == [same, other, last], "the key is found from anywhere"
+    assert [body for number, body in contents(tmp_path, few.position, same.end) if number == 1] == [
+        b"another sentence",
+        b"a third sentence",
+    ]
+    # Another writer has a key of its own.
+    assert again.wants_snapshot
+    again.close()
 
 
-def test_a_log_of_version_1_is_read_and_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_brief_record_in_which_anything_is_damaged_is_not_read(tmp_path: Path) -> None:
+    log = SpoutLog(tmp_path)
+    key = append(log, b"a sentence", snapshot=bytes(range(200)))
+    brief = append(log, b"another sentence", snapshot=bytes(range(199)))
+    log.close()
+    (segment,) = list_segments(tmp_path)
+    path = tmp_path / str(segment)
+    sound = path.read_bytes()
+    for at in range(brief.position, brief.end):
+        path.write_bytes(sound[:at] + bytes([sound[at] ^ 1]) + sound[at + 1 :])
+        with pytest.raises(CheckpointError, match="damaged|format version|no whole record"):
+            contents(tmp_path, brief.position, brief.end)
+    # Its key, too: that one's header, and what is taken from it.
+    path.write_bytes(sound[: key.position] + b"?" + sound[key.position + 1 :])
+    with pytest.raises(CheckpointError, match="damaged"):
+        contents(tmp_path, brief.position, brief.end)
+    path.write_bytes(sound[: key.end - 100] + b"?" + sound[key.end - 99 :])
+    with pytest.raises(CheckpointError, match="damaged"):
+        contents(tmp_path, brief.position, brief.end)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_log_of_a_former_version_is_read_and_gone_on_with(
+    version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     state = bytes(range(200))
     with monkeypatch.context() as former:
-        former.setattr(record, "VERSION", 1)
-        former.setattr(SpoutLog, "writes_changes", False)
+        former.setattr(record, "VERSION", version)
+        former.setattr(SpoutLog, "has_keys", False)
         log = SpoutLog(tmp_path)
         append(log, b"one", snapshot=state)
-        append(log, b"two", snapshot=state + b"2")
+        if version == 1:
+            append(log, b"two", snapshot=state + b"2")
+        else:
+            packer = zlib.compressobj(1, zlib.DEFLATED, -12, 4, zlib.Z_DEFAULT_STRATEGY, state)
+            change = packer.compress(state + b"2") + packer.flush()
+            log.append([(1, b"two"), (record.CHANGE, change)], tuples=1, messages=0, first=1, clock=0, snapshot=None)
         log.close()
     log = SpoutLog(tmp_path)
     assert log.snapshot() == state + b"2"
@@ -153,11 +185,16 @@ def test_a_log_of_version_1_is_read_and_gone_on_with(tmp_path: Path, monkeypatch
     log.close()
 
 
-def test_a_large_snapshot_is_always_whole(tmp_path: Path) -> None:
+def test_a_long_record_is_never_brief_but_may_be_a_key(tmp_path: Path) -> None:
     log = SpoutLog(tmp_path)
-    append(log, snapshot=bytes(5000))
-    cut = append(log, snapshot=bytes(4999) + b"!")
-    assert cut.snapshot == cut.position
+    append(log, bytes(10_000), snapshot=bytes(range(200)))
+    long = append(log, bytes(10_000), snapshot=bytes(range(199)))
+    assert long.end - long.position > 10_000
+    short = append(log, b"short", snapshot=bytes(range(199)) + b"!")
+    assert short.end - short.position < 100
+    log.close()
+    log = SpoutLog(tmp_path)
+    assert (log.last, log.snapshot()) == (short, bytes(range(199)) + b"!")
     log.close()
 
 
@@ -225,7 +262,7 @@ class LogAgainstList(RuleBasedStateMachine):
         for start in (kept[0], kept[len(kept) // 2]) if kept else ():
             index = kept.index(start)
             found = contents(self.path, start[0].position, self.log.end)
-            emitted = [entry for entry in found if entry[0] not in (SNAPSHOT, CHANGE)]
+            emitted = [entry for entry in found if entry[0] != SNAPSHOT]
             assert emitted == [entry for _, entries in kept[index:] for entry in entries]
         if kept:
             assert kept[-1][0].snapshot >= self.log.bases()[-1]
@@ -485,7 +522,7 @@ def test_an_unknown_version_is_refused_with_a_sentence(tmp_path: Path) -> None:
     path.write_bytes(data[:4] + struct.pack("<H", 8) + data[6:])
     for planned in (Mark(), last.mark):
         with pytest.raises(
-            CheckpointError, match=r"spout log .* has format version 8 at position 0; this release reads 2"
+            CheckpointError, match=r"spout log .* has format version 8 at position 0; this release reads 3"
         ):
             SpoutLog(tmp_path, planned=planned)
 
@@ -530,9 +567,10 @@ def test_a_failed_append_leaves_nothing_and_can_be_tried_again(
 ) -> None:
     log = SpoutLog(tmp_path, segment_bytes=10 if roll else 1 << 20)
     first = append(log, b"one", snapshot=b"state")
+    least = 40  # bytes of the next record
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     write = os.write
-    for room in range(first.end):
+    for room in range(least):
 
         def full(file: int, data: Any, room: int = room) -> int:
             nonlocal left
@@ -551,6 +589,7 @@ def test_a_failed_append_leaves_nothing_and_can_be_tried_again(
         assert (log.last, log.end) == (first, first.end)
     last = append(log, b"two", b"three", snapshot=b"newer state")
     assert last.position == first.end
+    assert last.end - last.position > least
     assert contents(tmp_path, last.position, last.end)[-1] == (SNAPSHOT, b"newer state")
     log.close()
 
@@ -583,5 +622,5 @@ def test_any_bytes_give_an_empty_log_or_an_error_of_ours(data: bytes) -> None:
 
 
 def test_the_names_of_targets_that_are_no_tasks_differ() -> None:
-    assert len({SNAPSHOT, MESSAGE_IDS, CHANGE, -1}) == 4
-    assert ACKER < min(SNAPSHOT, MESSAGE_IDS, CHANGE) < max(SNAPSHOT, MESSAGE_IDS) < 0
+    assert len({SNAPSHOT, MESSAGE_IDS, record.CHANGE, -1}) == 4
+    assert ACKER < min(SNAPSHOT, MESSAGE_IDS, record.CHANGE) < max(SNAPSHOT, MESSAGE_IDS) < 0
