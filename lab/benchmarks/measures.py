@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import psutil
@@ -37,6 +38,23 @@ class ProcessTree:
                 continue
             total += times.user + times.system + times.children_user + times.children_system
         return total
+
+    def cpu_by_part(self, parts: Mapping[str, str]) -> dict[str, float]:
+        """Returns the processor time so far, in seconds, of the processes that run now, by what they do.
+
+        Args:
+            parts: name of a part -> what its processes have in their command line. The one at the top is `driver`, Java
+                processes are `jvm`, and those that fit nowhere `others`.
+        """
+        found = dict.fromkeys(("driver", "jvm", *parts, "others"), 0.0)
+        for process in self._processes():
+            with contextlib.suppress(*_GONE):
+                line = " ".join(process.cmdline())
+                named = (part for part, text in parts.items() if text in line)
+                rest = "jvm" if _is_java(process) else next(named, "others")
+                times = process.cpu_times()
+                found["driver" if process == self._top else rest] += times.user + times.system
+        return found
 
     def wait(self, seconds: float) -> None:
         """Waits, and looks now and then how much memory is used."""

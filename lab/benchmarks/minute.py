@@ -4,7 +4,7 @@ Usage: python -m lab.benchmarks.minute [--seconds N] [--docs]
 
 The spout notes for each sentence when it was acked and how long that took. `--docs` draws
 docs/performance/minute.svg: for each tenth of a second the median and the slowest message, and the micro-batches as
-bars behind them.
+bars behind them. It also writes what each process took of the processors into docs/performance.md.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ import numpy as np
 from lab.benchmarks import progress
 from lab.benchmarks.data import sentences_file
 from lab.benchmarks.feed import Control, Sentences
+from lab.benchmarks.measures import ProcessTree
 from lab.benchmarks.plots import over_time
 from lab.benchmarks.topologies import Count, Split, word_count
+from lab.suite.pages import put_between
 from storm_on_spark import Config, compile_topology
 from storm_on_spark.spark.session import local_session, stop_session
 
@@ -32,7 +34,15 @@ _RATE = 1000
 _STEP_SECS = 0.1
 _WARM_UP_SECS = 15.0
 _START_SECS = 120.0
-_PICTURE = Path(__file__).parents[2] / "docs" / "performance" / "minute.svg"
+_PARTS = {
+    "spout host": "storm_on_spark.runtime.spouts.spout_host",
+    "live process": "storm_on_spark.runtime.live.process",
+    "Python workers": "storm_on_spark.worker_daemon",
+}
+_DOCS = Path(__file__).parents[2] / "docs"
+_PICTURE = _DOCS / "performance" / "minute.svg"
+_PAGE = _DOCS / "performance.md"
+_BEGIN, _END = "<!-- minute: begin -->", "<!-- minute: end -->"
 
 
 class _Notes:
@@ -78,11 +88,12 @@ def notes_of(source: str) -> str:
     return f"{source}.acks"
 
 
-def measured(seconds: float) -> tuple[np.ndarray, list[tuple[float, float]]]:
+def measured(seconds: float) -> tuple[np.ndarray, list[tuple[float, float]], dict[str, float]]:
     """Runs the topology.
 
     Returns:
-        Seconds since the beginning and ms, a row for each ack; and when micro-batches began and ended.
+        Seconds since the beginning and ms, a row for each ack; when micro-batches began and ended; and how many
+        cores each kind of process took.
     """
     with tempfile.TemporaryDirectory(prefix="minute-") as name:
         folder = Path(name)
@@ -98,8 +109,10 @@ def measured(seconds: float) -> tuple[np.ndarray, list[tuple[float, float]]]:
                 if not query.wait_until(lambda: query.status_info().acked > 0, _START_SECS):
                     raise TimeoutError(f"nothing was acked for {_START_SECS:.0f} s")
                 time.sleep(_WARM_UP_SECS)
-                began = time.time()
+                processes = ProcessTree()
+                before, began = processes.cpu_by_part(_PARTS), time.time()
                 time.sleep(seconds)
+                after, took = processes.cpu_by_part(_PARTS), time.time() - began
                 batches = progress.recent(query, began - _WARM_UP_SECS)
             finally:
                 query.stop()
@@ -108,7 +121,8 @@ def measured(seconds: float) -> tuple[np.ndarray, list[tuple[float, float]]]:
         acks = np.fromfile(notes_of(str(source))).reshape(-1, 2)
     acks = acks[(acks[:, 0] >= began) & (acks[:, 0] < began + seconds)] * (1, 1000) - (began, 0)
     spans = (span(batch, began) for batch in batches)
-    return acks, [(start, end) for start, end in spans if end > 0 and start < seconds]
+    cores = {part: max(0.0, after[part] - before[part]) / took for part in after}
+    return acks, [(start, end) for start, end in spans if end > 0 and start < seconds], cores
 
 
 def span(batch: Mapping[str, Any], began: float) -> tuple[float, float]:
@@ -135,6 +149,22 @@ def steps(acks: np.ndarray, seconds: float) -> tuple[list[tuple[float, float]], 
     return medians, most
 
 
+def cores_table(cores: Mapping[str, float]) -> str:
+    """Returns what each kind of process took as a table, with the sum.
+
+    Example:
+        >>> print(cores_table({"driver": 0.25, "jvm": 0.125}))
+        | processes | cores | µs a message |
+        |---|--:|--:|
+        | driver | 0.25 | 250 |
+        | jvm | 0.12 | 125 |
+        | all | 0.38 | 375 |
+    """
+    rows = [*cores.items(), ("all", sum(cores.values()))]
+    lines = [f"| {part} | {each:.2f} | {1e6 * each / _RATE:.0f} |" for part, each in rows]
+    return "\n".join(("| processes | cores | µs a message |", "|---|--:|--:|", *lines))
+
+
 def _within(acks: np.ndarray, spans: Sequence[tuple[float, float]]) -> np.ndarray:
     inside = np.zeros(len(acks), bool)
     for start, end in spans:
@@ -150,7 +180,7 @@ def main() -> int:
     options = parser.parse_args()
     if not 1 <= options.seconds <= 3600:
         parser.error(f"--seconds must be from 1 to 3600, not {options.seconds:g}")
-    acks, spans = measured(options.seconds)
+    acks, spans, cores = measured(options.seconds)
     inside = _within(acks, spans)
     for what, chosen in (("all", acks), ("in micro-batches", acks[inside]), ("between them", acks[~inside])):
         if len(chosen):
@@ -163,7 +193,10 @@ def main() -> int:
     if spans:
         lengths = [1000 * (end - start) for start, end in spans]
         print(f"{len(spans)} micro-batches of {statistics.median(lengths):.0f} ms (median)")
+    table = cores_table(cores)
+    print(table)
     if options.docs:
+        put_between(_PAGE, _BEGIN, _END, f"<!-- Written by `python -m lab.benchmarks.minute --docs`. -->\n\n{table}\n")
         medians, most = steps(acks, options.seconds)
         title = f"Latency in real time at {_RATE:,} sentences per second"
         _PICTURE.write_text(over_time(title, "ms", options.seconds, medians, most, spans), "utf-8")

@@ -57,6 +57,8 @@ def unpack_ids(view: memoryview, count: int) -> tuple[U64Array, memoryview]:
     view = view[_HEAD.size :]
     if width == 0:
         (step,) = _STEP.unpack_from(_at_least(view, _STEP.size))
+        if count == 1:
+            return np.array([first], np.uint64), view[_STEP.size :]
         return np.arange(count, dtype=np.uint64) * np.uint64(step) + np.uint64(first), view[_STEP.size :]
     if width not in _WIDTHS:
         raise CheckpointError(f"ids in a chunk are {width} bytes wide; allowed are 0, {', '.join(map(str, _WIDTHS))}")

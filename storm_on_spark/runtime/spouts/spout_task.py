@@ -404,7 +404,7 @@ class SpoutTask:
         self._settled_dirty = True
         now = self._called = self.now()  # `fail` may emit the message again
         numbers = (roots - np.uint64(root_base(self.task))).astype(np.int64)
-        if (np.diff(numbers) <= 0).any():
+        if len(numbers) > 1 and (np.diff(numbers) <= 0).any():
             numbers, first = np.unique(numbers, return_index=True)
             codes = codes[first]
         for ended in self.pending.end(numbers):

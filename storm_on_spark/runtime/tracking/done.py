@@ -31,12 +31,12 @@ class DoneMessages:
         self._done = np.unpackbits(np.frombuffer(bits, np.uint8))
 
     def finish(self, numbers: NDArray[np.int64]) -> None:
-        """Notes that messages are done; numbers before `low` are ignored."""
+        """Notes that messages are done, in ascending order; numbers before `low` are ignored."""
         if len(numbers) == 0:
             return
         indices = numbers - self.low
-        self._reach(int(indices.max()) + 1)
-        self._done[indices[indices >= 0]] = 1
+        self._reach(int(indices[-1]) + 1)
+        self._done[indices if indices[0] >= 0 else indices[indices >= 0]] = 1
 
     def advance(self, end: int) -> int:
         """Moves `low` to the first message that is pending, or to `end`, and returns it.
@@ -67,6 +67,8 @@ class DoneMessages:
             return np.empty(0, np.bool_)
         indices = numbers - self.low
         self._reach(int(indices[-1]) + 1)
+        if indices[0] >= 0:
+            return self._done[indices] == 0
         before = int(np.searchsorted(indices, 0))
         return np.concatenate([np.zeros(before, np.bool_), self._done[indices[before:]] == 0])
 

@@ -174,8 +174,7 @@ class PendingMessages:
 
     def end(self, numbers: Numbers) -> Iterator[Ended]:
         """Yields those that are pending among `numbers`, which ascend; they count as ended once they are out."""
-        old = int(np.searchsorted(numbers, self._done.low))
-        for index in range(old) if self._old else ():
+        for index in range(int(np.searchsorted(numbers, self._done.low))) if self._old else ():
             entry = self._old.pop(int(numbers[index]), None)
             if entry is not None:
                 yield Ended([entry[0]], [entry[1]], np.array([index]))

@@ -63,9 +63,10 @@ class Runs(NamedTuple):
 
     def by_task(self) -> Iterator[tuple[int, Runs]]:
         """Yields (spout task, its runs) of runs that are in the order of their first roots."""
-        if not len(self.firsts):
-            return
         owners = spout_task_of(self.firsts)
+        if len(owners) < 2:
+            yield from ((int(owner), self) for owner in owners)
+            return
         starts = np.flatnonzero(np.concatenate(([True], owners[1:] != owners[:-1])))
         for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(owners)], strict=True):
             yield int(owners[start]), self._picked(slice(start, end))._as_one()
@@ -91,6 +92,8 @@ class Runs(NamedTuple):
     def roots(self) -> U64Array:
         """Returns all roots, run after run."""
         counts = self.counts.astype(np.int64)
+        if len(counts) == counts.sum():
+            return self.firsts
         starts = np.cumsum(counts) - counts
         places = np.arange(counts.sum(), dtype=np.uint64) - np.repeat(starts, counts).astype(np.uint64)
         roots: U64Array = places * np.repeat(self.steps, counts) + np.repeat(self.firsts, counts)
