@@ -68,7 +68,8 @@ class DoneMessages:
         indices = numbers - self.low
         self._reach(int(indices[-1]) + 1)
         if indices[0] >= 0:
-            return self._done[indices] == 0
+            pending: NDArray[np.bool_] = self._done[indices] == 0
+            return pending
         before = int(np.searchsorted(indices, 0))
         return np.concatenate([np.zeros(before, np.bool_), self._done[indices[before:]] == 0])
 

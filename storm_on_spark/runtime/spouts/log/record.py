@@ -11,8 +11,8 @@ of the spout at that moment, so that log and spout can never disagree.
 `target` is the task that a chunk is for, or SNAPSHOT or MESSAGE_IDS. What is for acker task n, counted from 0,
 has the target ACKER - n: ackers are numbered behind all components, so their tasks may be others when the log is read
 after a restart. `snapshot` is the position of the record that holds the snapshot, since an unchanged one isn't written
-again; it never lies in an earlier segment. `first` is the number of the first message with an id, `clock` the topology's
-time in ms. All checksums are CRC-32. Little endian.
+again; it never lies in an earlier segment. `first` is the number of the first message with an id, `clock` the time of
+the topology in ms. All checksums are CRC-32. Little endian.
 
 A record of a few tuples is for the most part like the ones before, so it may be *brief*:
 
@@ -22,8 +22,8 @@ A record of a few tuples is for the most part like the ones before, so it may be
 The key begins `back` bytes before, in the same segment, and isn't brief; of a long one the last `MOST_BRIEF` bytes are
 the dictionary. In a brief record all checksums are 0, and `snapshot` is how far before the record that one begins.
 
-In version 2 a record could have a CHANGE in place of a snapshot: how it differs from the one at `snapshot`, by raw deflate
-with that one as the dictionary.
+In version 2 a record could have a CHANGE in place of a snapshot: how it differs from the one at `snapshot`, by raw
+deflate with that one as the dictionary.
 """
 
 from __future__ import annotations
@@ -216,13 +216,14 @@ class Brief(NamedTuple):
         record = _inflated(packed, key.dictionary, f"the record at position {self.position}")
         if crc32(packed, crc32(record)) != self.checksum:
             raise RecordError(f"is damaged: the record at position {self.position} has the wrong checksum")
-        _, _, _, *counts, back, _, _, _ = _HEADER.unpack_from(record)
+        _, _, _, chunks, tuples, messages, first, clock, back, _, _, _ = _HEADER.unpack_from(record)
+        snapshot = self.position - back
         entries: list[Entry] = []
-        at = _HEADER.size + counts[0] * _ENTRY.size
+        at = _HEADER.size + chunks * _ENTRY.size
         for target, length, _ in _ENTRY.iter_unpack(record[_HEADER.size : at]):
             entries.append((target, record[at : at + length]))
             at += length
-        return Cut(self.position, self.end, *counts, self.position - back, epoch), entries
+        return Cut(self.position, self.end, chunks, tuples, messages, first, clock, snapshot, epoch), entries
 
 
 def decode_brief(data: bytes, position: int) -> Brief | None:

@@ -154,7 +154,8 @@ class SpoutLog:
             entries = [*entries, (SNAPSHOT, snapshot)]
             at = position
         else:
-            assert self.last is not None and self._segment is not None, "a writer's first record needs a snapshot"
+            assert self._segment is not None, "the first record of a writer needs a snapshot"
+            assert self.last is not None
             at = self.last.snapshot
         cut, record, key = encode(
             Mark(position, self.epoch),

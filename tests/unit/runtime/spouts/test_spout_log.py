@@ -141,7 +141,7 @@ def test_a_brief_record_in_which_anything_is_damaged_is_not_read(tmp_path: Path)
     sound = path.read_bytes()
     for at in range(brief.position, brief.end):
         path.write_bytes(sound[:at] + bytes([sound[at] ^ 1]) + sound[at + 1 :])
-        with pytest.raises(CheckpointError, match="damaged|format version|no whole record"):
+        with pytest.raises(CheckpointError, match=r"damaged|format version|no whole record"):
             contents(tmp_path, brief.position, brief.end)
     # Its key, too: that one's header, and what is taken from it.
     path.write_bytes(sound[: key.position] + b"?" + sound[key.position + 1 :])
