@@ -117,8 +117,7 @@ class _Zombie:
         self._last = self.log.last
         self._snapshot = self.log.snapshot()
         self._entries = [
-            (target, body)
-            for _, target, body in self.log.entries(self._last.position, lambda t: t != SNAPSHOT)
+            (target, body) for _, target, body in self.log.entries(self._last.position, lambda t: t != SNAPSHOT)
         ]
         self.records = 0
 

@@ -249,9 +249,7 @@ Message = (
 )
 
 
-def _of_one_run(
-    task: int, batch: int, first: int, step: int, count: int, code: int, left: tuple[bytes, ...]
-) -> Settle:
+def _of_one_run(task: int, batch: int, first: int, step: int, count: int, code: int, left: tuple[bytes, ...]) -> Settle:
     ids = np.array([first, step, count], np.uint64)
     return Settle(task, batch, Runs(ids[:1], ids[1:2], ids[2:], np.array([code], np.uint8)), left)
 
