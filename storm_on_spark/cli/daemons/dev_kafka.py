@@ -9,10 +9,10 @@ from pathlib import Path
 import click
 
 from storm_on_spark.cli.client.asking import json
-from storm_on_spark.cli.daemons.daemon import ended_by_signal
 from storm_on_spark.cli.daemons.dev_zookeeper import check_port
 from storm_on_spark.cli.shared import options
 from storm_on_spark.cli.shared.errors import reporting_errors
+from storm_on_spark.runtime.processes.signals import ended_by_signal
 
 _LOOK_SECS = 0.2
 

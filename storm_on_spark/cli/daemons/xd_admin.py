@@ -10,10 +10,11 @@ import click
 
 from storm_on_spark.cli.client.asking import json
 from storm_on_spark.cli.client.needs import need_libraries
-from storm_on_spark.cli.daemons.daemon import ended_by_signal, log_to_stderr
+from storm_on_spark.cli.daemons.daemon import log_to_stderr
 from storm_on_spark.cli.shared import options
 from storm_on_spark.cli.shared.errors import reporting_errors
 from storm_on_spark.launch.conf_text import merged
+from storm_on_spark.runtime.processes.signals import ended_by_signal
 
 port_option = click.option(
     "--port",

@@ -6,14 +6,13 @@ import contextlib
 import fcntl
 import logging
 import os
-import signal
 import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import Any, Final
 
 import storm_on_spark
@@ -131,23 +130,6 @@ class Nimbus:
         self._stopped.set()
         self._wake.set()
         self._stack.close()
-
-    def run(self) -> None:
-        """Runs it until SIGTERM or SIGINT; of use in the main thread only."""
-        ended = threading.Event()
-
-        def end(number: int, frame: FrameType | None) -> None:
-            ended.set()
-
-        before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
-        try:
-            with self:
-                logger.info("Nimbus %s is up", self.address)
-                ended.wait()
-                logger.info("Nimbus %s ends", self.address)
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
     def __enter__(self) -> Nimbus:
         self.start()

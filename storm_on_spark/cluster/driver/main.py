@@ -16,7 +16,6 @@ import uuid
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from storm_on_spark.api.errors import CheckpointError, StormError
@@ -35,6 +34,7 @@ from storm_on_spark.cluster.security.logs import log_safely
 from storm_on_spark.cluster.zookeeper.settings import ZooKeeperSettings
 from storm_on_spark.launch.conf_text import spark_conf
 from storm_on_spark.runtime.processes.sessions import session_members
+from storm_on_spark.runtime.processes.signals import setting
 from storm_on_spark.spark.checkpoint.directory import clear_checkpoint, found_in
 from storm_on_spark.spark.checkpoint.owner import Owner
 from storm_on_spark.spark.checkpoint.stored import CheckpointFence, is_in_a_store, take_over
@@ -132,8 +132,8 @@ class Driver:
         log_safely("%(asctime)s %(levelname)s %(name)s: %(message)s")
         logging.getLogger("kazoo").setLevel(logging.ERROR)
         logging.getLogger("py4j").setLevel(logging.WARNING)
-        signal.signal(signal.SIGTERM, self._on_signal)
-        signal.signal(signal.SIGINT, self._on_signal)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, setting(self._stop))
         threading.Thread(target=self._heart.beat_while_starting, name="driver-heart", daemon=True).start()
         set_paths(self._spec)
         spark: Future[SparkSession] = Future()
@@ -386,5 +386,3 @@ class Driver:
                     continue
             time.sleep(0.01)
 
-    def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        self._stop.set()

@@ -20,6 +20,9 @@ import signal
 import sys
 import threading
 from pathlib import Path
+from types import FrameType
+
+from storm_on_spark.runtime.processes.signals import setting
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +35,7 @@ def main(kind: str, conf_file: str, *more: str) -> int:
     """Runs until it is told to end."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     ended = threading.Event()
-    signal.signal(signal.SIGTERM, lambda number, frame: ended.set())
+    signal.signal(signal.SIGTERM, setting(ended))
     conf = json.loads(Path(conf_file).read_text("utf-8"))
     if kind == "nimbus":
         _nimbus(conf, ended, Path(conf_file).with_name(ARMED))
@@ -70,18 +73,19 @@ def _pacemaker(conf: dict[str, object], ended: threading.Event) -> None:
 def _supervisor(conf: dict[str, object], ended: threading.Event, driver: str) -> None:
     from storm_on_spark.cluster.daemons.supervisor import Supervisor
 
-    drivers = threading.Event()
+    drivers = False
 
-    def end_all(number: int, frame: object) -> None:
-        drivers.set()
-        ended.set()
+    def end_all(number: int, frame: FrameType | None) -> None:
+        nonlocal drivers
+        drivers = True
+        setting(ended)(number, frame)
 
     signal.signal(signal.SIGUSR1, end_all)
     supervisor = Supervisor(conf, driver)
     supervisor.start()
     _say(supervisor.supervisor_id)
     ended.wait()
-    supervisor.stop(drivers=drivers.is_set())
+    supervisor.stop(drivers=drivers)
 
 
 def _say(what: str) -> None:

@@ -1,0 +1,54 @@
+"""A process that is told to end does, whenever the signals come."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+_WAITS = """
+import os, signal, sys, threading
+from storm_on_spark.runtime.processes.signals import ended_by_signal
+
+left = {often}
+
+def traced(frame, event, arg):
+    # At each step within `wait` and `set` of the event, which have its lock for some of them.
+    if frame.f_code.co_filename != threading.__file__ or threading.current_thread() is not threading.main_thread():
+        return None
+    global left
+    if event == "line" and left:
+        left -= 1
+        os.kill(os.getpid(), signal.SIGTERM)
+    return traced
+
+with ended_by_signal() as ended:
+    sys.settrace(traced)
+    {call}
+    sys.settrace(None)
+    assert ended.wait(20) and not left
+"""
+
+
+@pytest.mark.parametrize("call", ["ended.wait(20)", "ended.set()"])
+def test_signals_that_come_while_the_event_is_locked_do_not_block_the_process(call: str) -> None:
+    script = _WAITS.format(call=call, often=5)
+    done = subprocess.run([sys.executable, "-c", script], timeout=40, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_process_that_waits_ends_after_one_signal() -> None:
+    script = """
+from storm_on_spark.runtime.processes.signals import ended_by_signal
+with ended_by_signal() as ended:
+    print("up", flush=True)
+    ended.wait()
+print("ends")
+"""
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "up\n"
+        process.terminate()
+        assert process.stdout.read() == "ends\n"
+        assert process.wait() == 0
