@@ -385,4 +385,3 @@ class Driver:
                 except ProcessLookupError:
                     continue
             time.sleep(0.01)
-
