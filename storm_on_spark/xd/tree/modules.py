@@ -60,6 +60,15 @@ class ClusterRegistry(LocalRegistry):
         there = self._asked(self._session.client.exists_async(_path(type, name))) is not None
         return there or super()._has(type, name)
 
+    def _check_free(self, type: ModuleType, name: str) -> None:  # noqa: A002
+        try:
+            super()._check_free(type, name)
+        except ModuleRegistryError as error:
+            if not LocalRegistry._has(self, type, name):  # noqa: SLF001 # its own parent's
+                raise
+            where = f"it is no module of the cluster, but in the admin's folder {self._folder}"
+            raise ModuleRegistryError(f"{error}: {where}; `storm-spark module delete` deletes it there") from None
+
     def _write(self, type: ModuleType, name: str, record: Mapping[str, str]) -> None:  # noqa: A002
         session, value = self._session, json.dumps({"version": RECORD_VERSION, **record}).encode()
         with contextlib.suppress(NodeExistsError):

@@ -17,6 +17,7 @@ from lab.streams.cluster import eventually, numbers
 from storm_on_spark.cluster.zookeeper.server import ZooKeeperServer
 from storm_on_spark.xd.admin.daemon import Admin
 from storm_on_spark.xd.container.daemon import Container, _Life
+from storm_on_spark.xd.modules.local_registry import LocalRegistry
 
 pytestmark = [pytest.mark.integration]
 
@@ -202,6 +203,10 @@ def test_an_uploaded_module_is_in_every_container(xd: Xd, folder: Path, tmp_path
     composed = {"name": "loud", "definition": "transform | shout"}
     assert xd.ask("POST", "/modules", composed).raise_for_status().json()["type"] == "processor"
     assert xd.ask("POST", "/modules", composed).status_code == 400
+    LocalRegistry(folder / "modules").compose("quiet", "transform | filter")
+    refused = xd.ask("POST", "/modules", {"name": "quiet", "definition": "transform | filter"})
+    assert "is no module of the cluster, but in the admin's folder" in refused.text
+    LocalRegistry(folder / "modules").delete("processor", "quiet")
     out = tmp_path / "out"
     xd.deploy("shouting", f"trigger --payload=hi --maxMessages=1 | loud --shout.mark=?! | file --dir={out}")
     assert eventually(lambda: _lines(out))[0]["payload"] == "HI?!"
