@@ -43,6 +43,8 @@ def command(port: int, pairs: tuple[str, ...], files: tuple[Path, ...], json: bo
 
         log_to_stderr(debug)
         with ended_by_signal() as ended, Admin(merged(files, pairs), port, ended) as admin:
+            if ended.is_set():
+                return  # it was told to end while it waited for ZooKeeper
             if json:
                 click.echo(jsonlib.dumps({"admin": f"{admin.scheme}://{admin.address}", "pid": os.getpid()}))
             else:

@@ -42,6 +42,8 @@ def command(
         names, values = groups_of(groups), attributes_of(attributes)
         log_to_stderr(debug)
         with ended_by_signal() as ended, Container(merged(files, pairs), names, values, ended=ended) as container:
+            if ended.is_set():
+                return  # it was told to end while it waited for ZooKeeper
             if json:
                 click.echo(jsonlib.dumps({"container": container.container_id, "pid": os.getpid()}))
             else:

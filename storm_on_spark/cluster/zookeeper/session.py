@@ -43,6 +43,7 @@ SessionState = Literal["CONNECTED", "SUSPENDED", "LOST"]
 Listener = Callable[[SessionState], None]
 
 _CLOSE_SECS: Final = 2.0
+_LOOK_SECS: Final = 0.1
 _BEATS: Final = 6
 """Heartbeats within the time of a session."""
 _SILENCE: Final = 1 / 3
@@ -131,23 +132,26 @@ class ZooKeeperSession(Service):
         if session_id is not None:
             self._lease.renew(session_id, sent_at, self.negotiated_timeout)
 
-    def start(self) -> None:
+    def start(self, ended: threading.Event | None = None) -> None:
         """Connects.
 
+        Args:
+            ended: set when nobody waits for that any longer.
+
         Raises:
-            UnavailableError: no server answered within the connection timeout.
+            UnavailableError: no server answered within the connection timeout, or before nobody waited any longer.
         """
         self._thread = threading.Thread(target=self._dispatch, name="zookeeper-listeners", daemon=True)
         self._thread.start()
         self._heart.start()
-        try:
-            self.client.start(timeout=self.settings.connection_timeout_secs)
-        except KazooTimeoutError:
-            self.close()
-            raise UnavailableError(
-                f"no ZooKeeper server of {self.settings.hosts} let us in within "
-                f"{self.settings.connection_timeout_secs:g} s"
-            ) from None
+        began, secs = time.monotonic(), self.settings.connection_timeout_secs
+        let_in = self.client.start_async()
+        while not let_in.wait(_LOOK_SECS):
+            given_up = ended is not None and ended.is_set()
+            if given_up or time.monotonic() - began > secs:
+                self.close()
+                when = "before this was to end" if given_up else f"within {secs:g} s"
+                raise UnavailableError(f"no ZooKeeper server of {self.settings.hosts} let us in {when}")
         if self.settings.auth_scheme == "sasl":
             self._check_login()
 

@@ -83,11 +83,12 @@ def connected(settings: ZooKeeperSettings, ended: threading.Event) -> XdSession 
     while not ended.is_set():
         session = XdSession(settings)
         try:
-            session.start()
+            session.start(ended)
             session.ensure_folders()
         except UnavailableError as error:
             session.close()
-            logger.warning("%s; trying again", error)
+            if not ended.is_set():
+                logger.warning("%s; trying again", error)
             ended.wait(_RETRY_SECS)
             continue
         return session

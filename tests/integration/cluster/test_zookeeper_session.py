@@ -95,6 +95,14 @@ def test_no_server(root: str) -> None:
         ZooKeeperSession(settings).start()
 
 
+def test_nobody_waits_for_a_server_that_is_to_end(root: str) -> None:
+    ended = threading.Event()
+    threading.Timer(0.2, ended.set).start()
+    settings = ZooKeeperSettings(f"127.0.0.1:{free_port()}", root, connection_timeout_secs=3600)
+    with pytest.raises(UnavailableError, match=r"let us in before this was to end"):
+        ZooKeeperSession(settings).start(ended)
+
+
 def test_the_server_says_how_long_a_session_lives(connect) -> None:
     # At most what the server allows.
     assert connect(session_timeout_secs=60).negotiated_timeout == 30.0
