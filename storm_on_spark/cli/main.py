@@ -43,7 +43,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
         "heartbeats": "cluster.heartbeats",
     },
     "Streams on containers": {
-        "xd-shell": "xd.shell",
+        "xd-shell": "xd.shell.command",
         "runtime": "xd.runtime",
         "job": "xd.job",
     },

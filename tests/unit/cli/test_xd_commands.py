@@ -21,9 +21,9 @@ from prompt_toolkit.output import DummyOutput
 
 from storm_on_spark.cli.main import main
 from storm_on_spark.cli.reference.schema import schema_of
-from storm_on_spark.cli.xd.commands import Shell
-from storm_on_spark.cli.xd.lines import split_line
-from storm_on_spark.cli.xd.terminal import ShellCompleter, read_lines
+from storm_on_spark.cli.xd.shell.commands import Shell
+from storm_on_spark.cli.xd.shell.lines import split_line
+from storm_on_spark.cli.xd.shell.terminal import ShellCompleter, read_lines
 from storm_on_spark.cluster.errors import (
     ExistsError,
     NotFoundError,

@@ -11,8 +11,8 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.history import FileHistory
 
 from storm_on_spark.api.errors import StormError
-from storm_on_spark.cli.xd.commands import PROMPT, Shell
-from storm_on_spark.cli.xd.completing import Sources, proposals
+from storm_on_spark.cli.xd.shell.commands import PROMPT, Shell
+from storm_on_spark.cli.xd.shell.completing import Sources, proposals
 
 
 def read_lines(shell: Shell, history: Path) -> None:

@@ -45,7 +45,7 @@ def command(
     """
     with reporting_errors(debug):
         from storm_on_spark.cli.xd.asking import connected
-        from storm_on_spark.cli.xd.commands import Shell
+        from storm_on_spark.cli.xd.shell.commands import Shell
 
         client = connected(admin, token_file, pairs, files)
         with contextlib.closing(Shell(client, client.conf)) as shell:
@@ -57,7 +57,7 @@ def command(
                 raise SetupError(
                     "the shell needs prompt_toolkit, which isn't here: pip install 'storm-on-spark[shell]'"
                 )
-            from storm_on_spark.cli.xd.terminal import read_lines
+            from storm_on_spark.cli.xd.shell.terminal import read_lines
             from storm_on_spark.xd.modules.declaration import home
 
             click.echo(shell.banner())

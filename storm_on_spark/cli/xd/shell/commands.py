@@ -15,7 +15,7 @@ from storm_on_spark.cli.shared.usage import readable_usage
 from storm_on_spark.cli.xd import counters, job, modules, runtime
 from storm_on_spark.cli.xd.asking import HIDDEN, OWN, asked
 from storm_on_spark.cli.xd.lifecycle import commands
-from storm_on_spark.cli.xd.lines import split_line
+from storm_on_spark.cli.xd.shell.lines import split_line
 
 if TYPE_CHECKING:
     from storm_on_spark.xd.client import AdminClient
