@@ -290,9 +290,13 @@ class LiveProcess:
         connection.end.close()
 
     def close(self) -> None:
-        """Stops listening, and removes what nobody else would if the driver was killed."""
+        """Ends the others, and leaves."""
         for member in self._members:
             member.end()
+        self.leave()
+
+    def leave(self) -> None:
+        """Stops listening, and removes what nobody else would if the driver was killed; waits for nothing."""
         self._listener.close()
         with contextlib.suppress(OSError):  # the folder is gone, or others use it
             if self._path.stat().st_ino == self._inode:
@@ -312,7 +316,8 @@ def main() -> None:
         process = LiveProcess(start_id, int(processes))
 
         def end(*_: object) -> NoReturn:
-            process.close()
+            # The others end with this process. To wait for one here would be for good where this interrupts such a wait.
+            process.leave()
             os._exit(0)  # an exception would look like a bolt's
 
         # The daemon's last act, when its executor is gone.

@@ -178,3 +178,21 @@ def test_a_process_that_was_started_as_the_last_of_its_workers_ends(start_id: st
     assert os.read(said, 1) == b""
     os.close(said)
     assert not socket_of(start_id).exists()
+
+
+def test_a_process_that_is_told_to_end_several_times_ends_with_those_it_has_started(start_id: str) -> None:
+    words = [sys.executable, "-m", "storm_on_spark.runtime.live.process", "3", start_id]
+    make_private(socket_of(start_id).parent)
+    with subprocess.Popen(words, stdin=subprocess.DEVNULL) as process:
+        try:
+            wait_for(socket_of(start_id).exists)
+            others = psutil.Process(process.pid).children()
+            assert len(others) == 2
+            for _ in range(100):
+                process.send_signal(signal.SIGHUP)
+                time.sleep(0.0002)
+            assert process.wait(20) == 0
+            _, alive = psutil.wait_procs(others, timeout=20)
+            assert (alive, socket_of(start_id).exists()) == ([], False)
+        finally:
+            process.kill()
