@@ -316,7 +316,7 @@ def main() -> None:
         process = LiveProcess(start_id, int(processes))
 
         def end(*_: object) -> NoReturn:
-            # The others end with this process. To wait for one here would be for good where this interrupts such a wait.
+            # The others end with this process. A wait for them would be for good where this interrupts such a wait.
             process.leave()
             os._exit(0)  # an exception would look like a bolt's
 
