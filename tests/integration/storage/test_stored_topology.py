@@ -19,6 +19,7 @@ from storm_on_spark.testing.servers.s3 import S3Server
 
 DRIVER = Path(__file__).parent / "killing.py"
 COUNT = 1000
+"""Messages; no micro-batch has more than a quarter of them, so that some are left when a driver is killed."""
 
 
 class Driver:
@@ -28,7 +29,7 @@ class Driver:
         self.acked = folder / "acked"
         settings = folder / "settings.json"
         given = {"checkpoint": checkpoint, "conf": dict(conf), "count": count, "acked": str(self.acked)}
-        settings.write_text(json.dumps({**given, "pending": 500, "master": master}))
+        settings.write_text(json.dumps({**given, "pending": COUNT // 4, "master": master}))
         self.log = folder / "driver.log"
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
