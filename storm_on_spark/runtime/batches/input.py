@@ -107,7 +107,7 @@ def due_clocks(wiring: Wiring, before: int, now: int, partition: int) -> Iterato
     """Yields the CLOCK chunks between two times of the topology, in ms: of all that is due, and one for each acker."""
     plan = wiring.plan
     due: dict[int, int] = {}
-    for flag, periods in ((chunk.TICK, wiring.tick_periods()), (chunk.TURN, wiring.turn_periods())):
+    for flag, periods in ((chunk.TICK, wiring.tick_periods), (chunk.TURN, wiring.turn_periods)):
         for task, period in periods.items():
             if plan.placement[task] == partition and now // period > before // period:
                 due[task] = due.get(task, 0) | flag

@@ -44,7 +44,6 @@ from storm_on_spark.runtime.tracking.acker import FAIL, RESET
 from storm_on_spark.runtime.tracking.fold import Fold
 from storm_on_spark.runtime.tracking.ids import EdgeIds
 from storm_on_spark.runtime.tracking.lineage import InputLineage, contributions, marked
-from storm_on_spark.runtime.values.hashing import mix64
 
 _ALONE = 2 if sys.version_info < (3, 14) and not sysconfig.get_config_var("Py_GIL_DISABLED") else 0
 """References to a tuple that only the loop holds; 0, for never, where Python counts references differently.
@@ -256,7 +255,7 @@ class BoltTask:
         started = time.perf_counter()
         ledger: Ledger = self._collector.open_ledger()
         lineage = taken_in(inputs, ledger)
-        self._output.begin(mix64(batch))
+        self._output.begin(batch)
         result = Execution(executed=sum(part.size for part in inputs))
         poisoned = self._execute_all(inputs, result, kept, saves=saves)
         if self.kind is ComponentKind.BOLT:

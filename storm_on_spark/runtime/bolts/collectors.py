@@ -65,7 +65,7 @@ class Ledger:
 
     def mark(self) -> tuple[int, ...]:
         """Returns the present size, for `truncate`."""
-        return tuple(len(part) for part in self._lists())
+        return tuple([len(part) for part in self._lists()])
 
     def truncate(self, mark: tuple[int, ...]) -> None:
         """Drops everything that came after `mark`."""
@@ -101,6 +101,7 @@ class _Collector:
         self._task = output.task
         self.hooks = output.context.hooks
         self.ledger = Ledger()
+        self._no_emits = _NoEmits(self._late)
 
     def open_ledger(self) -> Ledger:
         """Starts an execution; returns its ledger."""
@@ -110,7 +111,7 @@ class _Collector:
 
     def close_ledger(self) -> None:
         """Ends an execution. What a thread of the bolt does from here on would be lost, or be put to other tuples."""
-        self._emits = _NoEmits(self._late)
+        self._emits = self._no_emits
         self.ledger.close(self._late)
 
     def _late(self) -> TupleError:

@@ -7,6 +7,7 @@ entries are the deltas to the snapshot, from -1 down.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Protocol
 
 from storm_on_spark.runtime.bolts.bolt_task import Kept
@@ -50,9 +51,15 @@ class SavedTask:
         self._worker = worker
         self._task = task
         self._state = state
-        self._versions = StateVersions.load(state.get("version"))
-        #: The key-value state as it is saved.
-        self.kept = Kept(state, self._versions.newest.entries)
+
+    @cached_property
+    def _versions(self) -> StateVersions:
+        return StateVersions.load(self._state.get("version"))
+
+    @property
+    def kept(self) -> Kept:
+        """The key-value state as it is saved."""
+        return Kept(self._state, self._versions.newest.entries)
 
     def taken_out(self) -> CachedTask:
         """Takes the instance out of the cache, with the saved state, or ahead of it if that was not saved yet.
@@ -60,8 +67,10 @@ class SavedTask:
         After an exception the instance would be of no version, and its output half done: it stays out then.
         """
         cached = self._worker.tasks.pop(self._task, None)
+        if cached is not None and cached.unsaved:
+            return cached
         newest = self._versions.newest
-        if cached is not None and (cached.unsaved or (self._versions and cached.version == newest.id)):
+        if cached is not None and self._versions and cached.version == newest.id:
             return cached
         if not self._versions:
             # Nothing of this task has been committed yet.

@@ -117,7 +117,10 @@ class _StageRun:
     def take_in(self, by_task: dict[int, list[Passed]]) -> None:
         """Turns chunks into inputs, those of each task in the order in which they were emitted."""
         for task in list(by_task):
-            for header, body in sorted(by_task.pop(task), key=lambda item: (item[0].source, item[0].sequence)):
+            chunks = by_task.pop(task)
+            if len(chunks) > 1:
+                chunks.sort(key=lambda item: (item[0].source, item[0].sequence))
+            for header, body in chunks:
                 if isinstance(body, Sealed):
                     self.inputs.setdefault(task, []).append(self._local(header.source, body))
                 elif header.kind != Kind.CLOCK:
@@ -238,7 +241,8 @@ class _StageRun:
         if bolt.state is not None:
             bolt.state.attach(self.state)
         try:
-            execution = bolt.execute(inputs, ids, self.info.batch, saved.kept, saves=self.info.saves)
+            kept = None if bolt.state is None else saved.kept
+            execution = bolt.execute(inputs, ids, self.info.batch, kept, saves=self.info.saves)
         except UnsavedError:
             cached.version, cached.unsaved = None, False  # it is set back when it is needed next
             self.worker.tasks[task] = cached
@@ -256,9 +260,11 @@ class _StageRun:
         if not self.folds and not self.receipts:
             return
         folded = fold(self.folds)
-        # XORs that cancelled out within this execution are not sent.
-        news = (folded.xors != 0) | (folded.marks != 0)
-        for task, part in split_by_acker(self.worker.spec.plan.acker_tasks, Fold(*(column[news] for column in folded))):
+        if self.folds:
+            # XORs that cancelled out within this execution are not sent.
+            news = (folded.xors != 0) | (folded.marks != 0)
+            folded = Fold(*(column[news] for column in folded))
+        for task, part in split_by_acker(self.worker.spec.plan.acker_tasks, folded):
             if self.info.together:
                 header = chunk.header_of(Kind.ACKS, task, -1, 0, len(part.roots))
                 yield header, acker.Contribution(*part, 0, self.receipts)

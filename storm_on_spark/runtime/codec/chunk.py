@@ -310,7 +310,7 @@ def encode_acks(
         clock: the time in ms at which the roots in it were emitted, if any was.
         receipts: of the chunks that were sent and those that were executed, all XORed.
     """
-    clear = not xors.any()
+    clear = not np.count_nonzero(xors)
     header = _HEADER.pack(VERSION, Kind.ACKS, CLEAR if clear else 0, target, source, clock, len(roots), 0, 0)
     return b"".join((header, pack_ids(roots), _U64.pack(receipts), b"" if clear else xors.tobytes(), pack_marks(marks)))
 

@@ -91,7 +91,7 @@ class _StreamOutput:
             return self.boxes
         for router in self.routers:
             if router.choose is not None:
-                return router.boxes
+                return self.boxes if len(router.boxes) == len(self.boxes) else router.boxes
             if isinstance(router.grouping, AllGrouping):
                 return router.boxes[:1]
         return None
@@ -121,8 +121,10 @@ class _StreamOutput:
 
     def sent(self) -> Sent:
         """Returns the number of tuples in this execution."""
-        emitted = self.unseen if self.census is None else sum(box.count() for box in self.census)
-        return Sent(emitted, sum(box.count() for box in self.boxes))
+        transferred = sum([box.count() for box in self.boxes])
+        if self.census is self.boxes:
+            return Sent(transferred, transferred)
+        return Sent(self.unseen if self.census is None else sum([box.count() for box in self.census]), transferred)
 
 
 class TaskOutput:
@@ -150,7 +152,8 @@ class TaskOutput:
         """Starts an execution; the same seed gives the same choices among equal targets."""
         for out in self._streams.values():
             out.unseen, out.frozen, out.mixed = 0, False, False
-        self._seed = mix64(seed ^ self.task)
+        if self._resets:
+            self._seed = mix64(mix64(seed) ^ self.task)
         for reset in self._resets:
             reset(self._seed)
 
@@ -240,8 +243,8 @@ class TaskOutput:
 
     def mark(self) -> OutputMark:
         """Returns a mark of the output so far, for `truncate`."""
-        boxes = (box for out in self._streams.values() for box in out.boxes)
-        return [(len(box.anchors), len(box.batches)) for box in boxes], [out.unseen for out in self._streams.values()]
+        outs = self._streams.values()
+        return [(len(box.anchors), len(box.batches)) for out in outs for box in out.boxes], [out.unseen for out in outs]
 
     def truncate(self, mark: OutputMark) -> None:
         """Removes what was emitted since `mark`."""

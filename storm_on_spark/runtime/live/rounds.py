@@ -30,6 +30,9 @@ ROUNDS = "rounds"
 """The folder of these files in the topology's own."""
 
 
+_as_json = json.JSONEncoder(separators=(",", ":")).encode
+
+
 class Round(NamedTuple):
     """One execution of all tasks."""
 
@@ -92,7 +95,7 @@ class RoundLog:
         Raises:
             OSError: the disk is full or fails.
         """
-        self._write(self._file, json.dumps(_line(done, self._last), separators=(",", ":")))
+        self._write(self._file, _as_json(_line(done, self._last)))
         self._last = done
 
     def close(self) -> None:

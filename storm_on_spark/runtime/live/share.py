@@ -43,7 +43,7 @@ class Share:
             UnsavedError: a bolt raised.
             StormError: a state is damaged.
         """
-        yield from execute_stage(self.worker, stage, by_task, info, self.state.of)
+        return execute_stage(self.worker, stage, by_task, info, self.state.of)
 
     def save(self, number: int, *, later: bool = False) -> list[TaskMetrics | Failure]:
         """Saves the state of all tasks; returns what they report.

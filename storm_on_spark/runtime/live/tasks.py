@@ -104,7 +104,7 @@ class LiveTasks:
         self._numbers = _numbers()
         wiring = worker.wiring
         #: In milliseconds.
-        self._periods = {*wiring.tick_periods().values(), *wiring.turn_periods().values()}
+        self._periods = {*wiring.tick_periods.values(), *wiring.turn_periods.values()}
         if plan.acker_tasks:
             self._periods.add(wiring.settings(TrackingSettings).timeout_ms)
         #: Since the last barrier.
@@ -128,12 +128,13 @@ class LiveTasks:
         known = self._heard.get(task) or self._marks.get(task) or Mark()
         if written.end.position <= known.position and written.end.epoch <= known.epoch:
             return
-        folder = inside(self._folder, "spouts", str(task))
-        if written.end.epoch != known.epoch and not goes_on_from(list_segments(folder), written.end.epoch, known):
-            raise GivenUpError(f"the log of spout task {task} goes on from another record than {known}")
-        if written.entries is not None and written.begin == known.position:
+        same = written.end.epoch == known.epoch
+        if same and written.entries is not None and written.begin == known.position:
             entries: Iterator[tuple[int, bytes]] = iter(written.entries)
         else:
+            folder = inside(self._folder, "spouts", str(task))
+            if not same and not goes_on_from(list_segments(folder), written.end.epoch, known):
+                raise GivenUpError(f"the log of spout task {task} goes on from another record than {known}")
             found = read_entries(folder, known.position, written.end.position, lambda _: True, written.end.epoch)
             entries = ((target, body) for _, target, body in found)
         try:

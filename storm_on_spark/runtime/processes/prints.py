@@ -6,12 +6,10 @@ for each executor.
 
 from __future__ import annotations
 
-import contextlib
 import io
 import os
 import sys
 import threading
-from collections.abc import Iterator
 from typing import TextIO
 
 
@@ -46,15 +44,20 @@ def label() -> str:
     return _speaker.label
 
 
-@contextlib.contextmanager
-def speaking(component: str, task: int) -> Iterator[None]:
+class speaking:  # noqa: N801 - it is used like a function
     """Notes whose code this thread calls within."""
-    before = _speaker.label
-    speaks(component, task)
-    try:
-        yield
-    finally:
-        _speaker.label = before
+
+    __slots__ = ("_before", "_component", "_task")
+
+    def __init__(self, component: str, task: int) -> None:
+        self._component, self._task = component, task
+
+    def __enter__(self) -> None:
+        self._before = _speaker.label
+        speaks(self._component, self._task)
+
+    def __exit__(self, *_: object) -> None:
+        _speaker.label = self._before
 
 
 class LabelledOutput(io.RawIOBase):

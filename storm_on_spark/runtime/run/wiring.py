@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import cast
 from zlib import crc32
 
@@ -81,6 +82,8 @@ class Wiring:
         self.component_of: dict[int, str] = {
             task: component.id for component in plan.components.values() for task in component.tasks
         }
+        self._stages = {task: plan.components[component].stage for task, component in self.component_of.items()}
+        self._stages.update(dict.fromkeys(plan.acker_tasks, plan.stages[-1].index))
         self._settings: dict[tuple[type[Settings], str | None], Settings] = {}
         self._confs: dict[str, dict[str, object]] = {}
 
@@ -132,21 +135,20 @@ class Wiring:
 
     def stage_of_task(self, task: int) -> int | None:
         """Returns the index of the stage that executes `task`; None for a task that is not in the plan."""
-        if task in self.plan.acker_tasks:
-            return self.plan.stages[-1].index
-        component = self.component_of.get(task)
-        return None if component is None else self.plan.components[component].stage
+        return self._stages.get(task)
 
+    @cached_property
     def turn_periods(self) -> dict[int, int]:
-        """Returns for every task that takes part in micro-batches without tuples how often, in ms."""
+        """How often each task that takes part in micro-batches without tuples does, in ms."""
         periods: dict[int, int] = {}
         for component in self.plan.components.values():
             if component.turn_secs is not None:
                 periods.update(dict.fromkeys(component.tasks, 1000 * component.turn_secs))
         return periods
 
+    @cached_property
     def tick_periods(self) -> dict[int, int]:
-        """Returns for every task that wants ticks their period in ms."""
+        """The period of each task that wants ticks, in ms."""
         periods: dict[int, int] = {}
         for component in self.plan.components.values():
             seconds = self.settings(BoltSettings, component.id).tick_secs

@@ -410,14 +410,12 @@ class SpoutTask:
         for ended in self.pending.end(numbers):
             part, seconds = codes[ended.where], now - np.asarray(ended.times)
             self._answer(ended, part, seconds)
-            acked = part == acker.ACKED
-            if acked.any():
-                self.latencies.add(1e3 * seconds[acked])
+            self.latencies.add(1e3 * (seconds[part == acker.ACKED] if np.count_nonzero(part) else seconds))
 
     def _answer(self, ended: Ended, codes: U8Array, seconds: NDArray[np.float64]) -> None:
         """Tells the spout."""
         self._answering = iter(ended.ids)
-        if self._hooks or codes.any():
+        if self._hooks or np.count_nonzero(codes):
             for message_id, code, waited in zip(self._answering, codes.tolist(), seconds.tolist(), strict=True):
                 if code == acker.ACKED:
                     self._ack(message_id, waited)

@@ -35,7 +35,7 @@ def fold(parts: Sequence[Fold]) -> Fold:
     parts = [part for part in parts if len(part.roots)]
     if not parts:
         return Fold(np.empty(0, np.uint64), np.empty(0, np.uint64), np.empty(0, np.uint8))
-    if len(parts) == 1 and (parts[0].roots[1:] > parts[0].roots[:-1]).all():
+    if len(parts) == 1 and _ascend(parts[0].roots):
         return parts[0]  # in real time, nearly always; it saves 4 % of a round of one message
     roots, xors, marks = (np.concatenate(column) for column in zip(*parts, strict=True))
     # 'stable' is a merge sort: fast on the sorted runs that most parts are.
@@ -47,6 +47,10 @@ def fold(parts: Sequence[Fold]) -> Fold:
         np.bitwise_xor.reduceat(xors[order], starts),
         np.bitwise_or.reduceat(marks[order], starts),
     )
+
+
+def _ascend(roots: U64Array) -> bool:
+    return len(roots) == 1 or not np.count_nonzero(roots[1:] <= roots[:-1])
 
 
 def split_by_acker(ackers: tuple[int, ...], folded: Fold) -> Iterator[tuple[int, Fold]]:

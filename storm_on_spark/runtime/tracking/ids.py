@@ -16,7 +16,8 @@ what identifies the execution.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,22 +72,36 @@ def spout_task_of(roots: U64Array) -> U64Array:
     """Returns for each root id the spout task that emitted it."""
     tasks: U64Array = roots >> np.uint64(SEQUENCE_BITS)
     native = is_native(roots)
-    if native.any():
+    if np.count_nonzero(native):
         own = roots >> np.uint64(_BATCH_BITS + _PARTITION_BITS + _ROW_BITS)
         tasks = np.where(native, own & np.uint64((1 << NATIVE_TASK_BITS) - 1), tasks)
     return tasks
 
 
-class EdgeRange(NamedTuple):
+class EdgeRange:
     """Consecutive edge ids of one generator, as their start. A chunk has the start in place of the ids.
+
+    Args:
+        start: where the generator stood, or what returns that: edges that stay in a process are hardly ever looked at.
+        size: how many there are.
 
     Example:
         >>> EdgeIds("q", 1, 7).take(3).ids().dtype, len(EdgeRange(5, 2).ids())
         (dtype('uint64'), 2)
     """
 
-    start: int
-    size: int
+    __slots__ = ("_start", "size")
+
+    def __init__(self, start: int | Callable[[], int], size: int) -> None:
+        self._start = start
+        self.size = size
+
+    @property
+    def start(self) -> int:
+        """Where the generator stood."""
+        if not isinstance(self._start, int):
+            self._start = self._start()
+        return self._start
 
     def ids(self) -> U64Array:
         """Returns the ids, uint64."""
@@ -106,21 +121,26 @@ class EdgeIds:
         seed: what identifies the execution, for example (query, batch, task).
 
     Example:
-        >>> EdgeIds("q", 1, 7).take(3) == EdgeIds("q", 1, 7).take(3)
+        >>> EdgeIds("q", 1, 7).take(3).start == EdgeIds("q", 1, 7).take(3).start
         True
     """
 
-    __slots__ = ("_next", "_seed")
+    __slots__ = ("_first", "_seed", "_taken")
 
     def __init__(self, *seed: str | int) -> None:
         self._seed = seed
-        #: The start of the next ids; None before the first, as most tasks of a round of real time emit nothing.
-        self._next: int | None = None
+        #: Where the generator begins, once that is needed.
+        self._first: int | None = None
+        self._taken = 0
 
     def take(self, count: int) -> EdgeRange:
         """Returns the next `count` ids."""
-        if self._next is None:
-            self._next = mix64(stable_hash(self._seed))
-        taken = EdgeRange(self._next, count)
-        self._next = (self._next + count * _GAMMA) & _MASK
+        taken = EdgeRange(partial(self._after, self._taken), count)
+        self._taken += count
         return taken
+
+    def _after(self, taken: int) -> int:
+        """Returns where the generator stands when so many ids have been taken."""
+        if self._first is None:
+            self._first = mix64(stable_hash(self._seed))
+        return (self._first + taken * _GAMMA) & _MASK

@@ -24,6 +24,9 @@ Roots = U64Array | list[Any]
 UNANCHORED = -1
 """Anchor of a tuple without roots. It indexes the zero after the roots of all input."""
 
+_NO_ROOT = np.zeros(1, np.uint64)
+_NO_ROOT.setflags(write=False)
+
 Anchor = int | tuple[int, ...]
 """Position of the input tuple that an emitted one is anchored to, or the root ids themselves."""
 
@@ -61,18 +64,18 @@ class InputLineage:
 
     def __init__(self, deliveries: Sequence[tuple[Delivery, int]]) -> None:
         self._parts = [(delivery.lineage, size) for delivery, size in deliveries]
-        self.size = sum(size for _, size in self._parts)
+        self.size = sum([size for _, size in self._parts])
         self.anchored = any(lineage is not None for lineage, _ in self._parts)
 
     @cached_property
     def roots(self) -> Roots:
         """Per tuple its roots, and a zero at the end; only the zero if no tuple is anchored."""
         if not self.anchored:
-            return np.zeros(1, np.uint64)
+            return _NO_ROOT
         parts: list[Sequence[Any] | U64Array] = [
             np.zeros(size, np.uint64) if lineage is None else lineage.roots for lineage, size in self._parts
         ]
-        parts.append(np.zeros(1, np.uint64))
+        parts.append(_NO_ROOT)
         if all(isinstance(part, np.ndarray) for part in parts):
             return np.concatenate(parts)
         return [root for part in parts for root in (part.tolist() if isinstance(part, np.ndarray) else part)]
@@ -84,9 +87,8 @@ class InputLineage:
             [np.zeros(size, np.uint64) if lineage is None else lineage.edges for lineage, size in self._parts]
         )
 
-    @cached_property
     def _reported(self) -> NDArray[np.bool_] | None:
-        """Which edges have been reported to the ackers; None for none."""
+        """Returns which edges have been reported to the ackers; None for none."""
         reported = [lineage is not None and lineage.reported for lineage, _ in self._parts]
         return np.repeat(reported, [size for _, size in self._parts]) if any(reported) else None
 
@@ -105,7 +107,7 @@ class InputLineage:
         if not self.anchored:
             return []
         folds = []
-        reported = self._reported
+        reported = self._reported()
         if reported is not None or len(failed) or (acked is not None and len(acked) < self.size):
             done = np.full(self.size, acked is None)
             done[np.asarray(failed if acked is None else acked, np.int64)] = acked is not None
@@ -143,7 +145,7 @@ def resolve(anchors: Sequence[Anchor] | NDArray[np.int64], roots: Roots) -> Root
                 if len(roots) == 1:
                     return None
                 found = roots[positions]
-                return found if found.any() else None
+                return found if np.count_nonzero(found) else None
     listed = [anchor if isinstance(anchor, tuple) else roots[anchor] for anchor in anchors]
     if all(isinstance(root, (int, np.integer)) for root in listed):
         flat = np.array(listed, dtype=np.uint64)
@@ -155,7 +157,8 @@ def contributions(roots: Roots, edges: U64Array) -> tuple[U64Array, U64Array]:
     """Returns (roots, edges) with one entry for each root of each tuple."""
     if not isinstance(roots, list):
         anchored = roots != 0
-        return (roots, edges) if anchored.all() else (roots[anchored], edges[anchored])
+        whole = np.count_nonzero(anchored) == len(roots)
+        return (roots, edges) if whole else (roots[anchored], edges[anchored])
     pairs = [
         (root, edge)
         for tuple_roots, edge in zip(roots, edges.tolist(), strict=True)

@@ -193,7 +193,7 @@ def test_a_turn_brings_no_tuple_and_can_come_with_a_tick() -> None:
             declarer.declare(Fields("value"))
 
     bench = Bench(Turned(), conf={"topology.tick.tuple.freq.secs": 3})
-    assert bench.wiring.turn_periods() == {bench.task: 1000}
+    assert bench.wiring.turn_periods == {bench.task: 1000}
     state: dict[str, Any] = {}
     for due, seen, turns in [(chunk.TURN, [], 1), (chunk.TURN | chunk.TICK, [3], 2), (0, [3], 2)]:
         bench.run(chunk.encode_clock(9, due, target=bench.task), state=state)
