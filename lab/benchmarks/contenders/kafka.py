@@ -26,6 +26,7 @@ from lab.load.delta_log import commits
 from storm_on_spark import Config, compile_topology
 from storm_on_spark.connectors import delta_spout
 from storm_on_spark.connectors.kafka.jars import SOURCE, SOURCE_CLASS
+from storm_on_spark.connectors.kafka.options import POLLED
 from storm_on_spark.connectors.kafka.topics import create
 from storm_on_spark.runtime.processes.parent import die_with_parent
 from storm_on_spark.spark.compiled import CompiledTopology
@@ -196,6 +197,8 @@ def _native(spark: Any, case: Case, servers: str, topic: str, folder: Path) -> A
         "subscribe": topic,
         "startingOffsets": "earliest",
         "maxOffsetsPerTrigger": AT_ONCE,
+        # As `KafkaSpout` has it: what is measured is not a setting that a plain query may have, too.
+        **dict([POLLED]),
     }
     rows = spark.readStream.format("kafka").options(**options).load()
     rows = rows.select("topic", "partition", "offset", F.col("value").cast("string").alias("value"))

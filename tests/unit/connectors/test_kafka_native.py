@@ -78,10 +78,17 @@ def test_what_spark_is_told() -> None:
         "failOnDataLoss": "true",
         "maxOffsetsPerTrigger": "10",
         "includeHeaders": "true",
+        "kafka.max.poll.records": "10000",
         "kafka.security.protocol": "SSL",
         "kafka.fetch.max.bytes": "9",
         "minPartitions": "4",
     }
+
+
+def test_what_a_user_says_of_polls_wins_and_headers_are_read_where_somebody_sees_them() -> None:
+    given = {"kafka.max.poll.records": "7"}
+    found = source_options(builder().build(), {}, 10, given, headers=False)
+    assert (found["kafka.max.poll.records"], found["includeHeaders"]) == ("7", "false")
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,8 @@ class KafkaSpout(SparkSourceSpout):
         config = self._config
         asks = config.first_poll_offset_strategy.name.startswith("UNCOMMITTED")
         use(spark, SOURCE, SOURCE_CLASS)
-        options = source_options(config, committed_offsets(config) if asks else None, self._most, self._options)
+        committed = committed_offsets(config) if asks else None
+        options = source_options(config, committed, self._most, self._options, headers=self._shows_all)
         rows = spark.readStream.format("kafka").options(**options).load()
         if not self._shows_all:
             return rows.select(*_RAW)  # the others cost time for each record
