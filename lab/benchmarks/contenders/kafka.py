@@ -38,6 +38,8 @@ AT_ONCE: Final = 400_000
 PAUSE_SECS: Final = 60
 _WARM_UP: Final = 3
 """Micro-batches before those that are measured, unless they take longer than the warm-up."""
+_WARM_UP_SECS: Final = 12
+"""At least, as Storm has: the JVM compiles."""
 _OF_KAFKA: Final = "KafkaV2"
 _WAIT_SECS: Final = 180.0
 _ALL_OF_THE_JIT: Final = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=4"}
@@ -76,7 +78,7 @@ def _full_speed(start: Callable[[], Any], setup: Setup, case: Case) -> Figures:
     try:
         tree = ProcessTree()
         _until(query, lambda: _batches(query), "a micro-batch")
-        warm_until = time.monotonic() + setup.warm_up
+        warm_until = time.monotonic() + max(setup.warm_up, _WARM_UP_SECS)
         _until(query, lambda: len(_batches(query)) >= _WARM_UP or time.monotonic() > warm_until, "warm")
         first, cpu, started = len(_batches(query)), tree.cpu_seconds(), time.monotonic()
         _until(query, lambda: _measured(query, first, started + setup.seconds), "two micro-batches", 0.2)

@@ -30,6 +30,7 @@ from storm_on_spark.runtime.spouts.log import (
     read_entries,
     record,
 )
+from storm_on_spark.runtime.spouts.log.writer import MOST_WITH_A_KEY
 from storm_on_spark.runtime.storage import durable
 
 SMALL = 300
@@ -129,6 +130,21 @@ def test_a_record_that_is_like_those_before_it_is_brief(tmp_path: Path) -> None:
     # Another writer has a key of its own.
     assert again.wants_snapshot
     again.close()
+
+
+def test_a_key_is_followed_by_a_new_one_before_numbers_have_grown_away_from_it(tmp_path: Path) -> None:
+    log = SpoutLog(tmp_path)
+    state = bytes(range(200))
+    cuts = [
+        append(log, b"sentence %d" % n, snapshot=state + n.to_bytes(8, "little"), messages=1, first=n, clock=5 * n)
+        for n in range(3 * MOST_WITH_A_KEY)
+    ]
+    sizes = [cut.end - cut.position for cut in cuts]
+    assert [n for n, size in enumerate(sizes) if size > 200] == [0, MOST_WITH_A_KEY + 1, 2 * (MOST_WITH_A_KEY + 1)]
+    log.close()
+    for n in (1, MOST_WITH_A_KEY, MOST_WITH_A_KEY + 1, len(cuts) - 1):
+        found = contents(tmp_path, cuts[n].position, log.end)
+        assert [body for number, body in found if number == 1] == [b"sentence %d" % n for n in range(n, len(cuts))]
 
 
 def test_a_brief_record_in_which_anything_is_damaged_is_not_read(tmp_path: Path) -> None:
