@@ -5,10 +5,12 @@ from __future__ import annotations
 import gc
 import os
 import pickle
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from children import forked
 
 from storm_on_spark import (
     BaseBasicBolt,
@@ -61,17 +63,14 @@ def test_records_come_back_in_order_and_a_torn_one_is_left_out(tmp_path: Path) -
 
 def test_records_of_several_processes_do_not_mix(tmp_path: Path) -> None:
     path = tmp_path / "a.records"
-    pids = []
-    for writer in range(4):
-        pid = os.fork()
-        if pid == 0:
-            recorder = Recorder(path)
-            for number in range(200):
-                recorder.write((writer, number, "x" * number))
-            os._exit(0)
-        pids.append(pid)
-    for pid in pids:
-        os.waitpid(pid, 0)
+
+    def write(writer: int) -> None:
+        recorder = Recorder(path)
+        for number in range(200):
+            recorder.write((writer, number, "x" * number))
+
+    for pid in [forked(partial(write, writer)) for writer in range(4)]:
+        assert os.waitpid(pid, 0)[1] == 0
     records = list(read_records(path))
     for writer in range(4):
         assert [record[1] for record in records if record[0] == writer] == list(range(200))

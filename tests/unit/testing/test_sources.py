@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from children import forked
 
 from storm_on_spark import InvalidTopologyError
 from storm_on_spark.testing import (
@@ -194,10 +195,7 @@ def test_a_crash_and_a_gate_need_a_place_outside_the_process(sentinel: Any) -> N
 def test_crash_spares_the_process_once_it_was_killed_often_enough(tmp_path: Path) -> None:
     marker = tmp_path / "marker"
     assert crashes(marker) == 0
-    pid = os.fork()
-    if pid == 0:
-        crash(marker)
-        os._exit(7)
+    pid = forked(lambda: crash(marker))
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
     assert crashes(marker) == 1
     assert crash(marker) is False
@@ -207,15 +205,13 @@ def test_of_several_processes_that_crash_at_the_same_moment_only_as_many_die_as_
     for number in range(50):
         marker = tmp_path / f"marker-{number}"
         gate, opener = os.pipe()
-        children = []
-        for _ in range(4):
-            pid = os.fork()
-            if pid == 0:
-                os.close(opener)
-                os.read(gate, 1)
-                crash(marker)
-                os._exit(0)
-            children.append(pid)
+
+        def crash_with_others(marker: Path = marker, gate: int = gate, opener: int = opener) -> None:
+            os.close(opener)
+            os.read(gate, 1)
+            crash(marker)
+
+        children = [forked(crash_with_others) for _ in range(4)]
         os.close(opener)
         ends = sorted(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children)
         os.close(gate)
