@@ -39,7 +39,7 @@ run: java $(STAMP) ## count the words of Python's documentation, or of INPUT=pat
 .PHONY: test
 test: java $(STAMP) ## does everything work? all tests without Spark, and a part of every area with it: ten minutes
 	@$(PY) -m pytest -n 2 -m "not integration and not spark" $(PYTEST_ARGS)
-	@$(PY) -m pytest -n 2 $(BY_FILE) -m representative $(PYTEST_ARGS)
+	@$(PY) -m pytest -m representative $(PYTEST_ARGS)
 
 # For tests that start Spark or servers, in several processes: a file stays in one, as its tests share them, and files
 # begin in the order of a run without processes.
