@@ -41,14 +41,14 @@ test: java $(STAMP) ## does everything work? all tests without Spark, and a part
 	@$(PY) -m pytest -n 2 -m "not integration and not spark" $(PYTEST_ARGS)
 	@$(PY) -m pytest -m representative $(PYTEST_ARGS)
 
-# For tests that start Spark or servers, in several processes: a file stays in one, as its tests share them, and files
-# begin in the order of a run without processes.
-BY_FILE = --dist loadfile --no-loadscope-reorder
+# REST_PROCESSES=2 runs them in two processes. A file stays in one, as its tests share servers, and files begin in the
+# order of a run without processes.
 REST_PROCESSES := 0
+REST_OPTIONS = -n $(REST_PROCESSES) --dist loadfile --no-loadscope-reorder
 
 .PHONY: test-rest
 test-rest: java $(STAMP) ## the long tail that `make test` leaves out (REST_PROCESSES=2: two files at a time)
-	@$(PY) -m pytest -n $(REST_PROCESSES) $(BY_FILE) -m "(integration or spark) and not representative" $(PYTEST_ARGS)
+	@$(PY) -m pytest $(REST_OPTIONS) -m "(integration or spark) and not representative" $(PYTEST_ARGS)
 
 .PHONY: test-all
 test-all: test test-rest ## all tests (PYTEST_ARGS= for more options)

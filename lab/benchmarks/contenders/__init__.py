@@ -12,6 +12,9 @@ from typing import Any
 
 Figures = dict[str, Any]
 
+_JVM_WARM_UP_SECS = 12
+"""Until its code is compiled; before, native PySpark reaches a third of its throughput, and Storm half."""
+
 
 class NotThereError(Exception):
     """A contender can't be set up here; the message is a sentence that says why."""
@@ -38,6 +41,11 @@ class Setup:
     warm_up: float
     settle: float
     servers: str = ""
+
+    @property
+    def jvm_warm_up(self) -> float:
+        """Seconds before the first phase of a contender whose work is done by the JVM."""
+        return max(self.warm_up, _JVM_WARM_UP_SECS)
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the setup in terms of JSON."""

@@ -26,7 +26,7 @@ from lab.load.delta_log import commits
 from storm_on_spark import Config, compile_topology
 from storm_on_spark.connectors import delta_spout
 from storm_on_spark.connectors.kafka.jars import SOURCE, SOURCE_CLASS
-from storm_on_spark.connectors.kafka.options import POLLED
+from storm_on_spark.connectors.kafka.options import POLLING
 from storm_on_spark.connectors.kafka.topics import create
 from storm_on_spark.runtime.processes.parent import die_with_parent
 from storm_on_spark.spark.compiled import CompiledTopology
@@ -38,8 +38,6 @@ AT_ONCE: Final = 400_000
 PAUSE_SECS: Final = 60
 _WARM_UP: Final = 3
 """Micro-batches before those that are measured, unless they take longer than the warm-up."""
-_WARM_UP_SECS: Final = 12
-"""At least, as Storm has: the JVM compiles."""
 _OF_KAFKA: Final = "KafkaV2"
 _WAIT_SECS: Final = 180.0
 _ALL_OF_THE_JIT: Final = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=4"}
@@ -78,7 +76,7 @@ def _full_speed(start: Callable[[], Any], setup: Setup, case: Case) -> Figures:
     try:
         tree = ProcessTree()
         _until(query, lambda: _batches(query), "a micro-batch")
-        warm_until = time.monotonic() + max(setup.warm_up, _WARM_UP_SECS)
+        warm_until = time.monotonic() + setup.jvm_warm_up
         _until(query, lambda: len(_batches(query)) >= _WARM_UP or time.monotonic() > warm_until, "warm")
         first, cpu, started = len(_batches(query)), tree.cpu_seconds(), time.monotonic()
         _until(query, lambda: _measured(query, first, started + setup.seconds), "two micro-batches", 0.2)
@@ -199,8 +197,7 @@ def _native(spark: Any, case: Case, servers: str, topic: str, folder: Path) -> A
         "subscribe": topic,
         "startingOffsets": "earliest",
         "maxOffsetsPerTrigger": AT_ONCE,
-        # As `KafkaSpout` has it: what is measured is not a setting that a plain query may have, too.
-        **dict([POLLED]),
+        **POLLING,  # as `KafkaSpout`: a setting that any query may have is not what is measured
     }
     rows = spark.readStream.format("kafka").options(**options).load()
     rows = rows.select("topic", "partition", "offset", F.col("value").cast("string").alias("value"))

@@ -21,8 +21,6 @@ from storm_on_spark.spark.session import local_session, stop_session
 
 _ROWS_PER_BATCH = {"built-in functions": 4_000_000, "Python UDF": 400_000}
 """Either way a micro-batch takes a second or more on two cores: what each costs hardly counts."""
-_WARM_UP_SECS = 12
-"""Until its code is compiled; before, it reaches a third of its throughput."""
 _TEXTS = 1000
 _ALL_OF_THE_JIT = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=4"}
 """Generated code that counts rows by the million wants the optimizing compiler, which `local_session` switches off."""
@@ -56,7 +54,7 @@ def _full_speed(spark: Any, case: Case, setup: Setup) -> Figures:
     with _counting(lines, case.workload) as query:
         tree = ProcessTree()
         _since(query, 0)
-        tree.wait(max(setup.warm_up, _WARM_UP_SECS))
+        tree.wait(setup.jvm_warm_up)
         began, cpu, started = time.time(), tree.cpu_seconds(), time.monotonic()
         tree.wait(setup.seconds)
         used, took = tree.cpu_seconds() - cpu, time.monotonic() - started

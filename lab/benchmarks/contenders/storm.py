@@ -31,8 +31,6 @@ _PYSTORM = "pystorm==3.1.4"
 _BUILD_SECS = 900
 _OPEN = ("java.lang", "java.lang.invoke", "java.net", "java.nio", "java.util")
 """Packages of the JDK that Storm's serializer looks into."""
-_WARM_UP_SECS = 12
-"""Until Storm's code is compiled; before, it reaches half of its throughput."""
 _MEMORY = "-Xmx2g"
 """As much as the driver of a local session has."""
 
@@ -84,7 +82,7 @@ def run(case: Case, setup: Setup) -> Figures:
         "workload": case.workload,
         "input": setup.source,
         "rates": ",".join(str(int(phase.rate or 0)) for phase in case.phases),
-        "warm-up": max(setup.warm_up, _WARM_UP_SECS),
+        "warm-up": setup.jvm_warm_up,
         "settle": setup.settle,
         "seconds": setup.seconds,
         "python": sys.executable,

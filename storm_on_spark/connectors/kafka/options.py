@@ -34,12 +34,11 @@ _BY_DEFAULT: Final[Mapping[str, tuple[int, str]]] = {
     "max_poll_records": (500, "max_offsets_per_batch bounds what a micro-batch reads"),
     "partition_refresh_period_ms": (2_000, "Spark looks for new partitions in each micro-batch"),
 }
-POLLED: Final = "kafka.max.poll.records", "10000"
-"""Records that Spark takes from its consumer at a time, where nothing else is said.
+POLLING: Final[Mapping[str, str]] = {"kafka.max.poll.records": "10000"}
+"""How many records Spark takes from its consumer at a time, where nothing else is said.
 
-After each poll Spark asks where the partition begins and ends, and drops what was fetched and not taken: a megabyte for
-500 records, by Kafka's default. Four million records of 40 bytes take 4.6 s in place of 8.2 to 9.5, and 7 s of
-processor time in place of 13 to 16 (two cores).
+After each poll Spark asks Kafka where the partition begins and ends. With 500 records a poll, Kafka's default, four
+million records of 40 bytes took 8.2 and 9.5 s, and with 10,000 they took 4.5 and 4.6 s (two cores).
 """
 _JAAS: Final[Mapping[str, str]] = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
@@ -121,7 +120,7 @@ def source_options(
         "failOnDataLoss": str(config.auto_offset_reset == "none").lower(),
         "maxOffsetsPerTrigger": str(most),
         "includeHeaders": str(headers).lower(),
-        **dict([POLLED]),
+        **POLLING,
         **{f"kafka.{name}": value for name, value in kafka_properties(config.properties).items()},
         **options,
     }

@@ -118,8 +118,7 @@ class _StageRun:
         """Turns chunks into inputs, those of each task in the order in which they were emitted."""
         for task in list(by_task):
             chunks = by_task.pop(task)
-            if len(chunks) > 1:
-                chunks.sort(key=lambda item: (item[0].source, item[0].sequence))
+            chunks.sort(key=lambda item: (item[0].source, item[0].sequence))
             for header, body in chunks:
                 if isinstance(body, Sealed):
                     self.inputs.setdefault(task, []).append(self._local(header.source, body))

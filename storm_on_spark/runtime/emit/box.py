@@ -62,5 +62,4 @@ class Outbox:
 
     def count(self) -> int:
         """Returns how many tuples are in the box."""
-        rows = sum([len(anchors) for _, anchors in self.batches]) if self.batches else 0
-        return len(self.anchors) + rows
+        return len(self.anchors) + sum([len(anchors) for _, anchors in self.batches])

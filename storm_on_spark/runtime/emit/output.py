@@ -91,6 +91,7 @@ class _StreamOutput:
             return self.boxes
         for router in self.routers:
             if router.choose is not None:
+                # The same boxes, in any order, if there is no other router: `sent` counts them once then.
                 return self.boxes if len(router.boxes) == len(self.boxes) else router.boxes
             if isinstance(router.grouping, AllGrouping):
                 return router.boxes[:1]

@@ -410,7 +410,7 @@ class SpoutTask:
         for ended in self.pending.end(numbers):
             part, seconds = codes[ended.where], now - np.asarray(ended.times)
             self._answer(ended, part, seconds)
-            self.latencies.add(1e3 * (seconds[part == acker.ACKED] if np.count_nonzero(part) else seconds))
+            self.latencies.add(1e3 * seconds[part == acker.ACKED])
 
     def _answer(self, ended: Ended, codes: U8Array, seconds: NDArray[np.float64]) -> None:
         """Tells the spout."""

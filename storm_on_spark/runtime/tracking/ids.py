@@ -82,7 +82,7 @@ class EdgeRange:
     """Consecutive edge ids of one generator, as their start. A chunk has the start in place of the ids.
 
     Args:
-        start: where the generator stood, or what returns that: edges that stay in a process are hardly ever looked at.
+        start: of the ids, or a function that returns it: edges that stay in a process are hardly ever looked at.
         size: how many there are.
 
     Example:
@@ -98,7 +98,7 @@ class EdgeRange:
 
     @property
     def start(self) -> int:
-        """Where the generator stood."""
+        """The state of the generator before the first of them."""
         if not isinstance(self._start, int):
             self._start = self._start()
         return self._start
@@ -140,7 +140,7 @@ class EdgeIds:
         return taken
 
     def _after(self, taken: int) -> int:
-        """Returns where the generator stands when so many ids have been taken."""
+        """Returns the start of the ids that come after `taken` others."""
         if self._first is None:
             self._first = mix64(stable_hash(self._seed))
         return (self._first + taken * _GAMMA) & _MASK

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -202,16 +203,15 @@ def test_crash_spares_the_process_once_it_was_killed_often_enough(tmp_path: Path
 
 
 def test_of_several_processes_that_crash_at_the_same_moment_only_as_many_die_as_it_says(tmp_path: Path) -> None:
+    def crash_with_others(marker: Path, gate: int, opener: int) -> None:
+        os.close(opener)
+        os.read(gate, 1)
+        crash(marker)
+
     for number in range(50):
         marker = tmp_path / f"marker-{number}"
         gate, opener = os.pipe()
-
-        def crash_with_others(marker: Path = marker, gate: int = gate, opener: int = opener) -> None:
-            os.close(opener)
-            os.read(gate, 1)
-            crash(marker)
-
-        children = [forked(crash_with_others) for _ in range(4)]
+        children = [forked(partial(crash_with_others, marker, gate, opener)) for _ in range(4)]
         os.close(opener)
         ends = sorted(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children)
         os.close(gate)

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("hosts_in_this_process")
 
 @pytest.mark.parametrize("processes", [2, 3])
 def test_tasks_are_executed_by_all_processes(tmp_path: Path, processes: int) -> None:
-    simulation = LiveSimulation(tmp_path, processes, limit=20, processes=processes)
+    simulation = LiveSimulation(tmp_path, processes, limit=30, processes=processes)
     simulation.run()
     simulation.check_end()
     live = simulation.cluster.live

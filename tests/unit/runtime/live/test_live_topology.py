@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("hosts_in_this_process")
 
 @pytest.mark.parametrize("seed", range(3))
 def test_without_faults_but_poison(tmp_path: Path, seed: int) -> None:
-    simulation = LiveSimulation(tmp_path, seed, limit=20)
+    simulation = LiveSimulation(tmp_path, seed, limit=30)
     simulation.run()
     simulation.check_end()
     live = simulation.cluster.live
