@@ -1,9 +1,10 @@
 """The way of one message in real time, part by part, in one process and without Spark.
 
-Usage: python -m lab.benchmarks.message_way [--messages N] [--docs]
+Usage: python -m lab.benchmarks.message_way [--messages N] [--pause MS] [--docs]
 
 All is real but the socket: what goes over it is packed and unpacked here. Each message of word count has a cut and a
-round of its own. A part is the median over all messages, with both quartiles. `--docs` draws
+round of its own. A part is the median over all messages, with both quartiles. With a pause before each message it
+finds the processor's caches as whoever had them in the meantime left them. `--docs` draws
 docs/performance/message-way.svg.
 """
 
@@ -117,13 +118,22 @@ def _ms() -> int:
     return int(1000 * time.monotonic())
 
 
-def measured(messages: int) -> np.ndarray:
-    """Returns microseconds: a row for each message, a column for each part."""
+def measured(messages: int, pause: float = 0) -> np.ndarray:
+    """Returns microseconds: a row for each message, a column for each part.
+
+    Args:
+        messages: their number.
+        pause: seconds before each.
+    """
     with tempfile.TemporaryDirectory(prefix="message-way-") as folder:
         way = Way(Path(folder))
         for _ in range(_WARM_UP):
             list(way.message())
-        found = np.array([list(way.message()) for _ in range(messages)])
+        found = np.empty((messages, len(PARTS)))
+        for row in found:
+            if pause:
+                time.sleep(pause)
+            row[:] = list(way.message())
         way.close()
     return 1e6 * found
 
@@ -132,11 +142,14 @@ def main() -> int:
     """Prints a line for each part."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--messages", type=int, default=3000, help="how many are measured")
+    parser.add_argument("--pause", type=float, default=0.0, metavar="MS", help="milliseconds before each message (0)")
     parser.add_argument("--docs", action="store_true", help=f"draw docs/performance/{_PICTURE.name}")
     options = parser.parse_args()
     if options.messages < 1:
         parser.error(f"--messages must be 1 or more, not {options.messages}")
-    found = measured(options.messages)
+    if not 0 <= options.pause <= 1000:
+        parser.error(f"--pause must be from 0 to 1000, not {options.pause:g}")
+    found = measured(options.messages, options.pause / 1000)
     least, median, most = np.percentile(found, (25, 50, 75), axis=0)
     for name, *figures in zip(PARTS, median, least, most, strict=True):
         print("{:36} {:7.1f} µs ({:.1f} to {:.1f})".format(name, *figures))
