@@ -55,6 +55,12 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_COMPILED_FOR_ROWS = (
+    "-XX:TieredStopAtLevel=4 -XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 "
+    "-XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000"
+)
+"""The second compiler, at ten times the usual counts: what is done with each row comes to these at once, and what Spark
+does for each micro-batch doesn't. See docs/decisions/0011-start-of-the-jvm.md."""
 
 ExplainFormat = Literal["text", "json", "mermaid", "spark"]
 
@@ -111,7 +117,8 @@ class CompiledTopology:
     def session_conf(self) -> dict[str, str]:
         """Returns Spark's settings for a session that is started for it: its own, and what its spouts need of the JVM.
 
-        Where the JVM reads the rows itself, and throughput is what counts, all of its compiler is worth its start.
+        Where the JVM reads the rows itself, and throughput is what counts, its second compiler is worth its start, for
+        what is done with each row.
 
         Example:
             >>> from storm_on_spark import TopologyBuilder
@@ -119,8 +126,9 @@ class CompiledTopology:
             >>> builder = TopologyBuilder()
             >>> _ = builder.set_spout("numbers", RateSpout(100))
             >>> topology = builder.create_topology()
-            >>> compile_topology(topology, {"topology.profile": "throughput"}).session_conf()
-            {'spark.driver.extraJavaOptions': '-XX:TieredStopAtLevel=4'}
+            >>> conf = compile_topology(topology, {"topology.profile": "throughput"}).session_conf()
+            >>> conf["spark.driver.extraJavaOptions"].split()[0]
+            '-XX:TieredStopAtLevel=4'
             >>> compile_topology(topology, {"topology.profile": "latency"}).session_conf()
             {}
         """
@@ -129,7 +137,7 @@ class CompiledTopology:
         conf = spark_conf(self.graph.conf)
         native = any(part.kind is ComponentKind.NATIVE_SPOUT for part in self.graph.topology.components.values())
         if native and LiveSettings.of(self.graph.conf).profile == "throughput":
-            conf[JAVA_OPTIONS] = f"-XX:TieredStopAtLevel=4 {conf.get(JAVA_OPTIONS, '')}".strip()
+            conf[JAVA_OPTIONS] = f"{_COMPILED_FOR_ROWS} {conf.get(JAVA_OPTIONS, '')}".strip()
         return conf
 
     def with_executors(self, executors: Mapping[str, int]) -> CompiledTopology:
