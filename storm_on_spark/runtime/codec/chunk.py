@@ -186,9 +186,10 @@ def encode_arrow(
     return _join(Kind.ARROW, payload, batch.num_rows, roots, edges, target, source, sequence, stream, flags)
 
 
-def _as_stream(batch: pa.RecordBatch) -> bytes:
+def _as_stream(batch: pa.RecordBatch, compression: str | None = None) -> bytes:
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
         writer.write_batch(batch)
     return bytes(sink.getvalue().to_pybytes())
 
@@ -365,7 +366,7 @@ def encode_native_rows(roots: U64Array, batch: pa.RecordBatch, *, target: int | 
     kind, task = (Kind.LEFT, -1) if target is None else (Kind.ROWS, target)
     packed = pack_ids(roots)
     header = _HEADER.pack(VERSION, kind, 0, task, -1, 0, len(roots), 0, len(packed))
-    return b"".join((header, packed, _as_stream(batch)))
+    return b"".join((header, packed, _as_stream(batch, "lz4")))
 
 
 def read_native_roots(header: Header, body: bytes | memoryview) -> tuple[U64Array, memoryview]:
