@@ -362,7 +362,10 @@ def read_outcome(header: Header, body: bytes | memoryview) -> tuple[U64Array, ND
 
 
 def encode_native_rows(roots: U64Array, batch: pa.RecordBatch, *, target: int | None) -> bytes:
-    """Returns a ROWS chunk for an acker's task, or a LEFT chunk for the sink where there is no target."""
+    """Returns a ROWS chunk for an acker's task, or a LEFT chunk for the sink where there is no target.
+
+    Rows are compressed, as they pass each exchange on the way to the ackers, and most are never read.
+    """
     kind, task = (Kind.LEFT, -1) if target is None else (Kind.ROWS, target)
     packed = pack_ids(roots)
     header = _HEADER.pack(VERSION, kind, 0, task, -1, 0, len(roots), 0, len(packed))

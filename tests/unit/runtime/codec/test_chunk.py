@@ -228,6 +228,22 @@ def test_news_of_many_roots_that_nothing_is_left_of_take_few_bytes() -> None:
     assert len(body) < 100
 
 
+@given(st.lists(st.binary(max_size=20), min_size=1, max_size=50), st.sampled_from([None, 7]))
+def test_rows_of_a_native_spout_round_trip(values: list[bytes], target: int | None) -> None:
+    rows = pa.RecordBatch.from_pydict({"offset": list(range(len(values))), "value": values})
+    roots = np.arange(len(values), dtype=np.uint64)
+    body = chunk.encode_native_rows(roots, rows, target=target)
+    found, payload = chunk.read_native_roots(chunk.read_header(body), body)
+    assert found.tolist() == roots.tolist()
+    assert chunk.read_batch(payload).equals(rows)
+
+
+def test_rows_that_ackers_get_take_less_than_what_they_hold() -> None:
+    rows = pa.RecordBatch.from_pydict({"topic": ["sentences"] * 1000, "offset": list(range(1000))})
+    body = chunk.encode_native_rows(np.arange(1000, dtype=np.uint64), rows, target=7)
+    assert len(body) < rows.nbytes / 2
+
+
 def test_a_receipt_follows_from_all_that_says_whose_tuples_they_are() -> None:
     def receipt(roots: Any = ROOTS, edges: Any = ROOTS, values: str = "ab", flags: int = 0, **head: int) -> int:
         body = chunk.encode_tuples([(v,) for v in values], roots, edges, **{**HEAD, **head}, flags=flags)
