@@ -127,7 +127,7 @@ def markdown(
     lines = [
         f"<!-- Written by `{command}`. Don't edit. -->",
         "",
-        f"{cores()} cores, {pace.rounds} rounds, {pace.seconds:g} s a phase.",
+        f"{cores()} cores, {_rounds(outcomes, pace)}, {pace.seconds:g} s a phase.",
         "",
     ]
     for table in _tables(outcomes, verdicts):
@@ -137,8 +137,22 @@ def markdown(
     lines += [line for note in _NOTES for line in (note, "")]
     wrong = _wrong(outcomes)
     if wrong:
-        lines += ["What is missing:", "", *(f"- {' '.join(sentence.split())[:300]}" for sentence in wrong), ""]
+        lines += ["What is missing:", "", *(f"- {_in_short(sentence)[:300]}" for sentence in wrong), ""]
     return "\n".join(lines) + "\n"
+
+
+def _rounds(outcomes: Mapping[str, Outcome], pace: Pace) -> str:
+    """Returns how many rounds there were; some cases may have had more than others."""
+    # What has no figures beside it runs in every other round.
+    counts = {len(outcome.runs) for outcome in outcomes.values() if outcome.runs and not outcome.case.side}
+    few, many = min(counts, default=pace.rounds), max(counts, default=pace.rounds)
+    return f"{many} rounds" if few == many else f"{few} to {many} rounds of a case"
+
+
+def _in_short(problem: str) -> str:
+    """Returns what happened, without the trace of it."""
+    first, *more = problem.strip().splitlines()
+    return " ".join(first.split()) if not more else f"{first.partition(': Traceback')[0]}: {more[-1].strip()}"
 
 
 def _tables(outcomes: Mapping[str, Outcome], verdicts: Sequence[Verdict]) -> list[Table]:
