@@ -136,6 +136,20 @@ def test_the_tables_show_everything(outcomes: dict[str, Outcome]) -> None:
     assert "Targets" in console.export_text()
 
 
+def test_the_page_says_how_many_rounds_each_case_had_and_what_failed_without_its_trace(
+    outcomes: dict[str, Outcome],
+) -> None:
+    assert "3 rounds, " in report.markdown(outcomes, [], PACE)
+    outcomes[cases.LATENCY].runs.pop()
+    failed = (
+        'x ended with exit code 1: Traceback (most recent call last):\n  File "a.py"\nTimeoutError: not within 180 s'
+    )
+    outcomes[cases.LATENCY].problems.append(failed)
+    page = report.markdown(outcomes, [], PACE)
+    assert "2 to 3 rounds of a case, " in page
+    assert "- x ended with exit code 1: TimeoutError: not within 180 s\n" in page
+
+
 def test_results_can_be_read_back(outcomes: dict[str, Outcome]) -> None:
     verdicts = judge(outcomes, 3, None)
     document = report.as_json(outcomes, verdicts, PACE, 12.0)
