@@ -41,6 +41,9 @@ def main() -> int:
         chosen = [replace(scenario, conf={**scenario.conf, **extra}) for scenario in chosen]
     where = [] if options.storage == KINDS[0] else ["--storage", options.storage]
     where += [] if options.profile is None else ["--profile", options.profile]
+    if options.docs:
+        # Better now than after an hour.
+        report.rows_before(load, _PAGES[options.storage], where)
     seed = options.seed if options.seed is not None else str(random.SystemRandom().randrange(10**6))
     progress.print(f"seed {seed}, {load.messages:,} messages in {load.seconds:.0f} s, {len(chosen)} scenarios")
     results: list[Result] = []

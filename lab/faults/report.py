@@ -72,23 +72,37 @@ def write_docs(results: Sequence[Result], load: Load, page: Path, where: Sequenc
     Raises:
         ValueError: the page has no markers, or rows of another load.
     """
-    begin, end = (mark.replace("faults", "-".join(["faults", *where[1::2]])) for mark in (BEGIN, END))
-    text = page.read_text("utf-8")
-    before, note = rows_between(text, begin, end), _load(load)
-    if before and note not in text:
-        raise ValueError(f"{page} has rows of another load than these: {note}")
-    rows = before | {row[0]: row for row in _rows(results)}
+    begin, end = _markers(where)
+    rows = rows_before(load, page, where) | {row[0]: row for row in _rows(results)}
     table = Table("Faults", _COLUMNS, [rows[title] for title in titles if title in rows])
     options = " ".join(["--docs", *where])
     lines = [
         f"<!-- Written by `make faults FAULTS_ARGS={json.dumps(options) if where else options}`. Don't edit. -->",
         "",
-        f"{note} {_NOTE}",
+        f"{_load(load)} {_NOTE}",
         "",
         *table.markdown(),
         "",
     ]
     put_between(page, begin, end, "\n".join(lines) + "\n")
+
+
+def rows_before(load: Load, page: Path, where: Sequence[str]) -> dict[str, list[str]]:
+    """Returns the rows of an earlier run, by their titles; arguments as for `write_docs`.
+
+    Raises:
+        ValueError: the page has no markers, or rows of another load.
+    """
+    text = page.read_text("utf-8")
+    before, note = rows_between(text, *_markers(where)), _load(load)
+    if before and note not in text:
+        raise ValueError(f"{page} has rows of another load than these: {note}")
+    return before
+
+
+def _markers(where: Sequence[str]) -> tuple[str, str]:
+    begin, end = (mark.replace("faults", "-".join(["faults", *where[1::2]])) for mark in (BEGIN, END))
+    return begin, end
 
 
 def _load(load: Load) -> str:
