@@ -143,7 +143,7 @@ def markdown(
 
 def _rounds(outcomes: Mapping[str, Outcome], pace: Pace) -> str:
     """Returns how many rounds there were; some cases may have had more than others."""
-    # What has no figures beside it runs in every other round.
+    # What no target needs runs in every other round.
     counts = {len(outcome.runs) for outcome in outcomes.values() if outcome.runs and not outcome.case.side}
     few, many = min(counts, default=pace.rounds), max(counts, default=pace.rounds)
     return f"{many} rounds" if few == many else f"{few} to {many} rounds of a case"

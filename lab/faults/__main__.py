@@ -43,7 +43,11 @@ def main() -> int:
     where += [] if options.profile is None else ["--profile", options.profile]
     if options.docs:
         # Better now than after an hour.
-        report.rows_before(load, _PAGES[options.storage], where)
+        try:
+            report.rows_before(load, _PAGES[options.storage], where)
+        except ValueError as error:
+            progress.print(f"lab.faults: {error}", soft_wrap=True, markup=False)
+            return 2
     seed = options.seed if options.seed is not None else str(random.SystemRandom().randrange(10**6))
     progress.print(f"seed {seed}, {load.messages:,} messages in {load.seconds:.0f} s, {len(chosen)} scenarios")
     results: list[Result] = []
