@@ -102,11 +102,16 @@ class LiveClient:
         make_private(self.path.parent)
         package = str(Path(__file__).parents[3])
         path = os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])
-        process = subprocess.Popen(
-            [sys.executable, "-m", "storm_on_spark.runtime.live.process", str(processes), self._start_id],
-            stdin=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": path},
-        )
+        # The folder is the process's to remove when the daemon ends, whose signal waits until it can hear it.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
+        try:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "storm_on_spark.runtime.live.process", str(processes), self._start_id],
+                stdin=subprocess.DEVNULL,
+                env={**os.environ, "PYTHONPATH": path},
+            )
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         started[self._start_id] = now, process
 
     def _say(self, reason: str) -> None:

@@ -69,10 +69,10 @@ class LiveProcess:
     def __init__(self, start_id: str, processes: int = 1) -> None:
         self._start_id = start_id
         self._path = socket_of(start_id)
+        self._own_path = self._path.with_name(f"live.{os.getpid()}")
+        self._processes = processes
         #: The others. They are ready when this one listens.
-        self._members = [MemberProcess(start_id) for _ in range(processes - 1)]
-        for member in self._members:
-            member.ready(_MEMBER_SECS)
+        self._members: list[MemberProcess] = []
         self._selector = selectors.DefaultSelector()
         self._tasks: LiveTasks | None = None
         self._look: Look | None = None
@@ -89,15 +89,11 @@ class LiveProcess:
         #: The daemon of the workers leads their process group, which this process is in.
         self._daemon = os.getpgrp()
         self._listener = socket.socket(socket.AF_UNIX)
-        own = self._path.with_name(f"live.{os.getpid()}")
-        self._listener.bind(str(own))
-        self._listener.listen()
-        own.rename(self._path)
-        self._inode = self._path.stat().st_ino
-        self._selector.register(self._listener, selectors.EVENT_READ)
+        self._inode = 0
 
     def run(self) -> None:
-        """Runs until nobody needs the process any more."""
+        """Starts the others, listens, and runs until nobody needs the process any more."""
+        self._listen()
         looks_at = 0.0
         while True:
             if (now := time.monotonic()) >= looks_at:
@@ -116,6 +112,17 @@ class LiveProcess:
                 self._round(self._tasks)
             if self._fetches:
                 self._answer_fetches()
+
+    def _listen(self) -> None:
+        for _ in range(self._processes - 1):
+            self._members.append(MemberProcess(self._start_id))
+        for member in self._members:
+            member.ready(_MEMBER_SECS)
+        self._listener.bind(str(self._own_path))
+        self._listener.listen()
+        self._inode = self._own_path.stat().st_ino
+        self._own_path.rename(self._path)
+        self._selector.register(self._listener, selectors.EVENT_READ)
 
     def _is_needed(self) -> bool:
         if time.monotonic() - self._looked_at > _ALONE_SECS:
@@ -298,9 +305,11 @@ class LiveProcess:
     def leave(self) -> None:
         """Stops listening, and removes what nobody else would if the driver was killed; waits for nothing."""
         self._listener.close()
-        with contextlib.suppress(OSError):  # the folder is gone, or others use it
+        with contextlib.suppress(OSError):  # it does not listen yet, or the folder is gone
+            self._own_path.unlink(missing_ok=True)
             if self._path.stat().st_ino == self._inode:
                 self._path.unlink()
+        with contextlib.suppress(OSError):  # others use it
             self._path.parent.rmdir()
 
 
@@ -320,8 +329,9 @@ def main() -> None:
             process.leave()
             os._exit(0)  # an exception would look like a bolt's
 
-        # The daemon's last act, when its executor is gone.
+        # The daemon's last act, when its executor is gone. It has waited if it came before: see `LiveClient.start`.
         signal.signal(signal.SIGHUP, end)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
         try:
             process.run()
         finally:

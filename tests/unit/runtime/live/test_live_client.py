@@ -81,6 +81,17 @@ def test_only_a_socket_on_which_nobody_listens_is_removed(start_id: str, monkeyp
     assert not live.listens()
 
 
+@pytest.mark.parametrize("secs", [0.0, 0.1, 0.3, 0.6, 3.0])
+def test_a_process_that_is_to_end_while_it_starts_leaves_no_folder(start_id: str, secs: float) -> None:
+    live = LiveClient(start_id)
+    live.start(2)
+    _, process = client.started[start_id]
+    time.sleep(secs)
+    process.send_signal(signal.SIGHUP)  # as Spark's daemon does when its executor is gone
+    assert process.wait(60) == 0
+    assert not live.path.parent.exists()
+
+
 @pytest.fixture
 def live_spouts(start_id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Spouts, LiveClient]]:
     """A spout, and the live process that has its readers and that nobody is on a line to."""
