@@ -202,8 +202,9 @@ class _SegmentFile:
         self._segment = segment
         self._file = file
         self._end = segment.base + size
-        #: The key of the brief record that was read last.
-        self._key = Key(-1, b"")
+        #: The key of what follows the brief record that was read last, and where that ends.
+        self._key: Key | None = None
+        self._read_to = segment.base
 
     def record(self, position: int) -> Record | BriefRecord | None:
         """Returns the record at a position, or None if it was cut short.
@@ -227,17 +228,34 @@ class _SegmentFile:
     def _brief(self, brief: Brief) -> BriefRecord | None:
         if brief.end > self._end:
             return None
-        if brief.key != self._key.position:
-            self._key = self._find_key(brief)
-        start = brief.position + BRIEF_BYTES
-        return BriefRecord(*brief.decode(self._read(start, brief.end - start), self._key, self._segment.epoch))
+        key = self._key
+        if key is None or brief.key != key.position or brief.position < self._read_to:
+            key, self._read_to = self._find_key(brief)
+        while brief.grows and not key.is_full and self._read_to != brief.position:
+            between = self._between(brief)
+            key, self._read_to = key.with_next(self._unpacked(between, key)), between.end
+        record = self._unpacked(brief, key)
+        self._key, self._read_to = (key.with_next(record) if brief.grows else key), brief.end
+        return BriefRecord(*brief.decode(record, self._segment.epoch))
 
-    def _find_key(self, brief: Brief) -> Key:
+    def _find_key(self, brief: Brief) -> tuple[Key, int]:
+        """Returns the key of the record behind the one that is named as the key, and where that one ends."""
         if not self._segment.base <= brief.key < brief.position:
             raise RecordError(f"is damaged: the record at position {brief.position} has no key")
         head = decode_head(self._read(brief.key, HEADER_BYTES), brief.key, self._segment.epoch)
         start = max(brief.key, head.cut.end - MOST_BRIEF)
-        return Key(brief.key, self._read(start, head.cut.end - start))
+        return Key(brief.key, self._read(start, head.cut.end - start)), head.cut.end
+
+    def _between(self, brief: Brief) -> Brief:
+        """Returns the next record between the key of a brief one and that one, which is as brief."""
+        data = self._read(self._read_to, HEADER_BYTES)
+        between = decode_brief(data, self._read_to) if len(data) >= BRIEF_BYTES else None
+        if between is None or between.key != brief.key or between.end > brief.position:
+            raise RecordError(f"is damaged: the record at position {brief.position} doesn't follow from its key")
+        return between
+
+    def _unpacked(self, brief: Brief, key: Key) -> bytes:
+        return brief.unpack(self._read(brief.start, brief.end - brief.start), key)
 
     def _read(self, position: int, size: int) -> bytes:
         self._file.seek(position - self._segment.base)

@@ -16,11 +16,15 @@ the topology in ms. All checksums are CRC-32. Little endian.
 
 A record of a few tuples is for the most part like the ones before, so it may be *brief*:
 
-    magic "SLOG", version u16, size u16, back u32, crc u32 of the record as it was and as it is here
-    the record by raw deflate, with another, its *key*, as the dictionary
+    magic "SB", size u16, back u16, crc u32 of the record as it was and as it is here
+    the record by raw deflate, with the ones before as the dictionary
 
-The key begins `back` bytes before, in the same segment, and isn't brief; of a long one the last `MOST_BRIEF` bytes are
-the dictionary. In a brief record all checksums are 0, and `snapshot` is how far before the record that one begins.
+The dictionary begins with the record that begins `back` bytes before, in the same segment, and isn't brief: the *key*.
+Those after it, as they were, follow until there are `MOST_BRIEF` bytes; of more the last ones count. In a brief record
+all checksums are 0, and `snapshot` is how far before the record that one begins.
+
+In version 3 a brief record began with magic "SLOG", version u16, size u16 and back u32, and the key alone was the
+dictionary.
 
 In version 2 a record could have a CHANGE in place of a snapshot: how it differs from the one at `snapshot`, by raw
 deflate with that one as the dictionary.
@@ -32,13 +36,13 @@ import struct
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from zlib import crc32
 
 from storm_on_spark.runtime.spouts.log.lineage import NOBODY, Mark, WriterEpoch
 
-VERSION = 3
-"""Records of version 1 have no CHANGE, and only those of version 3 are brief."""
+VERSION = 4
+"""Records of version 1 have no CHANGE, and those before version 3 are not brief."""
 SNAPSHOT = -2
 MESSAGE_IDS = -3
 CHANGE = -4
@@ -52,8 +56,11 @@ _ENTRY = struct.Struct("<iII")
 
 HEADER_BYTES = _HEADER.size
 
-_BRIEF = struct.Struct("<4sHHII")
+_BRIEF = struct.Struct("<2sHHI")
+_BRIEF_MAGIC = b"SB"
+_FORMER_BRIEF = struct.Struct("<4sHHII")
 BRIEF_BYTES = _BRIEF.size
+_MOST_BACK = (1 << 16) - 1
 _WINDOW_BITS = -12
 """Of raw deflate. With more, a compressor takes longer to make than all the rest of a record."""
 MOST_BRIEF = (1 << 12) - 262
@@ -122,11 +129,6 @@ def changed(whole: bytes, change: bytes) -> bytes:
     return _inflated(change, whole, "the change of a snapshot")
 
 
-def _deflated(data: bytes, dictionary: bytes) -> bytes:
-    packer = zlib.compressobj(6, zlib.DEFLATED, _WINDOW_BITS, 4, zlib.Z_DEFAULT_STRATEGY, dictionary)
-    return packer.compress(data) + packer.flush()
-
-
 def _inflated(data: bytes, dictionary: bytes, what: str) -> bytes:
     unpacker = zlib.decompressobj(_WINDOW_BITS, dictionary)
     try:
@@ -138,16 +140,42 @@ def _inflated(data: bytes, dictionary: bytes, what: str) -> bytes:
     return found
 
 
-class Key(NamedTuple):
-    """A record that is not brief, for those that are."""
+class Key:
+    """What the brief records are packed with that follow a record.
 
-    position: int
-    dictionary: bytes
+    Args:
+        position: of that record.
+        dictionary: its last bytes, and of some after it.
+    """
+
+    __slots__ = ("_packer", "dictionary", "position")
+
+    def __init__(self, position: int, dictionary: bytes) -> None:
+        self.position = position
+        self.dictionary = dictionary
+        self._packer: Any = None
 
     @classmethod
     def of(cls, position: int, record: bytes) -> Key:
-        """Returns the key that a record at `position` is."""
+        """Returns the key that a record at `position` is, which isn't brief."""
         return cls(position, record[-MOST_BRIEF:])
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is the same for all records that follow."""
+        return len(self.dictionary) == MOST_BRIEF
+
+    def with_next(self, record: bytes) -> Key:
+        """Returns the key of the records behind a brief one, which is given as it was."""
+        return self if self.is_full else Key.of(self.position, self.dictionary + record)
+
+    def pack(self, record: bytes) -> bytes:
+        """Returns a record by raw deflate."""
+        if self._packer is None:
+            self._packer = zlib.compressobj(6, zlib.DEFLATED, _WINDOW_BITS, 4, zlib.Z_DEFAULT_STRATEGY, self.dictionary)
+        packer = self._packer.copy()  # it has gone through the dictionary
+        packed: bytes = packer.compress(record) + packer.flush()
+        return packed
 
 
 def encode(
@@ -177,38 +205,45 @@ def encode(
     size = sum(len(body) for _, body in entries)
     counts = len(entries), tuples, messages, first, clock
     bodies = [body for _, body in entries]
-    record = None
     if key is not None and HEADER_BYTES + len(entries) * _ENTRY.size + size <= MOST_BRIEF:
         index = b"".join(_ENTRY.pack(target, len(body), 0) for target, body in entries)
         head = _HEADER.pack(_MAGIC, VERSION, 0, *counts, position - snapshot, size, 0, 0)
-        record = _brief(b"".join((head, index, *bodies)), position, key)
-    if key is None or record is None:
-        index = b"".join(_ENTRY.pack(target, len(body), crc32(body)) for target, body in entries)
-        head = _HEADER.pack(_MAGIC, VERSION, 0, *counts, snapshot, size, crc32(index), 0)[:_CHECKED]
-        record = b"".join((head, struct.pack("<I", crc32(head)), index, *bodies))
-        key = Key.of(position, record)
-    return Cut(position, position + len(record), *counts, snapshot, mark.epoch), record, key
+        record = b"".join((head, index, *bodies))
+        brief = _brief(record, position, key)
+        if brief is not None:
+            return Cut(position, position + len(brief), *counts, snapshot, mark.epoch), brief, key.with_next(record)
+    index = b"".join(_ENTRY.pack(target, len(body), crc32(body)) for target, body in entries)
+    head = _HEADER.pack(_MAGIC, VERSION, 0, *counts, snapshot, size, crc32(index), 0)[:_CHECKED]
+    record = b"".join((head, struct.pack("<I", crc32(head)), index, *bodies))
+    return Cut(position, position + len(record), *counts, snapshot, mark.epoch), record, Key.of(position, record)
 
 
 def _brief(record: bytes, position: int, key: Key) -> bytes | None:
     """Returns a record without checksums as a brief one; None if it should not be."""
-    packed = _deflated(record, key.dictionary)
+    back = position - key.position
+    if back > _MOST_BACK:
+        return None
+    packed = key.pack(record)
     if 2 * len(packed) > len(record):
         return None
-    return _BRIEF.pack(_MAGIC, VERSION, len(packed), position - key.position, crc32(packed, crc32(record))) + packed
+    return _BRIEF.pack(_BRIEF_MAGIC, len(packed), back, crc32(packed, crc32(record))) + packed
 
 
 class Brief(NamedTuple):
     """What stands before a brief record."""
 
     position: int
+    start: int
+    """Where what is packed begins."""
     end: int
     key: int
     """The position of its key."""
     checksum: int
+    grows: bool
+    """Whether the dictionary has the records behind the key, too."""
 
-    def decode(self, packed: bytes, key: Key, epoch: WriterEpoch) -> tuple[Cut, list[Entry]]:
-        """Returns what the record says, and its chunks.
+    def unpack(self, packed: bytes, key: Key) -> bytes:
+        """Returns the record as it was.
 
         Raises:
             RecordError: it or its key is damaged.
@@ -216,6 +251,10 @@ class Brief(NamedTuple):
         record = _inflated(packed, key.dictionary, f"the record at position {self.position}")
         if crc32(packed, crc32(record)) != self.checksum:
             raise RecordError(f"is damaged: the record at position {self.position} has the wrong checksum")
+        return record
+
+    def decode(self, record: bytes, epoch: WriterEpoch) -> tuple[Cut, list[Entry]]:
+        """Returns what the record says that `unpack` has returned, and its chunks."""
         _, _, _, chunks, tuples, messages, first, clock, back, _, _, _ = _HEADER.unpack_from(record)
         snapshot = self.position - back
         entries: list[Entry] = []
@@ -227,12 +266,19 @@ class Brief(NamedTuple):
 
 
 def decode_brief(data: bytes, position: int) -> Brief | None:
-    """Returns what the first `BRIEF_BYTES` of a record say if it is brief, or else None."""
-    magic, version, size, back, checksum = _BRIEF.unpack_from(data)
-    # What is not brief has zeros in place of its size.
-    if magic != _MAGIC or version != VERSION or not size:
+    """Returns what a record's first bytes, at least `BRIEF_BYTES`, say if it is brief, or else None."""
+    if data.startswith(_BRIEF_MAGIC):
+        _, size, back, checksum = _BRIEF.unpack_from(data)
+        start = position + _BRIEF.size
+        return Brief(position, start, start + size, position - back, checksum, True)
+    if len(data) < _FORMER_BRIEF.size:
         return None
-    return Brief(position, position + BRIEF_BYTES + size, position - back, checksum)
+    magic, version, size, back, checksum = _FORMER_BRIEF.unpack_from(data)
+    # What is not brief has zeros in place of its size.
+    if magic != _MAGIC or version != 3 or not size:
+        return None
+    start = position + _FORMER_BRIEF.size
+    return Brief(position, start, start + size, position - back, checksum, False)
 
 
 def decode_head(data: bytes, position: int, epoch: WriterEpoch) -> Head:

@@ -142,7 +142,7 @@ def test_a_key_is_followed_by_a_new_one_before_numbers_have_grown_away_from_it(t
     sizes = [cut.end - cut.position for cut in cuts]
     assert [n for n, size in enumerate(sizes) if size > 200] == [0, MOST_WITH_A_KEY + 1, 2 * (MOST_WITH_A_KEY + 1)]
     log.close()
-    for n in (1, MOST_WITH_A_KEY, MOST_WITH_A_KEY + 1, len(cuts) - 1):
+    for n in (1, 2, 9, 40, MOST_WITH_A_KEY, MOST_WITH_A_KEY + 1, len(cuts) - 1):
         found = contents(tmp_path, cuts[n].position, log.end)
         assert [body for number, body in found if number == 1] == [b"sentence %d" % n for n in range(n, len(cuts))]
 
@@ -166,6 +166,47 @@ def test_a_brief_record_in_which_anything_is_damaged_is_not_read(tmp_path: Path)
     path.write_bytes(sound[: key.end - 100] + b"?" + sound[key.end - 99 :])
     with pytest.raises(CheckpointError, match="damaged"):
         contents(tmp_path, brief.position, brief.end)
+
+
+def test_a_brief_record_is_not_read_if_one_between_it_and_its_key_is_damaged(tmp_path: Path) -> None:
+    log = SpoutLog(tmp_path)
+    _, between, brief = (append(log, b"sentence %d" % n, snapshot=bytes(range(200 - n))) for n in range(3))
+    log.close()
+    (segment,) = list_segments(tmp_path)
+    path = tmp_path / str(segment)
+    sound = path.read_bytes()
+    for at in range(between.position, between.end):
+        path.write_bytes(sound[:at] + bytes([sound[at] ^ 1]) + sound[at + 1 :])
+        with pytest.raises(CheckpointError, match="damaged"):
+            contents(tmp_path, brief.position, brief.end)
+    path.write_bytes(sound)
+    assert contents(tmp_path, brief.position, brief.end)[0] == (1, b"sentence 2")
+
+
+def _former_brief(packed_with: bytes, packed: bytes, position: int, key: int) -> bytes:
+    """A brief record of version 3."""
+    packer = zlib.compressobj(6, zlib.DEFLATED, -12, 4, zlib.Z_DEFAULT_STRATEGY, packed_with)
+    body = packer.compress(packed) + packer.flush()
+    return struct.pack("<4sHHII", b"SLOG", 3, len(body), position - key, zlib.crc32(body, zlib.crc32(packed))) + body
+
+
+def test_brief_records_of_version_3_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as former:
+        former.setattr(record, "VERSION", 3)
+        former.setattr(record.Key, "with_next", lambda key, packed: key)
+        former.setattr(
+            record, "_brief", lambda packed, at, key: _former_brief(key.dictionary, packed, at, key.position)
+        )
+        log = SpoutLog(tmp_path)
+        cuts = [append(log, b"sentence %d" % n, snapshot=bytes(range(200 - n))) for n in range(20)]
+        log.close()
+    again = SpoutLog(tmp_path)
+    assert (list(again.cuts(0)), again.snapshot()) == (cuts, bytes(range(181)))
+    cuts += [append(again, b"sentence %d" % n, snapshot=bytes(range(200 - n))) for n in range(20, 40)]
+    again.close()
+    for n in (0, 1, 7, 19, 20, 21, 39):
+        found = contents(tmp_path, cuts[n].position, cuts[-1].end)
+        assert [body for number, body in found if number == 1] == [b"sentence %d" % n for n in range(n, 40)]
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -301,7 +342,7 @@ def test_what_a_writer_appends_after_it_was_replaced_is_never_read(tmp_path: Pat
     old = SpoutLog(tmp_path, SMALL, epoch=WriterEpoch(1, 1))
     common = append(old, b"common")
     new = SpoutLog(tmp_path, SMALL, epoch=WriterEpoch(2, 1), planned=common.mark)
-    zombies = [append(old, b"zombie!", b"z" * 100, snapshot=b"zombie's") for _ in range(6)]
+    zombies = [append(old, b"zombie!", os.urandom(100), snapshot=b"zombie's") for _ in range(6)]
     assert len(old.bases()) > 1, "the old writer has begun a segment behind the new one's back"
     cut = append(new, b"genuine", b"g" * 100, snapshot=b"genuine")
     append(old, b"zombie?")
@@ -538,7 +579,7 @@ def test_an_unknown_version_is_refused_with_a_sentence(tmp_path: Path) -> None:
     path.write_bytes(data[:4] + struct.pack("<H", 8) + data[6:])
     for planned in (Mark(), last.mark):
         with pytest.raises(
-            CheckpointError, match=r"spout log .* has format version 8 at position 0; this release reads 3"
+            CheckpointError, match=r"spout log .* has format version 8 at position 0; this release reads 4"
         ):
             SpoutLog(tmp_path, planned=planned)
 
