@@ -37,18 +37,17 @@ run: java $(STAMP) ## count the words of Python's documentation, or of INPUT=pat
 	  $(if $(value INPUT),-c $(call for-shell,word.count.input=$(call for-yaml,$(value INPUT)))) $(ARGS)
 
 .PHONY: test
-test: java $(STAMP) ## does everything work? all tests without Spark, and a part of every area with it: ten minutes
-	@$(PY) -m pytest -n 2 -m "not integration and not spark" $(PYTEST_ARGS)
-	@$(PY) -m pytest -m representative $(PYTEST_ARGS)
+test: java $(STAMP) ## does everything work? the tests without Spark, and a part of every area with it: ten minutes
+	@$(PY) -m pytest -n 2 -m "not integration and not spark and not slow" $(PYTEST_ARGS)
+	@$(PY) -m pytest -n 2 $(BY_FILE) -m representative $(PYTEST_ARGS)
 
-# REST_PROCESSES=2 runs them in two processes. A file stays in one, as its tests share servers, and files begin in the
-# order of a run without processes.
+# In several processes a file stays in one, as its tests share servers, and files begin in the order of a run in one.
+BY_FILE := --dist loadfile --no-loadscope-reorder
 REST_PROCESSES := 0
-REST_OPTIONS = -n $(REST_PROCESSES) --dist loadfile --no-loadscope-reorder
 
 .PHONY: test-rest
 test-rest: java $(STAMP) ## the long tail that `make test` leaves out (REST_PROCESSES=2: two files at a time)
-	@$(PY) -m pytest $(REST_OPTIONS) -m "(integration or spark) and not representative" $(PYTEST_ARGS)
+	@$(PY) -m pytest -n $(REST_PROCESSES) $(BY_FILE) -m "(integration or spark or slow) and not representative" $(PYTEST_ARGS)
 
 .PHONY: test-all
 test-all: test test-rest ## all tests (PYTEST_ARGS= for more options)

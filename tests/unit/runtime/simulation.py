@@ -7,9 +7,10 @@ import random
 from collections import Counter
 from pathlib import Path
 from random import Random
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pyarrow as pa
+import pytest
 from stormtest import make_worker
 
 from storm_on_spark.api import BaseBasicBolt, BaseRichBolt, BaseRichSpout, BatchBolt, Fields, TopologyBuilder
@@ -383,3 +384,8 @@ class Simulation:
 
 
 POINTS = ("planned", "executed", "delivered", "committed")
+
+
+def seeds(count: int) -> list[Any]:
+    """Of so many runs of a simulation the first is one that `make test` has; the others are slow."""
+    return [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, count))]

@@ -175,7 +175,9 @@ def test_what_can_not_be_saved_is_said(kept: Share, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.usefixtures("hosts_in_this_process")
-@pytest.mark.parametrize(("processes", "seed", "kills"), [(1, 4, 0.0), (2, 4, 0.04)])
+@pytest.mark.parametrize(
+    ("processes", "seed", "kills"), [(1, 4, 0.0), pytest.param(2, 4, 0.04, marks=pytest.mark.slow)]
+)
 def test_a_topology_is_as_exact_with_copies(tmp_path: Path, processes: int, seed: int, kills: float) -> None:
     simulation = LiveSimulation(tmp_path, seed, limit=30, kills=kills, retries=0.1, processes=processes)
     simulation.deaths = kills / 2

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 from live_simulation import LiveSimulation, LiveSpark
-from simulation import POINTS
+from simulation import POINTS, seeds
 
 pytestmark = pytest.mark.usefixtures("hosts_in_this_process")
 
 
-@pytest.mark.parametrize("processes", [2, 3])
+@pytest.mark.parametrize("processes", [pytest.param(2, marks=pytest.mark.slow), 3])
 def test_tasks_are_executed_by_all_processes(tmp_path: Path, processes: int) -> None:
     simulation = LiveSimulation(tmp_path, processes, limit=30, processes=processes)
     simulation.run()
@@ -33,7 +33,7 @@ class DeadlySimulation(LiveSimulation):
     spark = Deadly
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(6))
 def test_any_process_is_killed_anywhere(tmp_path: Path, seed: int) -> None:
     simulation = DeadlySimulation(
         tmp_path, seed, limit=25, kills=0.15, retries=0.1, ackers=1 + seed % 3, processes=2 + seed % 2

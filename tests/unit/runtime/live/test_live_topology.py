@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 from live_simulation import LiveSimulation
-from simulation import POINTS
+from simulation import POINTS, seeds
 
 pytestmark = pytest.mark.usefixtures("hosts_in_this_process")
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", seeds(3))
 def test_without_faults_but_poison(tmp_path: Path, seed: int) -> None:
     simulation = LiveSimulation(tmp_path, seed, limit=30)
     simulation.run()
@@ -22,7 +22,7 @@ def test_without_faults_but_poison(tmp_path: Path, seed: int) -> None:
     assert live.given_up == [], "poison ends no live process"
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(6))
 def test_driver_hosts_workers_and_the_live_process_are_killed_anywhere(tmp_path: Path, seed: int) -> None:
     simulation = LiveSimulation(tmp_path, seed, limit=25, kills=0.15, retries=0.1, ackers=1 + seed % 3)
     simulation.deaths = 0.1
