@@ -31,8 +31,8 @@ _START_SECS = 5.0
 """After a process has ended, another is started at the earliest so long after it was."""
 _SLOW_SECS = 30.0
 """A process that was started may take so long to listen, before another is started."""
-_MOST_PATH = 100
-"""The path of a Unix socket may have 107 bytes (Linux), and it is moved to its name from a longer one."""
+_MOST_PATH = 105
+"""The path of a Unix socket may have 107 bytes (Linux), and it is moved to its name from one that is two longer."""
 
 started: dict[str, tuple[float, subprocess.Popen[bytes]]] = {}
 #: The live process that this process has started last for a run, and when, by start id.

@@ -69,7 +69,7 @@ class LiveProcess:
     def __init__(self, start_id: str, processes: int = 1) -> None:
         self._start_id = start_id
         self._path = socket_of(start_id)
-        self._own_path = self._path.with_name(f"live.{os.getpid()}")
+        self._own_path = self._path.with_name(f"{os.getpid():x}")  # six characters at most, on Linux
         self._processes = processes
         #: The others. They are ready when this one listens.
         self._members: list[MemberProcess] = []

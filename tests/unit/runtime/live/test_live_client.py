@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import uuid
@@ -64,6 +65,27 @@ def test_a_path_that_is_too_long_for_a_socket_is_logged_once(
     live.start(1)
     [record] = caplog.records
     assert "are allowed; set TMPDIR" in record.getMessage()
+
+
+def test_a_path_that_is_just_short_enough_is_listened_at(start_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as short:
+        folder = Path(short) / "x"
+        # Linux takes 107, and the name from which it is moved is two longer.
+        missing = 105 - len(str(folder / Path(*socket_of(start_id).parts[-2:])))
+        folder = folder.with_name("x" * (1 + missing))
+        folder.mkdir()
+        monkeypatch.setenv("TMPDIR", str(folder))
+        monkeypatch.setattr(tempfile, "tempdir", None)
+        live = LiveClient(start_id)
+        assert len(str(live.path)) == 105
+        live.start(1)
+        _, process = client.started[start_id]
+        while not live.listens():
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(signal.SIGHUP)
+        assert process.wait(60) == 0
+        monkeypatch.setattr(tempfile, "tempdir", None)
 
 
 def test_only_a_socket_on_which_nobody_listens_is_removed(start_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
