@@ -43,8 +43,7 @@ def counts(spark: Any, checkpoint: Path) -> Counter[str]:
     return found
 
 
-@pytest.mark.representative
-@pytest.mark.parametrize("tasks", [1, 2, 5])
+@pytest.mark.parametrize("tasks", [1, pytest.param(2, marks=pytest.mark.representative), 5])
 @pytest.mark.parametrize("job", [word_count, word_count_columnar], ids=["by-tuple", "by-column"])
 def test_word_counts_equal_a_counter_whatever_the_number_of_tasks(
     job: Any, tasks: int, spark_session: Any, tmp_path: Path

@@ -97,8 +97,9 @@ def live_processes(module: str) -> list[int]:
     return found
 
 
-@pytest.mark.representative
-@pytest.mark.parametrize(("processes", "victim"), [(1, FIRST), (2, FURTHER)])
+@pytest.mark.parametrize(
+    ("processes", "victim"), [pytest.param(1, FIRST, marks=pytest.mark.representative), (2, FURTHER)]
+)
 def test_messages_end_between_micro_batches_and_state_is_exact_when_a_live_process_dies(
     spark_session: SparkSession, tmp_path: Path, processes: int, victim: str
 ) -> None:
