@@ -46,14 +46,15 @@ def _pause(run: Run, who: str, pids: list[int], *, may_end: bool = False) -> Non
     for pid in pids:
         stop(pid)
     time.sleep(PAUSE_SECS)
-    left = [pid for pid in pids if not may_end or Path(f"/proc/{pid}").exists()]
+    left = [pid for pid in pids if not (may_end and has_ended(pid))]
     states = {state(pid) for pid in left}
     for pid in left:
         os.kill(pid, signal.SIGCONT)
     over = time.monotonic_ns()
     if states - {"Z"} != {"T"} and left:
         raise ScenarioError(f"{who} did not stand still: states {states}")
-    run.injected(f"SIGSTOP of {who} for {PAUSE_SECS:.0f} s", f"state T of {len(pids)} processes until SIGCONT", over)
+    proof = f"state T of {len(left)} processes until SIGCONT" if left else "ended by another while it stood still"
+    run.injected(f"SIGSTOP of {who} for {PAUSE_SECS:.0f} s", proof, over)
 
 
 def stop(pid: int) -> None:
@@ -68,6 +69,14 @@ def stop(pid: int) -> None:
         if time.monotonic() > deadline:
             raise ScenarioError(f"process {pid} does not stop: its state is {state(pid)}")
         time.sleep(0.001)
+
+
+def has_ended(pid: int) -> bool:
+    """Returns whether a process is gone, or would be if its parent had looked."""
+    try:
+        return state(pid) == "Z"
+    except OSError:
+        return True
 
 
 def state(pid: int) -> str:
