@@ -9,7 +9,9 @@ test leaves with all its topologies ended, and `nothing_left_behind` fails a tes
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -24,11 +26,15 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def spark_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def spark_session() -> Iterator[SparkSession]:
     """One local session, with two cores and temporary files in a folder of its own."""
     from storm_on_spark.spark.session import local_session, stop_session
 
-    with own_temporary_folder(tmp_path_factory.mktemp("tmp")):
+    # Not in one of pytest's folders, whose path has a user's name and more: real time has a socket there.
+    with (
+        tempfile.TemporaryDirectory(prefix="storm-test-", ignore_cleanup_errors=True) as folder,
+        own_temporary_folder(Path(folder)),
+    ):
         spark = local_session("local[2]")
         yield spark
         stop_session(spark)
