@@ -282,14 +282,19 @@ class Run:
 
     # --- progress ---------------------------------------------------------------
 
-    def moments(self, times: int) -> Iterator[int]:
+    def moments(self, times: int, lasting: float = 0.0) -> Iterator[int]:
         """Waits for a number of random moments, spread over the run, and yields their numbers.
+
+        Args:
+            times: how many.
+            lasting: seconds that a fault lasts in which messages may be acked all the same; some are to be left then.
 
         Raises:
             ScenarioError: the driver ends or gets stuck before.
         """
+        last = min(_LAST_SHARE, max(0.6, 1 - 1.4 * lasting / self.load.seconds))
         for number in range(times):
-            share = _FIRST_SHARE + (_LAST_SHARE - _FIRST_SHARE) * (number + self.rng.random()) / times
+            share = _FIRST_SHARE + (last - _FIRST_SHARE) * (number + self.rng.random()) / times
             wanted = share * self.load.messages
             self._until(lambda wanted=wanted: self._acked() >= wanted, f"acks {wanted:.0f} messages")  # type: ignore[misc]
             # Where in a micro-batch that is, is left to chance.

@@ -26,7 +26,7 @@ def everybody(run: Run, times: int) -> None:
     }
     order = run.shuffled(victims)
     run.start()
-    for number in run.moments(max(times, len(order))):
+    for number in run.moments(max(times, len(order)), PAUSE_SECS):
         who = order[number % len(order)]
         _pause(run, who, victims[who]())
 
@@ -35,7 +35,7 @@ def live_process(run: Run, times: int) -> None:
     """Stops the live process that leads, and one that follows, in turn; whoever asks one in vain ends it."""
     roles = run.shuffled(["process", "member"])
     run.start()
-    for number in run.moments(times):
+    for number in run.moments(times, PAUSE_SECS):
         role = roles[number % len(roles)]
         _pause(run, f"a live {role}", run.live_processes(role)[:1], may_end=True)
 
