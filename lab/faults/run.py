@@ -35,6 +35,10 @@ _END_SECS = 10.0
 _TAIL_BYTES = 4000
 _FIRST_SHARE, _LAST_SHARE = 0.1, 0.8
 """Faults happen when at least and at most so much is acked."""
+_LEAST_LAST_SHARE = 0.6
+"""The latter is not less than this, however long a fault lasts: faults are to be spread over the run."""
+_LEFT_AFTER = 1.4
+"""Of a fault that lasts, so many times its length is left of the run when it begins."""
 
 T = TypeVar("T")
 
@@ -287,12 +291,12 @@ class Run:
 
         Args:
             times: how many.
-            lasting: seconds that a fault lasts in which messages may be acked all the same; some are to be left then.
+            lasting: seconds that each fault lasts, in which messages may be acked; some are left after the last one.
 
         Raises:
             ScenarioError: the driver ends or gets stuck before.
         """
-        last = min(_LAST_SHARE, max(0.6, 1 - 1.4 * lasting / self.load.seconds))
+        last = min(_LAST_SHARE, max(_LEAST_LAST_SHARE, 1 - _LEFT_AFTER * lasting / self.load.seconds))
         for number in range(times):
             share = _FIRST_SHARE + (last - _FIRST_SHARE) * (number + self.rng.random()) / times
             wanted = share * self.load.messages

@@ -92,7 +92,7 @@ class LiveProcess:
         self._inode = 0
 
     def run(self) -> None:
-        """Starts the others, listens, and runs until nobody needs the process any more."""
+        """Starts the other live processes, listens, and returns once nobody needs this one any more."""
         self._listen()
         looks_at = 0.0
         while True:

@@ -387,5 +387,5 @@ POINTS = ("planned", "executed", "delivered", "committed")
 
 
 def seeds(count: int) -> list[Any]:
-    """Of so many runs of a simulation the first is one that `make test` has; the others are slow."""
+    """Returns the seeds of a simulation; all but the first are marked slow, so that `make test` leaves them out."""
     return [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, count))]

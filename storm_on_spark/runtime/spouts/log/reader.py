@@ -228,28 +228,28 @@ class _SegmentFile:
     def _brief(self, brief: Brief) -> BriefRecord | None:
         if brief.end > self._end:
             return None
-        key = self._key
-        if key is None or brief.key != key.position or brief.position < self._read_to:
-            key, self._read_to = self._find_key(brief)
-        while brief.grows and not key.is_full and self._read_to != brief.position:
-            between = self._between(brief)
-            key, self._read_to = key.with_next(self._unpacked(between, key)), between.end
+        key, at = self._key, self._read_to
+        if key is None or brief.key != key.position or brief.position < at:
+            key, at = self._find_key(brief)
+        while brief.grows and not key.is_full and at != brief.position:
+            between = self._between(brief, at)
+            key, at = key.with_next(self._unpacked(between, key)), between.end
         record = self._unpacked(brief, key)
         self._key, self._read_to = (key.with_next(record) if brief.grows else key), brief.end
         return BriefRecord(*brief.decode(record, self._segment.epoch))
 
     def _find_key(self, brief: Brief) -> tuple[Key, int]:
-        """Returns the key of the record behind the one that is named as the key, and where that one ends."""
+        """Returns the key as it is behind the record that a brief one names, and where that record ends."""
         if not self._segment.base <= brief.key < brief.position:
             raise RecordError(f"is damaged: the record at position {brief.position} has no key")
         head = decode_head(self._read(brief.key, HEADER_BYTES), brief.key, self._segment.epoch)
         start = max(brief.key, head.cut.end - MOST_BRIEF)
         return Key(brief.key, self._read(start, head.cut.end - start)), head.cut.end
 
-    def _between(self, brief: Brief) -> Brief:
-        """Returns the next record between the key of a brief one and that one, which is as brief."""
-        data = self._read(self._read_to, HEADER_BYTES)
-        between = decode_brief(data, self._read_to) if len(data) >= BRIEF_BYTES else None
+    def _between(self, brief: Brief, position: int) -> Brief:
+        """Returns the record at a position between a brief record and its key; it must have the same key."""
+        data = self._read(position, BRIEF_BYTES)
+        between = decode_brief(data, position) if len(data) == BRIEF_BYTES else None
         if between is None or between.key != brief.key or between.end > brief.position:
             raise RecordError(f"is damaged: the record at position {brief.position} doesn't follow from its key")
         return between

@@ -43,6 +43,16 @@ def start_id() -> Iterator[str]:
     remove_run_folder(start_id)
 
 
+def start_and_wait(live: LiveClient, start_id: str) -> subprocess.Popen[bytes]:
+    """Starts a live process, and returns it once it listens."""
+    live.start(1)
+    _, process = client.started[start_id]
+    while not live.listens():
+        assert process.poll() is None
+        time.sleep(0.01)
+    return process
+
+
 def test_a_live_process_that_ends_at_once_is_logged_once(
     start_id: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -78,14 +88,9 @@ def test_a_path_that_is_just_short_enough_is_listened_at(start_id: str, monkeypa
         monkeypatch.setattr(tempfile, "tempdir", None)
         live = LiveClient(start_id)
         assert len(str(live.path)) == 105
-        live.start(1)
-        _, process = client.started[start_id]
-        while not live.listens():
-            assert process.poll() is None
-            time.sleep(0.01)
+        process = start_and_wait(live, start_id)
         process.send_signal(signal.SIGHUP)
         assert process.wait(60) == 0
-        monkeypatch.setattr(tempfile, "tempdir", None)
 
 
 def test_only_a_socket_on_which_nobody_listens_is_removed(start_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,11 +130,7 @@ def live_spouts(start_id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     # Of a run in the background the shell may be gone, which led its group: the process would take it for the daemon.
     if not psutil.pid_exists(os.getpgrp()):
         os.setpgid(0, 0)
-    asked.start(1)
-    _, process = client.started[spec.start_id]
-    while not asked.listens():
-        assert process.poll() is None
-        time.sleep(0.01)
+    process = start_and_wait(asked, spec.start_id)
     assert asked.look(0, time.monotonic()).live is False
     assert asked.adopt(Adopt(spec.start_id, spec.dumps(), b"token", Offset(), {}, ()))
     yield spouts, asked

@@ -43,6 +43,12 @@ def append(log: SpoutLog, *bodies: bytes, snapshot: bytes | None = None, **count
     return log.append(entries, snapshot=b"s" if snapshot is None and log.base is None else snapshot, **fields)
 
 
+def only_file(folder: Path) -> Path:
+    """Returns the file of a log that has one segment."""
+    (segment,) = list_segments(folder)
+    return folder / str(segment)
+
+
 def contents(folder: Path, start: int, end: int) -> list[tuple[int, bytes]]:
     return [(target, body) for _, target, body in read_entries(folder, start, end, lambda target: True)]
 
@@ -152,8 +158,7 @@ def test_a_brief_record_in_which_anything_is_damaged_is_not_read(tmp_path: Path)
     key = append(log, b"a sentence", snapshot=bytes(range(200)))
     brief = append(log, b"another sentence", snapshot=bytes(range(199)))
     log.close()
-    (segment,) = list_segments(tmp_path)
-    path = tmp_path / str(segment)
+    path = only_file(tmp_path)
     sound = path.read_bytes()
     for at in range(brief.position, brief.end):
         path.write_bytes(sound[:at] + bytes([sound[at] ^ 1]) + sound[at + 1 :])
@@ -172,8 +177,7 @@ def test_a_brief_record_is_not_read_if_one_between_it_and_its_key_is_damaged(tmp
     log = SpoutLog(tmp_path)
     _, between, brief = (append(log, b"sentence %d" % n, snapshot=bytes(range(200 - n))) for n in range(3))
     log.close()
-    (segment,) = list_segments(tmp_path)
-    path = tmp_path / str(segment)
+    path = only_file(tmp_path)
     sound = path.read_bytes()
     for at in range(between.position, between.end):
         path.write_bytes(sound[:at] + bytes([sound[at] ^ 1]) + sound[at + 1 :])
@@ -383,8 +387,7 @@ def test_a_log_of_a_release_before_epochs_is_read_and_gone_on_with(tmp_path: Pat
     writer = SpoutLog(tmp_path, epoch=WriterEpoch(1, 1))
     before = append(writer, b"before")
     writer.close()
-    (segment,) = list_segments(tmp_path)
-    (tmp_path / str(segment)).rename(tmp_path / f"{0:020d}.log")
+    only_file(tmp_path).rename(tmp_path / f"{0:020d}.log")
     planned = Mark(before.end)
     writer = SpoutLog(tmp_path, epoch=WriterEpoch(1, 1), planned=planned)
     assert writer.written == planned
@@ -488,8 +491,7 @@ def written(folder: Path) -> tuple[Cut, Cut, Path]:
     first = append(log, b"one", snapshot=b"state")
     last = append(log, b"two", b"three")
     log.close()
-    (segment,) = list_segments(folder)
-    return first, last, folder / str(segment)
+    return first, last, only_file(folder)
 
 
 def test_a_last_record_cut_short_at_any_byte_is_dropped(tmp_path: Path) -> None:
