@@ -186,7 +186,7 @@ def test_what_run_and_submit_take_is_compiled_and_found_again(kind: str, tmp_pat
         "module": ("words.job", "split"),
     }[kind]
     if kind == "flux":
-        for file in (UNIT / "flux" / "files").iterdir():
+        for file in (UNIT / "flux" / "files").glob("*.*"):
             (project / file.name).write_bytes(file.read_bytes())
     elif kind == "streamparse":
         (project / target).write_bytes((UNIT / "streamparse" / target).read_bytes())

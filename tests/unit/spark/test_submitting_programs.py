@@ -147,7 +147,7 @@ def test_an_object_is_packed_with_what_its_script_imports(tmp_path: Path) -> Non
     assert json.loads((out / "conf.json").read_text()) == {"my.key": 1}
     with zipfile.ZipFile(out / "code.zip") as archive:
         archive.extractall(here / "code")
-    for file in there.iterdir():
+    for file in there.glob("*.*"):
         file.unlink()
     entry = here / "code" / "storm_submitted_topology.py"
     done = subprocess.run(
