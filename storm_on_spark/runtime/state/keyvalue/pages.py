@@ -180,9 +180,12 @@ class Pages:
         hashes = hashes_of(keys) if numbers is None else hashes_of_ints(numbers)
         order = np.argsort(hashes)
         hashes = hashes[order]
-        keys = [keys[place] for place in order.tolist()]
-        numbers = None if numbers is None else numbers[order]
-        #: Where in `keys` integers were found, and their values; Python objects are made of all at once.
+        if numbers is None:
+            in_order = [keys[place] for place in order.tolist()]
+        else:
+            numbers = numbers[order]
+            in_order = numbers.tolist()  # New objects, side by side, are quicker than those that are there.
+        #: Where integers were found, and their values; Python objects are made of all at once.
         places: list[NDArray[np.intp]] = []
         values: list[NDArray[np.int64]] = []
         for number, start, end in _runs(hashes):
@@ -195,7 +198,7 @@ class Pages:
                     page, mine = self._page(ref, store), hashes[wanted]
                     ints = None if numbers is None else page.find_ints(numbers[wanted], mine)
                     if ints is None:
-                        missing = page.find_all([keys[place] for place in wanted.tolist()], mine, found)
+                        missing = page.find_all([in_order[place] for place in wanted.tolist()], mine, found)
                         wanted = wanted[missing]
                     else:
                         hits, of_hits, others = ints
@@ -203,9 +206,9 @@ class Pages:
                         values.append(of_hits)
                         wanted = wanted[others]
                 if len(wanted):
-                    found.update(dict.fromkeys([keys[place] for place in wanted.tolist()], GONE))
+                    found.update(dict.fromkeys([in_order[place] for place in wanted.tolist()], GONE))
         if places:
-            known = [keys[place] for place in np.concatenate(places).tolist()]
+            known = [in_order[place] for place in np.concatenate(places).tolist()]
             found.update(zip(known, np.concatenate(values).tolist(), strict=True))
 
     def scan(self, store: Store) -> Iterator[tuple[int, int, Rows | None]]:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from storm_on_spark.runtime.state.keyvalue.hashes import Hashes, hashes_of
+from storm_on_spark.runtime.state.keyvalue.hashes import Hashes, hashes_of, hashes_of_ints, small_ints
 from storm_on_spark.runtime.values import pickling
 
 GONE: Any = enum.Enum("_Gone", "GONE").GONE  # type: ignore[attr-defined]
@@ -106,14 +106,18 @@ class Rows:
             values: `GONE` for those that are deleted.
             hashes: of the keys, if they are known.
         """
-        hashes = hashes_of(keys) if hashes is None else hashes
+        numbers = small_ints(keys)
+        if hashes is None:
+            hashes = hashes_of(keys) if numbers is None else hashes_of_ints(numbers)
         order = np.argsort(hashes, kind="stable")
-        gone = np.fromiter((value is GONE for value in values), bool, len(values))
-        if gone.any():
+        gone = np.zeros(len(values), bool)
+        if type(GONE) in set(map(type, values)):
+            gone[:] = [value is GONE for value in values]
             # A value of the kind of the others, so that these need not be pickled for the sake of it.
             filler = next((value for value in values if value is not GONE), None)
             values = [filler if value is GONE else value for value in values]
-        return cls(hashes[order], Column.of(keys).take(order), Column.of(values).take(order), gone[order])
+        column = Column.of(keys) if numbers is None else Column(Kind.INT, pa.array(numbers))
+        return cls(hashes[order], column.take(order), Column.of(values).take(order), gone[order])
 
     def slice(self, start: int, end: int) -> Rows:
         """Returns the entries from `start` to before `end`."""

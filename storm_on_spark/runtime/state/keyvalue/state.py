@@ -16,7 +16,6 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, compress, islice, repeat
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,6 +56,16 @@ class _Copy(NamedTuple):
     """A value as it was when the bolt got hold of it."""
 
     data: bytes
+
+
+class _Step(NamedTuple):
+    """What the bolt has done to an entry, so that it can be taken back."""
+
+    key: Any
+    before: Any
+    """The value before, `GONE` if none, or a copy."""
+    changed: bool
+    """Whether it had been changed already since the last commit."""
 
 
 class Written(NamedTuple):
@@ -110,13 +119,13 @@ class StoredState(KeyValueState):
         #: pages since the last `_trim`; some are unmerged again by now, or forgotten. Empty without pages.
         self._clean: deque[list[Any]] = deque()
         self._looked_up: list[Any] = []
-        #: (key, value before, `GONE` if none, or a copy), since the last commit.
-        self._journal: list[tuple[Any, Any]] = []
+        #: Since the last commit: entries that have been set, and keys that have been deleted before that, or for good.
+        self._changed: dict[Any, Any] = {}
+        self._removed: dict[Any, None] = {}
         self._size = 0
-        #: Whether a key has been deleted since the last commit.
-        self._deleted = False
-        #: Whether `get` copies what it hands out, so that `undo` also takes back what is changed in place.
+        #: Whether steps are noted for `undo`, with copies of what `get` hands out: it may be changed in place.
         self._careful = False
+        self._steps: list[_Step] = []
         #: Keys whose values have been copied since the last mark.
         self._copied: set[Any] = set()
         #: Of the journal: what it was rewritten to, and what was added since.
@@ -142,13 +151,15 @@ class StoredState(KeyValueState):
 
     def put(self, key: Any, value: Any) -> None:
         """Sets the value of `key`."""
-        before = self._hot.get(key, GONE)
-        if before is GONE:
-            before = self._fetch(key)
+        if self._careful or key not in self._changed:
+            before = self._hot.get(key, GONE)
             if before is GONE:
-                self._size += 1
-        self._journal.append((key, before))
-        self._hot[key] = value
+                before = self._fetch(key)
+                if before is GONE:
+                    self._size += 1
+            if self._careful:
+                self._note_step(key, before)
+        self._changed[key] = self._hot[key] = value
 
     def delete(self, key: Any) -> Any:
         """Removes `key`; returns the value that it had, or None."""
@@ -157,9 +168,11 @@ class StoredState(KeyValueState):
             before = self._fetch(key)
             if before is GONE:
                 return None
-        self._journal.append((key, before))
+        if self._careful:
+            self._note_step(key, before)
         self._size -= 1
-        self._deleted = True
+        self._changed.pop(key, None)
+        self._removed[key] = None
         self._clear(key)
         return before
 
@@ -167,7 +180,7 @@ class StoredState(KeyValueState):
         """Yields all (key, value); from pages, where there are any, one bucket after the other."""
         if not self._pages.exist:
             return iter(self._hot.items())
-        own = dict.fromkeys(chain(self._unmerged, map(itemgetter(0), self._journal)))
+        own = dict.fromkeys(chain(self._unmerged, self._changed, self._removed))
         return all_entries(self._pages, self._reading(), list(own), self._hot)
 
     def __contains__(self, key: object) -> bool:
@@ -224,22 +237,29 @@ class StoredState(KeyValueState):
     def mark(self) -> int:
         """Returns a mark for `undo`."""
         self._copied.clear()
-        return len(self._journal)
+        return len(self._steps)
 
     def undo(self, mark: int) -> None:
-        """Takes back what was done since `mark`."""
-        hot = self._hot
-        for key, before in reversed(self._journal[mark:]):
+        """Takes back what was done since `mark`; only after `start_again`, for before it nothing is noted."""
+        assert self._careful, "nobody has noted what is to be taken back"
+        hot, changed = self._hot, self._changed
+        for step in reversed(self._steps[mark:]):
+            key, before = step.key, step.before
             if before is GONE:
                 self._size -= 1
+                changed.pop(key, None)
                 self._clear(key)
                 continue
-            if hot.get(key, GONE) is GONE:
-                self._size += 1
+            deleted = hot.get(key, GONE) is GONE
+            self._size += deleted
             hot[key] = pickling.loads(before.data) if isinstance(before, _Copy) else before
+            if step.changed or deleted:  # What was deleted comes last in a dict, so it has to be written.
+                changed[key] = hot[key]
+            else:
+                changed.pop(key, None)
         if self._pages.exist:
-            self._note_clean([key for key, _ in self._journal[mark:]])
-        del self._journal[mark:]
+            self._note_clean([step.key for step in self._steps[mark:]])
+        del self._steps[mark:]
         self._copied.clear()
 
     def start_again(self, store: Store, entries: int) -> None:
@@ -257,8 +277,11 @@ class StoredState(KeyValueState):
 
     def _copy(self, key: Any, value: Any) -> None:
         if not isinstance(value, _PLAIN) and key not in self._copied:
-            self._journal.append((key, _Copy(pickling.dumps(value))))
+            self._note_step(key, _Copy(pickling.dumps(value)))
             self._copied.add(key)
+
+    def _note_step(self, key: Any, before: Any) -> None:
+        self._steps.append(_Step(key, before, key in self._changed))
 
     # --- for the runtime: state store -------------------------------------------------------------------------------
 
@@ -276,8 +299,8 @@ class StoredState(KeyValueState):
         self._unmerged.clear()
         self._clean.clear()
         self._looked_up.clear()
-        self._journal.clear()
-        self._recent, self._deleted = set(), False
+        self._changed, self._removed, self._recent = {}, {}, set()
+        self._steps.clear()
         self._base_bytes = self._added_bytes = self._added_keys = 0
         self._pages.load(store)
         self._replay(store, 0, entries)
@@ -347,22 +370,21 @@ class StoredState(KeyValueState):
         if self._store is not None and self._store.error is not None:
             raise self._store.error
         self._careful = False
+        self._steps.clear()
         self._settle_looks()
-        if not self._journal:
+        changed, removed = self._changed, list(self._removed)
+        if not changed and not removed:
             self._trim()
             return None
-        touched, removed = self._changes()
-        self._journal.clear()
-        self._deleted = False
-        hot = self._hot
+        self._changed, self._removed = {}, {}
         with guard():
-            added = journal.pack(journal.CHANGES, touched, list(map(hot.__getitem__, touched)), removed)
-        self._count(sum(map(len, added)), len(touched) + len(removed), base=False)
+            added = journal.pack(journal.CHANGES, list(changed), list(changed.values()), removed)
+        self._count(sum(map(len, added)), len(changed) + len(removed), base=False)
         if self._pages.exist:
-            self._unmerged.add(chain(touched, removed))
-        elif len(hot) > self._most:
+            self._unmerged.add(chain(changed, removed) if removed else changed)
+        elif len(self._hot) > self._most:
             self._pages.begin()
-            self._unmerged.add(hot)
+            self._unmerged.add(self._hot)
         self._merge(store, guard)
         rewritten = self._is_long()
         if rewritten:
@@ -377,24 +399,6 @@ class StoredState(KeyValueState):
         self._pages.commit(store, self._size)
         self._trim()
         return Written(entries + len(added), rewritten)
-
-    def _changes(self) -> tuple[list[Any], list[Any]]:
-        """Returns the keys that have been set, in the order that a dict has them in, and those that have been removed.
-
-        A key may be both: one that was deleted and set again comes last.
-        """
-        hot = self._hot
-        touched = dict.fromkeys(map(itemgetter(0), self._journal))
-        if not self._deleted:
-            return list(touched), []
-        again: dict[Any, None] = {}
-        for key, before in self._journal:
-            if before is GONE and hot.get(key, GONE) is not GONE:
-                again.pop(key, None)
-                again[key] = None
-        removed = [key for key in touched if key in again or hot.get(key, GONE) is GONE]
-        kept = [key for key in touched if key not in again and hot.get(key, GONE) is not GONE]
-        return [*kept, *again], removed
 
     def _whole_journal(self) -> list[bytes]:
         """Returns entries that hold all that is not in pages."""
@@ -439,7 +443,7 @@ class StoredState(KeyValueState):
             AssertionError: it does not hold.
         """
         if self._pages.exist:
-            known = set(chain(*self._clean, self._unmerged, self._looked_up, map(itemgetter(0), self._journal)))
+            known = set(chain(*self._clean, self._unmerged, self._looked_up, self._changed, self._removed))
             assert known.issuperset(self._hot), "entries that stay in memory for good"
             assert self._unmerged.keys <= self._hot.keys(), "unmerged entries that are not in memory"
 
@@ -475,7 +479,7 @@ class StoredState(KeyValueState):
             return
         goal = max(0, most * 7 // 8 - room)
         unmerged, recent = self._unmerged.keys, self._recent
-        changed = set(map(itemgetter(0), self._journal))
+        changed = self._changed.keys() | self._removed.keys()
         # What has been changed meanwhile is unmerged, or will be; or `undo` notes it.
         self._note_clean(list(set(self._looked_up).difference(unmerged, changed)))
         self._looked_up = []

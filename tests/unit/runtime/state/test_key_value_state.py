@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from storm_on_spark.api import Fields
 from storm_on_spark.api.errors import CheckpointError, StormError
@@ -82,6 +82,8 @@ class StateAgainstDict(RuleBasedStateMachine):
         self.model: dict[Any, Any] = {}
         self.committed: dict[Any, Any] = {}
         self.marks: list[tuple[int, dict[Any, Any]]] = []
+        #: Whether a tuple of this attempt has raised.
+        self.poisoned = False
         self.workers: list[tuple[StoredState, tuple[int, int] | None]] = []
         #: How often the journal was rewritten, and how many entries it has.
         self.version = (0, 0)
@@ -107,6 +109,7 @@ class StateAgainstDict(RuleBasedStateMachine):
         self.present, self.state = worker, state
         self.model = copy.deepcopy(self.committed)
         self.marks.clear()
+        self.poisoned = False
 
     @rule(keys=st.lists(KEYS, min_size=1, max_size=30), value=VALUES)
     def put(self, keys: list[Any], value: Any) -> None:
@@ -147,6 +150,7 @@ class StateAgainstDict(RuleBasedStateMachine):
         if self.state.looks_ahead:
             self.state.look_ahead(keys | set(range(first, first + 50)))
 
+    @precondition(lambda self: self.poisoned)
     @rule()
     def mark(self) -> None:
         self.marks.append((self.state.mark(), dict(self.model)))
@@ -163,6 +167,7 @@ class StateAgainstDict(RuleBasedStateMachine):
         written = self.state.commit(self.attempt, self.version[1])
         if written is not None:
             self.version = self.version[0] + written.rewritten, written.entries
+        assert self.read_anew(self.attempt) == list(self.state.items()), "workers iterate in different orders"
         self.state.attach(None)
         self.values = self.attempt.values
         self.committed = copy.deepcopy(self.model)
@@ -183,17 +188,21 @@ class StateAgainstDict(RuleBasedStateMachine):
         self.state.start_again(self.attempt, self.version[1])
         self.model = copy.deepcopy(self.committed)
         self.marks.clear()
+        self.poisoned = True
 
     @rule()
     def iterate(self) -> None:
         assert {repr(key): value for key, value in self.state.items()} == {
             repr(key): value for key, value in self.model.items()
         } or dict(self.state.items()) == self.model
+        assert dict(self.read_anew(MemoryStore(copy.deepcopy(self.values)))) == self.committed
+
+    def read_anew(self, store: MemoryStore) -> list[tuple[Any, Any]]:
+        """Returns the entries as a worker has them that has just started."""
         other = self.new()
-        store = MemoryStore(copy.deepcopy(self.values))
         other.attach(store)
         other.load(store, self.version[1])
-        assert dict(other.items()) == self.committed
+        return list(other.items())
 
     @invariant()
     def same_size(self) -> None:
@@ -278,6 +287,24 @@ class Counting(MemoryStore):
     def put(self, name: str, value: bytes, index: int = 0) -> None:
         self.written += len(value)
         super().put(name, value, index)
+
+
+def test_what_is_taken_back_leaves_the_same_order_on_every_worker() -> None:
+    task = Task(memory=1 << 20)
+    task.fill(3)
+    state = task.state
+    state.start_again(task.store, task.entries)
+    mark = state.mark()
+    state.delete(0)
+    state.put(0, "anew")
+    state.put(1, "changed")
+    state.delete(2)
+    state.put(3, "new")
+    state.undo(mark)
+    assert dict(state.items()) == {0: 0, 1: 1, 2: 2}
+    task.commit()
+    order = list(state.items())
+    assert list(task.open().items()) == order
 
 
 def test_workers_in_turn_know_what_the_other_has_merged_and_what_it_has_not() -> None:
