@@ -39,12 +39,30 @@ def hashes_of(keys: Sequence[Any]) -> Hashes:
         >>> hashes_of(keys).tolist() == [hash_of(key) for key in keys]
         True
     """
+    return hashed(keys)[0]
+
+
+def hashed(keys: Sequence[Any]) -> tuple[Hashes, NDArray[np.int64] | None]:
+    """Returns the hashes of keys, and the keys as an array if they are integers, as `small_ints` has it."""
     numbers = small_ints(keys)
-    if numbers is not None:
-        return hashes_of_ints(numbers)
+    return _hashes_of_others(keys) if numbers is None else hashes_of_ints(numbers), numbers
+
+
+def _hashes_of_others(keys: Sequence[Any]) -> Hashes:
     if set(map(type, keys)) == {str}:
         return _mixed([crc32(key.encode("utf-8", "surrogatepass"), TEXT) + len(key) for key in keys])
     return np.fromiter(map(hash_of, keys), np.uint32, len(keys))
+
+
+def reordered(keys: Sequence[Any], numbers: NDArray[np.int64] | None, order: NDArray[np.intp]) -> list[Any]:
+    """Returns keys in another order.
+
+    Args:
+        keys: the keys.
+        numbers: the same, if they are integers: new objects are quicker than those that lie about in memory.
+        order: the place in `keys` of each.
+    """
+    return [keys[place] for place in order.tolist()] if numbers is None else numbers[order].tolist()
 
 
 def small_ints(keys: Sequence[Any]) -> NDArray[np.int64] | None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.runtime.state.keyvalue.directory import PARTS, WIDTH, Header, PageRef, Part, empty_part, slots_of
-from storm_on_spark.runtime.state.keyvalue.hashes import Hashes, hashes_of, hashes_of_ints, small_ints
+from storm_on_spark.runtime.state.keyvalue.hashes import Hashes, hashed, reordered
 from storm_on_spark.runtime.state.keyvalue.page import MISSING, Page, encode
 from storm_on_spark.runtime.state.keyvalue.rows import GONE, Rows, merged
 from storm_on_spark.runtime.state.keyvalue.store import Store
@@ -176,16 +176,11 @@ class Pages:
 
     def find_all(self, keys: Sequence[Any], store: Store, found: dict[Any, Any]) -> None:
         """Adds the values of keys to `found`, `GONE` for those that have none. Each page is looked at once."""
-        numbers = small_ints(keys)
-        hashes = hashes_of(keys) if numbers is None else hashes_of_ints(numbers)
+        hashes, numbers = hashed(keys)
         order = np.argsort(hashes)
-        hashes = hashes[order]
-        if numbers is None:
-            in_order = [keys[place] for place in order.tolist()]
-        else:
-            numbers = numbers[order]
-            in_order = numbers.tolist()  # New objects, side by side, are quicker than those that are there.
-        #: Where integers were found, and their values; Python objects are made of all at once.
+        hashes, keys = hashes[order], reordered(keys, numbers, order)
+        numbers = None if numbers is None else numbers[order]
+        #: Where in `keys` integers were found, and their values; Python objects are made of all at once.
         places: list[NDArray[np.intp]] = []
         values: list[NDArray[np.int64]] = []
         for number, start, end in _runs(hashes):
@@ -198,7 +193,7 @@ class Pages:
                     page, mine = self._page(ref, store), hashes[wanted]
                     ints = None if numbers is None else page.find_ints(numbers[wanted], mine)
                     if ints is None:
-                        missing = page.find_all([in_order[place] for place in wanted.tolist()], mine, found)
+                        missing = page.find_all([keys[place] for place in wanted.tolist()], mine, found)
                         wanted = wanted[missing]
                     else:
                         hits, of_hits, others = ints
@@ -206,9 +201,9 @@ class Pages:
                         values.append(of_hits)
                         wanted = wanted[others]
                 if len(wanted):
-                    found.update(dict.fromkeys([in_order[place] for place in wanted.tolist()], GONE))
+                    found.update(dict.fromkeys([keys[place] for place in wanted.tolist()], GONE))
         if places:
-            known = [in_order[place] for place in np.concatenate(places).tolist()]
+            known = [keys[place] for place in np.concatenate(places).tolist()]
             found.update(zip(known, np.concatenate(values).tolist(), strict=True))
 
     def scan(self, store: Store) -> Iterator[tuple[int, int, Rows | None]]:

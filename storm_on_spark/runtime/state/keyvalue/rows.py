@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from storm_on_spark.runtime.state.keyvalue.hashes import Hashes, hashes_of, hashes_of_ints, small_ints
+from storm_on_spark.runtime.state.keyvalue.hashes import Hashes, hashed
 from storm_on_spark.runtime.values import pickling
 
 GONE: Any = enum.Enum("_Gone", "GONE").GONE  # type: ignore[attr-defined]
@@ -98,17 +98,14 @@ class Rows:
         return len(self.hashes)
 
     @classmethod
-    def of(cls, keys: Sequence[Any], values: Sequence[Any], hashes: Hashes | None = None) -> Rows:
+    def of(cls, keys: Sequence[Any], values: Sequence[Any]) -> Rows:
         """Returns entries in columns.
 
         Args:
             keys: all different.
             values: `GONE` for those that are deleted.
-            hashes: of the keys, if they are known.
         """
-        numbers = small_ints(keys)
-        if hashes is None:
-            hashes = hashes_of(keys) if numbers is None else hashes_of_ints(numbers)
+        hashes, numbers = hashed(keys)
         order = np.argsort(hashes, kind="stable")
         gone = np.zeros(len(values), bool)
         if type(GONE) in set(map(type, values)):

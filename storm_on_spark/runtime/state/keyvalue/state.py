@@ -385,6 +385,7 @@ class StoredState(KeyValueState):
         elif len(self._hot) > self._most:
             self._pages.begin()
             self._unmerged.add(self._hot)
+        del changed, removed  # Merging takes memory, too.
         self._merge(store, guard)
         rewritten = self._is_long()
         if rewritten:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from storm_on_spark.runtime.state.keyvalue.directory import PARTS, WIDTH
-from storm_on_spark.runtime.state.keyvalue.hashes import hashes_of
+from storm_on_spark.runtime.state.keyvalue.hashes import hashed, reordered
 
 
 class Unmerged:
@@ -50,13 +50,14 @@ class Unmerged:
         new = list(set(keys).difference(self.keys))
         if not new:
             return
-        self.keys.update(new)
-        parts = (hashes_of(new) // np.uint32(WIDTH)).astype(np.uint8)
+        hashes, numbers = hashed(new)
+        parts = (hashes // np.uint32(WIDTH)).astype(np.uint8)
         order = np.argsort(parts, kind="stable")
         ends = np.searchsorted(parts[order], np.arange(PARTS), side="right").tolist()
-        in_order, start = [new[place] for place in order.tolist()], 0
+        new, start = reordered(new, numbers, order), 0
+        self.keys.update(new)
         for part, end in zip(self._parts, ends, strict=True):
-            part += in_order[start:end]
+            part += new[start:end]
             start = end
 
     def take(self, limit: int) -> list[Any]:
