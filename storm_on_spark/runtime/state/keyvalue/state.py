@@ -37,7 +37,7 @@ DEFAULT_MEMORY = 192 << 20
 
 _LEAST_BYTES = 4 << 20
 """The journal is not rewritten before what was added weighs this much, or less where memory is small."""
-_ENTRY_BYTES = 150
+_ENTRY_BYTES = 180
 """What an entry takes in a dict beside key and value themselves, and these as objects beside their bytes."""
 _UNMERGED = 3 / 8
 """Of the entries that fit in memory, those that are not in pages, at most. The more there are, the more entries of a
@@ -458,13 +458,11 @@ class StoredState(KeyValueState):
 
         A part is merged as a whole: another worker takes it from the directory that nothing of it is left.
         """
-        keys = self._unmerged.take(int(self._most * _UNMERGED))
-        if not keys:
-            return
-        with guard():
-            rows = Rows.of(keys, list(map(self._hot.__getitem__, keys)))
-        self._pages.merge(rows, store)
-        self._note_clean(keys)
+        for keys in self._unmerged.take(int(self._most * _UNMERGED)):
+            with guard():
+                rows = Rows.of(keys, list(map(self._hot.__getitem__, keys)))
+            self._pages.merge(rows, store)
+            self._note_clean(keys)
 
     def _note_clean(self, keys: list[Any]) -> None:
         if keys:

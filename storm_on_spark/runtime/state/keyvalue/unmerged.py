@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from storm_on_spark.runtime.state.keyvalue.directory import PARTS, WIDTH
 from storm_on_spark.runtime.state.keyvalue.hashes import hashed, reordered
+
+_AT_ONCE = 1 << 17
+"""Keys that are handled at a time, so that a large micro-batch does not take memory in proportion."""
 
 
 class Unmerged:
@@ -17,7 +21,7 @@ class Unmerged:
     Example:
         >>> unmerged = Unmerged()
         >>> unmerged.add(range(1000))
-        >>> taken = unmerged.take(990)
+        >>> (taken,) = unmerged.take(990)
         >>> len(taken) + len(unmerged), len(unmerged) <= 990, taken[0] in unmerged
         (1000, True, False)
     """
@@ -43,13 +47,13 @@ class Unmerged:
             part.clear()
 
     def add(self, keys: Iterable[Any]) -> None:
-        """Adds keys; those that change in every micro-batch are hashed once until they are merged.
+        """Adds keys; those that change in every micro-batch are hashed once until they are merged."""
+        rest = iter(keys)
+        while some := set(islice(rest, _AT_ONCE)):
+            if new := list(some.difference(self.keys)):
+                self._add(new)
 
-        A dict as `keys` is quicker than anything else: its keys become a set without being looked at.
-        """
-        new = list(set(keys).difference(self.keys))
-        if not new:
-            return
+    def _add(self, new: list[Any]) -> None:
         hashes, numbers = hashed(new)
         parts = (hashes // np.uint32(WIDTH)).astype(np.uint8)
         order = np.argsort(parts, kind="stable")
@@ -60,14 +64,16 @@ class Unmerged:
             part += new[start:end]
             start = end
 
-    def take(self, limit: int) -> list[Any]:
-        """Removes the parts with most keys until no more than `limit` keys are left; returns the removed keys."""
-        left, largest = len(self.keys), sorted(range(PARTS), key=lambda number: -len(self._parts[number]))
-        taken: list[int] = []
+    def take(self, limit: int) -> Iterator[list[Any]]:
+        """Removes the parts with most keys until no more than `limit` keys are left; yields those of some at a time."""
+        left, largest = len(self.keys), iter(sorted(range(PARTS), key=lambda number: -len(self._parts[number])))
         while left > limit:
-            taken.append(largest[len(taken)])
-            left -= len(self._parts[taken[-1]])
-        return self.remove(taken)
+            chosen, many = [], 0
+            while many < min(_AT_ONCE, left - limit):
+                chosen.append(next(largest))
+                many += len(self._parts[chosen[-1]])
+            left -= many
+            yield self.remove(chosen)
 
     def remove(self, parts: Iterable[int]) -> list[Any]:
         """Removes all keys of some parts; returns them."""
