@@ -478,18 +478,23 @@ class StoredState(KeyValueState):
             return
         goal = max(0, most * 7 // 8 - room)
         unmerged, recent = self._unmerged.keys, self._recent
-        changed = self._changed.keys() | self._removed.keys()
+
+        def unchanged(keys: set[Any]) -> set[Any]:
+            # One at a time: a second argument of `difference` is gone through as a whole.
+            return keys.difference(self._changed).difference(self._removed)
+
         # What has been changed meanwhile is unmerged, or will be; or `undo` notes it.
-        self._note_clean(list(set(self._looked_up).difference(unmerged, changed)))
+        self._note_clean(list(unchanged(set(self._looked_up).difference(unmerged))))
         self._looked_up = []
         stay: set[Any] = set()
         while len(hot) > goal and clean:
             free = set(clean.popleft()).difference(unmerged)
-            wanted = free.intersection(recent) | free.intersection(changed)
-            stay |= wanted
-            _forget(hot, free.difference(wanted))
-        _forget(hot, islice(stay.difference(changed), max(0, len(hot) - goal)))
-        self._note_clean(list(stay.intersection(hot)))
+            idle = unchanged(free.difference(recent))
+            stay |= free.difference(idle)
+            _forget(hot, idle)
+        if len(hot) > goal:
+            _forget(hot, islice(unchanged(stay), len(hot) - goal))
+        self._note_clean(list(filter(hot.__contains__, stay)))
 
     def _settle_looks(self) -> None:
         if self._rest:

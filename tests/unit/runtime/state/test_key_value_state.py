@@ -17,9 +17,12 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from storm_on_spark.api import Fields
 from storm_on_spark.api.errors import CheckpointError, StormError
 from storm_on_spark.api.tuple import Delivery
+from storm_on_spark.runtime.state.keyvalue import unmerged
 from storm_on_spark.runtime.state.keyvalue.ahead import looking_ahead
+from storm_on_spark.runtime.state.keyvalue.pages import Pages
+from storm_on_spark.runtime.state.keyvalue.rows import Rows
 from storm_on_spark.runtime.state.keyvalue.state import REST_BATCHES, StoredState, Written
-from storm_on_spark.runtime.state.keyvalue.store import MemoryStore
+from storm_on_spark.runtime.state.keyvalue.store import MemoryStore, Store
 from storm_on_spark.testing.simulated.spark import Values
 
 SMALL = 20_000
@@ -287,6 +290,28 @@ class Counting(MemoryStore):
     def put(self, name: str, value: bytes, index: int = 0) -> None:
         self.written += len(value)
         super().put(name, value, index)
+
+
+def test_a_large_micro_batch_is_merged_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unmerged, "_AT_ONCE", 300)
+    steps: list[int] = []
+    merge = Pages.merge
+
+    def noted(pages: Pages, rows: Rows, store: Store) -> None:
+        steps.append(len(rows))
+        merge(pages, rows, store)
+
+    monkeypatch.setattr(Pages, "merge", noted)
+    task = Task(memory=200_000, page_bytes=4096)
+    for turn in range(3):
+        for key in range(5000):
+            task.state.put(key, key + turn)
+        task.state.delete(turn)
+        task.commit()
+    assert len(steps) > 20
+    assert max(steps) < 700, "a step has more than a part beyond what is handled at a time"
+    task.state.check()
+    assert dict(task.open().items()) == {key: key + 2 for key in range(5000) if key != 2}
 
 
 def test_what_is_taken_back_leaves_the_same_order_on_every_worker() -> None:
