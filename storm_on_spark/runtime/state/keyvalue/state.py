@@ -28,6 +28,7 @@ from storm_on_spark.runtime.state.keyvalue.hashes import hash_of, hashes_of
 from storm_on_spark.runtime.state.keyvalue.pages import PAGE_BYTES, Pages
 from storm_on_spark.runtime.state.keyvalue.rows import GONE, Rows
 from storm_on_spark.runtime.state.keyvalue.scan import all_entries
+from storm_on_spark.runtime.state.keyvalue.steps import Copied, Step
 from storm_on_spark.runtime.state.keyvalue.store import Store, WatchedStore
 from storm_on_spark.runtime.state.keyvalue.unmerged import Unmerged
 from storm_on_spark.runtime.values import pickling
@@ -50,22 +51,6 @@ _PLAIN = (int, float, str, bytes, bool, type(None))
 """Values of these types can't be changed in place."""
 
 Guard = Callable[[], contextlib.AbstractContextManager[None]]
-
-
-class _Copy(NamedTuple):
-    """A value as it was when the bolt got hold of it."""
-
-    data: bytes
-
-
-class _Step(NamedTuple):
-    """What the bolt has done to an entry, so that it can be taken back."""
-
-    key: Any
-    before: Any
-    """The value before, `GONE` if none, or a copy."""
-    changed: bool
-    """Whether it had been changed already since the last commit."""
 
 
 class Written(NamedTuple):
@@ -125,7 +110,7 @@ class StoredState(KeyValueState):
         self._size = 0
         #: Whether steps are noted for `undo`, with copies of what `get` hands out: it may be changed in place.
         self._careful = False
-        self._steps: list[_Step] = []
+        self._steps: list[Step] = []
         #: Keys whose values have been copied since the last mark.
         self._copied: set[Any] = set()
         #: Of the journal: what it was rewritten to, and what was added since.
@@ -250,10 +235,10 @@ class StoredState(KeyValueState):
                 changed.pop(key, None)
                 self._clear(key)
                 continue
-            deleted = hot.get(key, GONE) is GONE
-            self._size += deleted
-            hot[key] = pickling.loads(before.data) if isinstance(before, _Copy) else before
-            if step.changed or deleted:  # What was deleted comes last in a dict, so it has to be written.
+            self._size += hot.get(key, GONE) is GONE
+            hot[key] = pickling.loads(before.data) if isinstance(before, Copied) else before
+            # A key of `_removed` that is there again has to be written, too: as the last one, where a dict has it.
+            if step.changed or key in self._removed:
                 changed[key] = hot[key]
             else:
                 changed.pop(key, None)
@@ -265,8 +250,7 @@ class StoredState(KeyValueState):
     def start_again(self, store: Store, entries: int) -> None:
         """Takes back all that was done since the last commit, and prepares for more of the kind.
 
-        `undo` alone would not do: a bolt that changes a value in place has changed it in the journal as well. From here
-        on, until `commit`, values are copied before the bolt gets them.
+        Until the next `commit`, steps are noted for `undo`, and values are copied before the bolt gets them.
 
         Args:
             store: what was written so far.
@@ -277,11 +261,11 @@ class StoredState(KeyValueState):
 
     def _copy(self, key: Any, value: Any) -> None:
         if not isinstance(value, _PLAIN) and key not in self._copied:
-            self._note_step(key, _Copy(pickling.dumps(value)))
+            self._note_step(key, Copied(pickling.dumps(value)))
             self._copied.add(key)
 
     def _note_step(self, key: Any, before: Any) -> None:
-        self._steps.append(_Step(key, before, key in self._changed))
+        self._steps.append(Step(key, before, key in self._changed))
 
     # --- for the runtime: state store -------------------------------------------------------------------------------
 
@@ -381,7 +365,7 @@ class StoredState(KeyValueState):
             added = journal.pack(journal.CHANGES, list(changed), list(changed.values()), removed)
         self._count(sum(map(len, added)), len(changed) + len(removed), base=False)
         if self._pages.exist:
-            self._unmerged.add(chain(changed, removed) if removed else changed)
+            self._unmerged.add(chain(changed, removed))
         elif len(self._hot) > self._most:
             self._pages.begin()
             self._unmerged.add(self._hot)
@@ -436,7 +420,7 @@ class StoredState(KeyValueState):
         return Usage(len(self._hot), len(self._unmerged), self._pages.cached_bytes if self._pages.exist else 0)
 
     def check(self) -> None:
-        """Checks what must always hold of the parts in memory: each entry can be forgotten some time.
+        """Checks what must always hold of what is in memory: each entry can be forgotten some time, and none is lost.
 
         For tests; it takes as long as there are entries.
 
@@ -447,6 +431,8 @@ class StoredState(KeyValueState):
             known = set(chain(*self._clean, self._unmerged, self._looked_up, self._changed, self._removed))
             assert known.issuperset(self._hot), "entries that stay in memory for good"
             assert self._unmerged.keys <= self._hot.keys(), "unmerged entries that are not in memory"
+        there = {key for key in self._removed if self._hot.get(key, GONE) is not GONE}
+        assert there <= self._changed.keys(), "entries that are there again and would be written as removed"
 
     @property
     def _most(self) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from storm_on_spark.api import Fields
 from storm_on_spark.api.errors import CheckpointError, StormError
@@ -163,6 +163,27 @@ class StateAgainstDict(RuleBasedStateMachine):
         if self.marks:
             mark, self.model = self.marks.pop()
             self.state.undo(mark)
+
+    @initialize()
+    def begin(self) -> None:
+        """There is something that can be deleted."""
+        self.put_many(0, 10, [])
+        self.commit(0)
+
+    @precondition(lambda self: self.poisoned)
+    @rule(steps=st.lists(st.tuples(st.sampled_from(["get", "put", "delete"]), st.integers(0, 9)), max_size=12))
+    def take_back(self, steps: list[tuple[str, int]]) -> None:
+        """A few keys are used again and again before a tuple raises."""
+        mark, after = self.state.mark(), dict(self.model)
+        for what, key in steps:
+            if what == "get":
+                assert self.state.get(key, "none") == after.get(key, "none")
+            elif what == "put":
+                self.state.put(key, [what])
+                after[key] = [what]
+            else:
+                assert self.state.delete(key) == after.pop(key, None)
+        self.state.undo(mark)
 
     @rule(worker=st.integers(0, 1))
     def commit(self, worker: int) -> None:
@@ -316,17 +337,21 @@ def test_a_large_micro_batch_is_merged_in_steps(monkeypatch: pytest.MonkeyPatch)
 
 def test_what_is_taken_back_leaves_the_same_order_on_every_worker() -> None:
     task = Task(memory=1 << 20)
-    task.fill(3)
+    task.fill(2)
+    task.state.put(2, [2])
+    task.commit()
     state = task.state
     state.start_again(task.store, task.entries)
     mark = state.mark()
     state.delete(0)
     state.put(0, "anew")
     state.put(1, "changed")
+    state.delete(1)
+    assert state.get(2) == [2]
     state.delete(2)
     state.put(3, "new")
     state.undo(mark)
-    assert dict(state.items()) == {0: 0, 1: 1, 2: 2}
+    assert dict(state.items()) == {0: 0, 1: 1, 2: [2]}
     task.commit()
     order = list(state.items())
     assert list(task.open().items()) == order
