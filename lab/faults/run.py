@@ -38,7 +38,7 @@ _FIRST_SHARE, _LAST_SHARE = 0.1, 0.8
 _LEAST_LAST_SHARE = 0.6
 """The latter is not less than this, however long a fault lasts: faults are to be spread over the run."""
 _LEFT_AFTER = 1.4
-"""Of a fault that lasts, so many times its length is left of the run when it begins."""
+"""A fault that lasts begins while at least this many times its length is left of the run."""
 
 T = TypeVar("T")
 
