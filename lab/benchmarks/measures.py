@@ -27,17 +27,27 @@ class ProcessTree:
     def __init__(self, pid: int | None = None) -> None:
         self._top = psutil.Process(pid)
         self._python_mb = self._worker_mb = 0.0
+        #: Processor seconds of each process, and of those below it for whose end it waited, when last looked at.
+        self._seen: dict[psutil.Process, tuple[float, float]] = {}
+        #: Of processes that ended and were waited for by none.
+        self._lost = 0.0
 
     def cpu_seconds(self) -> float:
-        """Returns the processor time so far, that of processes that ended included."""
-        total = 0.0
+        """Returns the processor time so far, that of processes that ended included.
+
+        Of one for whose end nobody waits, as of Spark's workers, it is what it was when it was last looked at; `wait`
+        looks every two seconds.
+        """
+        seen = {}
         for process in self._processes():
-            try:
+            with contextlib.suppress(*_GONE):
                 times = process.cpu_times()
-            except _GONE:
-                continue
-            total += times.user + times.system + times.children_user + times.children_system
-        return total
+                seen[process] = times.user + times.system, times.children_user + times.children_system
+        ended = sum(sum(used) for process, used in self._seen.items() if process not in seen)
+        inherited = sum(below - self._seen[process][1] for process, (_, below) in seen.items() if process in self._seen)
+        self._lost += max(0.0, ended - inherited)
+        self._seen = seen
+        return self._lost + sum(map(sum, seen.values()))
 
     def cpu_by_part(self, parts: Mapping[str, str]) -> dict[str, float]:
         """Returns the processor time so far, in seconds, of the processes that run now, by what they do.
@@ -65,6 +75,7 @@ class ProcessTree:
 
     def _sample(self) -> None:
         """Adds up Python processes other than the top one: shared pages count once, as their share of each."""
+        self.cpu_seconds()
         total = sum(_proportional_mb(process.pid) for process in self._processes()[1:] if not _is_java(process))
         self._python_mb = max(self._python_mb, total)
         workers = (process.pid for process in self._processes()[1:] if _is_worker(process))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from lab.benchmarks.cases import CASES, Case
@@ -70,6 +72,30 @@ def test_processor_time_of_children_counts_after_their_end() -> None:
     before = tree.cpu_seconds()
     subprocess.run([sys.executable, "-c", "sum(range(10**7))"], check=True)
     assert tree.cpu_seconds() - before > 0.01
+
+
+def test_processor_time_of_a_child_that_nobody_waits_for_counts_as_it_was_last_seen() -> None:
+    burning = "import time\nwhile time.process_time() < 0.3: pass\nprint(flush=True)\ninput()"
+    ignoring = (
+        "import signal, subprocess, sys\n"
+        "signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
+        f"subprocess.Popen([sys.executable, '-c', {burning!r}])\n"
+        "signal.pause()\n"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", ignoring], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    with parent, contextlib.ExitStack() as stack:
+        stack.callback(parent.kill)
+        assert parent.stdin
+        assert parent.stdout
+        tree = ProcessTree(parent.pid)
+        parent.stdout.readline()
+        before = tree.cpu_seconds()
+        assert before >= 0.3
+        parent.stdin.write(b"end\n")
+        parent.stdin.flush()
+        while psutil.Process(parent.pid).children():
+            time.sleep(0.01)
+        assert before <= tree.cpu_seconds() < before + 0.3
 
 
 def test_memory_of_children_is_told_apart() -> None:
