@@ -75,7 +75,7 @@ def test_processor_time_of_children_counts_after_their_end() -> None:
 
 
 def test_processor_time_of_a_child_that_nobody_waits_for_counts_as_it_was_last_seen() -> None:
-    burning = "import time\nwhile time.process_time() < 0.3: pass\nprint(flush=True)\ninput()"
+    burning = "import time\nwhile time.process_time() < 0.4: pass\nprint(flush=True)\ninput()"
     ignoring = (
         "import signal, subprocess, sys\n"
         "signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
