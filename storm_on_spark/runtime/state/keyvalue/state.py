@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain, compress, islice, repeat
+from itertools import chain, compress, islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,11 +37,13 @@ DEFAULT_MEMORY = 192 << 20
 
 _LEAST_BYTES = 4 << 20
 """The journal is not rewritten before what was added weighs this much, or less where memory is small."""
-_ENTRY_BYTES = 180
+_ENTRY_BYTES = 150
 """What an entry takes in a dict beside key and value themselves, and these as objects beside their bytes."""
 _UNMERGED = 3 / 8
 """Of the entries that fit in memory, those that are not in pages, at most. The more there are, the more entries of a
 page change when it is rewritten, and the longer a start takes."""
+_NEWEST = 1 / 4
+"""Of the entries that fit in memory, those that are not forgotten as they came last, whoever wanted them."""
 _FETCHED_BEFORE_TRIM = 1 << 16
 REST_BATCHES = 64
 """Micro-batches without a look ahead after one that did not help."""
@@ -100,10 +101,6 @@ class StoredState(KeyValueState):
         self._hot: dict[Any, Any] = {}
         #: Keys of which the pages may say something else; all are in `_hot` and in the journal. Empty without pages.
         self._unmerged = Unmerged()
-        #: The other keys in `_hot`, by when they became such, the oldest first, and those that have been looked up in
-        #: pages since the last `_trim`; some are unmerged again by now, or forgotten. Empty without pages.
-        self._clean: deque[list[Any]] = deque()
-        self._looked_up: list[Any] = []
         #: Since the last commit: entries that have been set, and keys that have been deleted before that, or for good.
         self._changed: dict[Any, Any] = {}
         self._removed: dict[Any, None] = {}
@@ -188,7 +185,6 @@ class StoredState(KeyValueState):
         self._fetched += 1
         if self._fetched % _FETCHED_BEFORE_TRIM == 0:
             self._trim()
-        self._looked_up.append(key)
         self._hot[key] = value
         return value
 
@@ -216,7 +212,6 @@ class StoredState(KeyValueState):
         self._looked += len(unknown)
         if unknown:
             self._trim(len(unknown))
-            self._looked_up += unknown
             self._pages.find_all(unknown, self._reading(), self._hot)
 
     def mark(self) -> int:
@@ -242,8 +237,6 @@ class StoredState(KeyValueState):
                 changed[key] = hot[key]
             else:
                 changed.pop(key, None)
-        if self._pages.exist:
-            self._note_clean([step.key for step in self._steps[mark:]])
         del self._steps[mark:]
         self._copied.clear()
 
@@ -281,8 +274,6 @@ class StoredState(KeyValueState):
         """
         self._hot.clear()
         self._unmerged.clear()
-        self._clean.clear()
-        self._looked_up.clear()
         self._changed, self._removed, self._recent = {}, {}, set()
         self._steps.clear()
         self._base_bytes = self._added_bytes = self._added_keys = 0
@@ -308,7 +299,7 @@ class StoredState(KeyValueState):
         if small and self._pages.exist:
             self._unmerged.add(self._hot)
         # All that was unmerged in these parts is in their pages; `_replay` adds what has changed since.
-        self._note_clean(self._unmerged.remove(merged))
+        self._unmerged.remove(merged)
         self._replay(store, first, entries)
 
     def _catch_up_rewritten(self, store: Store, entries: int) -> None:
@@ -319,13 +310,9 @@ class StoredState(KeyValueState):
         """
         merged, hot = self._pages.load(store), self._hot
         if merged and hot:
-            keys = list(hot)
-            stale = np.isin(hashes_of(keys) // np.uint32(WIDTH), merged)
-            _forget(hot, compress(keys, stale.tolist()))
+            stale = np.isin(hashes_of(list(hot)) // np.uint32(WIDTH), merged)
+            _keep_only(compress(hot.items(), (~stale).tolist()), hot)
         self._unmerged.clear()
-        self._looked_up.clear()
-        self._clean.clear()
-        self._note_clean(list(hot))
         self._base_bytes = self._added_bytes = self._added_keys = 0
         self._replay(store, 0, entries)
 
@@ -420,7 +407,7 @@ class StoredState(KeyValueState):
         return Usage(len(self._hot), len(self._unmerged), self._pages.cached_bytes if self._pages.exist else 0)
 
     def check(self) -> None:
-        """Checks what must always hold of what is in memory: each entry can be forgotten some time, and none is lost.
+        """Checks what must always hold: what pages don't say is in memory, and what is in memory will be written.
 
         For tests; it takes as long as there are entries.
 
@@ -428,8 +415,6 @@ class StoredState(KeyValueState):
             AssertionError: it does not hold.
         """
         if self._pages.exist:
-            known = set(chain(*self._clean, self._unmerged, self._looked_up, self._changed, self._removed))
-            assert known.issuperset(self._hot), "entries that stay in memory for good"
             assert self._unmerged.keys <= self._hot.keys(), "unmerged entries that are not in memory"
         there = {key for key in self._removed if self._hot.get(key, GONE) is not GONE}
         assert there <= self._changed.keys(), "entries that are there again and would be written as removed"
@@ -448,39 +433,22 @@ class StoredState(KeyValueState):
             with guard():
                 rows = Rows.of(keys, list(map(self._hot.__getitem__, keys)))
             self._pages.merge(rows, store)
-            self._note_clean(keys)
-
-    def _note_clean(self, keys: list[Any]) -> None:
-        if keys:
-            self._clean.append(keys)
 
     def _trim(self, room: int = 0) -> None:
         """Forgets entries that pages hold, until the rest, and `room` more, fits in memory.
 
-        Those that became such first go first, but for those that were wanted last.
+        What pages don't say stays; then what was wanted last, and then what came last.
         """
-        hot, clean, most = self._hot, self._clean, self._most
+        hot, most = self._hot, self._most
         if not self._pages.exist or len(hot) + room <= most:
             return
-        goal = max(0, most * 7 // 8 - room)
-        unmerged, recent = self._unmerged.keys, self._recent
-
-        def unchanged(keys: set[Any]) -> set[Any]:
-            # One at a time: a second argument of `difference` is gone through as a whole.
-            return keys.difference(self._changed).difference(self._removed)
-
-        # What has been changed meanwhile is unmerged, or will be; or `undo` notes it.
-        self._note_clean(list(unchanged(set(self._looked_up).difference(unmerged))))
-        self._looked_up = []
-        stay: set[Any] = set()
-        while len(hot) > goal and clean:
-            free = set(clean.popleft()).difference(unmerged)
-            idle = unchanged(free.difference(recent))
-            stay |= free.difference(idle)
-            _forget(hot, idle)
-        if len(hot) > goal:
-            _forget(hot, islice(unchanged(stay), len(hot) - goal))
-        self._note_clean(list(filter(hot.__contains__, stay)))
+        goal = most * 7 // 8 - room
+        stay = self._unmerged.keys.union(self._changed, self._removed)
+        stay.update(islice(self._recent, max(0, goal - len(stay))))
+        newest = max(0, min(int(most * _NEWEST), goal - len(stay)))
+        entries = iter(hot.items())
+        older = compress(islice(entries, max(0, len(hot) - newest)), map(stay.__contains__, hot))
+        _keep_only(chain(older, entries), hot)
 
     def _settle_looks(self) -> None:
         if self._rest:
@@ -490,5 +458,8 @@ class StoredState(KeyValueState):
         self._looked = self._fetched = 0
 
 
-def _forget(hot: dict[Any, Any], keys: Iterable[Any]) -> None:
-    deque(map(hot.pop, keys, repeat(None)), maxlen=0)  # the quickest way to call something for each
+def _keep_only(kept: Iterable[tuple[Any, Any]], entries: dict[Any, Any]) -> None:
+    """Removes all but some from a dict; to remove the others one by one takes several times as long."""
+    copied = dict(kept)
+    entries.clear()
+    entries.update(copied)

@@ -233,7 +233,7 @@ class StateAgainstDict(RuleBasedStateMachine):
         assert len(self.state) == len(self.model)
 
     @invariant()
-    def whatever_is_in_memory_can_be_forgotten_some_time(self) -> None:
+    def what_pages_do_not_say_is_in_memory(self) -> None:
         self.state.check()
 
 
@@ -456,6 +456,25 @@ def test_memory_is_bounded_however_many_keys_there_are() -> None:
     usage = task.state.usage()
     assert 0 < usage.keys < 1000
     assert 0 < usage.page_bytes <= 200_000 * 3 // 8
+
+
+def test_what_was_wanted_last_and_what_came_last_is_not_forgotten() -> None:
+    task = Task(memory=400_000, page_bytes=4096)
+    task.fill(20_000)
+    most = 4 * task.state.most_ahead
+    wanted, came = range(200), range(10_000, 10_000 + most)
+    task.state.look_ahead(set(wanted))
+    for key in came:
+        assert task.state.get(key) == key
+    task.state.put(15_000, "changed")
+    task.commit()
+    kept = task.state.usage().keys
+    assert kept < most
+    for key in [*wanted, *came[-most // 5 :]]:
+        assert task.state.get(key) == key
+    assert task.state.usage().keys == kept
+    assert task.state.get(came[0]) == came[0]
+    assert task.state.usage().keys == kept + 1
 
 
 def test_a_start_brings_no_more_into_memory_than_fits_however_few_bytes_the_journal_has() -> None:
