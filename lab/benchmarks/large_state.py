@@ -29,7 +29,8 @@ BEGIN, END = "<!-- large state: begin -->", "<!-- large state: end -->"
 _PAGE = Path(__file__).parents[2] / "docs" / "performance.md"
 _KEYS = 10 * MILLION
 _SECONDS = 20.0
-"""Of a phase: the journal of what is all in memory is rewritten once in about so many, which takes two or three."""
+"""How long a phase is measured. The journal of what is all in memory is rewritten about once in that time, for two or
+three seconds; a shorter phase may miss it."""
 _NAMES = {False: "memory of the default", True: "all in memory"}
 
 

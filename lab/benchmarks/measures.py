@@ -27,9 +27,9 @@ class ProcessTree:
     def __init__(self, pid: int | None = None) -> None:
         self._top = psutil.Process(pid)
         self._python_mb = self._worker_mb = 0.0
-        #: Processor seconds of each process, and of those below it for whose end it waited, when last looked at.
+        #: Processor seconds, when last looked at: of each process itself, and of ended children that it waited for.
         self._seen: dict[psutil.Process, tuple[float, float]] = {}
-        #: Of processes that ended and were waited for by none.
+        #: Processor seconds of processes that ended and nobody waited for.
         self._lost = 0.0
 
     def cpu_seconds(self) -> float:
@@ -76,9 +76,10 @@ class ProcessTree:
     def _sample(self) -> None:
         """Adds up Python processes other than the top one: shared pages count once, as their share of each."""
         self.cpu_seconds()
-        total = sum(_proportional_mb(process.pid) for process in self._processes()[1:] if not _is_java(process))
+        below = self._processes()[1:]
+        total = sum(_proportional_mb(process.pid) for process in below if not _is_java(process))
         self._python_mb = max(self._python_mb, total)
-        workers = (process.pid for process in self._processes()[1:] if _is_worker(process))
+        workers = (process.pid for process in below if _is_worker(process))
         self._worker_mb = max(self._worker_mb, *map(_peak_mb, workers), 0.0)
 
     def peak_memory_mb(self) -> dict[str, float]:

@@ -43,7 +43,8 @@ _UNMERGED = 3 / 8
 """Of the entries that fit in memory, those that are not in pages, at most. The more there are, the more entries of a
 page change when it is rewritten, and the longer a start takes."""
 _NEWEST = 1 / 4
-"""Of the entries that fit in memory, those that are not forgotten as they came last, whoever wanted them."""
+"""Of the entries that fit in memory, those that came last. They are kept: a bolt that reads without a look ahead may
+want them again."""
 _FETCHED_BEFORE_TRIM = 1 << 16
 REST_BATCHES = 64
 """Micro-batches without a look ahead after one that did not help."""
