@@ -97,7 +97,7 @@ pacemaker-bench: java $(STAMP) ## load our Pacemaker, Storm's and ZooKeeper: hal
 
 .PHONY: soak
 soak: java $(STAMP) ## run a topology for MINUTES (60): do memory, batches and checkpoint stay as they are?
-	@$(PY) -m lab.benchmarks.soak --minutes $(or $(MINUTES),60) $(SOAK_ARGS)
+	@$(PY) -m lab.benchmarks.studies.soak --minutes $(or $(MINUTES),60) $(SOAK_ARGS)
 
 .PHONY: faults
 faults: java $(STAMP) ## inject faults into a running topology: half an hour (FAULTS_ARGS= for options, --help lists them)

@@ -14,10 +14,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from lab.benchmarks import report, soak
+from lab.benchmarks import report
 from lab.benchmarks.cases import CASES, REALTIME_BESIDE, Case
 from lab.benchmarks.harness import QUICK, Outcome, Pace, play
 from lab.benchmarks.report import Run
+from lab.benchmarks.studies import soak
 from lab.benchmarks.targets import judge, judge_connectors, judge_realtime
 from lab.suite import command
 

@@ -19,8 +19,8 @@ from typing import Any
 
 from lab.benchmarks.cases import CASES, Case
 from lab.benchmarks.contenders import NotThereError, Setup, bytewax, storm
-from lab.benchmarks.data import sentences_file
-from lab.benchmarks.topics import broker
+from lab.benchmarks.workloads.data import sentences_file
+from lab.benchmarks.workloads.topics import broker
 
 _ROOT = Path(__file__).parents[2]
 _CASE_SECS = 1200.0

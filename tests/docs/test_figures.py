@@ -37,7 +37,7 @@ CONFIGURED = {
     ("docs/high-availability.md", "60 s"): ("storm_on_spark/cluster/http/doors.py", "write_secs: float = 60.0"),
     ("docs/high-availability.md", "4 kB"): ("storm_on_spark/cluster/rest/app.py", "LEAST_RATE = 4096"),
     ("docs/performance.md", "1,000 sentences a second"): ("lab/benchmarks/cases.py", "at(1000)"),
-    ("docs/performance.md", "2,000 messages a second"): ("lab/benchmarks/soak.py", "default=2000.0"),
+    ("docs/performance.md", "2,000 messages a second"): ("lab/benchmarks/studies/soak.py", "default=2000.0"),
     ("docs/reliability.md", "4 s"): ("storm_on_spark/runtime/batches/rules/restarts.py", "(0.0, 0.5, 1.0, 2.0, 4.0)"),
     ("docs/reliability.md", "256 MiB"): ("storm_on_spark/api/config/topology_keys.py", "256 * 1024 * 1024"),
     ("docs/reliability.md", "16 MiB"): ("storm_on_spark/runtime/spouts/log/writer.py", "SEGMENT_BYTES = 16 << 20"),

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.spark
 def test_processor_time_of_a_tuple_against_a_plain_loop() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "lab.benchmarks.regression"],
+        [sys.executable, "-m", "lab.benchmarks.studies.regression"],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -1,6 +1,6 @@
 """The word count as a dataflow of bytewax: `python -m bytewax.run flow:flow` in this folder.
 
-The environment says what it reads and writes: `BENCH_CONTROL`, as `lab.benchmarks.feed.Control` writes it;
+The environment says what it reads and writes: `BENCH_CONTROL`, as `lab.benchmarks.workloads.feed.Control` writes it;
 `BENCH_SOURCE`, the sentences; `BENCH_RESULTS`, a folder in which each worker appends what it has done so far, a line of
 JSON at a time: monotonic seconds, sentences, milliseconds by logarithm. It knows nothing of this project.
 """

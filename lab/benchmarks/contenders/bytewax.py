@@ -22,8 +22,8 @@ from typing import Any
 
 from lab.benchmarks.cases import Case, Phase
 from lab.benchmarks.contenders import Figures, NotThereError, Setup, figures
-from lab.benchmarks.feed import Control
 from lab.benchmarks.measures import ProcessTree, grown, sizes
+from lab.benchmarks.workloads.feed import Control
 
 _ROOT = Path(__file__).parents[3]
 _FLOW = _ROOT / "lab" / "benchmarks" / "bytewax"

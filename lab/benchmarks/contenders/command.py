@@ -10,7 +10,7 @@ from pathlib import Path
 from lab.benchmarks.cases import Case
 from lab.benchmarks.contenders import Figures, Setup
 
-_TOPOLOGY = Path(__file__).parents[1] / "first_ack.py"
+_TOPOLOGY = Path(__file__).parents[1] / "workloads" / "first_ack.py"
 _SECS = 120
 
 

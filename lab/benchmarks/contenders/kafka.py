@@ -20,8 +20,8 @@ from lab.benchmarks import progress
 from lab.benchmarks.cases import FULL, Case
 from lab.benchmarks.contenders import Figures, Setup, figures
 from lab.benchmarks.measures import ProcessTree
-from lab.benchmarks.topics import LIVE_PARTITIONS, MESSAGES, TOPIC, made, producer_of
-from lab.benchmarks.topologies import PIPELINES
+from lab.benchmarks.workloads.topics import LIVE_PARTITIONS, MESSAGES, TOPIC, made, producer_of
+from lab.benchmarks.workloads.topologies import PIPELINES
 from lab.load.delta_log import commits
 from storm_on_spark import Config, compile_topology
 from storm_on_spark.connectors import delta_spout
@@ -226,7 +226,15 @@ class Feeder:
         self._servers, self._topic, self._rate = servers, topic, rate
 
     def __enter__(self) -> Feeder:
-        command = [sys.executable, "-m", "lab.benchmarks.topics", "feed", self._servers, self._topic, str(self._rate)]
+        command = [
+            sys.executable,
+            "-m",
+            "lab.benchmarks.workloads.topics",
+            "feed",
+            self._servers,
+            self._topic,
+            str(self._rate),
+        ]
         self._process = subprocess.Popen(die_with_parent(command), stdin=subprocess.DEVNULL)
         return self
 

@@ -15,8 +15,8 @@ import numpy as np
 from lab.benchmarks import progress
 from lab.benchmarks.cases import Case
 from lab.benchmarks.contenders import Figures, Setup, figures
-from lab.benchmarks.data import read_sentences
 from lab.benchmarks.measures import ProcessTree
+from lab.benchmarks.workloads.data import read_sentences
 from storm_on_spark.spark.session import local_session, stop_session
 
 _ROWS_PER_BATCH = {"built-in functions": 4_000_000, "Python UDF": 400_000}

@@ -12,10 +12,10 @@ from typing import Any
 from lab.benchmarks import breakdown, progress
 from lab.benchmarks.cases import FULL, Case, Phase
 from lab.benchmarks.contenders import Figures, Setup, figures
-from lab.benchmarks.data import WORDS_PER_SENTENCE
-from lab.benchmarks.feed import Control
 from lab.benchmarks.measures import ProcessTree, grown, sizes
-from lab.benchmarks.topologies import WORKLOADS
+from lab.benchmarks.workloads.data import WORDS_PER_SENTENCE
+from lab.benchmarks.workloads.feed import Control
+from lab.benchmarks.workloads.topologies import WORKLOADS
 from storm_on_spark import Config, compile_topology
 from storm_on_spark.runtime.reports.latency import LatencyHistogram
 from storm_on_spark.runtime.state.keyvalue.journal import ENTRIES

@@ -20,7 +20,7 @@ from typing import Any
 from lab.benchmarks.cases import Case
 from lab.benchmarks.contenders import Figures, NotThereError, Setup, figures
 from lab.benchmarks.measures import ProcessTree
-from lab.benchmarks.topics import TOPIC
+from lab.benchmarks.workloads.topics import TOPIC
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.spark.session.java import require_java
 

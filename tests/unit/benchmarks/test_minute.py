@@ -6,8 +6,8 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from lab.benchmarks.minute import span, steps
 from lab.benchmarks.plots import over_time
+from lab.benchmarks.studies.minute import span, steps
 
 
 def test_each_tenth_of_a_second_has_its_median_and_its_slowest() -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from lab.benchmarks import executors, large_state, stores
 from lab.benchmarks.cases import CASES, UNIFORM, ZIPF, large_case
 from lab.benchmarks.harness import Outcome, Pace
+from lab.benchmarks.studies import executors, large_state, stores
 
 
 def run(zipf: float, uniform: float, cpu: float, worker: float) -> dict[str, object]:

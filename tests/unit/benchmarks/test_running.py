@@ -15,12 +15,12 @@ import pytest
 
 from lab.benchmarks.cases import CASES, Case
 from lab.benchmarks.contenders import NotThereError, Setup, bytewax, storm
-from lab.benchmarks.data import WORDS_PER_SENTENCE, read_sentences, sentences, sentences_file
-from lab.benchmarks.feed import Control, Numbers
 from lab.benchmarks.harness import Pace, play
 from lab.benchmarks.measures import ProcessTree, grown, sizes
-from lab.benchmarks.soak import Sample, ratios
-from lab.benchmarks.topologies import WORKLOADS
+from lab.benchmarks.studies.soak import Sample, ratios
+from lab.benchmarks.workloads.data import WORDS_PER_SENTENCE, read_sentences, sentences, sentences_file
+from lab.benchmarks.workloads.feed import Control, Numbers
+from lab.benchmarks.workloads.topologies import WORKLOADS
 
 ROOT = Path(__file__).parents[3]
 

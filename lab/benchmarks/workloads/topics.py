@@ -1,6 +1,7 @@
 """The topics that cases of Kafka read: one that is filled once, before them, and those that are fed at a rate.
 
-`python -m lab.benchmarks.topics fill SERVERS FILE` and `… feed SERVERS TOPIC RATE` are processes of their own.
+`python -m lab.benchmarks.workloads.topics fill SERVERS FILE` and `… feed SERVERS TOPIC RATE` are processes of their
+own.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from lab.benchmarks.data import read_sentences
+from lab.benchmarks.workloads.data import read_sentences
 from storm_on_spark.connectors.kafka.server import KafkaServer
 from storm_on_spark.connectors.kafka.topics import create
 
@@ -41,7 +42,7 @@ def fill(servers: str, source: Path) -> None:
     Raises:
         subprocess.CalledProcessError: it could not be written.
     """
-    command = [sys.executable, "-m", "lab.benchmarks.topics", "fill", servers, str(source)]
+    command = [sys.executable, "-m", "lab.benchmarks.workloads.topics", "fill", servers, str(source)]
     subprocess.run(command, check=True, timeout=_SECS, stdin=subprocess.DEVNULL, stdout=sys.stderr)
 
 

@@ -1,6 +1,6 @@
 """What durability and a checkpoint in a store cost: micro-batches and complete latency, in one run.
 
-Usage: python -m lab.benchmarks.stores [--rounds N] [--seconds N] [--docs]
+Usage: python -m lab.benchmarks.studies.stores [--rounds N] [--seconds N] [--docs]
 
 One Spark session runs a word count with each checkpoint in turn, as often as there are rounds: in a directory with
 either level of durability, on S3 and on HDFS. The servers are moto's and an HDFS with two data nodes, on this machine.
@@ -29,7 +29,7 @@ from storm_on_spark.spark.session import local_session, stop_session
 
 BEGIN, END = "<!-- stores: begin -->", "<!-- stores: end -->"
 DURABILITY_BEGIN, DURABILITY_END = "<!-- durability: begin -->", "<!-- durability: end -->"
-_DOCS = Path(__file__).parents[2] / "docs"
+_DOCS = Path(__file__).parents[3] / "docs"
 LOCAL, MACHINE = KINDS[0], "local, machine"
 PLACES = (LOCAL, MACHINE, *KINDS[1:])
 """Where a checkpoint is, and in a directory with which level of durability: `process`, or `machine`."""
@@ -175,7 +175,7 @@ def markdown(found: Mapping[str, Sequence[Measured]], places: Sequence[str], sec
     first, *others = places
     heads = {LOCAL: "process", MACHINE: "machine"} if MACHINE in places else {}
     lines = [
-        "<!-- Written by `python -m lab.benchmarks.stores --docs`. Don't edit. -->",
+        "<!-- Written by `python -m lab.benchmarks.studies.stores --docs`. Don't edit. -->",
         "",
         f"Word count, {_RATE:.0f} sentences a second, {len(found[first])} round(s) of {seconds:.0f} s each in one "
         "session. Medians in ms, and as multiples of the first column.",
@@ -192,7 +192,9 @@ def markdown(found: Mapping[str, Sequence[Measured]], places: Sequence[str], sec
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m lab.benchmarks.stores", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m lab.benchmarks.studies.stores", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=30, help="of each measurement")
     parser.add_argument("--docs", action="store_true", help="write the tables into docs/")

@@ -1,6 +1,6 @@
 """What a get and a put in `KeyValueState` cost with many keys, in a process of its own and without Spark.
 
-Usage: python -m lab.benchmarks.key_value_state [KEYS] [BATCHES]
+Usage: python -m lab.benchmarks.studies.key_value_state [KEYS] [BATCHES]
 
 For each way to choose keys, one process holds the state in memory as a whole, as a small one is held, and another
 has the memory of the default configuration; the state store is a folder. Figures are CPU time, which other work on the
@@ -98,7 +98,12 @@ def main(arguments: list[str]) -> None:
     print(f"| {keys:,} integer keys | µs a tuple | MB of the process | start, s |\n|---|---|---|---|")
     for zipf, name in ((1, "Zipf"), (0, "uniform")):
         for memory, where in ((_ALL, "all in memory"), (DEFAULT_MEMORY, f"{DEFAULT_MEMORY >> 20} MB")):
-            command = [sys.executable, "-m", "lab.benchmarks.key_value_state", *map(str, (memory, zipf, keys, batches))]
+            command = [
+                sys.executable,
+                "-m",
+                "lab.benchmarks.studies.key_value_state",
+                *map(str, (memory, zipf, keys, batches)),
+            ]
             done = subprocess.run(command, check=True, capture_output=True, text=True)
             found = json.loads(done.stdout)
             print(f"| {name}, {where} | {found['us']:.2f} | {found['mb']:.0f} | {found['start']:.2f} |", flush=True)

@@ -1,6 +1,7 @@
 """The processor time of the Python side of a topology, in one process and without Spark; it decides what a case buys.
 
-Usage: python -m lab.benchmarks.python_side [WORKLOAD ...] [--without CASE | --against FOLDER] [--pairs N] [--rounds N]
+Usage: python -m lab.benchmarks.studies.python_side [WORKLOAD ...] [--without CASE | --against FOLDER]
+                                                    [--pairs N] [--rounds N]
 
 A round is one micro-batch: the spout emits and cuts, both partitions execute all operators, the spout hears its acks.
 All is real but Spark, whose state store is a dict. `--without` compares this tree with itself without one special
@@ -26,9 +27,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from lab.benchmarks.data import sentences_file
-from lab.benchmarks.feed import Control, Keys, Sentences
-from lab.benchmarks.topologies import WORKLOADS, Count, End, Hop
+from lab.benchmarks.workloads.data import sentences_file
+from lab.benchmarks.workloads.feed import Control, Keys, Sentences
+from lab.benchmarks.workloads.topologies import WORKLOADS, Count, End, Hop
 from storm_on_spark import (
     BaseBasicBolt,
     BaseRichBolt,
@@ -355,7 +356,7 @@ def main() -> int:
     if options.child:
         _child(options.workloads[0], options.without)
         return 0
-    here = Path(__file__).parents[2]
+    here = Path(__file__).parents[3]
     for workload in options.workloads or TOPOLOGIES:
         print(compare(workload, here, options.against, options.without, options.pairs, options.rounds), flush=True)
     return 0

@@ -1,6 +1,6 @@
 """What the driver does per micro-batch, by hosts, partitions and messages.
 
-Usage: python -m lab.benchmarks.driver_part [--docs]
+Usage: python -m lab.benchmarks.studies.driver_part [--docs]
 
 The coordinator is real, spout hosts are simulated. A process holds one authenticated connection per host, as executors
 would, and answers for the spout tasks: each says that it has cut its share of the messages. The driver's side is what
@@ -54,7 +54,7 @@ TUPLES = (0, 10_000, 1_000_000)
 """Messages of a micro-batch. Without any, every task has cut a tuple that is not tracked."""
 _WARM_UP, _BATCHES = 2, 8
 _BEGIN, _END = "<!-- driver part: begin -->", "<!-- driver part: end -->"
-_PAGE = Path(__file__).parents[2] / "docs" / "performance.md"
+_PAGE = Path(__file__).parents[3] / "docs" / "performance.md"
 
 
 class _Spout(BaseRichSpout):
@@ -113,7 +113,9 @@ def measure(partitions: int, hosts: int, tuples: int, batches: int = _BATCHES) -
             spec, Path(folder), SystemClock(), True, lambda failure: sys.exit(failure.message), make_host=make_host
         )
         told = json.dumps({"port": listener.port, "secret": listener.secret.hex(), "hosts": hosts, "tuples": tuples})
-        peers = subprocess.Popen([sys.executable, "-m", "lab.benchmarks.driver_part", "--peers"], stdin=subprocess.PIPE)
+        peers = subprocess.Popen(
+            [sys.executable, "-m", "lab.benchmarks.studies.driver_part", "--peers"], stdin=subprocess.PIPE
+        )
         assert peers.stdin is not None
         with peers.stdin:
             peers.stdin.write(told.encode())
@@ -254,7 +256,9 @@ def table(figures: Sequence[Figures]) -> str:
 
 def main() -> None:
     """Measures all sizes and prints the table."""
-    parser = argparse.ArgumentParser(prog="python -m lab.benchmarks.driver_part", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m lab.benchmarks.studies.driver_part", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("--docs", action="store_true", help="write the table into docs/performance.md")
     parser.add_argument("--peers", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -264,7 +268,7 @@ def main() -> None:
     figures = [measure(partitions, hosts, tuples) for partitions, hosts in SIZES for tuples in TUPLES]
     sys.stdout.write(table(figures))
     if options.docs:
-        intro = "<!-- Written by `python -m lab.benchmarks.driver_part --docs`. Don't edit. -->\n\n"
+        intro = "<!-- Written by `python -m lab.benchmarks.studies.driver_part --docs`. Don't edit. -->\n\n"
         put_between(_PAGE, _BEGIN, _END, f"{intro}{table(figures)}")
 
 

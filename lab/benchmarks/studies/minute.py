@@ -1,6 +1,6 @@
 """Latency in real time over a minute, with the checkpoints in it: word count at 1,000 sentences a second.
 
-Usage: python -m lab.benchmarks.minute [--seconds N] [--docs]
+Usage: python -m lab.benchmarks.studies.minute [--seconds N] [--docs]
 
 The spout notes for each sentence when it was acked and how long that took. `--docs` draws
 docs/performance/minute.svg: for each tenth of a second the median and the slowest message, and the micro-batches as
@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 
 from lab.benchmarks import progress
-from lab.benchmarks.data import sentences_file
-from lab.benchmarks.feed import Control, Sentences
 from lab.benchmarks.measures import ProcessTree
 from lab.benchmarks.plots import over_time
-from lab.benchmarks.topologies import Count, Split, word_count
+from lab.benchmarks.workloads.data import sentences_file
+from lab.benchmarks.workloads.feed import Control, Sentences
+from lab.benchmarks.workloads.topologies import Count, Split, word_count
 from lab.suite.pages import put_between
 from storm_on_spark import Config, compile_topology
 from storm_on_spark.spark.session import local_session, stop_session
@@ -39,7 +39,7 @@ _PARTS = {
     "live process": "storm_on_spark.runtime.live.process",
     "Python workers": "storm_on_spark.worker_daemon",
 }
-_DOCS = Path(__file__).parents[2] / "docs"
+_DOCS = Path(__file__).parents[3] / "docs"
 _PICTURE = _DOCS / "performance" / "minute.svg"
 _PAGE = _DOCS / "performance.md"
 _BEGIN, _END = "<!-- minute: begin -->", "<!-- minute: end -->"
@@ -196,7 +196,9 @@ def main() -> int:
     table = cores_table(cores)
     print(table)
     if options.docs:
-        put_between(_PAGE, _BEGIN, _END, f"<!-- Written by `python -m lab.benchmarks.minute --docs`. -->\n\n{table}\n")
+        put_between(
+            _PAGE, _BEGIN, _END, f"<!-- Written by `python -m lab.benchmarks.studies.minute --docs`. -->\n\n{table}\n"
+        )
         medians, most = steps(acks, options.seconds)
         title = f"Latency in real time at {_RATE:,} sentences per second"
         _PICTURE.write_text(over_time(title, "ms", options.seconds, medians, most, spans), "utf-8")
@@ -205,6 +207,6 @@ def main() -> int:
 
 if __name__ == "__main__":
     # Workers import the spout by its module's name.
-    from lab.benchmarks import minute
+    from lab.benchmarks.studies import minute
 
     sys.exit(minute.main())

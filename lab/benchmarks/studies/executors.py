@@ -1,6 +1,6 @@
 """What a topology costs by the number of executors: throughput, and the driver's part of each micro-batch.
 
-Usage: python -m lab.benchmarks.executors [--seconds N] [--docs]
+Usage: python -m lab.benchmarks.studies.executors [--seconds N] [--docs]
 
 A word count, tuple by tuple, on a real cluster of Spark's standalone mode, with a worker and an executor for each
 machine that it stands for, all on this one. The partitions and the tasks of each component are as many as the
@@ -26,9 +26,9 @@ from typing import Any
 import psutil
 
 from lab.benchmarks import progress
-from lab.benchmarks.data import sentences_file
-from lab.benchmarks.feed import Control, Sentences
-from lab.benchmarks.topologies import Count, Split
+from lab.benchmarks.workloads.data import sentences_file
+from lab.benchmarks.workloads.feed import Control, Sentences
+from lab.benchmarks.workloads.topologies import Count, Split
 from lab.suite import command
 from lab.suite.pages import put_between
 from lab.suite.tables import cores
@@ -39,7 +39,7 @@ from storm_on_spark.testing.servers.standalone import StandaloneCluster
 
 BEGIN, END = "<!-- executors: begin -->", "<!-- executors: end -->"
 EXECUTORS = (1, 2, 4, 8)
-_ROOT = Path(__file__).parents[2]
+_ROOT = Path(__file__).parents[3]
 _PAGE = _ROOT / "docs" / "performance.md"
 _SLOTS = 2
 """Of an executor: its spout host holds one."""
@@ -235,7 +235,7 @@ def markdown(found: Sequence[Figures], seconds: float) -> str:
         seconds: how long each of them was measured.
     """
     lines = [
-        "<!-- Written by `python -m lab.benchmarks.executors --docs`. Don't edit. -->",
+        "<!-- Written by `python -m lab.benchmarks.studies.executors --docs`. Don't edit. -->",
         "",
         f"Word count, tuple by tuple, {seconds:g} s each; {cores()} cores for all executors and the driver together.",
     ]
@@ -262,7 +262,9 @@ def markdown(found: Sequence[Figures], seconds: float) -> str:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m lab.benchmarks.executors", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m lab.benchmarks.studies.executors", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("--seconds", type=float, default=30, help="of each measurement")
     parser.add_argument("--docs", action="store_true", help="write the table into docs/performance.md")
     return parser.parse_args()

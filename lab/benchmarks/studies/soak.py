@@ -21,14 +21,14 @@ from typing import Any
 from rich.console import Console
 
 from lab.benchmarks import progress
-from lab.benchmarks.data import sentences_file
-from lab.benchmarks.feed import Control
 from lab.benchmarks.measures import ProcessTree, sizes
 from lab.benchmarks.targets import SOAK_LIMITS
+from lab.benchmarks.workloads.data import sentences_file
+from lab.benchmarks.workloads.feed import Control
 from lab.suite import command
 from lab.suite.tables import Table
 
-_RESULTS = Path(__file__).with_name("soak.json")
+_RESULTS = Path(__file__).parents[1] / "soak.json"
 _SAMPLES = 240
 _START_SECS = 120.0
 _CALM_SECS = 5.0
@@ -102,7 +102,7 @@ def main() -> int:
 
 
 def _run(minutes: float, rate: float, folder: Path, screen: Console) -> list[Sample]:
-    from lab.benchmarks.topologies import WORKLOADS
+    from lab.benchmarks.workloads.topologies import WORKLOADS
     from storm_on_spark import Config, compile_topology
     from storm_on_spark.spark.session import local_session, stop_session
 
@@ -171,7 +171,7 @@ def _table(samples: Sequence[Sample], found: dict[str, float]) -> Table:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m lab.benchmarks.soak", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m lab.benchmarks.studies.soak", description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=_minutes, default=60.0, help="how long (60)")
     parser.add_argument("--rate", type=float, default=2000.0, help="sentences per second (2000)")
     parser.add_argument("--json", action="store_true", help="print the results as JSON")

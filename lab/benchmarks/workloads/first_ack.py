@@ -1,4 +1,4 @@
-"""A word count whose spout writes down when its first ack came: `storm-spark run lab/benchmarks/first_ack.py`."""
+"""A word count whose spout writes down when its first ack came, for `storm-spark run`."""
 
 from __future__ import annotations
 

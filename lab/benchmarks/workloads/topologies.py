@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lab.benchmarks.feed import DrawnKeys, Held, Keys, Numbers, Pairs, SentenceBatches, Sentences, Words
+from lab.benchmarks.workloads.feed import DrawnKeys, Held, Keys, Numbers, Pairs, SentenceBatches, Sentences, Words
 from storm_on_spark import (
     BaseBasicBolt,
     BaseRichBolt,
@@ -185,9 +185,9 @@ def word_count(split: type, count: type, feed: type = Sentences) -> Callable[...
     return build
 
 
-PYSTORM_BOLTS = Path(__file__).with_name("storm") / "bolts.py"
+PYSTORM_BOLTS = Path(__file__).parents[1] / "storm" / "bolts.py"
 """What Storm runs over multilang, too."""
-_PYSTORM = Path(__file__).parents[2] / "build" / "storm" / "pystorm"
+_PYSTORM = Path(__file__).parents[3] / "build" / "storm" / "pystorm"
 
 
 def _pystorm(control: str, source: str, options: Options) -> Topology:

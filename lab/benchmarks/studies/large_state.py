@@ -1,6 +1,6 @@
 """State larger than memory, through Spark: ten million keys of one task beside the same state as a whole in memory.
 
-Usage: python -m lab.benchmarks.large_state [--rounds N] [--docs] [--from FILE]
+Usage: python -m lab.benchmarks.studies.large_state [--rounds N] [--docs] [--from FILE]
 
 The cases and targets are those of `make bench`; this runs them alone. Two processes of a round are compared: both have
 the same load, one after the other, so other work on the machine meets them differently. Hence processor time beside
@@ -26,7 +26,7 @@ from lab.suite.pages import put_between
 from lab.suite.tables import cores
 
 BEGIN, END = "<!-- large state: begin -->", "<!-- large state: end -->"
-_PAGE = Path(__file__).parents[2] / "docs" / "performance.md"
+_PAGE = Path(__file__).parents[3] / "docs" / "performance.md"
 _KEYS = 10 * MILLION
 _SECONDS = 20.0
 """How long a phase is measured. The journal of what is all in memory is rewritten about once in that time, for two or
@@ -54,7 +54,7 @@ def main() -> int:
     text = markdown(outcomes, pace)
     sys.stdout.write(text)
     if options.docs:
-        intro = "<!-- Written by `python -m lab.benchmarks.large_state --docs`. Don't edit. -->\n\n"
+        intro = "<!-- Written by `python -m lab.benchmarks.studies.large_state --docs`. Don't edit. -->\n\n"
         put_between(_PAGE, BEGIN, END, intro + text)
     return 0
 
@@ -119,7 +119,9 @@ def _share(runs: Mapping[bool, Sequence[Mapping[str, Any]]], phase: Phase) -> fl
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m lab.benchmarks.large_state", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m lab.benchmarks.studies.large_state", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--save", type=Path, metavar="FILE", help="where the results are written")
     parser.add_argument(

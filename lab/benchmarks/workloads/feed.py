@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from lab.benchmarks.cases import Draw
-from lab.benchmarks.data import read_sentences
+from lab.benchmarks.workloads.data import read_sentences
 from storm_on_spark import BaseRichSpout, BatchSpout, Fields, OutputFieldsDeclarer
 
 _LOOK_SECS = 0.05

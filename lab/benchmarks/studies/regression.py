@@ -1,4 +1,4 @@
-"""`python -m lab.benchmarks.regression`: whether the hot paths got much slower. `make test` runs it.
+"""`python -m lab.benchmarks.studies.regression`: whether the hot paths got much slower. `make test` runs it.
 
 Compares processor time within one run, so neither the machine's speed nor its other work matters: that of a word count
 with all its processes against a plain Python loop that counts the same words, and of columnar bolts against per-tuple
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from lab.benchmarks.cases import CASES, COLUMNAR, FULL, PER_TUPLE
 from lab.benchmarks.contenders import Setup, ours
-from lab.benchmarks.data import sentences, sentences_file
+from lab.benchmarks.workloads.data import sentences, sentences_file
 from storm_on_spark.spark.session import local_session, stop_session
 
 _SECONDS, _WARM_UP = 4.0, 3.0

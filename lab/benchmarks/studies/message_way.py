@@ -1,6 +1,6 @@
 """The way of one message in real time, part by part, in one process and without Spark.
 
-Usage: python -m lab.benchmarks.message_way [--messages N] [--pause MS] [--docs]
+Usage: python -m lab.benchmarks.studies.message_way [--messages N] [--pause MS] [--docs]
 
 All is real but the socket: what goes over it is packed and unpacked here. Each message of word count has a cut and a
 round of its own. A part is the median over all messages, with both quartiles. With a pause before each message it
@@ -20,10 +20,10 @@ from pathlib import Path
 
 import numpy as np
 
-from lab.benchmarks.data import sentences_file
-from lab.benchmarks.feed import Control
 from lab.benchmarks.plots import Bar, bars
-from lab.benchmarks.topologies import WORKLOADS
+from lab.benchmarks.workloads.data import sentences_file
+from lab.benchmarks.workloads.feed import Control
+from lab.benchmarks.workloads.topologies import WORKLOADS
 from storm_on_spark import Config
 from storm_on_spark.api.config import effective_conf
 from storm_on_spark.plan.compile import compile_graph, place
@@ -46,7 +46,7 @@ PARTS = (
     "ack",
 )
 _WARM_UP = 300
-_PICTURE = Path(__file__).parents[2] / "docs" / "performance" / "message-way.svg"
+_PICTURE = Path(__file__).parents[3] / "docs" / "performance" / "message-way.svg"
 
 
 class Way:

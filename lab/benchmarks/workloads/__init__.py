@@ -1,0 +1,1 @@
+"""What is measured: topologies, the sentences and keys they are fed, at which rate, and topics of Kafka."""
