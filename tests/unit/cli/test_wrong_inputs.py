@@ -1,7 +1,7 @@
 """The matrix of wrong inputs: what is given, how the command ends, and what its sentence has to name.
 
 Each row is a command line. `{good}` is a valid topology, `{files}` names the folder that `FILES` is written to. What
-needs Spark to go wrong is in `tests/integration/test_cli.py`.
+needs Spark to go wrong is in `tests/integration/usage/test_cli.py`.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import pytest
 from chispa import assert_df_equality
 from deltalake import DeltaTable
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "jobs"))
+sys.path.insert(0, str(Path(__file__).parents[3] / "jobs"))
 
 import delta_enrich  # needs the path above
 

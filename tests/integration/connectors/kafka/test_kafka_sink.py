@@ -7,38 +7,17 @@ from collections import Counter
 
 import psutil
 import pytest
-from kafka import KafkaConsumer
+from kafka_broker import records
 from processes import kill_group, killed, script, wait_for
-from test_kafka import Kafka
 from topologies import kafka_numbers
 from topologies.parts import Numbers
 
 from storm_on_spark import Fields, LocalCluster, SetupError, TopologyBuilder
 from storm_on_spark.connectors.kafka import FieldNameTopicSelector, KafkaBolt
-from storm_on_spark.connectors.kafka.server import KafkaServer
 from storm_on_spark.testing import ListSpout, run_topology, running_topology
 from storm_on_spark.testing.plugin import kafka_server
 
 __all__ = ["kafka_server"]
-
-
-@pytest.fixture(scope="module")
-def kafka(kafka_server) -> Kafka:
-    return Kafka(kafka_server)
-
-
-def records(server: KafkaServer, topic: str):
-    consumer = KafkaConsumer(
-        topic,
-        bootstrap_servers=server.bootstrap_servers,
-        auto_offset_reset="earliest",
-        consumer_timeout_ms=1000,
-        group_id=None,
-    )
-    try:
-        return list(consumer)
-    finally:
-        consumer.close(autocommit=False)
 
 
 def headers(tup):

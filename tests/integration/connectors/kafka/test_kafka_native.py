@@ -9,8 +9,8 @@ from contextlib import closing
 import pytest
 from kafka import KafkaConsumer, TopicPartition
 from kafka.structs import OffsetAndMetadata
+from kafka_broker import Kafka
 from processes import wait_for
-from test_kafka import Kafka
 
 from storm_on_spark import BaseBasicBolt, FailedException, Fields, TopologyBuilder, TopologyFailedError
 from storm_on_spark.connectors.kafka import (
@@ -27,11 +27,6 @@ from storm_on_spark.testing import running_topology
 from storm_on_spark.testing.plugin import kafka_server
 
 __all__ = ["kafka_server"]
-
-
-@pytest.fixture(scope="module")
-def kafka(kafka_server) -> Kafka:
-    return Kafka(kafka_server)
 
 
 def config(kafka: Kafka, *topics: str | re.Pattern[str], group: str = "native") -> KafkaSpoutConfigBuilder:

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from chispa import assert_df_equality
 from deltalake import DeltaTable
+from kafka_broker import Kafka
 from processes import wait_for
-from test_kafka import Kafka
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "jobs"))
+sys.path.insert(0, str(Path(__file__).parents[4] / "jobs"))
 
 import clickstream_join  # needs the path above
 import kafka_word_count
@@ -27,11 +27,6 @@ __all__ = ["kafka_server"]
 EVENTS = 60
 LOOK = 0.3
 """To read a table takes the time of the topology that is waited for."""
-
-
-@pytest.fixture(scope="module")
-def kafka(kafka_server) -> Kafka:
-    return Kafka(kafka_server)
 
 
 def rows(place: Path) -> list[dict[str, Any]]:

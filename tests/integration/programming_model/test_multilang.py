@@ -13,7 +13,7 @@ from storm_on_spark import Fields, TopologyBuilder
 from storm_on_spark.multilang import ShellBolt
 from storm_on_spark.testing import ListSpout, run_topology
 
-COMPONENTS = Path(__file__).parent.parent / "unit" / "multilang" / "components"
+COMPONENTS = Path(__file__).parents[2] / "unit" / "multilang" / "components"
 SENTENCES = ["the cow jumped over the moon", "an apple a day", "late is the cow"] * 12
 
 

@@ -12,9 +12,8 @@ import pytest
 import trustme
 from cryptography.hazmat.primitives import serialization
 from kafka import KafkaAdminClient
+from kafka_broker import Kafka, read, records
 from processes import wait_for
-from test_kafka import Kafka, read
-from test_kafka_sink import records
 
 from lab.streams.cluster import eventually
 from storm_on_spark import Fields, SetupError, TopologyBuilder

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kafka import KafkaAdminClient, KafkaConsumer
+from kafka import KafkaAdminClient
+from kafka_broker import records
 from topologies import kafka_written
 
 from storm_on_spark.api.streams.fields import Fields
@@ -34,18 +35,8 @@ def create(server: KafkaServer, *topics: str) -> None:
         admin.create_topics(kinds, wait_for_metadata=True)
 
 
-def records(server: KafkaServer, topic: str) -> list[tuple[bytes | None, bytes | None]]:
-    consumer = KafkaConsumer(
-        topic,
-        bootstrap_servers=server.bootstrap_servers,
-        auto_offset_reset="earliest",
-        consumer_timeout_ms=1000,
-        group_id=None,
-    )
-    try:
-        return [(record.key, record.value) for record in consumer]
-    finally:
-        consumer.close(autocommit=False)
+def pairs(server: KafkaServer, topic: str) -> list[tuple[bytes | None, bytes | None]]:
+    return [(record.key, record.value) for record in records(server, topic)]
 
 
 def bolt(server: KafkaServer, topic: str) -> PlainKafkaBolt:
@@ -62,8 +53,8 @@ def test_tuples_are_acked_once_their_records_are_in_the_topic(kafka_server: Kafk
         tester.tick()
         assert tester.collector.acked[: len(told)] == told
         assert not tester.collector.failed
-    assert records(kafka_server, "counts") == [(b"to", b"1"), ("über".encode(), b"1")]
-    assert records(kafka_server, "others") == [(b"be", b"1")]
+    assert pairs(kafka_server, "counts") == [(b"to", b"1"), ("über".encode(), b"1")]
+    assert pairs(kafka_server, "others") == [(b"be", b"1")]
 
 
 def test_bolt_and_spout_of_java_objects_write_and_read(kafka_server: KafkaServer) -> None:
@@ -98,7 +89,7 @@ def test_what_can_not_be_written_fails_alone_with_the_reason(kafka_server: Kafka
     assert len(reasons) == 3
     assert "value of a record is bytes, text or None, not 2 (int)" in reasons[0]
     assert "'not there' is no topic's name" in reasons[1]
-    assert records(kafka_server, "some") == [(b"a", b"1")]
+    assert pairs(kafka_server, "some") == [(b"a", b"1")]
 
 
 @pytest.fixture
@@ -117,5 +108,5 @@ def test_nothing_is_lost_when_the_broker_is_killed_under_a_topology(broker: Kafk
         running.wait_until(lambda captured: captured.failed("words"), timeout=60)
         broker.start()
         running.wait_until(lambda captured: len(captured.acked("words")) == total, timeout=120)
-    written = Counter(key for key, _ in records(broker, "counts"))
+    written = Counter(key for key, _ in pairs(broker, "counts"))
     assert set(written) == {f"w{number}".encode() for number in range(total)}

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-JOBS = Path(__file__).parents[2] / "jobs"
+JOBS = Path(__file__).parents[3] / "jobs"
 sys.path.insert(0, str(JOBS))
 
 import exclamation  # noqa: E402 # needs the path above

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "jobs"))
+sys.path.insert(0, str(Path(__file__).parents[3] / "jobs"))
 
 import tweet_word_count  # needs the path above
 import word_count

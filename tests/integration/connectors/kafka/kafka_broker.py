@@ -1,0 +1,99 @@
+"""What tests do to a broker, and to what reads it."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.consumer.fetcher import ConsumerRecord
+
+from storm_on_spark import Fields
+from storm_on_spark.connectors.kafka import KafkaSpoutConfig, KafkaSpoutConfigBuilder, SimpleRecordTranslator
+from storm_on_spark.connectors.kafka.server import KafkaServer
+from storm_on_spark.testing import Emission, SpoutTester
+
+_SECS = 60.0
+
+
+class Kafka:
+    """What tests do to Kafka."""
+
+    def __init__(self, server: KafkaServer) -> None:
+        self.server = server
+        self._topics = 0
+
+    def topic(self, partitions: int = 1) -> str:
+        self._topics += 1
+        name = f"topic-{self._topics}"
+        with self._admin() as admin:
+            admin.create_topics({name: {"num_partitions": partitions, "replication_factor": 1}}, wait_for_metadata=True)
+        return name
+
+    def grow(self, topic: str, partitions: int) -> None:
+        with self._admin() as admin:
+            admin.create_partitions({topic: partitions})
+
+    def forget(self, topic: str, before: int) -> None:
+        """Deletes the records in front of an offset, as retention does."""
+        with self._admin() as admin:
+            admin.delete_records({TopicPartition(topic, 0): before})
+
+    def send(self, topic: str, *values: str | None, partition: int = 0, **more: object) -> None:
+        producer = KafkaProducer(bootstrap_servers=self.server.bootstrap_servers)
+        for value in values:
+            data = None if value is None else value.encode()
+            producer.send(topic, data, partition=partition, **more)
+        producer.flush()
+        producer.close()
+
+    def committed(self, group: str, topic: str, partition: int = 0) -> int | None:
+        consumer = KafkaConsumer(bootstrap_servers=self.server.bootstrap_servers, group_id=group)
+        try:
+            return consumer.committed(TopicPartition(topic, partition))
+        finally:
+            consumer.close(autocommit=False)
+
+    def config(self, *topics: str | re.Pattern[str]) -> KafkaSpoutConfigBuilder:
+        """Of the values alone."""
+        return (
+            KafkaSpoutConfig.builder(self.server.bootstrap_servers, *topics)
+            .set_group_id("group")
+            .set_record_translator(SimpleRecordTranslator(lambda record: [record.value], Fields("value")))
+            .set_partition_refresh_period_ms(50)
+            .set_offset_commit_period_ms(20)
+        )
+
+    def _admin(self) -> KafkaAdminClient:
+        return KafkaAdminClient(bootstrap_servers=self.server.bootstrap_servers)
+
+
+def records(server: KafkaServer, topic: str) -> list[ConsumerRecord]:
+    """Returns all records of a topic."""
+    consumer = KafkaConsumer(
+        topic,
+        bootstrap_servers=server.bootstrap_servers,
+        auto_offset_reset="earliest",
+        consumer_timeout_ms=1000,
+        group_id=None,
+    )
+    try:
+        return list(consumer)
+    finally:
+        consumer.close(autocommit=False)
+
+
+def until(true: Callable[[], bool], step: Callable[[], object] = lambda: None) -> None:
+    deadline = time.monotonic() + _SECS
+    while not true():
+        assert time.monotonic() < deadline, f"not within {_SECS:g} s"
+        step()
+        time.sleep(0.002)
+
+
+def read(tester: SpoutTester, count: int) -> list[Emission]:
+    """Returns the next tuples."""
+    found: list[Emission] = []
+    until(lambda: len(found) >= count, lambda: found.extend(tester.next_tuple()))
+    return found
