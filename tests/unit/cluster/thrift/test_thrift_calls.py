@@ -102,7 +102,7 @@ def test_what_storm_declares_an_exception_for_is_refused_with_it(name: str, numb
 
 
 def test_the_table_of_methods_is_that_of_the_interface() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "migration.md").read_text("utf-8")
+    page = (Path(__file__).parents[4] / "docs" / "migration.md").read_text("utf-8")
     table = page.partition("## Thrift clients")[2].partition("\n## ")[0]
     assert sorted(re.findall(r"^\| `(\w+)`", table, re.MULTILINE)) == NAMES
 

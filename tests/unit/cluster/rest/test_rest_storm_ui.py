@@ -29,7 +29,7 @@ from storm_on_spark.cluster.rest import storm_ui, topology_page
 from storm_on_spark.cluster.rest.picture import Picture
 from storm_on_spark.cluster.state.snapshot import ClusterSnapshot, Code, Unreadable
 
-GOLDEN = (Path(__file__).parents[2] / "plan" / "golden" / "word_count.json").read_bytes()
+GOLDEN = (Path(__file__).parents[3] / "plan" / "golden" / "word_count.json").read_bytes()
 """What `storm-spark explain --json` prints of a topology."""
 PLAN = PlanSummary.of(GOLDEN, "word_count")
 ID = "words-1-1000"

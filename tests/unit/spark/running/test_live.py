@@ -45,7 +45,7 @@ def test_it_redraws_in_place_and_an_interrupt_of_the_cell_stops_the_topology(
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "runtime"))
     manager = KernelManager(kernel_name="python3")
-    manager.start_kernel(cwd=str(Path(__file__).parents[3]))
+    manager.start_kernel(cwd=str(Path(__file__).parents[4]))
     client = manager.client()
     client.start_channels()
     try:
