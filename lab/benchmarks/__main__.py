@@ -114,12 +114,14 @@ def _options() -> argparse.Namespace:
         dest="again",
         type=Path,
         metavar="FILE",
-        help="results of an earlier run: nothing but what --only or --growth says is run, and added",
+        help="results of an earlier run: nothing but what --only or --growth says is run, at its pace, and added",
     )
     parser.add_argument("--docs", action="store_true", help="put tables and plots into docs/performance.md")
     options = parser.parse_args()
     if options.connectors and options.realtime:
         parser.error("--connectors and --realtime are runs of their own")
+    if options.again and (options.rounds or options.seconds or options.warm_up):
+        parser.error("--from goes on at the pace of its file: leave out --rounds, --seconds and --warm-up")
     own = _REALTIME_RESULTS if options.realtime else _CONNECTORS_RESULTS if options.connectors else _RESULTS
     options.save = options.save or own
     unknown = [part for part in options.only or () if not any(part in name for name in CASES)]

@@ -193,13 +193,16 @@ def test_the_command_lists_the_cases() -> None:
     assert [line[20:] for line in done.stdout.splitlines()] == list(CASES)
 
 
-def test_an_unknown_case_is_refused() -> None:
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--only", "nothing"), "no case has 'nothing' in its name"),
+        (("--from", "earlier.json", "--rounds", "1"), "--from goes on at the pace of its file"),
+    ],
+)
+def test_options_without_a_meaning_are_refused(options: tuple[str, ...], words: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "lab.benchmarks", "--only", "nothing"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
+        [sys.executable, "-m", "lab.benchmarks", *options], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 2
-    assert "no case has 'nothing' in its name" in done.stderr
+    assert words in done.stderr
