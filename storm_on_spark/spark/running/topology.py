@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -158,11 +159,13 @@ class TopologyQuery(StreamingQuery):
 
     def wait_until(self, condition: Callable[[], bool], timeout: float | None = None) -> bool:
         """Waits until `condition` holds or the topology has ended; returns whether it holds."""
-        deadline = None if timeout is None else time.monotonic() + timeout
+        deadline = math.inf if timeout is None else time.monotonic() + timeout
         while not condition():
-            if self._done.is_set() or (deadline is not None and time.monotonic() > deadline):
+            left = deadline - time.monotonic()
+            if self._done.is_set() or left <= 0:
                 return condition()
-            self._done.wait(0.05)
+            # Not for long: an interrupt that comes just before a wait blocks is heard only after it; see `signals`.
+            self._done.wait(min(0.05, left))
         return True
 
     @property
@@ -227,7 +230,7 @@ class TopologyQuery(StreamingQuery):
             TopologyFailedError: it ended with an error.
         """
         with interruptible():
-            ended = self._done.wait(timeout)
+            ended = self.wait_until(self._done.is_set, timeout)
         if ended and self._failure is not None:
             raise self._failure
         return None if timeout is None else ended

@@ -41,6 +41,15 @@ builder.set_bolt("odd", Odd()).shuffle_grouping("numbers")
 query = compile_topology(builder.create_topology(), {"topology.max.spout.pending": 500}).start(name="endless")
 """
 
+UNHEARD = """
+import signal, threading
+threading.Timer(0.2, lambda: signal.pthread_kill(threading.get_ident(), signal.SIGINT)).start()
+try:
+    query.awaitTermination()
+except KeyboardInterrupt:
+    print("heard")
+"""
+
 
 @pytest.fixture(scope="module")
 def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[KernelManager, BlockingKernelClient]]:
@@ -156,4 +165,6 @@ def test_interrupting_the_waiting_leaves_the_topology_as_it_is(
     before = int(run(client, "print(query.status_info().acked)"))
     said = run(client, f"query.wait_until(lambda: query.status_info().acked > {before}, 60); print(query.isActive)")
     assert said.endswith("True")
+    # An interrupt that another thread takes does not wake the one that waits.
+    assert run(client, UNHEARD) == "heard"
     run(client, "query.stop()")

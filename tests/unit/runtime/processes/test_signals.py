@@ -52,3 +52,21 @@ print("ends")
         process.terminate()
         assert process.stdout.read() == "ends\n"
         assert process.wait() == 0
+
+
+def test_a_signal_that_does_not_interrupt_the_wait_is_heard_all_the_same() -> None:
+    script = """
+import os, signal, threading
+from storm_on_spark.runtime.processes.signals import ended_by_signal
+
+def send():
+    # To this thread: the main thread, which waits, is not interrupted.
+    signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+
+with ended_by_signal() as ended:
+    threading.Timer(0.2, send).start()
+    ended.wait()
+print("ends")
+"""
+    done = subprocess.run([sys.executable, "-c", script], timeout=40, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "ends\n"), done.stderr
