@@ -23,11 +23,11 @@ TO_END = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _LONGEST_SECS = 0.5
 
 
-class Told(threading.Event):
-    """An event that a signal's handler sets."""
+class InterruptibleEvent(threading.Event):
+    """An event for which the main thread waits as long as it takes."""
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Waits as `threading.Event.wait`, and hears every signal within half a second."""
+        """Waits as `threading.Event.wait`; every signal's handler is called within half a second."""
         until = math.inf if timeout is None else time.monotonic() + timeout
         while not super().wait(max(0.0, min(_LONGEST_SECS, until - time.monotonic()))):
             if time.monotonic() >= until:
@@ -55,9 +55,9 @@ def setting(event: threading.Event) -> Callable[[int, FrameType | None], None]:
 
 
 @contextmanager
-def ended_by_signal() -> Iterator[Told]:
+def ended_by_signal() -> Iterator[InterruptibleEvent]:
     """Yields what is set when this process is told to end; of use in the main thread only."""
-    ended = Told()
+    ended = InterruptibleEvent()
     before = {number: signal.signal(number, setting(ended)) for number in TO_END}
     try:
         yield ended

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import math
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -20,6 +19,7 @@ from storm_on_spark.api.streams.stream import DEFAULT_STREAM
 from storm_on_spark.api.text.traces import own_part
 from storm_on_spark.plan.model import PlacedPlan
 from storm_on_spark.runtime.batches.coordinator import Coordinator
+from storm_on_spark.runtime.processes.signals import InterruptibleEvent
 from storm_on_spark.runtime.reports.batch_times import BatchTimes
 from storm_on_spark.runtime.reports.report import Failure
 from storm_on_spark.spark.checkpoint.owner import Fence
@@ -73,7 +73,7 @@ class TopologyQuery(StreamingQuery):
         self._status: TopologyStatus | None = None
         self._log_failure = False
         self._lock = threading.Lock()
-        self._done = threading.Event()
+        self._done = InterruptibleEvent()
         #: Set when Spark's query has ended.
         self._over = threading.Event()
         self._watcher = threading.Thread(target=self._watch, name=f"topology-{name}", daemon=True)
@@ -159,13 +159,11 @@ class TopologyQuery(StreamingQuery):
 
     def wait_until(self, condition: Callable[[], bool], timeout: float | None = None) -> bool:
         """Waits until `condition` holds or the topology has ended; returns whether it holds."""
-        deadline = math.inf if timeout is None else time.monotonic() + timeout
+        deadline = None if timeout is None else time.monotonic() + timeout
         while not condition():
-            left = deadline - time.monotonic()
-            if self._done.is_set() or left <= 0:
+            if self._done.is_set() or (deadline is not None and time.monotonic() > deadline):
                 return condition()
-            # Not for long: an interrupt that comes just before a wait blocks is heard only after it; see `signals`.
-            self._done.wait(min(0.05, left))
+            self._done.wait(0.05)
         return True
 
     @property
@@ -230,7 +228,7 @@ class TopologyQuery(StreamingQuery):
             TopologyFailedError: it ended with an error.
         """
         with interruptible():
-            ended = self.wait_until(self._done.is_set, timeout)
+            ended = self._done.wait(timeout)
         if ended and self._failure is not None:
             raise self._failure
         return None if timeout is None else ended

@@ -22,7 +22,7 @@ import threading
 from pathlib import Path
 from types import FrameType
 
-from storm_on_spark.runtime.processes.signals import Told, setting
+from storm_on_spark.runtime.processes.signals import InterruptibleEvent, setting
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ ARMED = "armed"
 def main(kind: str, conf_file: str, *more: str) -> int:
     """Runs until it is told to end."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    ended = Told()
+    ended = InterruptibleEvent()
     signal.signal(signal.SIGTERM, setting(ended))
     conf = json.loads(Path(conf_file).read_text("utf-8"))
     if kind == "nimbus":
