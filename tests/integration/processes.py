@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -10,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -22,6 +24,21 @@ def environment(tmp: Path) -> dict[str, str]:
     tmp.mkdir(exist_ok=True)
     path = os.pathsep.join([str(ROOT), str(HERE)])
     return {**os.environ, "PYTHONPATH": path, "TMPDIR": str(tmp)}
+
+
+def short_form(suite: str, *options: str, seconds: float) -> list[dict[str, Any]]:
+    """Runs the short form of one of the laboratory's suites, which must pass; returns its scenarios."""
+    done = subprocess.run(
+        [sys.executable, "-m", suite, "--short", "--json", *options],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    scenarios: list[dict[str, Any]] = json.loads(done.stdout)["scenarios"]
+    return scenarios
 
 
 @contextmanager

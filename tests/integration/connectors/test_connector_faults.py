@@ -2,29 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
-
-ROOT = Path(__file__).parents[3]
+from processes import short_form
 
 
 @pytest.mark.slow
 def test_from_kafka_to_delta_each_record_is_there_once_when_the_driver_is_killed_between_two_commits():
-    done = subprocess.run(
-        [sys.executable, "-m", "lab.connectors", "--short", "--json", "--patience", "3"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-    )
-
-    assert done.returncode == 0, done.stderr
-    [between] = json.loads(done.stdout)["scenarios"]
+    [between] = short_form("lab.connectors", "--patience", "3", seconds=280)
     [fault] = between["injections"]
     assert "is in the table, and not committed" in fault["proof"]
     figures = between["figures"]

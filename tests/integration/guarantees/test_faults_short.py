@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
-
-ROOT = Path(__file__).parents[3]
+from processes import short_form
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_nothing_is_lost_or_counted_twice_when_a_worker_a_spout_host_and_the_driver_are_killed():
-    done = subprocess.run(
-        # Other tests may have left the machine busy: how quickly progress resumes is measured by `make faults`.
-        [sys.executable, "-m", "lab.faults", "--short", "--json", "--patience", "5"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=500,
-        check=False,
-    )
-
-    assert done.returncode == 0, done.stderr
-    [mixed] = json.loads(done.stdout)["scenarios"]
+    # Other tests may have left the machine busy: how quickly progress resumes is measured by `make faults`.
+    [mixed] = short_form("lab.faults", "--patience", "5", seconds=500)
     faults = [injection["what"] for injection in mixed["injections"]]
     assert len(faults) == 3
     for victim in ("Python worker", "spout host", "driver"):
@@ -38,20 +22,8 @@ def test_nothing_is_lost_or_counted_twice_when_a_worker_a_spout_host_and_the_dri
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_nothing_that_was_acked_is_lost_with_the_machine_and_a_writer_that_was_replaced_is_not_read():
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "lab.faults", "--short", "--json", "--patience", "5"),
-            *("--only", "power", "--only", "two-writers"),
-        ],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=500,
-        check=False,
-    )
-
-    assert done.returncode == 0, done.stderr
-    for scenario in json.loads(done.stdout)["scenarios"]:
+    only = ("--only", "power", "--only", "two-writers")
+    for scenario in short_form("lab.faults", "--patience", "5", *only, seconds=500):
         if scenario["skipped"] is None:
             assert len(scenario["injections"]) == 1
             assert (scenario["figures"]["lost"], scenario["figures"]["state_errors"]) == (0, 0)
