@@ -105,7 +105,7 @@ def stop_leader(cluster: Cluster) -> None:
         except StormError as error:
             failures.append(error)
 
-    client = threading.Thread(target=submit)
+    client = threading.Thread(target=submit, daemon=True)
     client.start()
     wait_for(lambda: _state(sleeper) == "T", "the leader has stopped")
     sleeper.stopped = True
