@@ -20,9 +20,9 @@ from typing import Any, Final
 import pyarrow as pa
 
 from storm_on_spark import BaseBasicBolt, FailedException, Fields, LocalCluster, Topology, TopologyBuilder
-from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.sink import SinkContext
 from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
+from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.connectors.delta import DeltaBolt
 from storm_on_spark.connectors.kafka import (

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from storm_on_spark.api.base_hook import BaseTaskHook
-from storm_on_spark.api.builder import (
+from storm_on_spark.api.building.builder import (
     BoltDeclarer,
     ComponentConfigurationDeclarer,
     SpoutDeclarer,
     TopologyBuilder,
 )
-from storm_on_spark.api.collector import (
-    BasicOutputCollector,
-    BatchOutputCollector,
-    BatchSpoutOutputCollector,
-    OutputCollector,
-    SpoutOutputCollector,
-)
+from storm_on_spark.api.building.submitter import ConfigurableTopology, StormSubmitter, SubmitOptions
 from storm_on_spark.api.component import (
     BaseBasicBolt,
     BaseComponent,
@@ -29,7 +22,6 @@ from storm_on_spark.api.component import (
     IRichSpout,
 )
 from storm_on_spark.api.config import Config
-from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.custom_grouping import CustomGrouping, CustomStreamGrouping
 from storm_on_spark.api.errors import (
     AlreadyAliveError,
@@ -49,7 +41,6 @@ from storm_on_spark.api.errors import (
     TupleError,
     UnknownFieldError,
 )
-from storm_on_spark.api.hooks import BoltAckInfo, BoltExecuteInfo, BoltFailInfo, EmitInfo, SpoutAckInfo, SpoutFailInfo
 from storm_on_spark.api.info import ComponentInfo, ErrorInfo, MetricInfo, TopologyInfo
 from storm_on_spark.api.metrics import (
     AssignableMetric,
@@ -80,7 +71,23 @@ from storm_on_spark.api.streams.grouping import (
 )
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM, GlobalStreamId, StreamSpec
 from storm_on_spark.api.streams.values import Values
-from storm_on_spark.api.submitter import ConfigurableTopology, StormSubmitter, SubmitOptions
+from storm_on_spark.api.task.base_hook import BaseTaskHook
+from storm_on_spark.api.task.collector import (
+    BasicOutputCollector,
+    BatchOutputCollector,
+    BatchSpoutOutputCollector,
+    OutputCollector,
+    SpoutOutputCollector,
+)
+from storm_on_spark.api.task.context import TopologyContext
+from storm_on_spark.api.task.hooks import (
+    BoltAckInfo,
+    BoltExecuteInfo,
+    BoltFailInfo,
+    EmitInfo,
+    SpoutAckInfo,
+    SpoutFailInfo,
+)
 from storm_on_spark.api.topology import ComponentKind, ComponentSpec, Topology
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.api.worker import BaseWorkerHook, IWorkerHook, WorkerTopologyContext, WorkerUserContext

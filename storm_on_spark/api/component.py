@@ -11,15 +11,15 @@ if TYPE_CHECKING:
     import pyarrow
     from pyspark.sql import DataFrame, SparkSession
 
-    from storm_on_spark.api.collector import (
+    from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
+    from storm_on_spark.api.task.collector import (
         BasicOutputCollector,
         BatchOutputCollector,
         BatchSpoutOutputCollector,
         OutputCollector,
         SpoutOutputCollector,
     )
-    from storm_on_spark.api.context import TopologyContext
-    from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
+    from storm_on_spark.api.task.context import TopologyContext
     from storm_on_spark.api.tuple import Tuple
 
 

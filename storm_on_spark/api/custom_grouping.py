@@ -13,8 +13,8 @@ from storm_on_spark.api.text.wording import kind_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from storm_on_spark.api.context import TopologyContext
     from storm_on_spark.api.streams.stream import GlobalStreamId
+    from storm_on_spark.api.task.context import TopologyContext
 
 
 class CustomStreamGrouping(ABC):

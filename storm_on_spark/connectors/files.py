@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from storm_on_spark.api.collector import OutputCollector
 from storm_on_spark.api.component import BaseRichBolt
-from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
+from storm_on_spark.api.task.collector import OutputCollector
+from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.connectors.file_formats import FileFormat, encoder, partition_folder
 

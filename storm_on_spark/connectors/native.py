@@ -9,14 +9,14 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from storm_on_spark.api.collector import SpoutOutputCollector
 from storm_on_spark.api.component import NativeSpout
-from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.errors import ConfigError, StormError
 from storm_on_spark.api.streams.constants import SYSTEM_PREFIX
 from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
 from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM
+from storm_on_spark.api.task.collector import SpoutOutputCollector
+from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.connectors.retry import RetryBackoff
 
 if TYPE_CHECKING:

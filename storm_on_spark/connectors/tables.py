@@ -6,11 +6,11 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, final
 
-from storm_on_spark.api.collector import OutputCollector
-from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.errors import ConfigError, SetupError, TupleError
 from storm_on_spark.api.sink import SinkBolt, SinkContext
 from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
+from storm_on_spark.api.task.collector import OutputCollector
+from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.connectors.columns import Columns, declared_columns
 

@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 from typing import Any, Final
 
-from storm_on_spark.api.builder import BoltDeclarer, ComponentConfigurationDeclarer, TopologyBuilder
+from storm_on_spark.api.building.builder import BoltDeclarer, ComponentConfigurationDeclarer, TopologyBuilder
 from storm_on_spark.api.config import problems_of
 from storm_on_spark.api.custom_grouping import CustomStreamGrouping
 from storm_on_spark.api.errors import StormError

@@ -7,13 +7,13 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from storm_on_spark.api.collector import BasicOutputCollector, OutputCollector, SpoutOutputCollector
 from storm_on_spark.api.component import BaseBasicBolt, BaseRichBolt, BaseRichSpout
-from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.custom_grouping import CustomStreamGrouping
 from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
 from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.streams.stream import GlobalStreamId
+from storm_on_spark.api.task.collector import BasicOutputCollector, OutputCollector, SpoutOutputCollector
+from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.text.logs import component_logger
 from storm_on_spark.api.tuple import Tuple
 

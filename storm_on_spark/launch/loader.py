@@ -20,7 +20,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, Protocol
 
-from storm_on_spark.api.builder import TopologyBuilder
+from storm_on_spark.api.building.builder import TopologyBuilder
 from storm_on_spark.api.errors import StormError
 from storm_on_spark.api.text.wording import short_repr
 from storm_on_spark.api.topology import Topology

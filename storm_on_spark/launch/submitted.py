@@ -13,9 +13,9 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
+from storm_on_spark.api.building.submitter import ConfigurableTopology, StormSubmitter, Submitted, taking
 from storm_on_spark.api.config import Config
 from storm_on_spark.api.errors import InvalidTopologyError
-from storm_on_spark.api.submitter import ConfigurableTopology, StormSubmitter, Submitted, taking
 from storm_on_spark.api.topology import Topology
 
 

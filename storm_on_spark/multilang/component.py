@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.errors import StormError
 from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
 from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM
+from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.text.logs import component_logger
 from storm_on_spark.multilang.child import Child, Launch, checked_command, run_in
 from storm_on_spark.multilang.errors import ShellError

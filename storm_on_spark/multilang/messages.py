@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from storm_on_spark.api.config import effective_conf
-from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.streams.grouping import (
     AllGrouping,
     DirectGrouping,
@@ -19,6 +18,7 @@ from storm_on_spark.api.streams.grouping import (
     NoneGrouping,
     ShuffleGrouping,
 )
+from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.multilang.errors import ShellError
 
 HEARTBEAT_STREAM: Final = "__heartbeat"

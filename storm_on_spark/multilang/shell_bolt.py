@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from storm_on_spark.api.collector import OutputCollector
 from storm_on_spark.api.component import BaseRichBolt
-from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.errors import StormError
+from storm_on_spark.api.task.collector import OutputCollector
+from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.multilang import child as child_module
 from storm_on_spark.multilang.child import Child

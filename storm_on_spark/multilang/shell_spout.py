@@ -6,10 +6,10 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from storm_on_spark.api.collector import SpoutOutputCollector
 from storm_on_spark.api.component import BaseRichSpout
-from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.errors import StormError
+from storm_on_spark.api.task.collector import SpoutOutputCollector
+from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.multilang.component import ShellComponent
 from storm_on_spark.multilang.errors import ShellError
 from storm_on_spark.multilang.messages import Emission, command_of

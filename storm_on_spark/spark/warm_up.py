@@ -6,12 +6,12 @@ import tempfile
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from storm_on_spark.api.builder import TopologyBuilder
-from storm_on_spark.api.collector import BasicOutputCollector, SpoutOutputCollector
+from storm_on_spark.api.building.builder import TopologyBuilder
 from storm_on_spark.api.component import BaseBasicBolt, BaseRichSpout
-from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
 from storm_on_spark.api.streams.fields import Fields
+from storm_on_spark.api.task.collector import BasicOutputCollector, SpoutOutputCollector
+from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.topology import Topology
 from storm_on_spark.api.tuple import Tuple
 

@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from storm_on_spark.api.adapted import Adapted
-from storm_on_spark.api.collector import OutputCollector, SpoutOutputCollector
 from storm_on_spark.api.component import BaseRichBolt, BaseRichSpout
 from storm_on_spark.api.config import Config
-from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
 from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.streams.stream import StreamSpec
+from storm_on_spark.api.task.collector import OutputCollector, SpoutOutputCollector
+from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.streamparse import finder
 from storm_on_spark.streamparse.bolt_bridge import BoltBridge

@@ -14,11 +14,11 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from storm_on_spark.api.collector import OutputCollector
 from storm_on_spark.api.config import Config
-from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.errors import TupleError
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM
+from storm_on_spark.api.task.collector import OutputCollector
+from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.tuple import Delivery, Tuple
 from storm_on_spark.streamparse.bridge import Bridge, ReportedError, check_tuple
 from storm_on_spark.streamparse.kinds import pystorm_class, unchanged

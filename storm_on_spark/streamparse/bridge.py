@@ -16,10 +16,10 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from storm_on_spark.api.collector import SpoutOutputCollector
-from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.errors import StormError, TupleError
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM
+from storm_on_spark.api.task.collector import SpoutOutputCollector
+from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.text.logs import component_logger
 from storm_on_spark.streamparse.context import storm_context
 from storm_on_spark.streamparse.kinds import pystorm_class, unchanged

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from storm_on_spark.api.builder import TopologyBuilder
+from storm_on_spark.api.building.builder import TopologyBuilder
 from storm_on_spark.api.component import BaseBasicBolt, BaseRichBolt, BaseRichSpout
 from storm_on_spark.api.errors import InvalidTopologyError
 from storm_on_spark.api.streams.fields import Fields

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.streams.grouping import (
     AllGrouping,
     DirectGrouping,
@@ -15,6 +14,7 @@ from storm_on_spark.api.streams.grouping import (
     NoneGrouping,
     ShuffleGrouping,
 )
+from storm_on_spark.api.task.context import TopologyContext
 
 _TYPES: Final[dict[type[Grouping], str]] = {
     AllGrouping: "ALL",

@@ -6,9 +6,9 @@ import importlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from storm_on_spark.api.building.java_classes import CLASSES, MAKERS, refusal
 from storm_on_spark.api.component import BaseBasicBolt, BaseComponent, BaseRichBolt, BaseRichSpout
 from storm_on_spark.api.errors import InvalidTopologyError, StormError
-from storm_on_spark.api.java_classes import CLASSES, MAKERS, refusal
 from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
 from storm_on_spark.api.streams.stream import StreamSpec
 

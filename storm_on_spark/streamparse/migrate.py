@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
+from storm_on_spark.api.building.java_classes import CLASSES, MAKERS
 from storm_on_spark.api.errors import ConfigError
-from storm_on_spark.api.java_classes import CLASSES, MAKERS
 from storm_on_spark.streamparse.native import SUFFIX, Native, native_of
 from storm_on_spark.streamparse.project import find_project
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from storm_on_spark.api.builder import TopologyBuilder
+from storm_on_spark.api.building.builder import TopologyBuilder
 from storm_on_spark.api.component import BaseRichSpout
 from storm_on_spark.api.config import Config
 from storm_on_spark.api.topology import Topology

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from storm_on_spark.api.building.submitter import ProgressListener, Submitted
 from storm_on_spark.api.config.secrets import without_secrets
-from storm_on_spark.api.submitter import ProgressListener, Submitted
 from storm_on_spark.cli.client.needs import need_libraries
 from storm_on_spark.cli.client.where import connect, find_cluster, topologys
 

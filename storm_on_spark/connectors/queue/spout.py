@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from storm_on_spark.api.collector import SpoutOutputCollector
 from storm_on_spark.api.component import BaseRichSpout
-from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
 from storm_on_spark.api.streams.fields import Fields
+from storm_on_spark.api.task.collector import SpoutOutputCollector
+from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.connectors.queue.errors import QueueSpoutError
 from storm_on_spark.connectors.queue.link import Link, MessageId, QueueMessage, QueueServer, need_pika
 

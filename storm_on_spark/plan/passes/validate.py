@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from storm_on_spark.api._checks import label
+from storm_on_spark.api.building.checks import label
 from storm_on_spark.api.custom_grouping import CustomGrouping
 from storm_on_spark.api.errors import InvalidTopologyError
 from storm_on_spark.api.streams.constants import SYSTEM_PREFIX, is_system_id

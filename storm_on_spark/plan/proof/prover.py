@@ -28,13 +28,13 @@ from types import CodeType, FunctionType, MemberDescriptorType, ModuleType
 from typing import Generic, NoReturn, Protocol
 
 from storm_on_spark.api.adapted import Adapted, component_class
+from storm_on_spark.api.building.lambdas import LambdaBolt
 from storm_on_spark.api.component import (
     BaseBasicBolt,
     BaseRichBolt,
     BaseTickTupleAwareRichBolt,
     BatchBolt,
 )
-from storm_on_spark.api.lambdas import LambdaBolt
 from storm_on_spark.plan.proof.bytecode import Action, Step, nested, steps
 from storm_on_spark.plan.proof.values import (
     READING_METHODS,

@@ -21,12 +21,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.errors import ComponentError, FailedException, ReportedFailedException
-from storm_on_spark.api.hooks import BoltExecuteInfo
 from storm_on_spark.api.metrics.registry import Reading
 from storm_on_spark.api.sink import SinkBolt
 from storm_on_spark.api.state import BaseStatefulBolt
+from storm_on_spark.api.task.context import TopologyContext
+from storm_on_spark.api.task.hooks import BoltExecuteInfo
 from storm_on_spark.api.topology import ComponentKind
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.plan.model import EdgeKind

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from storm_on_spark.api.collector import (
+from storm_on_spark.api.errors import TupleError
+from storm_on_spark.api.streams.stream import DEFAULT_STREAM
+from storm_on_spark.api.task.collector import (
     Anchors,
     BasicOutputCollector,
     BatchOutputCollector,
     OutputCollector,
 )
-from storm_on_spark.api.errors import TupleError
-from storm_on_spark.api.hooks import BoltAckInfo, BoltFailInfo, EmitInfo
-from storm_on_spark.api.streams.stream import DEFAULT_STREAM
+from storm_on_spark.api.task.hooks import BoltAckInfo, BoltFailInfo, EmitInfo
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.runtime.emit.output import Emit, TaskOutput
 from storm_on_spark.runtime.emit.routing import Owners

@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.errors import TupleError
 from storm_on_spark.api.streams.grouping import AllGrouping, DirectGrouping
+from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.runtime.emit.batch_routing import split_batch
 from storm_on_spark.runtime.emit.box import Outbox
 from storm_on_spark.runtime.emit.key_cache import LIMIT

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle, islice
 from typing import Any
 
-from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.custom_grouping import CustomGrouping
 from storm_on_spark.api.errors import TupleError
 from storm_on_spark.api.streams.grouping import (
@@ -26,6 +25,7 @@ from storm_on_spark.api.streams.grouping import (
     ShuffleGrouping,
 )
 from storm_on_spark.api.streams.stream import GlobalStreamId
+from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.runtime.emit.box import Destination, Outbox
 from storm_on_spark.runtime.emit.key_cache import LIMIT, LONGEST, KeyCache
 from storm_on_spark.runtime.run.wiring import StreamInfo

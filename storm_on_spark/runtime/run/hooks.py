@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib
 import logging
 
-from storm_on_spark.api.base_hook import BaseTaskHook
 from storm_on_spark.api.errors import ConfigError
-from storm_on_spark.api.hooks import EmitInfo
+from storm_on_spark.api.task.base_hook import BaseTaskHook
+from storm_on_spark.api.task.hooks import EmitInfo
 from storm_on_spark.runtime.run.settings import HookSettings
 
 log = logging.getLogger("storm_on_spark.debug")

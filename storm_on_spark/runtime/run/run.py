@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from storm_on_spark.api.context import TopologyContext
+from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.runtime.run.hooks import hooks_for
 from storm_on_spark.runtime.run.settings import HookSettings
 from storm_on_spark.runtime.run.spec import RunSpec

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from storm_on_spark.api.collector import BatchSpoutOutputCollector
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM
+from storm_on_spark.api.task.collector import BatchSpoutOutputCollector
 from storm_on_spark.runtime.reports.report import add_reported
 from storm_on_spark.runtime.spouts import message_ids
 from storm_on_spark.runtime.spouts.spout_task import SpoutTask

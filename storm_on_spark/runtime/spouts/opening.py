@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from storm_on_spark.api.context import TopologyContext
+from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.topology import ComponentKind
 from storm_on_spark.runtime.run.run import Run
 from storm_on_spark.runtime.run.settings import SpoutSettings

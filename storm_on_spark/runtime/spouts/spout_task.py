@@ -19,12 +19,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from storm_on_spark.api.collector import SpoutOutputCollector
-from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.errors import CheckpointError, ComponentError, TupleError
-from storm_on_spark.api.hooks import EmitInfo, SpoutAckInfo, SpoutFailInfo
 from storm_on_spark.api.metrics.registry import Reading
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM
+from storm_on_spark.api.task.collector import SpoutOutputCollector
+from storm_on_spark.api.task.context import TopologyContext
+from storm_on_spark.api.task.hooks import EmitInfo, SpoutAckInfo, SpoutFailInfo
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.emit.encode import encode_sealed
 from storm_on_spark.runtime.emit.output import TaskOutput

@@ -19,16 +19,16 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from storm_on_spark.api.collector import (
+from storm_on_spark.api.errors import CheckpointError
+from storm_on_spark.api.metrics.instruments import INSTRUMENTS, Instrument
+from storm_on_spark.api.state import KeyValueState
+from storm_on_spark.api.task.collector import (
     BasicOutputCollector,
     BatchOutputCollector,
     OutputCollector,
     SpoutOutputCollector,
 )
-from storm_on_spark.api.context import TopologyContext
-from storm_on_spark.api.errors import CheckpointError
-from storm_on_spark.api.metrics.instruments import INSTRUMENTS, Instrument
-from storm_on_spark.api.state import KeyValueState
+from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.runtime.values import pickling
 from storm_on_spark.runtime.values.frozen import CONSTANT
 

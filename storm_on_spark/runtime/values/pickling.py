@@ -157,12 +157,17 @@ class _Pickler(pickle.Pickler):
 _MOVED: Final = {
     "storm_on_spark.runtime.pickling.find": __name__,
     "storm_on_spark.runtime.snapshot._alive": "storm_on_spark.runtime.state.snapshot",
-    "storm_on_spark.api.hooks.BaseTaskHook": "storm_on_spark.api.base_hook",
+    "storm_on_spark.api.hooks.BaseTaskHook": "storm_on_spark.api.task.base_hook",
     "storm_on_spark.api.grouping.CustomStreamGrouping": "storm_on_spark.api.custom_grouping",
     "storm_on_spark.api.streams": "storm_on_spark.api.streams.stream",
     **{
-        f"storm_on_spark.api.{name}": f"storm_on_spark.api.streams.{name}"
-        for name in ("declarer", "fields", "grouping")
+        f"storm_on_spark.api.{name}": f"storm_on_spark.api.{room}.{name}"
+        for room, names in {
+            "streams": ("declarer", "fields", "grouping"),
+            "task": ("base_hook", "collector", "context", "hooks"),
+            "building": ("builder", "java_classes", "lambdas", "submitter"),
+        }.items()
+        for name in names
     },
 }
 """What checkpoints name, an object or a whole module: where it was, and the module where it is now."""

@@ -11,16 +11,16 @@ from collections.abc import Iterable, Mapping
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from storm_on_spark.api.builder import TopologyBuilder
-from storm_on_spark.api.collector import BasicOutputCollector
+from storm_on_spark.api.building.builder import TopologyBuilder
 from storm_on_spark.api.component import BaseBasicBolt, BaseComponent, BaseRichSpout, BatchSpout
 from storm_on_spark.api.config import effective_conf, validate_conf
-from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.streams.constants import is_system_id
 from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
 from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.streams.grouping import DirectGrouping, ShuffleGrouping
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM, GlobalStreamId
+from storm_on_spark.api.task.collector import BasicOutputCollector
+from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.topology import ComponentKind, Topology
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.plan.compile import compile_graph, place

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from storm_on_spark.api.collector import Anchors, BatchSpoutOutputCollector, SpoutOutputCollector
 from storm_on_spark.api.component import BaseComponent
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM
+from storm_on_spark.api.task.collector import Anchors, BatchSpoutOutputCollector, SpoutOutputCollector
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.runtime.bolts.collectors import BasicCollector, BatchCollector, RichCollector
 from storm_on_spark.runtime.emit.output import Emit, TaskOutput

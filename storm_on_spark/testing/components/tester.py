@@ -7,8 +7,8 @@ from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 from storm_on_spark.api.component import BaseComponent
-from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.errors import ComponentError
+from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.runtime.run.spec import RunSpec
 from storm_on_spark.runtime.state.snapshot import Snapshots
 from storm_on_spark.testing.components.bench import Bench

@@ -11,21 +11,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from storm_on_spark.api.base_hook import BaseTaskHook
 from storm_on_spark.api.component import BaseBasicBolt
 from storm_on_spark.api.errors import InvalidTopologyError
-from storm_on_spark.api.hooks import EmitInfo, SpoutAckInfo, SpoutFailInfo
 from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.streams.grouping import DirectGrouping, GlobalGrouping
 from storm_on_spark.api.streams.stream import GlobalStreamId
+from storm_on_spark.api.task.base_hook import BaseTaskHook
+from storm_on_spark.api.task.hooks import EmitInfo, SpoutAckInfo, SpoutFailInfo
 from storm_on_spark.api.topology import ComponentKind, ComponentSpec, Topology
 from storm_on_spark.testing.records import CapturedOutcome, CapturedTuple
 from storm_on_spark.testing.running.recording import MAX_BYTES, Recorder, read_records
 
 if TYPE_CHECKING:
-    from storm_on_spark.api.collector import BasicOutputCollector
-    from storm_on_spark.api.context import TopologyContext
     from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
+    from storm_on_spark.api.task.collector import BasicOutputCollector
+    from storm_on_spark.api.task.context import TopologyContext
     from storm_on_spark.api.tuple import Tuple
 
 CAPTURE_COMPONENT = "~capture"

@@ -22,9 +22,9 @@ from storm_on_spark.api.streams.stream import DEFAULT_STREAM, StreamSpec
 from storm_on_spark.testing.tuples import default_fields
 
 if TYPE_CHECKING:
-    from storm_on_spark.api.collector import SpoutOutputCollector
-    from storm_on_spark.api.context import TopologyContext
     from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
+    from storm_on_spark.api.task.collector import SpoutOutputCollector
+    from storm_on_spark.api.task.context import TopologyContext
 
 FieldNames = Fields | str | Iterable[str]
 

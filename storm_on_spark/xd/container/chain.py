@@ -10,16 +10,16 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol, runtime_checkable
 
-from storm_on_spark.api.builder import TopologyBuilder
-from storm_on_spark.api.collector import BasicOutputCollector
+from storm_on_spark.api.building.builder import TopologyBuilder
 from storm_on_spark.api.component import BaseBasicBolt, BaseRichBolt, BaseRichSpout
 from storm_on_spark.api.config import effective_conf
-from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.errors import FailedException
 from storm_on_spark.api.streams.constants import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
 from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
 from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM
+from storm_on_spark.api.task.collector import BasicOutputCollector
+from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.tuple import Delivery, Tuple
 from storm_on_spark.plan.compile import compile_graph, place
 from storm_on_spark.runtime.run.settings import BoltSettings

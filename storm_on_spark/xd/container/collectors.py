@@ -8,9 +8,9 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
-from storm_on_spark.api.collector import Anchors, BasicOutputCollector, OutputCollector, SpoutOutputCollector
 from storm_on_spark.api.errors import TupleError
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM
+from storm_on_spark.api.task.collector import Anchors, BasicOutputCollector, OutputCollector, SpoutOutputCollector
 from storm_on_spark.api.tuple import Delivery, KnownLineage, Tuple
 from storm_on_spark.xd.bus.journal import Message
 from storm_on_spark.xd.modules.messages import DEAD_LETTERS

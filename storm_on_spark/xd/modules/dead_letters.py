@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from storm_on_spark.api.collector import BasicOutputCollector
 from storm_on_spark.api.component import BaseBasicBolt
 from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
 from storm_on_spark.api.streams.fields import Fields
+from storm_on_spark.api.task.collector import BasicOutputCollector
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.xd.modules.messages import FIELDS
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import Any, Final
 
-from storm_on_spark.api.collector import BasicOutputCollector
 from storm_on_spark.api.component import BaseBasicBolt
-from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
 from storm_on_spark.api.streams.fields import Fields
+from storm_on_spark.api.task.collector import BasicOutputCollector
+from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.xd.modules.messages import FIELDS
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from storm_on_spark.api.collector import BasicOutputCollector
 from storm_on_spark.api.component import BaseBasicBolt
 from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
 from storm_on_spark.api.streams.fields import Fields
+from storm_on_spark.api.task.collector import BasicOutputCollector
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.xd.expressions import Expression
 from storm_on_spark.xd.expressions.evaluating import as_text

@@ -7,11 +7,11 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
-from storm_on_spark.api.collector import SpoutOutputCollector
 from storm_on_spark.api.component import BaseRichSpout
-from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
 from storm_on_spark.api.streams.fields import Fields
+from storm_on_spark.api.task.collector import SpoutOutputCollector
+from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.xd.modules.kept import Kept
 from storm_on_spark.xd.modules.messages import DEAD_LETTERS, FIELDS
 

@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from storm_on_spark.api.collector import BasicOutputCollector
 from storm_on_spark.api.component import BaseBasicBolt
-from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
 from storm_on_spark.api.streams.fields import Fields
+from storm_on_spark.api.task.collector import BasicOutputCollector
+from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.xd.modules.declaration import ModuleDeclaration, Option, OptionError
 from storm_on_spark.xd.modules.messages import FIELDS

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Final
 
-from storm_on_spark.api.collector import BasicOutputCollector
 from storm_on_spark.api.component import BaseBasicBolt
+from storm_on_spark.api.task.collector import BasicOutputCollector
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.xd.expressions import Expression
 from storm_on_spark.xd.expressions.evaluating import as_text

@@ -18,8 +18,8 @@ import pytest
 from fetching import need, run
 
 from storm_on_spark import CountMetric, TopologyBuilder
-from storm_on_spark.api.collector import OutputCollector
-from storm_on_spark.api.context import TopologyContext
+from storm_on_spark.api.task.collector import OutputCollector
+from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.multilang import ShellBolt, ShellSpout
 from storm_on_spark.testing import BoltTester, SpoutTester, make_tuple, running_topology
 from storm_on_spark.testing.faults.leaks import no_leaks, own_temporary_folder

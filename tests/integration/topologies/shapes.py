@@ -19,7 +19,7 @@ from storm_on_spark import (
     Topology,
     TopologyBuilder,
 )
-from storm_on_spark.api.base_hook import BaseTaskHook
+from storm_on_spark.api.task.base_hook import BaseTaskHook
 from storm_on_spark.testing import ListSpout
 
 JOINED = 400

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from storm_on_spark.api import BaseBasicBolt, BaseRichSpout, Fields, TopologyBuilder
 from storm_on_spark.api.config import effective_conf
-from storm_on_spark.api.context import TopologyContext
+from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.tuple import Delivery, KnownLineage
 from storm_on_spark.plan.compile import compile_graph, place
 from storm_on_spark.runtime.bolts.bolt_task import BoltTask

@@ -7,12 +7,12 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any, Final
 
-from storm_on_spark.api.collector import SpoutOutputCollector
 from storm_on_spark.api.component import BaseRichSpout
-from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM
+from storm_on_spark.api.task.collector import SpoutOutputCollector
+from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.connectors.kafka.clients import Clients, LookUp, consumer_settings, described, is_final, now_ms
 from storm_on_spark.connectors.kafka.config import DEAD_LETTER_FIELDS, KafkaSpoutConfig, ProcessingGuarantee
 from storm_on_spark.connectors.kafka.errors import KafkaSpoutError

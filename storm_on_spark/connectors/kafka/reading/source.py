@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from storm_on_spark.api.collector import SpoutOutputCollector
-from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM
+from storm_on_spark.api.task.collector import SpoutOutputCollector
+from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.connectors.kafka.clients import Clients, committed_offsets, consumer_settings
 from storm_on_spark.connectors.kafka.config import DEAD_LETTER_FIELDS, KafkaSpoutConfig, ProcessingGuarantee
 from storm_on_spark.connectors.kafka.jars import SOURCE, SOURCE_CLASS

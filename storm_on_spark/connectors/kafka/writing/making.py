@@ -6,8 +6,8 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, Final, NamedTuple, TypeVar
 
-from storm_on_spark.api.collector import OutputCollector
 from storm_on_spark.api.errors import ConfigError, TupleError
+from storm_on_spark.api.task.collector import OutputCollector
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.connectors.kafka.clients import described
 from storm_on_spark.connectors.kafka.config import checked_servers, checked_topic

@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final
 
-from storm_on_spark.api.collector import OutputCollector
 from storm_on_spark.api.component import BaseRichBolt
-from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.errors import ConfigError
+from storm_on_spark.api.task.collector import OutputCollector
+from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.connectors.kafka.clients import connected, kafka_python
 from storm_on_spark.connectors.kafka.writing.making import DEFAULTS, Failing, RecordMaking

@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from storm_on_spark.api.collector import OutputCollector
 from storm_on_spark.api.config.secrets import scrubbed
-from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.api.sink import SinkBolt, SinkContext
 from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
+from storm_on_spark.api.task.collector import OutputCollector
+from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.connectors.kafka.errors import KafkaBoltError
 from storm_on_spark.connectors.kafka.jars import SOURCE, SOURCE_CLASS

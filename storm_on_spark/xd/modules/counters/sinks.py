@@ -9,9 +9,9 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from storm_on_spark.api.collector import OutputCollector
 from storm_on_spark.api.component import BaseRichBolt
-from storm_on_spark.api.context import TopologyContext
+from storm_on_spark.api.task.collector import OutputCollector
+from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.xd.expressions import Expression
 from storm_on_spark.xd.modules.counters.values import Counter, Kind, checked_name, write_counter, writer_name

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
-from storm_on_spark.api.collector import OutputCollector, SpoutOutputCollector
 from storm_on_spark.api.component import BaseRichBolt
-from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.errors import ConfigError, SetupError
+from storm_on_spark.api.task.collector import OutputCollector, SpoutOutputCollector
+from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.connectors.columns import Columns
 from storm_on_spark.connectors.delta import checked_location

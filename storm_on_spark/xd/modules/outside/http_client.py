@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal, get_args
 from urllib.parse import SplitResult, urlsplit
 
-from storm_on_spark.api.collector import BasicOutputCollector
 from storm_on_spark.api.component import BaseBasicBolt
-from storm_on_spark.api.context import TopologyContext
 from storm_on_spark.api.errors import ReportedFailedException
 from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
 from storm_on_spark.api.streams.fields import Fields
+from storm_on_spark.api.task.collector import BasicOutputCollector
+from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.cluster.security.tokens import read_tokens
 from storm_on_spark.xd.expressions import Expression

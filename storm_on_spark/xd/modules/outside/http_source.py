@@ -6,8 +6,8 @@ import logging
 from collections.abc import Mapping
 from typing import Any, Final, get_args
 
-from storm_on_spark.api.collector import SpoutOutputCollector
-from storm_on_spark.api.context import TopologyContext
+from storm_on_spark.api.task.collector import SpoutOutputCollector
+from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.cluster.security.addresses import is_loopback
 from storm_on_spark.xd.modules.declaration import ModuleDeclaration, Option, OptionError
 from storm_on_spark.xd.modules.outside.http_server import Answer, HttpServer, Post

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from storm_on_spark.api.collector import SpoutOutputCollector
-from storm_on_spark.api.context import TopologyContext
+from storm_on_spark.api.task.collector import SpoutOutputCollector
+from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.xd.modules.declaration import ModuleDeclaration, Option
 from storm_on_spark.xd.modules.outside.files import MAXIMUM_LINE, text_of_line
 from storm_on_spark.xd.modules.repeating import RepeatingSource

@@ -20,8 +20,8 @@ from storm_on_spark.api import (
     Fields,
     ReportedFailedException,
 )
-from storm_on_spark.api.base_hook import BaseTaskHook
 from storm_on_spark.api.errors import ComponentError, TupleError
+from storm_on_spark.api.task.base_hook import BaseTaskHook
 from storm_on_spark.runtime.bolts.bolt_task import BoltTask, Execution
 from storm_on_spark.runtime.emit.encode import encode_sealed
 from storm_on_spark.runtime.emit.output import Sent

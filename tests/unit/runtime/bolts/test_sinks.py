@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from stormtest import batch_input, ids, rows, solo
 
-from storm_on_spark.api.base_hook import BaseTaskHook
+from storm_on_spark.api.task.base_hook import BaseTaskHook
 from storm_on_spark.connectors.frames import ForeachBatchBolt
 
 FIELDS = ["more", "count", "word"]

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storm_on_spark.api import BaseBasicBolt, BaseRichBolt
-from storm_on_spark.api.collector import OutputCollector
 from storm_on_spark.api.errors import CheckpointError
+from storm_on_spark.api.task.collector import OutputCollector
 from storm_on_spark.runtime.state.snapshot import Snapshots, read_snapshot
 from storm_on_spark.runtime.values import pickling
 

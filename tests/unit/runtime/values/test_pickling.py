@@ -270,10 +270,23 @@ def test_a_class_that_users_extend_is_found_in_any_checkpoint(name: str) -> None
 
 
 @pytest.mark.parametrize(
-    "name", ["fields.Fields", "streams.GlobalStreamId", "grouping.Grouping", "declarer.OutputFieldsDeclarer"]
+    ("name", "room"),
+    [
+        ("fields.Fields", "streams"),
+        ("streams.GlobalStreamId", "streams"),
+        ("grouping.Grouping", "streams"),
+        ("declarer.OutputFieldsDeclarer", "streams"),
+        ("hooks.BoltExecuteInfo", "task"),
+        ("base_hook.BaseTaskHook", "task"),
+        ("collector.OutputCollector", "task"),
+        ("context.TopologyContext", "task"),
+        ("lambdas.LambdaSpout", "building"),
+        ("builder.TopologyBuilder", "building"),
+        ("submitter.SubmitOptions", "building"),
+    ],
 )
-def test_a_value_of_the_api_is_found_in_a_checkpoint_of_before_its_move(name: str) -> None:
+def test_a_value_of_the_api_is_found_in_a_checkpoint_of_before_its_move(name: str, room: str) -> None:
     module, _, public = name.partition(".")
     found = pickling.loads(f"cstorm_on_spark.api.{module}\n{public}\n.".encode())
     assert found.__name__ == public
-    assert found.__module__.startswith(f"storm_on_spark.api.streams.{module.removesuffix('s')}")
+    assert found.__module__.startswith(f"storm_on_spark.api.{room}.{module.removesuffix('s')}")

@@ -15,7 +15,7 @@ from storm_on_spark.api import (
     SubmitOptions,
     TopologyBuilder,
 )
-from storm_on_spark.api.submitter import taking
+from storm_on_spark.api.building.submitter import taking
 from storm_on_spark.testing import ListSpout
 
 

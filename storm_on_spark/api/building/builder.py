@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from storm_on_spark.api._checks import component_kind, label
+from storm_on_spark.api.building.checks import component_kind, label
+from storm_on_spark.api.building.lambdas import BoltFunction, SpoutFunction, bolt_of, spout_of
 from storm_on_spark.api.config import Config, validate_conf
 from storm_on_spark.api.custom_grouping import CustomGrouping, CustomStreamGrouping
 from storm_on_spark.api.errors import InvalidTopologyError
-from storm_on_spark.api.lambdas import BoltFunction, SpoutFunction, bolt_of, spout_of
 from storm_on_spark.api.streams.constants import SYSTEM_PREFIX, is_system_id
 from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
 from storm_on_spark.api.streams.fields import Fields

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Protocol
 
-from storm_on_spark.api.builder import TopologyBuilder
+from storm_on_spark.api.building.builder import TopologyBuilder
 from storm_on_spark.api.config import Config
 from storm_on_spark.api.config.settings import Settings
 from storm_on_spark.api.errors import ConfigError, InvalidTopologyError

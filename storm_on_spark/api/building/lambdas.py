@@ -25,9 +25,9 @@ from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.text.wording import kind_of
 
 if TYPE_CHECKING:
-    from storm_on_spark.api.collector import BasicOutputCollector, SpoutOutputCollector
-    from storm_on_spark.api.context import TopologyContext
     from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
+    from storm_on_spark.api.task.collector import BasicOutputCollector, SpoutOutputCollector
+    from storm_on_spark.api.task.context import TopologyContext
     from storm_on_spark.api.tuple import Tuple
 
 SpoutFunction = Callable[[], Any]

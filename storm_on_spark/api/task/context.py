@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 from storm_on_spark.api.config import Config
 from storm_on_spark.api.config.settings import Settings
 from storm_on_spark.api.errors import InvalidTopologyError
-from storm_on_spark.api.hooks import ITaskHook
 from storm_on_spark.api.metrics.registry import MetricRegistry, MetricsContext
 from storm_on_spark.api.streams.constants import SYSTEM_COMPONENT, TICK_STREAM
 from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM, GlobalStreamId, StreamSpec
+from storm_on_spark.api.task.hooks import ITaskHook
 from storm_on_spark.api.text.wording import did_you_mean, kind_of, quoted
 from storm_on_spark.api.worker import WorkerProcess, WorkerTopologyContext
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from storm_on_spark.api.hooks import (
+from storm_on_spark.api.task.hooks import (
     BoltAckInfo,
     BoltExecuteInfo,
     BoltFailInfo,
@@ -17,7 +17,7 @@ from storm_on_spark.api.hooks import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from storm_on_spark.api.context import TopologyContext
+    from storm_on_spark.api.task.context import TopologyContext
 
 
 class BaseTaskHook(ITaskHook):
