@@ -172,10 +172,11 @@ def pack_files(
 _OBJECT = "storm_submitted_topology"
 _LOADING = f'''"""The topology that a program submitted."""
 
-import pickle
 from pathlib import Path
 
-topology = pickle.loads(Path(__file__).with_name("{_OBJECT}.pickle").read_bytes())
+from storm_on_spark.runtime.values.pickling import loads_topology
+
+topology = loads_topology(Path(__file__).with_name("{_OBJECT}.pickle").read_bytes())
 '''
 
 

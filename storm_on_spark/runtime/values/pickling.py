@@ -170,13 +170,18 @@ _MOVED: Final = {
         for name in names
     },
 }
-"""What checkpoints name, an object or a whole module: where it was, and the module where it is now."""
+"""What checkpoints and submitted topologies name, an object or a whole module: where it was, and where it is now."""
 
 
-class _Unpickler(pickle.Unpickler):
+class _RenamingUnpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        return super().find_class(_MOVED.get(f"{module}.{name}") or _MOVED.get(module, module), name)
+
+
+class _Unpickler(_RenamingUnpickler):
     def find_class(self, module: str, name: str) -> Any:
         try:
-            return super().find_class(_MOVED.get(f"{module}.{name}") or _MOVED.get(module, module), name)
+            return super().find_class(module, name)
         except (AttributeError, ModuleNotFoundError):
             return find(module, name)
 
@@ -218,3 +223,11 @@ def loads(data: bytes | memoryview) -> Any:
     except (AttributeError, ModuleNotFoundError):
         # Named by a process in which its module is another.
         return _Unpickler(io.BytesIO(data)).load()
+
+
+def loads_topology(data: bytes) -> Any:
+    """Returns the topology that a program pickled and submitted, perhaps with an earlier version of this package.
+
+    Its modules must be importable. Only for bytes whose checksum was checked.
+    """
+    return _RenamingUnpickler(io.BytesIO(data)).load()

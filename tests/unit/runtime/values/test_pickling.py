@@ -11,6 +11,7 @@ import threading
 import types
 import weakref
 from collections import OrderedDict
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -269,6 +270,7 @@ def test_a_class_that_users_extend_is_found_in_any_checkpoint(name: str) -> None
     assert pickling.loads(f"cstorm_on_spark.api.{module}\n{public}\n.".encode()) is getattr(api, public)
 
 
+@pytest.mark.parametrize("read", [pickling.loads, pickling.loads_topology])
 @pytest.mark.parametrize(
     ("name", "room"),
     [
@@ -285,8 +287,10 @@ def test_a_class_that_users_extend_is_found_in_any_checkpoint(name: str) -> None
         ("submitter.SubmitOptions", "building"),
     ],
 )
-def test_a_value_of_the_api_is_found_in_a_checkpoint_of_before_its_move(name: str, room: str) -> None:
+def test_an_object_of_the_api_is_found_where_it_was_written_before_its_move(
+    name: str, room: str, read: Callable[[bytes], Any]
+) -> None:
     module, _, public = name.partition(".")
-    found = pickling.loads(f"cstorm_on_spark.api.{module}\n{public}\n.".encode())
+    found = read(f"cstorm_on_spark.api.{module}\n{public}\n.".encode())
     assert found.__name__ == public
     assert found.__module__.startswith(f"storm_on_spark.api.{room}.{module.removesuffix('s')}")
