@@ -24,7 +24,7 @@ from lab.failover.writes import writes
 from lab.suite import ROOT
 from lab.suite.processes import POLL_SECS, WAIT_SECS, Marked, wait_for
 from storm_on_spark.cluster.client.nimbus_client import NimbusClient
-from storm_on_spark.cluster.code.bundle import pack
+from storm_on_spark.cluster.code.packing.bundle import pack
 from storm_on_spark.cluster.heartbeats.connection import Connection
 from storm_on_spark.cluster.heartbeats.pulses import PulseReader
 from storm_on_spark.cluster.heartbeats.settings import PacemakerSettings

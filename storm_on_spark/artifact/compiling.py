@@ -15,11 +15,11 @@ from typing import Any, Final
 from storm_on_spark import __version__
 from storm_on_spark.api.config.secrets import without_secrets
 from storm_on_spark.artifact import layout, main, packages, submitting
-from storm_on_spark.cluster.code import archive
-from storm_on_spark.cluster.code.bundle import pack
 from storm_on_spark.cluster.code.checksums import CODE, REQUIREMENTS
 from storm_on_spark.cluster.code.folders import replace, scratch_of
-from storm_on_spark.cluster.code.requirements import Requirements, install
+from storm_on_spark.cluster.code.packing import archive
+from storm_on_spark.cluster.code.packing.bundle import pack
+from storm_on_spark.cluster.code.packing.requirements import Requirements, install
 from storm_on_spark.cluster.plan_summary import PlanSummary
 from storm_on_spark.launch.conf_text import spark_conf
 from storm_on_spark.launch.settings import CheckpointSettings

@@ -22,7 +22,7 @@ from lab.load.oracles import Evidence, check
 from lab.load.topology import Load
 from lab.suite import ROOT
 from lab.suite.processes import wait_for
-from storm_on_spark.cluster.code.bundle import pack
+from storm_on_spark.cluster.code.packing.bundle import pack
 
 LOAD: Final = Load(messages=60_000, seconds=1500.0)
 """More than a scenario takes: what is left when its faults are over comes without a pace."""

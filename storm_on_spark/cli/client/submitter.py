@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def submit(submitted: Submitted, listener: ProgressListener | None = None) -> str:
     """Submits a topology, and returns its id; errors as of `StormSubmitter.submit_topology`."""
     need_libraries()
-    from storm_on_spark.cluster.code.bundle import pack_object
+    from storm_on_spark.cluster.code.packing.bundle import pack_object
     from storm_on_spark.cluster.plan_summary import PlanSummary
     from storm_on_spark.runtime.run.spec import pickled_whole
     from storm_on_spark.spark.compiled import compile_topology

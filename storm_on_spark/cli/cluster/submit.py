@@ -23,7 +23,7 @@ from storm_on_spark.cli.shared.terminal import console
 
 if TYPE_CHECKING:
     from storm_on_spark.cluster.client.nimbus_client import NimbusClient, SubmitProgress
-    from storm_on_spark.cluster.code.bundle import Packed
+    from storm_on_spark.cluster.code.packing.bundle import Packed
 
 _LOOK_SECS: Final = 0.3
 _UNSEEN_SECS: Final = 30.0
@@ -130,7 +130,7 @@ class _Submission:
         return dict(opened.conf)
 
     def _pack(self, folder: Path, requirements: Path | None) -> tuple[Packed, dict[str, Any]]:
-        from storm_on_spark.cluster.code.bundle import pack
+        from storm_on_spark.cluster.code.packing.bundle import pack
         from storm_on_spark.cluster.plan_summary import PlanSummary
         from storm_on_spark.launch.loader import load
         from storm_on_spark.spark.compiled import compile_topology

@@ -12,7 +12,7 @@ from storm_on_spark.launch.loader import Target
 from storm_on_spark.streamparse.project import project_of
 
 if TYPE_CHECKING:
-    from storm_on_spark.cluster.code.requirements import Requirements
+    from storm_on_spark.cluster.code.packing.requirements import Requirements
 
 _STAND_INS: Final = ("streamparse", "pystorm")
 """What there is a stand-in for where it is not installed; its components run in process."""
@@ -27,7 +27,7 @@ def requirements_of(
         ConfigError: a project's `config.json` or an option is wrong.
         CodeError: the project's file can't be read, or names something on this machine.
     """
-    from storm_on_spark.cluster.code.requirements import Requirements
+    from storm_on_spark.cluster.code.packing.requirements import Requirements
 
     if given is not None:
         return Requirements(given)

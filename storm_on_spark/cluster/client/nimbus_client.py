@@ -278,7 +278,7 @@ class NimbusClient(Closing):
         While the leader changes, everything is sent again, to the new one, under the same key.
 
         Args:
-            folder: its artifacts, as `storm_on_spark.cluster.code.bundle.pack` makes them.
+            folder: its artifacts, as `storm_on_spark.cluster.code.packing.bundle.pack` makes them.
             name: of the topology.
             conf: its configuration, without secrets; those are in the artifacts.
             active: whether its spouts emit from the start.

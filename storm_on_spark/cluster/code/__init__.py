@@ -1,5 +1,5 @@
 """A topology's code: packed by the client, stored and replicated by the Nimbuses, unpacked where it runs.
 
-`bundle` says what it consists of, `checksums` makes sure that it is what was sent, `distributor` brings it to where it
+`packing` says what it consists of, `checksums` makes sure that it is what was sent, `distributors` bring it to where it
 is needed.
 """

@@ -172,9 +172,9 @@ def location_of(conf: Mapping[str, Any], what: str) -> str:
 
 
 _CLASSES = {
-    "local": "storm_on_spark.cluster.code.local:LocalFileSystemCodeDistributor",
-    "hdfs": "storm_on_spark.cluster.code.hdfs:HadoopCodeDistributor",
-    "delta": "storm_on_spark.cluster.code.delta:DeltaCodeDistributor",
+    "local": "storm_on_spark.cluster.code.distributors.local:LocalFileSystemCodeDistributor",
+    "hdfs": "storm_on_spark.cluster.code.distributors.hdfs:HadoopCodeDistributor",
+    "delta": "storm_on_spark.cluster.code.distributors.delta:DeltaCodeDistributor",
 }
 """Short names."""
 

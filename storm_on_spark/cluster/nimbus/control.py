@@ -15,7 +15,7 @@ import storm_on_spark
 from storm_on_spark.api.config.secrets import without_secrets
 from storm_on_spark.api.errors import ConfigError, NotAliveError
 from storm_on_spark.cluster.code.distributor import CodeDistributor
-from storm_on_spark.cluster.code.local import LocalFileSystemCodeDistributor
+from storm_on_spark.cluster.code.distributors.local import LocalFileSystemCodeDistributor
 from storm_on_spark.cluster.errors import (
     CodeError,
     ConflictError,

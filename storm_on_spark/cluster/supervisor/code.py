@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from storm_on_spark.cluster.code.bundle import Unpacked, unpack
 from storm_on_spark.cluster.code.checksums import check_topology_id
 from storm_on_spark.cluster.code.distributor import CodeDistributor
-from storm_on_spark.cluster.code.requirements import install
+from storm_on_spark.cluster.code.packing.bundle import Unpacked, unpack
+from storm_on_spark.cluster.code.packing.requirements import install
 from storm_on_spark.cluster.errors import CodeError
 from storm_on_spark.cluster.records import CodeManifest
 

@@ -17,9 +17,9 @@ from typing import Any, Final
 from storm_on_spark.api.config import Config
 from storm_on_spark.api.config.secrets import hidden, without_secrets
 from storm_on_spark.api.errors import ConfigError, InvalidTopologyError, StormError
-from storm_on_spark.cluster.code import archive
-from storm_on_spark.cluster.code.bundle import pack_files
 from storm_on_spark.cluster.code.checksums import CODE, artifacts_of
+from storm_on_spark.cluster.code.packing import archive
+from storm_on_spark.cluster.code.packing.bundle import pack_files
 from storm_on_spark.cluster.errors import CodeError
 from storm_on_spark.cluster.nimbus.control import Control
 from storm_on_spark.cluster.nimbus.submission import SubmitRequest, check_name

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from storm_on_spark.cluster.code.local import LocalFileSystemCodeDistributor
+from storm_on_spark.cluster.code.distributors.local import LocalFileSystemCodeDistributor
 from storm_on_spark.cluster.errors import CodeError
 from storm_on_spark.cluster.nimbus.submission import name_of
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from storm_on_spark.cluster.client.nimbus_client import NimbusClient
-from storm_on_spark.cluster.code.bundle import pack
+from storm_on_spark.cluster.code.packing.bundle import pack
 from storm_on_spark.cluster.daemons.nimbus import Nimbus
 from storm_on_spark.cluster.daemons.supervisor import Supervisor
 from storm_on_spark.cluster.paths import OWNERS

@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 from waiting import eventually
 
-from storm_on_spark.cluster.code.bundle import pack
 from storm_on_spark.cluster.code.checksums import artifacts_of
 from storm_on_spark.cluster.code.distributor import Peers, make_distributor
+from storm_on_spark.cluster.code.packing.bundle import pack
 from storm_on_spark.cluster.paths import ASSIGNMENTS, CODE, STORMS, WORKERBEATS
 from storm_on_spark.cluster.records import (
     Assignment,

@@ -6,8 +6,8 @@ import random
 import shutil
 from pathlib import Path
 
-from storm_on_spark.cluster.code.bundle import pack
 from storm_on_spark.cluster.code.checksums import artifacts_of
+from storm_on_spark.cluster.code.packing.bundle import pack
 from storm_on_spark.cluster.records import CodeManifest
 
 TOPOLOGY = "word-count-1-1700000000"

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from storm_on_spark.api.errors import InvalidTopologyError
 from storm_on_spark.cli.main import main
-from storm_on_spark.cluster.code.bundle import pack_object
+from storm_on_spark.cluster.code.packing.bundle import pack_object
 from storm_on_spark.launch.loader import LoadError, load
 from storm_on_spark.runtime.run.spec import pickled_whole
 
@@ -103,7 +103,7 @@ SCRIPT = """
 import sys
 from pathlib import Path
 from storm_on_spark import BaseBasicBolt, TopologyBuilder
-from storm_on_spark.cluster.code.bundle import pack_object
+from storm_on_spark.cluster.code.packing.bundle import pack_object
 from storm_on_spark.runtime.run.spec import pickled_whole
 from storm_on_spark.testing import ListSpout
 from helper_of_mine import SUFFIX

@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 from storm_on_spark.api.config import Config
 from storm_on_spark.api.errors import ConfigError, InvalidTopologyError
 from storm_on_spark.cli.main import main
-from storm_on_spark.cluster.code.collect import collect
+from storm_on_spark.cluster.code.packing.collect import collect
 from storm_on_spark.launch.loader import LoadError, load
 from storm_on_spark.runtime.in_process import InProcessTopology
 from storm_on_spark.spark.compiled import compile_topology

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from storm_on_spark.cli.main import main
-from storm_on_spark.cluster.code.collect import collect
+from storm_on_spark.cluster.code.packing.collect import collect
 from storm_on_spark.connectors.kafka import DEAD_LETTER_FIELDS
 from storm_on_spark.launch.loader import LoadError, load
 from storm_on_spark.testing import make_tuple, run_bolt

@@ -12,10 +12,10 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from topology_code import TOPOLOGY, manifest_of, packed, same
 
-from storm_on_spark.cluster.code.bundle import unpack
 from storm_on_spark.cluster.code.checksums import artifacts_of
-from storm_on_spark.cluster.code.delta import CHUNK_BYTES, DeltaCodeDistributor
 from storm_on_spark.cluster.code.distributor import Metafile, Peers, make_distributor
+from storm_on_spark.cluster.code.distributors.delta import CHUNK_BYTES, DeltaCodeDistributor
+from storm_on_spark.cluster.code.packing.bundle import unpack
 from storm_on_spark.cluster.errors import ChecksumError, CodeError
 
 

@@ -14,11 +14,11 @@ import pytest
 from py4j.java_gateway import GatewayParameters
 from topology_code import TOPOLOGY, manifest_of, packed, same
 
-from storm_on_spark.cluster.code import hadoop
-from storm_on_spark.cluster.code.bundle import unpack
 from storm_on_spark.cluster.code.checksums import artifacts_of
 from storm_on_spark.cluster.code.distributor import Metafile, Peers, make_distributor
-from storm_on_spark.cluster.code.hdfs import HadoopCodeDistributor
+from storm_on_spark.cluster.code.distributors import hadoop
+from storm_on_spark.cluster.code.distributors.hdfs import HadoopCodeDistributor
+from storm_on_spark.cluster.code.packing.bundle import unpack
 from storm_on_spark.cluster.errors import ChecksumError, CodeError
 from storm_on_spark.testing.servers.hdfs import HdfsMissingError, HdfsServer
 
@@ -165,7 +165,7 @@ def test_java_is_started_again_and_secrets_are_not_in_its_arguments(
 
 
 def test_java_that_says_nothing_useful(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("storm_on_spark.cluster.code.hadoop.OPTIONS", ("-XX:NoSuchOption",))
+    monkeypatch.setattr("storm_on_spark.cluster.code.distributors.hadoop.OPTIONS", ("-XX:NoSuchOption",))
     distributor = HadoopCodeDistributor(Peers())
     with pytest.raises(CodeError, match=r"Java for Hadoop's file systems doesn't start: .*NoSuchOption"):
         distributor.prepare({"storm.codedistributor.location": f"file://{tmp_path}"})

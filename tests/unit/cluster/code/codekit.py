@@ -12,9 +12,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import TracebackType
 
-from storm_on_spark.cluster.code.bundle import pack
 from storm_on_spark.cluster.code.checksums import artifacts_of
 from storm_on_spark.cluster.code.distributor import Metafile
+from storm_on_spark.cluster.code.packing.bundle import pack
 from storm_on_spark.cluster.records import CodeManifest
 
 TOPOLOGY = "word-count-1-1700000000"

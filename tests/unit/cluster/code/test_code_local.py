@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from storm_on_spark.cluster.code.checksums import verify
 from storm_on_spark.cluster.code.distributor import Peers
-from storm_on_spark.cluster.code.local import LocalFileSystemCodeDistributor
+from storm_on_spark.cluster.code.distributors.local import LocalFileSystemCodeDistributor
 from storm_on_spark.cluster.errors import ChecksumError, CodeError
 from storm_on_spark.cluster.security.proofs import auth_of
 from storm_on_spark.cluster.security.tokens import Tokens

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from codekit import TOPOLOGY, manifest_of
 
-from storm_on_spark.cluster.code import archive, collect
-from storm_on_spark.cluster.code.bundle import Packed, Unpacked, pack, unpack
-from storm_on_spark.cluster.code.imports import beside, imported_names
-from storm_on_spark.cluster.code.requirements import Requirements
+from storm_on_spark.cluster.code.packing import archive, collect
+from storm_on_spark.cluster.code.packing.bundle import Packed, Unpacked, pack, unpack
+from storm_on_spark.cluster.code.packing.imports import beside, imported_names
+from storm_on_spark.cluster.code.packing.requirements import Requirements
 from storm_on_spark.cluster.errors import CodeError
 
 

@@ -22,8 +22,7 @@ from codekit import TOPOLOGY, manifest_of, metafile_of, same
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from storm_on_spark.cluster.code import archive, bundle, checksums
-from storm_on_spark.cluster.code.bundle import TopologyFile, document, unpack
+from storm_on_spark.cluster.code import checksums
 from storm_on_spark.cluster.code.checksums import (
     artifact_of,
     artifacts_of,
@@ -33,7 +32,9 @@ from storm_on_spark.cluster.code.checksums import (
     verify,
 )
 from storm_on_spark.cluster.code.distributor import CodeDistributor, Metafile, Peers, make_distributor
-from storm_on_spark.cluster.code.local import LocalFileSystemCodeDistributor
+from storm_on_spark.cluster.code.distributors.local import LocalFileSystemCodeDistributor
+from storm_on_spark.cluster.code.packing import archive, bundle
+from storm_on_spark.cluster.code.packing.bundle import TopologyFile, document, unpack
 from storm_on_spark.cluster.errors import ChecksumError, CodeError
 from storm_on_spark.cluster.records import ArtifactInfo, encode
 
@@ -384,7 +385,7 @@ class Own(LocalFileSystemCodeDistributor):
         "local",
         "org.apache.storm.codedistributor.LocalFileSystemCodeDistributor",
         "backtype.storm.codedistributor.LocalFileSystemCodeDistributor",
-        "storm_on_spark.cluster.code.local:LocalFileSystemCodeDistributor",
+        "storm_on_spark.cluster.code.distributors.local:LocalFileSystemCodeDistributor",
     ],
 )
 def test_the_local_distributor_has_many_names(tmp_path: Path, artifacts: Path, named: str | None) -> None:

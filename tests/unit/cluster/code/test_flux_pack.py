@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from codekit import manifest_of
 
-from storm_on_spark.cluster.code.archive import read_all
-from storm_on_spark.cluster.code.bundle import pack, unpack
+from storm_on_spark.cluster.code.packing.archive import read_all
+from storm_on_spark.cluster.code.packing.bundle import pack, unpack
 from storm_on_spark.cluster.errors import CodeError
 from storm_on_spark.flux import FluxError, Substitution, substituting
 

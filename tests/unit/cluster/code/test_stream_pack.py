@@ -6,7 +6,7 @@ from pathlib import Path
 
 from codekit import manifest_of
 
-from storm_on_spark.cluster.code.bundle import pack, unpack
+from storm_on_spark.cluster.code.packing.bundle import pack, unpack
 from storm_on_spark.launch.loader import load
 
 

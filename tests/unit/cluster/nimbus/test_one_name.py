@@ -11,9 +11,9 @@ import pytest
 from memory_state import MemoryState
 
 from storm_on_spark.api.errors import AlreadyAliveError
-from storm_on_spark.cluster.code.bundle import pack
 from storm_on_spark.cluster.code.checksums import artifacts_of
 from storm_on_spark.cluster.code.distributor import CodeDistributor, Metafile, Peers
+from storm_on_spark.cluster.code.packing.bundle import pack
 from storm_on_spark.cluster.errors import ConflictError, FencedError
 from storm_on_spark.cluster.nimbus.settings import NimbusSettings
 from storm_on_spark.cluster.nimbus.submission import Submissions, SubmitRequest

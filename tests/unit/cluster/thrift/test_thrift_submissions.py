@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from storm_on_spark.api.errors import InvalidTopologyError
-from storm_on_spark.cluster.code.bundle import unpack
 from storm_on_spark.cluster.code.checksums import CODE
+from storm_on_spark.cluster.code.packing.bundle import unpack
 from storm_on_spark.cluster.errors import ChecksumError, CodeError, LimitError
 from storm_on_spark.cluster.nimbus.inbox import Inbox
 from storm_on_spark.cluster.nimbus.submission import SubmitRequest

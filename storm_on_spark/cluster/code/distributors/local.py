@@ -13,9 +13,10 @@ from typing import Any, ClassVar
 import httpx
 
 from storm_on_spark.api.config import Config
-from storm_on_spark.cluster.code import fetch, folders
+from storm_on_spark.cluster.code import folders
 from storm_on_spark.cluster.code.checksums import MAX_BYTES, artifacts_of, check_topology_id, copy_verified
 from storm_on_spark.cluster.code.distributor import CodeDistributor, Metafile, Peers
+from storm_on_spark.cluster.code.distributors import fetch
 from storm_on_spark.cluster.code.settings import CodeSettings
 from storm_on_spark.cluster.errors import CodeError
 from storm_on_spark.cluster.records import ArtifactInfo

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from storm_on_spark.cluster.code import folders
 from storm_on_spark.cluster.code.checksums import artifacts_of, check_topology_id, copy_verified
 from storm_on_spark.cluster.code.distributor import CodeDistributor, Metafile, Peers, location_of
-from storm_on_spark.cluster.code.hadoop import HadoopGateway, settings_of, translated
+from storm_on_spark.cluster.code.distributors.hadoop import HadoopGateway, settings_of, translated
 from storm_on_spark.cluster.errors import ChecksumError, CodeError
 from storm_on_spark.cluster.records import ArtifactInfo
 

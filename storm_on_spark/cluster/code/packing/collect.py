@@ -13,9 +13,9 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 from storm_on_spark.api.topology import Topology
-from storm_on_spark.cluster.code import archive
-from storm_on_spark.cluster.code.archive import MAX_ENTRIES, MAX_FILE_BYTES, MAX_TOTAL_BYTES
-from storm_on_spark.cluster.code.imports import EVERYWHERE, beside, imported_names
+from storm_on_spark.cluster.code.packing import archive
+from storm_on_spark.cluster.code.packing.archive import MAX_ENTRIES, MAX_FILE_BYTES, MAX_TOTAL_BYTES
+from storm_on_spark.cluster.code.packing.imports import EVERYWHERE, beside, imported_names
 from storm_on_spark.cluster.errors import CodeError
 from storm_on_spark.flux.target import FluxTarget
 from storm_on_spark.launch.loader import FRONT_ENDS, load
@@ -23,7 +23,7 @@ from storm_on_spark.streamparse.project import source_folders
 
 _CACHES = frozenset({"__pycache__", "node_modules", "spark-warehouse", "metastore_db"})
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
-_PACKAGE = Path(__file__).resolve().parents[2]
+_PACKAGE = Path(__file__).resolve().parents[3]
 _MOST_SENTENCES = 50
 _RESOURCES = "resources"
 

@@ -24,7 +24,6 @@ import msgspec
 
 from storm_on_spark import __version__
 from storm_on_spark.api.topology import Topology
-from storm_on_spark.cluster.code import archive
 from storm_on_spark.cluster.code.checksums import (
     CODE,
     CONF,
@@ -36,9 +35,10 @@ from storm_on_spark.cluster.code.checksums import (
     copy_verified,
     read_verified,
 )
-from storm_on_spark.cluster.code.collect import Collected, collect, collect_modules, has_entry
 from storm_on_spark.cluster.code.folders import make_private
-from storm_on_spark.cluster.code.requirements import Requirements
+from storm_on_spark.cluster.code.packing import archive
+from storm_on_spark.cluster.code.packing.collect import Collected, collect, collect_modules, has_entry
+from storm_on_spark.cluster.code.packing.requirements import Requirements
 from storm_on_spark.cluster.errors import CodeError, RecordError
 from storm_on_spark.cluster.records import CodeManifest, Record, decode, encode
 from storm_on_spark.launch.loader import FRONT_ENDS

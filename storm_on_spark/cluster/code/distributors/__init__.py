@@ -1,0 +1,1 @@
+"""Distributors: where the Nimbuses keep code, and how other hosts get it."""
