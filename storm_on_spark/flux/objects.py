@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from storm_on_spark.api import java_classes
+from storm_on_spark.api.building import java_classes
 from storm_on_spark.api.errors import StormError
 from storm_on_spark.api.text.wording import did_you_mean, quoted
 from storm_on_spark.flux.definitions import ObjectDef, PropertyDef

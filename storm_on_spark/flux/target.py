@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from storm_on_spark.api import java_classes
+from storm_on_spark.api.building import java_classes
 from storm_on_spark.api.topology import Topology
 from storm_on_spark.flux.building import build, check
 from storm_on_spark.flux.definitions import ObjectDef, TopologyDef
