@@ -73,6 +73,9 @@ _STOP_SECS = 20.0
 _QUICK_START = "-XX:TieredStopAtLevel=1"
 """The JVM moves opaque chunks and leaves the work to Python: the optimizing compiler costs more than it gains. See
 docs/decisions/0011-start-of-the-jvm.md."""
+_STEADY_HEAP = "-XX:G1HeapRegionSize=4m -XX:-G1UseAdaptiveIHOP"
+"""Spark's buffers of 1 MB are ordinary objects, and old objects are looked through whenever they take 45 % of the heap.
+Otherwise the heap grows to its limit. See docs/decisions/0035-steady-heap.md."""
 
 _lock = threading.Lock()
 _latest_log: Path | None = None
@@ -272,7 +275,7 @@ def _settings(master: str, log: Path, scratch: Path, bare_fs: tuple[Path, ...] |
     settings = required_settings(bare_local_fs=bare_fs is not None) | {
         "spark.app.name": "storm-on-spark",
         _MEMORY: "2g",
-        _JAVA_OPTIONS: f"{STACK_SIZE} {_QUICK_START} {_java_options(log, scratch)}",
+        _JAVA_OPTIONS: f"{STACK_SIZE} {_QUICK_START} {_STEADY_HEAP} {_java_options(log, scratch)}",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.structuredLogging.enabled": "false",

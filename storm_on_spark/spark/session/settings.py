@@ -118,6 +118,15 @@ STATIC_SETTINGS = (
 )
 """Fixed when the session starts."""
 
+STARTED_SETTINGS = (
+    Setting(
+        "spark.broadcast.blockSize",
+        "256k",
+        "each micro-batch would allocate two blocks of 4 MB for a few KB that Spark broadcasts; such large objects start "
+        "garbage collections, and these let the heap grow",
+    ),
+)
+"""The same, of sessions that we start; one that somebody else started does without."""
 
 LEAKING_VERSION = "4.2.0"
 
@@ -128,7 +137,7 @@ def required_settings(*, bare_local_fs: bool = False) -> dict[str, str]:
     Args:
         bare_local_fs: whether the jar of the bare local file system is on the class path.
     """
-    settings = {setting.key: setting.value for setting in (*STATIC_SETTINGS, *RUNTIME_SETTINGS)}
+    settings = {setting.key: setting.value for setting in (*STATIC_SETTINGS, *STARTED_SETTINGS, *RUNTIME_SETTINGS)}
     if bare_local_fs:
         settings |= {BARE_FS_KEY: BARE_FS_CLASS, FILE_MANAGER_KEY: FILE_MANAGER_CLASS}
     return settings

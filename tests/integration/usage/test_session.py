@@ -152,3 +152,18 @@ assert not psutil.Process().children(recursive=True)
     assert message in out
     assert str(tmp_path / "state") in out
     assert err == ""
+
+
+def test_jobs_allocate_nothing_that_the_garbage_collector_calls_humongous(tmp_path: Path) -> None:
+    code = """
+from storm_on_spark.spark.session import local_session, stop_session
+options = "-XX:+UseG1GC -XX:InitiatingHeapOccupancyPercent=10 -Xlog:gc:file=gc.log"
+spark = local_session("local[1]", {"spark.driver.memory": "512m", "spark.driver.extraJavaOptions": options})
+for _ in range(60):
+    assert spark.range(3).count() == 3
+stop_session(spark)
+"""
+    run_python(code, tmp_path)
+    pauses = [line for line in (tmp_path / "gc.log").read_text().splitlines() if "Pause" in line]
+    assert pauses
+    assert not [line for line in pauses if "Humongous" in line]
