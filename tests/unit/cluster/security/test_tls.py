@@ -16,7 +16,7 @@ import trustme
 
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cluster.client.nimbus_client import NimbusClient
-from storm_on_spark.cluster.code import fetch
+from storm_on_spark.cluster.code.distributors import fetch
 from storm_on_spark.cluster.errors import UnavailableError
 from storm_on_spark.cluster.http.auth import Authentication
 from storm_on_spark.cluster.http.server import RestServer, listen
