@@ -122,7 +122,7 @@ STARTED_SETTINGS = (
     Setting(
         "spark.broadcast.blockSize",
         "256k",
-        "each micro-batch would allocate two blocks of 4 MB for a few KB that Spark broadcasts; such large objects start "
+        "each micro-batch would allocate two blocks of 4 MB for a few KB that Spark broadcasts; objects so large start "
         "garbage collections, and these let the heap grow",
     ),
 )
