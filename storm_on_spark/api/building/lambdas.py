@@ -6,21 +6,16 @@ saved, so one that visibly keeps state is refused: that needs a class.
 
 from __future__ import annotations
 
-import datetime
-import decimal
 import dis
 import enum
-import fractions
 import inspect
-import logging
-import re
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodDescriptorType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from storm_on_spark.api.component import BaseBasicBolt, BaseRichSpout
 from storm_on_spark.api.errors import InvalidTopologyError
+from storm_on_spark.api.immutable import IMMUTABLE_OBJECTS
 from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.text.wording import kind_of
 
@@ -38,31 +33,7 @@ BoltFunction = Callable[["Tuple"], object] | Callable[["Tuple", "BasicOutputColl
 SPOUT_FIELDS: Final = Fields("lambda")
 """What a spout made of a function emits by default, as in Storm."""
 
-_IMMUTABLE: Final = frozenset(
-    (
-        type(None),
-        bool,
-        int,
-        float,
-        complex,
-        str,
-        bytes,
-        range,
-        type(...),
-        decimal.Decimal,
-        fractions.Fraction,
-        datetime.date,
-        datetime.datetime,
-        datetime.time,
-        datetime.timedelta,
-        datetime.timezone,
-        uuid.UUID,
-        re.Pattern,
-        logging.Logger,
-        Fields,
-        MethodDescriptorType,
-    )
-)
+_IMMUTABLE: Final = IMMUTABLE_OBJECTS | {Fields, MethodDescriptorType}
 """Exact types of values that a function may capture; tuples and frozen sets of them, too."""
 _STORES: Final = frozenset(("STORE_DEREF", "DELETE_DEREF", "STORE_GLOBAL", "DELETE_GLOBAL"))
 

@@ -6,50 +6,20 @@ The lists name what is known to be harmless. Everything else counts as state.
 from __future__ import annotations
 
 import builtins
-import datetime
-import decimal
 import enum
-import fractions
 import functools
 import inspect
-import logging
-import re
 import sys
 import types
-import uuid
 from abc import ABCMeta
 from collections.abc import Iterable
 from typing import Any
 
+from storm_on_spark.api.immutable import IMMUTABLE_OBJECTS
 from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.streams.stream import GlobalStreamId
 
-_IMMUTABLE = frozenset(
-    (
-        type(None),
-        bool,
-        int,
-        float,
-        complex,
-        str,
-        bytes,
-        range,
-        type(...),
-        decimal.Decimal,
-        fractions.Fraction,
-        datetime.date,
-        datetime.datetime,
-        datetime.time,
-        datetime.timedelta,
-        datetime.timezone,
-        uuid.UUID,
-        re.Pattern,
-        Fields,
-        GlobalStreamId,
-        # A logger is mutable, but tuples don't depend on what it holds.
-        logging.Logger,
-    )
-)
+_IMMUTABLE = IMMUTABLE_OBJECTS | {Fields, GlobalStreamId}
 """Exact types: a subclass may have attributes."""
 
 _IMMUTABLE_BY_NAME = frozenset(("pyarrow.lib.Schema", "pyarrow.lib.Field", "pyarrow.lib.DataType"))

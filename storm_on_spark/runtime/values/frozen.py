@@ -8,25 +8,18 @@ an object that two of them share is shared by what the receiver gets, as if the 
 
 from __future__ import annotations
 
-import datetime
-import uuid
 from collections.abc import Iterator, Sequence
-from decimal import Decimal
-from fractions import Fraction
 from typing import Any, overload
 
 import numpy as np
 import pyarrow as pa
 
+from storm_on_spark.api.immutable import IMMUTABLE_VALUES
 from storm_on_spark.runtime.values import pickling
 from storm_on_spark.runtime.values.rows import Columns, Row
 
-CONSTANT: frozenset[type] = frozenset(
-    {
-        *(int, float, complex, bool, str, bytes, type(None), Decimal, Fraction, uuid.UUID),
-        *(datetime.date, datetime.datetime, datetime.time, datetime.timedelta, datetime.timezone),
-        *(kind for kind in set(np.sctypeDict.values()) if not issubclass(kind, (np.object_, np.void))),
-    }
+CONSTANT: frozenset[type] = IMMUTABLE_VALUES.union(
+    kind for kind in set(np.sctypeDict.values()) if not issubclass(kind, (np.object_, np.void))
 )
 """Types, not their subclasses, whose values can't be changed in place."""
 

@@ -228,6 +228,7 @@ def loads(data: bytes | memoryview) -> Any:
 def loads_topology(data: bytes) -> Any:
     """Returns the topology that a program pickled and submitted, perhaps with an earlier version of this package.
 
-    Its modules must be importable. Only for bytes whose checksum was checked.
+    Its modules must be importable. Only for bytes whose checksum was checked. Submitted topologies, which are kept,
+    import this function by its name.
     """
     return _RenamingUnpickler(io.BytesIO(data)).load()
