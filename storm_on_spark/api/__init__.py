@@ -54,7 +54,7 @@ from storm_on_spark.api.metrics import (
     MultiReducedMetric,
     ReducedMetric,
 )
-from storm_on_spark.api.sink import SinkBolt, SinkContext
+from storm_on_spark.api.sink import SinkBolt, SinkContext, SinkTransaction
 from storm_on_spark.api.state import BaseStatefulBolt, IStatefulBolt, KeyValueState
 from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
 from storm_on_spark.api.streams.fields import Fields
@@ -165,6 +165,7 @@ __all__ = [
     "ShuffleGrouping",
     "SinkBolt",
     "SinkContext",
+    "SinkTransaction",
     "SpoutAckInfo",
     "SpoutDeclarer",
     "SpoutFailInfo",

@@ -5,13 +5,34 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from storm_on_spark.api.component import BaseRichBolt
+from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.api.streams.fields import Fields
 
 if TYPE_CHECKING:
     import pyarrow
+
+
+class SinkTransaction(NamedTuple):
+    """What a sink keeps beside what it wrote last, to know it again."""
+
+    micro_batch: int
+    plan: int
+    """The fingerprint of what was planned for it: 63 bits. Executed again after a crash, a micro-batch has the same;
+    planned anew from an older checkpoint, it has another."""
+
+
+class Plans(Protocol):
+    """What a checkpoint says of the micro-batches that were planned."""
+
+    @property
+    def last(self) -> int:
+        """The last one; -1 if there is none."""
+
+    def of(self, micro_batch: int) -> int | None:
+        """Returns the fingerprint of a plan; None if the checkpoint does not have it, or no more."""
 
 
 @dataclass(frozen=True)
@@ -23,12 +44,93 @@ class SinkContext:
         writer: names topology and component; another one if the topology starts without its checkpoint.
         micro_batch: its number, the same when it is executed again; -1 when the sink is opened.
         inputs: the fields of each stream that the bolt subscribes to.
+        plan: the fingerprint of what was planned for the micro-batch, see `SinkTransaction`.
+        plans: what the checkpoint has planned, when the sink is opened; None where there is no checkpoint.
+        durable: whether what is written must survive the loss of the machine when `write` returns.
     """
 
     spark: Any
     writer: str
     micro_batch: int = -1
     inputs: tuple[Fields, ...] = ()
+    plan: int = 0
+    plans: Plans | None = None
+    durable: bool = False
+
+    @property
+    def transaction(self) -> SinkTransaction:
+        """What the sink keeps beside what it writes now."""
+        return SinkTransaction(self.micro_batch, self.plan or 0)
+
+    def is_written(self, last: SinkTransaction | None, where: str) -> bool:
+        """Returns whether the micro-batch was written before: by an attempt after which the driver died.
+
+        Args:
+            last: what the sink kept beside what this `writer` wrote last; None for nothing.
+            where: what is written to, for the error, such as "the table orders".
+
+        Raises:
+            CheckpointError: the sink has a later micro-batch, or other tuples under this number. So the checkpoint is
+                older than the sink, and this micro-batch would be lost if it was taken for written.
+
+        Example:
+            >>> context = SinkContext(None, "count-1/table", 7, plan=1234)
+            >>> [context.is_written(SinkTransaction(*found), "the table") for found in ((6, 99), (7, 1234))]
+            [False, True]
+            >>> context.is_written(SinkTransaction(9, 55), "the table orders")
+            Traceback (most recent call last):
+            storm_on_spark.api.errors.CheckpointError: the table orders has micro-batch 9 of count-1/table, and the ...
+        """
+        if last is None or last.micro_batch < self.micro_batch:
+            return False
+        if last != self.transaction:
+            raise self._behind(last, where, self.micro_batch - 1)
+        return True
+
+    def check_history(self, last: SinkTransaction | None, where: str) -> None:
+        """Checks, when a sink is opened, that all it has was written by the history that the checkpoint knows.
+
+        Args:
+            last: what the sink kept beside what this `writer` wrote last; None for nothing.
+            where: what is written to, for the error.
+
+        Raises:
+            CheckpointError: the checkpoint is older than the sink.
+        """
+        if last is None or self.plans is None:
+            return
+        # Spark forgets plans that were committed a hundred micro-batches ago.
+        known = self.plans.of(last.micro_batch)
+        if last.micro_batch > self.plans.last or known not in (None, last.plan):
+            raise self._behind(last, where, self.plans.last)
+
+    def _behind(self, last: SinkTransaction, where: str, planned: int) -> CheckpointError:
+        difference = "has only come to" if last.micro_batch > planned + 1 else "has planned other tuples after"
+        return CheckpointError(
+            f"{where} has micro-batch {last.micro_batch} of {self.writer}, and the checkpoint {difference} micro-batch "
+            f"{planned}: it is older than what was written with it. An older copy was put back, or the machine lost "
+            "power. Nothing was written now. Put back the checkpoint that belongs to it, or start with "
+            "--reset-checkpoint: then bolts begin without state, and what spouts emit again is written again"
+        )
+
+
+@runtime_checkable
+class WritesByNumber(Protocol):
+    """A bolt whose tasks write outside themselves, under numbers that are part of their state.
+
+    With an older checkpoint these numbers come again, and with them other tuples. So the driver opens it like a
+    `SinkBolt`, and tells it what was planned before its tasks execute that.
+    """
+
+    def open_sink(self, context: SinkContext) -> None:
+        """As `SinkBolt.open_sink`."""
+
+    def note_plan(self, context: SinkContext) -> None:
+        """Keeps `context.transaction` where the tasks write; the plan is on the disk, and nothing was executed yet.
+
+        Raises:
+            CheckpointError: the checkpoint is older than what was written.
+        """
 
 
 class SinkBolt(BaseRichBolt):
@@ -37,8 +139,8 @@ class SinkBolt(BaseRichBolt):
     Tasks collect what is to be written, and `take_written` hands it over at the end of each micro-batch. The driver
     calls `write` with all of it before the micro-batch is committed, so a tuple that the task acked is acked to its
     spout only when it is written. If the driver dies between `write` and the commit, the micro-batch is executed again
-    and `write` is called again with the same number: whoever keeps that number beside what is written, as Delta does,
-    writes it once.
+    and `write` is called again with the same `SinkContext.transaction`. A sink that keeps this beside what it writes,
+    in one transaction, and asks `SinkContext.is_written` first, writes each micro-batch once.
 
     `execute` may not raise once it has noted something of the tuple, for the tuples before are not executed again.
     """
@@ -50,6 +152,7 @@ class SinkBolt(BaseRichBolt):
 
         Raises:
             SetupError: nothing could be written.
+            CheckpointError: see `SinkContext.check_history`.
         """
 
     def take_batch(self, batch: pyarrow.RecordBatch) -> bool:

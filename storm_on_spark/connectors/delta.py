@@ -8,12 +8,14 @@ import random
 import re
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from storm_on_spark.api.errors import ConfigError, SetupError, StormError
-from storm_on_spark.api.sink import SinkContext
+from storm_on_spark.api.sink import SinkContext, SinkTransaction
 from storm_on_spark.connectors.columns import single_valued
 from storm_on_spark.connectors.tables import TableBolt, last_by
+from storm_on_spark.runtime.storage.durable import sync_file_system
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,8 +39,10 @@ class DeltaBolt(TableBolt):
     inserted (a MERGE); of several in one micro-batch the last counts, so group the bolt's input by the keys.
 
     Each transaction has the topology's id and the micro-batch's number in the table's log (Delta's `txn`, which Spark
-    calls `txnAppId` and `txnVersion`). A micro-batch that is executed again after a crash is not written again if its
-    transaction is there. A tuple is acked once its transaction and the micro-batch are committed.
+    calls `txnAppId` and `txnVersion`), and under a second id a fingerprint of what was planned. A micro-batch that is
+    executed again after a crash is not written again if its transaction is there. A table that has later micro-batches
+    than the checkpoint, or other tuples under the same number, is refused: the checkpoint is an older one. A tuple is
+    acked once its transaction and the micro-batch are committed.
 
     A table that is missing is made. One that is there may have more columns, which stay empty; those of the bolt must
     have the same types. A transaction that meets another writer's is tried again for a minute. What can't be written,
@@ -82,6 +86,7 @@ class DeltaBolt(TableBolt):
 
         Raises:
             SetupError: it can't be read or made, or `deltalake` is not installed.
+            CheckpointError: it is ahead of the checkpoint.
         """
         try:
             from deltalake import DeltaTable
@@ -92,15 +97,18 @@ class DeltaBolt(TableBolt):
             DeltaTable.create(
                 self.location, self.columns.schema(), mode="ignore", partition_by=list(self._partition_by)
             )
-            self._check(DeltaTable(self.location))
+            target = DeltaTable(self.location)
+            self._check(target)
         except (DeltaError, OSError) as error:
             raise SetupError(f"the Delta table {self.location} can't be opened: {error}") from error
+        context.check_history(_last(target, context), f"the Delta table {self.location}")
 
     def write_table(self, table: pa.Table, context: SinkContext) -> None:
         """Commits a micro-batch, unless the table has it already.
 
         Raises:
             DeltaBoltError: other writers were faster for a minute.
+            CheckpointError: the table is ahead of the checkpoint.
             SetupError: the table lacks a column, or has one of another type.
         """
         from deltalake.exceptions import CommitFailedError
@@ -109,8 +117,7 @@ class DeltaBolt(TableBolt):
         began, attempts = time.monotonic(), 0
         while True:
             target = self._newest(context.writer)
-            done = target.transaction_version(context.writer)
-            if done is not None and done >= context.micro_batch:
+            if context.is_written(_last(target, context), f"the Delta table {self.location}"):
                 _log.info("%s has micro-batch %s of %s already", self.location, context.micro_batch, context.writer)
                 return
             self._check(target)
@@ -132,6 +139,8 @@ class DeltaBolt(TableBolt):
                 # Random, so that two that collided don't do so again.
                 time.sleep(random.uniform(0, min(_MOST_PAUSE_SECS, 0.05 * 2 ** min(attempts, _MOST_DOUBLINGS))))
             else:
+                if context.durable and os.path.isdir(self.location):  # noqa: PTH112 # it may be a URI
+                    sync_file_system(Path(self.location))
                 return
 
     def _newest(self, writer: str) -> DeltaTable:
@@ -180,10 +189,24 @@ class DeltaBolt(TableBolt):
         merger.when_matched_update(values).when_not_matched_insert(values).execute()
 
 
+def _plans_id(context: SinkContext) -> str:
+    """Returns the id under which the plan's fingerprint is the "version".
+
+    What describes a commit goes when Delta cleans its log up; the last version of each id stays.
+    """
+    return f"{context.writer}/plan"
+
+
+def _last(target: DeltaTable, context: SinkContext) -> SinkTransaction | None:
+    done = target.transaction_version(context.writer)
+    return None if done is None else SinkTransaction(done, target.transaction_version(_plans_id(context)) or 0)
+
+
 def _transaction(context: SinkContext) -> CommitProperties:
     from deltalake import CommitProperties, Transaction
 
-    return CommitProperties(app_transactions=[Transaction(context.writer, context.micro_batch)])
+    ids = zip((context.writer, _plans_id(context)), context.transaction, strict=True)
+    return CommitProperties(app_transactions=[Transaction(name, version) for name, version in ids])
 
 
 def checked_location(table: str | os.PathLike[str]) -> str:

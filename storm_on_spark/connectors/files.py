@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from storm_on_spark.api.component import BaseRichBolt
-from storm_on_spark.api.errors import ConfigError
+from storm_on_spark.api.errors import CheckpointError, ConfigError, SetupError
+from storm_on_spark.api.sink import SinkContext
 from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
 from storm_on_spark.api.task.collector import OutputCollector
 from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.connectors.file_formats import FileFormat, encoder, partition_folder
+from storm_on_spark.connectors.plan_mark import mark_plan, open_marked
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,8 +34,10 @@ class FileBolt(BaseRichBolt):
     with a checkpoint, no tuple is missing from the folder, and none that was emitted once is there twice. Until then,
     the file of a micro-batch that was not committed can be seen.
 
-    A file's name is made of the topology's id, the task and a number, so topologies and bolts may share a folder.
-    What can't be written ends the topology, and its micro-batch is not committed.
+    A file's name is made of the topology's id, the task and a number, so topologies and bolts may share a folder. A
+    hidden file, `.ID_BOLT.plan`, says which micro-batch was planned last: a folder that has later ones than the
+    checkpoint is refused, for numbers would come again with other tuples. What can't be written ends the topology, and
+    its micro-batch is not committed.
 
     Args:
         folder: a local path, or one that all machines share where executors are on several; made if it is missing.
@@ -75,6 +79,24 @@ class FileBolt(BaseRichBolt):
         #: By the folder of a partition.
         self._items: dict[str, list[Any]] = {}
 
+    def open_sink(self, context: SinkContext) -> None:
+        """Makes the folder; called in the driver.
+
+        Raises:
+            SetupError: it can't be made or read.
+            CheckpointError: the checkpoint is older than the folder.
+        """
+        folder = Path(self._folder)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise SetupError(f"the folder {folder} can't be made: {error}") from error
+        open_marked(folder, context)
+
+    def note_plan(self, context: SinkContext) -> None:
+        """Marks the folder with a micro-batch that is about to be executed; called in the driver."""
+        mark_plan(Path(self._folder), context)
+
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext, collector: OutputCollector) -> None:
         """Makes the folder, and removes what attempts of this task left half-written."""
         self._collector = collector
@@ -111,9 +133,21 @@ class FileBolt(BaseRichBolt):
         """Removes what was written for the next number: its step was not committed, and others may execute its tuples.
 
         For a runtime that does not execute a step again as it was; call it once the state is restored.
+
+        Raises:
+            CheckpointError: there are files of later steps, too: the state is an older copy.
         """
-        for path in Path(self._folder).glob("/".join(["*"] * len(self._partition_by) + [self._name()])):
-            path.unlink(missing_ok=True)
+        name = self._name()
+        written = list(Path(self._folder).glob("/".join(["*"] * len(self._partition_by) + [f"{self._stem}-*"])))
+        later = [path for path in written if path.name > name]
+        if later:
+            raise CheckpointError(
+                f"{later[0]} was written after this state, which would write {name} next: the state is an older copy. "
+                "Put back the newer one, or let the bolt write to another folder"
+            )
+        for path in written:
+            if path.name == name:
+                path.unlink(missing_ok=True)
 
     def _name(self) -> str:
         return f"{self._stem}-{self._number:010}.{self._format}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -12,18 +13,20 @@ from storm_on_spark.connectors.tables import TableBolt
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 
 class ForeachBatchBolt(TableBolt):
     """Calls a function in the driver with each micro-batch's DataFrame and number, as Spark's `foreachBatch` does.
 
     The function is called again with the same number if the driver dies before the micro-batch is committed, as Spark's
-    is; what it writes with that number is written once.
+    is. With an older copy of the checkpoint the same numbers come again with other tuples. So a function that keeps the
+    number beside what it writes, to write each micro-batch once, should take a third argument, a `SinkContext`, keep
+    its `transaction`, and ask `is_written`.
 
     Args:
         columns: a type of Spark SQL for each field.
-        function: gets the DataFrame and the micro-batch's number.
+        function: gets the DataFrame and the micro-batch's number, and a `SinkContext` if it takes three arguments.
 
     Raises:
         ConfigError: the columns make no sense, or it is no function.
@@ -34,7 +37,7 @@ class ForeachBatchBolt(TableBolt):
         >>> bolt = ForeachBatchBolt({"word": "string"}, count)
     """
 
-    def __init__(self, columns: Mapping[str, str], function: Callable[[DataFrame, int], object]) -> None:
+    def __init__(self, columns: Mapping[str, str], function: Callable[..., object]) -> None:
         super().__init__(columns)
         if not callable(function):
             raise ConfigError(f"a function of a DataFrame and a number (given {function!r:.100})", key="function")
@@ -42,7 +45,16 @@ class ForeachBatchBolt(TableBolt):
 
     def write_table(self, table: pa.Table, context: SinkContext) -> None:
         """Calls the function."""
-        self._function(context.spark.createDataFrame(table), context.micro_batch)
+        given = (context.spark.createDataFrame(table), context.micro_batch, context)
+        self._function(*given[: 3 if _takes_three(self._function) else 2])
+
+
+def _takes_three(function: Callable[..., object]) -> bool:
+    try:
+        inspect.signature(function).bind(None, 0, None)
+    except (TypeError, ValueError):  # it takes two, or nobody knows what it takes
+        return False
+    return True
 
 
 class ConsoleBolt(TableBolt):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from storm_on_spark.api.errors import ConfigError, SetupError
-from storm_on_spark.api.sink import SinkContext
+from storm_on_spark.api.sink import SinkContext, SinkTransaction
 from storm_on_spark.connectors.columns import single_valued
 from storm_on_spark.connectors.tables import TableBolt, last_by
 
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 _SIGNS: Final = {"qmark": "?", "format": "%s", "pyformat": "%s"}
 _WORD: Final = r"[A-Za-z_][A-Za-z0-9_]{0,62}"
 _LEDGER: Final = "storm_written"
-"""The table in which each writer's last micro-batch stands."""
+"""The table in which each writer's last micro-batch and its plan's fingerprint stand."""
 
 
 class JdbcBolt(TableBolt):
@@ -33,10 +33,11 @@ class JdbcBolt(TableBolt):
     in SQL.
 
     The driver of the topology writes, by a module of Python's DB-API 2. The transaction also notes the micro-batch's
-    number in the table `storm_written`, which is made if it is missing. A micro-batch that is executed again after a
-    crash is not written again if it is noted. A tuple is acked once its transaction and its micro-batch are
-    committed. What the database refuses ends the topology, which goes on there when it is started again from its
-    checkpoint.
+    number, and a fingerprint of what was planned, in the table `storm_written`, which is made if it is missing. A
+    micro-batch that is executed again after a crash is not written again if it is noted. A database that has later
+    micro-batches than the checkpoint, or other tuples under the same number, is refused. A tuple is acked once its
+    transaction and its micro-batch are committed. What the database refuses ends the topology, which goes on there
+    when it is started again from its checkpoint.
 
     Args:
         connect: returns a new connection, which must not commit by itself. It is called for each micro-batch, and
@@ -87,6 +88,7 @@ class JdbcBolt(TableBolt):
 
         Raises:
             SetupError: the database can't be reached, lacks something, or commits by itself.
+            CheckpointError: it is ahead of the checkpoint.
         """
         names = ", ".join(self.columns.names)
         try:
@@ -94,16 +96,23 @@ class JdbcBolt(TableBolt):
                 cursor.execute(f"SELECT {names} FROM {self._table} WHERE 1 = 0")  # noqa: S608 # checked names
             # Refused where it is there: not every database knows IF NOT EXISTS.
             with contextlib.suppress(Exception), self._transaction() as cursor:
-                cursor.execute(f"CREATE TABLE {_LEDGER} (writer VARCHAR(255) PRIMARY KEY, micro_batch BIGINT)")
+                cursor.execute(
+                    f"CREATE TABLE {_LEDGER} (writer VARCHAR(255) PRIMARY KEY, micro_batch BIGINT, plan BIGINT)"
+                )
             with self._transaction() as cursor:
-                cursor.execute(f"SELECT writer, micro_batch FROM {_LEDGER} WHERE 1 = 0")  # noqa: S608 # a name of ours
+                last = self._last(cursor, context)
         except SetupError:
             raise
         except Exception as error:
             raise SetupError(f"the table {self._table} can't be written: {type(error).__name__}: {error}") from error
+        context.check_history(last, f"the table {self._table}")
 
     def write_table(self, table: pa.Table, context: SinkContext) -> None:
-        """Commits a micro-batch, unless the database has it already."""
+        """Commits a micro-batch, unless the database has it already.
+
+        Raises:
+            CheckpointError: the database is ahead of the checkpoint.
+        """
         rows = last_by(table, self._keys) if self._keys else table
         values = list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
         with self._transaction() as cursor:
@@ -123,16 +132,24 @@ class JdbcBolt(TableBolt):
 
         The row is locked from here on: a driver that was replaced while it slept waits, and finds its successor's.
         """
-        sign, number, writer = self._sign, context.micro_batch, context.writer
-        later = f"UPDATE {_LEDGER} SET micro_batch = {sign} WHERE writer = {sign} AND micro_batch < {sign}"  # noqa: S608
-        cursor.execute(later, (number, writer, number))
+        sign, (number, plan), writer = self._sign, context.transaction, context.writer
+        later = (
+            f"UPDATE {_LEDGER} SET micro_batch = {sign}, plan = {sign} WHERE writer = {sign} AND micro_batch < {sign}"  # noqa: S608
+        )
+        cursor.execute(later, (number, plan, writer, number))
         if cursor.rowcount:
             return True
-        cursor.execute(f"SELECT micro_batch FROM {_LEDGER} WHERE writer = {sign}", (writer,))  # noqa: S608
-        if cursor.fetchone() is not None:
-            return False
-        cursor.execute(f"INSERT INTO {_LEDGER} (micro_batch, writer) VALUES ({sign}, {sign})", (number, writer))  # noqa: S608
+        last = self._last(cursor, context)
+        if last is not None:
+            return not context.is_written(last, f"the table {self._table}")
+        first = f"INSERT INTO {_LEDGER} (micro_batch, plan, writer) VALUES ({sign}, {sign}, {sign})"  # noqa: S608
+        cursor.execute(first, (number, plan, writer))
         return True
+
+    def _last(self, cursor: Any, context: SinkContext) -> SinkTransaction | None:
+        cursor.execute(f"SELECT micro_batch, plan FROM {_LEDGER} WHERE writer = {self._sign}", (context.writer,))  # noqa: S608
+        row = cursor.fetchone()
+        return None if row is None else SinkTransaction(int(row[0]), int(row[1]))
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[Any]:

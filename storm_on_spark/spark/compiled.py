@@ -260,6 +260,7 @@ class CompiledTopology:
         from storm_on_spark.spark.query.durability import MachineDurability, drop_torn, durability_of
         from storm_on_spark.spark.query.lowering import lower
         from storm_on_spark.spark.query.offset_server import OffsetServer
+        from storm_on_spark.spark.query.plans import OffsetLog
         from storm_on_spark.spark.query.positions import SourceSettings
         from storm_on_spark.spark.query.sink import Sink, open_callbacks
         from storm_on_spark.spark.query.written import Written
@@ -315,8 +316,6 @@ class CompiledTopology:
             }
             plan = dataclasses.replace(plan, conf=named)
             folder = ("", store.place) if isinstance(store.own, Storage) else (str(store.own), None)
-            written = Written(plan, manifest.storm_id)
-            written.open(spark)
             spec = make_spec(plan, name, manifest.storm_id, start_id, _user_path(), folder[0], folder[1], port)
             clear_notes(store.own)
             durable = None
@@ -324,6 +323,8 @@ class CompiledTopology:
                 drop_torn(store.location.path)
                 if durability == "machine":
                     durable = MachineDurability(store.location.path)
+            written = Written(plan, manifest.storm_id, OffsetLog(store.root), durable)
+            written.open(spark)
             make_host = None
             if remote:
                 spouts = ExecutorSpouts(spark, name, start_id, len(spout_groups(plan)))

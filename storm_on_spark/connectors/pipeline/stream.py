@@ -16,6 +16,7 @@ from storm_on_spark.api.errors import ConfigError, SetupError
 from storm_on_spark.api.sink import SinkContext
 from storm_on_spark.connectors.columns import Columns
 from storm_on_spark.connectors.files import checked_folder
+from storm_on_spark.connectors.plan_mark import mark_plan, open_marked
 from storm_on_spark.connectors.tables import TableBolt
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class StreamBolt(TableBolt):
 
         Raises:
             SetupError: it can't be written to, or has a stream with other types.
+            CheckpointError: the checkpoint is older than the folder.
         """
         super().open_sink(context)
         folder = Path(self._folder)
@@ -80,11 +82,18 @@ class StreamBolt(TableBolt):
             raise SetupError(
                 f"the folder {self._folder} has a stream with other types: {there}, and not {self.columns.types}"
             )
+        open_marked(folder, context)
 
     def write_table(self, table: pa.Table, context: SinkContext) -> None:
-        """Writes a micro-batch as a file, unless it is there."""
+        """Writes a micro-batch as a file, unless it is there.
+
+        Raises:
+            CheckpointError: the checkpoint is older than the folder.
+        """
         import pyarrow as pa
         import pyarrow.parquet as pq
+
+        mark_plan(Path(self._folder), context)
 
         stem = _stem(context)
         place = Path(self._folder) / f"{stem}-{context.micro_batch:012}.parquet"

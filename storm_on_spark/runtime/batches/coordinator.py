@@ -377,7 +377,7 @@ class Coordinator:
         self._outcomes.write(batch, outcomes)
         if self._durable is not None:
             # Before Spark commits: its word must never survive what it stands for.
-            self._durable.before_commit()
+            self._durable.force()
             self._unsynced.append(batch)
         self._outcomes.deliver(batch, outcomes)
 

@@ -20,7 +20,7 @@ _NO_FSYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
 class Durable(Protocol):
     """Makes a micro-batch survive the loss of the machine, by one call for all of its files."""
 
-    def before_commit(self) -> None:
+    def force(self) -> None:
         """Forces everything that was written to the checkpoint to the disk.
 
         Raises:

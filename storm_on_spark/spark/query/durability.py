@@ -1,7 +1,9 @@
 """What makes a micro-batch survive the loss of the machine, Spark's own files included.
 
-Spark writes offsets, state and commits to a directory without forcing them to the disk. Two calls a micro-batch do:
+Spark writes offsets, state and commits to a directory without forcing them to the disk. Two calls a micro-batch do, and
+a third where bolts write outside:
 
+- before anything is written outside, `syncfs`, too: an outside transaction never stands for a plan that is lost.
 - before Spark commits it, `syncfs` of the checkpoint's file system: what was planned, what the batch left in state,
   outcomes and carried tuples. So a commit that is on the disk never stands for state that isn't.
 - before spouts hear of its outcomes, `fsync` of the commit.
@@ -64,7 +66,7 @@ class MachineDurability:
         # An earlier start may have ended before it did this, or ran at another level.
         sync_file_system(checkpoint)
 
-    def before_commit(self) -> None:
+    def force(self) -> None:
         """Forces everything to the disk; Spark's workers have closed their files by now."""
         sync_file_system(self._checkpoint)
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 
-from storm_on_spark.api.errors import SetupError, StormError
+from storm_on_spark.api.errors import CheckpointError, SetupError, StormError
 from storm_on_spark.runtime.batches.coordinator import Coordinator
 from storm_on_spark.runtime.bolts.stall import clear_notes, read_notes
 from storm_on_spark.runtime.codec import chunk
@@ -95,6 +96,8 @@ class Sink:
             raise
 
     def _run(self, frame: DataFrame, batch: int) -> None:
+        with self._writing():
+            self._written.begin(frame.sparkSession, batch)
         outcomes: list[bytes] = []
         carried: list[bytes] = []
         reports: list[object] = []
@@ -120,13 +123,10 @@ class Sink:
                 self._coordinator.metrics.add_failure(report)
                 self._on_failure(report)
                 raise StormError(report.message)
-        self._write(frame.sparkSession, batch, handed)
-        try:
+        with self._writing():
+            # While nothing of the micro-batch is durable yet: outcomes follow what they stand for.
+            self._written.write(frame.sparkSession, batch, handed)
             self._coordinator.deliver(batch, outcomes, carried)
-        except OSError as error:
-            reason = f"the checkpoint can't be written: {error}"
-            self._on_failure(Failure("", None, reason))
-            raise StormError(reason) from error
         for report in [*self._overcome(), *reports]:
             if isinstance(report, Failure):
                 if self._coordinator.metrics.add_failure(report):
@@ -134,14 +134,20 @@ class Sink:
             else:
                 self._coordinator.metrics.add_bolt(report)  # type: ignore[arg-type]
 
-    def _write(self, spark: SparkSession, batch: int, handed: list[bytes]) -> None:
-        """Writes sinks while nothing of the micro-batch is durable yet: outcomes follow what they stand for."""
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Ends the topology if a sink or the checkpoint can't be written."""
         try:
-            self._written.write(spark, batch, handed)
-        except WriteError as error:
-            self._coordinator.metrics.add_failure(error.failure)
-            self._on_failure(error.failure)
-            raise StormError(error.failure.message) from error
+            yield
+        except (WriteError, OSError, CheckpointError) as error:
+            if isinstance(error, WriteError):
+                failure = error.failure
+                self._coordinator.metrics.add_failure(failure)
+            else:
+                whole = isinstance(error, CheckpointError)
+                failure = Failure("", None, str(error) if whole else f"the checkpoint can't be written: {error}")
+            self._on_failure(failure)
+            raise StormError(failure.message) from error
 
     def _overcome(self) -> list[Failure]:
         """Returns what hung in this micro-batch, which ended: a later failure must not be explained by it."""

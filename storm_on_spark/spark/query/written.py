@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import traceback
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from pyspark.sql import SparkSession
 
-from storm_on_spark.api.errors import SetupError
-from storm_on_spark.api.sink import SinkBolt, SinkContext
+from storm_on_spark.api.errors import CheckpointError, SetupError
+from storm_on_spark.api.sink import Plans, SinkBolt, SinkContext, WritesByNumber
 from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.plan.model import PlacedPlan
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.reports.report import Failure
+from storm_on_spark.runtime.storage.durable import Durable
 
 
 class WriteError(Exception):
@@ -34,33 +36,71 @@ class Written:
     Args:
         plan: with the topology's components.
         storm_id: the same when the topology goes on from its checkpoint.
+        plans: what the checkpoint has planned.
+        durable: forces the checkpoint to the disk; None where nothing is forced.
     """
 
-    def __init__(self, plan: PlacedPlan, storm_id: str) -> None:
+    def __init__(self, plan: PlacedPlan, storm_id: str, plans: Plans, durable: Durable | None = None) -> None:
         self._storm_id = storm_id
+        self._plans = plans
+        self._durable = durable
         self._bolts: dict[str, SinkBolt] = {}
+        #: Bolts whose tasks write outside themselves.
+        self._by_number: dict[str, WritesByNumber] = {}
+        #: Of the micro-batch that is executed.
+        self._plan = 0
         self._component_of: dict[int, str] = {}
         self._inputs: dict[str, tuple[Fields, ...]] = {}
         components = plan.topology.components
         for name, component in plan.components.items():
+            bolt = components[name].component
             if component.sink:
-                self._bolts[name] = components[name].component  # type: ignore[assignment]
-                self._inputs[name] = tuple(
-                    components[source.component].streams[source.stream].fields for source, _ in components[name].inputs
-                )
-                self._component_of.update(dict.fromkeys(component.tasks, name))
+                self._bolts[name] = bolt  # type: ignore[assignment]
+            elif isinstance(bolt, WritesByNumber):
+                self._by_number[name] = bolt
+            else:
+                continue
+            self._inputs[name] = tuple(
+                components[source.component].streams[source.stream].fields for source, _ in components[name].inputs
+            )
+            self._component_of.update(dict.fromkeys(component.tasks, name))
 
     def open(self, spark: SparkSession) -> None:
-        """Asks every sink whether it can be written to.
+        """Asks every sink whether it can be written to, and whether the checkpoint belongs to what it has.
 
         Raises:
             SetupError: one can't.
+            CheckpointError: the checkpoint is older than what a sink has.
         """
-        for name, bolt in self._bolts.items():
+        sinks: dict[str, SinkBolt | WritesByNumber] = {**self._bolts, **self._by_number}
+        for name, bolt in sinks.items():
             try:
-                bolt.open_sink(SinkContext(spark, self._writer(name), inputs=self._inputs[name]))
-            except SetupError as error:
-                raise SetupError(f'bolt "{name}" can\'t write: {error}') from error
+                bolt.open_sink(SinkContext(spark, self._writer(name), inputs=self._inputs[name], plans=self._plans))
+            except (SetupError, CheckpointError) as error:
+                raise type(error)(f'bolt "{name}" can\'t write: {error}') from error
+
+    def begin(self, spark: SparkSession, micro_batch: int) -> None:
+        """Forces what was planned to the disk before anything of it is executed, and tells the sinks.
+
+        So no sink ever has a micro-batch whose plan is lost.
+
+        Args:
+            spark: the query's session.
+            micro_batch: its number.
+
+        Raises:
+            WriteError: a sink raised.
+            CheckpointError: Spark's log can't be read.
+            OSError: the disk fails.
+        """
+        if not self._inputs:
+            return
+        if self._durable is not None:
+            self._durable.force()
+        self._plan = self._plans.of(micro_batch) or 0
+        for name, bolt in self._by_number.items():
+            with self._named(name, micro_batch):
+                bolt.note_plan(self._context(spark, name, micro_batch))
 
     def write(self, spark: SparkSession, micro_batch: int, handed: Iterable[bytes]) -> None:
         """Writes what a micro-batch brought, sink by sink.
@@ -79,12 +119,22 @@ class Written:
             written = chunk.read_written(body)
             found[self._component_of[header.source]].append((header.source, header.sequence, written))
         for name in sorted(found):
-            context = SinkContext(spark, self._writer(name), micro_batch, self._inputs[name])
-            try:
+            with self._named(name, micro_batch):
+                context = self._context(spark, name, micro_batch)
                 self._bolts[name].write([written for _, _, written in sorted(found[name])], context)
-            except Exception as error:
-                text = f'bolt "{name}" could not write micro-batch {micro_batch}: {_short(error)}'
-                raise WriteError(Failure(name, None, text, traceback.format_exc())) from error
+
+    @contextlib.contextmanager
+    def _named(self, name: str, micro_batch: int) -> Iterator[None]:
+        """Names the bolt and the micro-batch in what is raised within."""
+        try:
+            yield
+        except Exception as error:
+            text = f'bolt "{name}" could not write micro-batch {micro_batch}: {_short(error)}'
+            raise WriteError(Failure(name, None, text, traceback.format_exc())) from error
+
+    def _context(self, spark: SparkSession, name: str, micro_batch: int) -> SinkContext:
+        durable = self._durable is not None
+        return SinkContext(spark, self._writer(name), micro_batch, self._inputs[name], plan=self._plan, durable=durable)
 
     def _writer(self, name: str) -> str:
         return f"{self._storm_id}/{name}"

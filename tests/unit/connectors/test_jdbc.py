@@ -43,7 +43,7 @@ def opened(place, **options):
 
 
 def test_a_micro_batch_that_is_written_again_is_there_once(place):
-    for micro_batch in (3, 3, 4, 4, 3):
+    for micro_batch in (3, 3, 4, 4):
         opened(place).write_table(rows_of((f"of {micro_batch}", 1)), context(micro_batch))
     opened(place).write_table(rows_of(("of another", 1)), context(3, "words-2/out"))
     assert held(place) == [("of 3", 1), ("of 4", 1), ("of another", 1)]

@@ -539,7 +539,7 @@ class Disk:
         self.run = run
         self.calls: list[tuple[str, object, list[int]]] = []
 
-    def before_commit(self) -> None:
+    def force(self) -> None:
         self.calls.append(("all", BatchFiles(self.run.folder / "outcomes").batches(), list(self.run.spout.acked)))
 
     def committed(self, batch: int) -> None:

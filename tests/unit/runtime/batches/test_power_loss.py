@@ -1,7 +1,7 @@
 """The machine loses its power at any moment: with `topology.durability: machine` nothing that was acked is lost.
 
 The disk keeps what was forced to it. Of all else it keeps anything: files, parts of files, zeros, none. What Spark
-keeps is played: its state is on the disk when `before_commit` has returned, its commit when `committed` has, by luck
+keeps is played: its state is on the disk when `force` has returned, its commit when `committed` has, by luck
 before.
 """
 
@@ -97,7 +97,7 @@ class OnADisk(SimulatedSpark):
     def make_coordinator(self, durable: Any = None) -> Coordinator:
         return super().make_coordinator(_Durable(self))
 
-    def before_commit(self) -> None:
+    def force(self) -> None:
         if self.dies_at_the_barrier:
             # With outcomes and carried tuples written, and not forced to the disk.
             self._killed("executed", "executed")
@@ -140,7 +140,7 @@ class _Durable:
     """The cluster as the coordinator sees it: `committed` is a number there, and a call here."""
 
     def __init__(self, cluster: OnADisk) -> None:
-        self.before_commit, self.committed = cluster.before_commit, cluster.committed_on_disk
+        self.force, self.committed = cluster.force, cluster.committed_on_disk
 
 
 class Powered(Simulation):

@@ -133,7 +133,7 @@ def test_a_commit_and_its_folder_are_forced_to_the_disk(tmp_path: Path, monkeypa
     monkeypatch.setattr(durable, "syncfs", lambda file: synced.append(f"all of {os.readlink(f'/proc/self/fd/{file}')}"))
     monkeypatch.setattr(os, "fsync", recorded)
     durability = MachineDurability(tmp_path)
-    durability.before_commit()
+    durability.force()
     durability.committed(2)
     assert synced == [
         f"all of {tmp_path}",

@@ -1,0 +1,47 @@
+"""What a checkpoint says of the micro-batches that were planned: Spark's offset log, as fingerprints."""
+
+from __future__ import annotations
+
+import hashlib
+
+from storm_on_spark.api.errors import CheckpointError
+from storm_on_spark.runtime.storage import Storage
+from storm_on_spark.spark.checkpoint.directory import last_batch
+
+
+class OffsetLog:
+    """Spark's offset log; the `Plans` of a `SinkContext`.
+
+    Spark writes an entry before it executes a micro-batch, and never again: a micro-batch that is executed once more
+    has the same. An entry has the time at which it was planned, in milliseconds, beside the offsets of all sources, so
+    what is planned anew has another fingerprint.
+
+    Args:
+        root: the checkpoint.
+    """
+
+    def __init__(self, root: Storage) -> None:
+        self._root = root
+
+    @property
+    def last(self) -> int:
+        """The last micro-batch that was planned; -1 if there is none."""
+        found = last_batch(self._root, "offsets")
+        return -1 if found is None else found
+
+    def of(self, micro_batch: int) -> int | None:
+        """Returns the fingerprint of a plan; None if it is not there, or no more.
+
+        Raises:
+            CheckpointError: the log can't be read.
+        """
+        try:
+            entry = self._root.read(f"offsets/{micro_batch}")
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise CheckpointError(
+                f"Spark's offset log {self._root.url}/offsets/{micro_batch} can't be read: {error}"
+            ) from error
+        # 63 bits: Delta and databases have signed integers of 64.
+        return int.from_bytes(hashlib.sha256(entry).digest()[:8], "big") >> 1
