@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 import stormtest
 from endless import Endless
@@ -120,8 +119,6 @@ def live(bolt: Any, folder: Path, monkeypatch: pytest.MonkeyPatch, **more: Any) 
     path = [str(Path(stormtest.__file__).parent), str(Path(__file__).parent)]  # the modules of spout and bolt
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path))
     asked = LiveClient(start_id)
-    if not psutil.pid_exists(os.getpgrp()):
-        os.setpgid(0, 0)
     asked.start(1)
     _, process = client.started[start_id]
     try:

@@ -127,9 +127,6 @@ def live_spouts(start_id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     spouts.folder = tmp_path / "spouts" / str(spouts.task_id)
     monkeypatch.setenv("PYTHONPATH", str(Path(stormtest.__file__).parent))  # the bolts' module
     asked = LiveClient(spec.start_id)
-    # Of a run in the background the shell may be gone, which led its group: the process would take it for the daemon.
-    if not psutil.pid_exists(os.getpgrp()):
-        os.setpgid(0, 0)
     process = start_and_wait(asked, spec.start_id)
     assert asked.look(0, time.monotonic()).live is False
     assert asked.adopt(Adopt(spec.start_id, spec.dumps(), b"token", Offset(), {}, ()))
