@@ -46,8 +46,8 @@ test: java $(STAMP) ## does everything work? the tests without Spark, and a part
 	@$(PY) -m pytest -n 2 $(BY_FILE) -m "$(TEST)" $(PYTEST_ARGS)
 
 .PHONY: test-rest
-test-rest: java $(STAMP) ## the long tail that `make test` leaves out (REST_PROCESSES=2: two files at a time)
-	@$(PY) -m pytest -n $(REST_PROCESSES) $(BY_FILE) -m "not ($(TEST))" $(PYTEST_ARGS)
+test-rest: java $(STAMP) ## the long tail that `make test` leaves out, and property tests in their long form (REST_PROCESSES=2: two files at a time)
+	@$(PY) -m pytest -n $(REST_PROCESSES) $(BY_FILE) -m "not ($(TEST)) or hypothesis" --hypothesis-profile=long $(PYTEST_ARGS)
 
 .PHONY: test-all
 test-all: ## all tests, also the rest if one of `make test` fails (PYTEST_ARGS= for more options)

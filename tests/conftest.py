@@ -6,20 +6,20 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import hypothesis
 import psutil
 import pytest
 
-# How long an example takes says something about the machine, not about the code.
-hypothesis.settings.register_profile("no-deadline", deadline=None)
-hypothesis.settings.load_profile("no-deadline")
+sys.path.insert(0, str(Path(__file__).parent))
+importlib.import_module("lengths")  # the profiles of property tests
 
 _TIERS = ("unit", "plan", "integration")
 _GRACE_SECS = 30.0

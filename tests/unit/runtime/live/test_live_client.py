@@ -21,6 +21,7 @@ import psutil
 import pytest
 import stormtest
 from endless import Endless
+from lengths import PATIENCE_SECS
 from stormtest import Spouts
 
 from storm_on_spark.runtime.batches.offsets import Offset
@@ -169,7 +170,7 @@ class Host:
 
 
 def wait_for(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE_SECS
     while not condition():
         assert time.monotonic() < deadline
         threading.Event().wait(0.001)
