@@ -36,21 +36,22 @@ run: java $(STAMP) ## count the words of Python's documentation, or of INPUT=pat
 	@$(VENV)/bin/storm-spark run jobs/word_count.py \
 	  $(if $(value INPUT),-c $(call for-shell,word.count.input=$(call for-yaml,$(value INPUT)))) $(ARGS)
 
-.PHONY: test
-test: java $(STAMP) ## does everything work? the tests without Spark, and a part of every area with it: ten minutes
-	@$(PY) -m pytest -n 2 -m "not integration and not spark and not slow" $(PYTEST_ARGS)
-	@$(PY) -m pytest -n 2 $(BY_FILE) -m representative $(PYTEST_ARGS)
-
 # In several processes a file stays in one, as its tests share servers, and files begin in the order of a run in one.
 BY_FILE := --dist loadfile --no-loadscope-reorder
+TEST := (not integration and not spark and not slow) or representative
 REST_PROCESSES := 0
 
+.PHONY: test
+test: java $(STAMP) ## does everything work? the tests without Spark, and a part of every area with it: ten minutes
+	@$(PY) -m pytest -n 2 $(BY_FILE) -m "$(TEST)" $(PYTEST_ARGS)
+
 .PHONY: test-rest
-test-rest: java $(STAMP) ## the long tail that `make test` leaves out (REST_PROCESSES=2: two files at a time)
-	@$(PY) -m pytest -n $(REST_PROCESSES) $(BY_FILE) -m "(integration or spark or slow) and not representative" $(PYTEST_ARGS)
+test-rest: java $(STAMP) ## the long tail that `make test` leaves out, and property tests in their long form (REST_PROCESSES=2: two files at a time)
+	@$(PY) -m pytest -n $(REST_PROCESSES) $(BY_FILE) -m "not ($(TEST)) or hypothesis" --hypothesis-profile=long $(PYTEST_ARGS)
 
 .PHONY: test-all
-test-all: test test-rest ## all tests (PYTEST_ARGS= for more options)
+test-all: ## all tests, also the rest if one of `make test` fails (PYTEST_ARGS= for more options)
+	@status=0; for part in test test-rest; do $(MAKE) $$part || status=1; done; exit $$status
 
 .PHONY: test-unit
 test-unit: $(STAMP) ## the tests that need no Spark

@@ -1,4 +1,4 @@
-"""What comes of a run as a whole: which tests are over their budget, and how it ended.
+"""What comes of a run as a whole: which tests are over their budget.
 
 What takes longer than `slowest_secs` of pyproject.toml is named, not failed: how long a test takes says something about
 the machine, too.
@@ -27,10 +27,3 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.section(f"over the budget of {budget:.0f} s (slowest_secs in pyproject.toml)")
         for secs, name in over:
             terminalreporter.line(f"{secs:6.1f} s  {name}")
-
-
-def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Notes how the run ended, for `.ci/run`: a run that broke off has not failed a few tests only."""
-    cache = getattr(session.config, "cache", None)
-    if cache is not None and not hasattr(session.config, "workerinput"):
-        cache.set("run/exitstatus", int(exitstatus))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lengths import PATIENCE_SECS
 
 from storm_on_spark import LocalCluster, Topology
 from storm_on_spark.api.info import TopologyInfo
@@ -31,7 +32,7 @@ def notes_conf(tmp_path: Path) -> dict[str, Any]:
 def complete(local_cluster: LocalCluster, tmp_path: Path) -> Complete:
     """Runs a finite topology to its end; its checkpoint is `tmp_path / "checkpoint"`."""
 
-    def run(topology: Topology, conf: Mapping[str, Any] | None = None, timeout: float = 60) -> TopologyInfo:
+    def run(topology: Topology, conf: Mapping[str, Any] | None = None, timeout: float = PATIENCE_SECS) -> TopologyInfo:
         defaults = {"test.notes": str(tmp_path), "topology.checkpoint.dir": str(tmp_path / "checkpoint")}
         local_cluster.submit_topology("test", {**defaults, **(conf or {})}, topology)
         ended = local_cluster.await_completion("test", timeout)

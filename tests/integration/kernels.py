@@ -13,6 +13,7 @@ from typing import Any
 
 from jupyter_client.blocking import BlockingKernelClient
 from jupyter_client.manager import KernelManager
+from lengths import PATIENCE_SECS
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = ROOT / "notebooks"
@@ -34,7 +35,7 @@ def kernel_in(folder: Path) -> Iterator[tuple[KernelManager, BlockingKernelClien
         manager.cleanup_resources()
 
 
-def messages(client: BlockingKernelClient, request: str, seconds: float = 120) -> Iterator[dict[str, Any]]:
+def messages(client: BlockingKernelClient, request: str, seconds: float = PATIENCE_SECS) -> Iterator[dict[str, Any]]:
     """Yields what a request brings, up to its end."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from lengths import PATIENCE_SECS
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -80,7 +81,7 @@ def members(session: int) -> list[psutil.Process]:
     return found
 
 
-def wait_for(condition: Callable[[], object], what: str, timeout: float = 60, every: float = 0.02) -> None:
+def wait_for(condition: Callable[[], object], what: str, timeout: float = PATIENCE_SECS, every: float = 0.02) -> None:
     """Waits until `condition` is true, which is looked at every so many seconds."""
     deadline = time.monotonic() + timeout
     while not condition():

@@ -106,7 +106,7 @@ class RunningTopology:
         """Lets the spouts pass a `GATE`."""
         open_gate(self.directory, name)
 
-    def wait_until(self, condition: Callable[[Captured], bool], timeout: float = 60) -> Captured:
+    def wait_until(self, condition: Callable[[Captured], bool], timeout: float = 240) -> Captured:
         """Waits until `condition` holds for what was captured.
 
         Raises:
@@ -127,7 +127,7 @@ class RunningTopology:
                 raise TimeoutError(f"the condition came true {why}: {_summary(captured)}")
             time.sleep(_POLL_SECONDS)
 
-    def await_completion(self, timeout: float = 60) -> Captured:
+    def await_completion(self, timeout: float = 240) -> Captured:
         """Waits until all spouts are exhausted and nothing is pending.
 
         Raises:
@@ -194,7 +194,7 @@ def run_topology(
     inputs: Mapping[str, Iterable[Any]] | None = None,
     conf: Mapping[str, Any] | None = None,
     clock: Clock | None = None,
-    timeout: float = 60,
+    timeout: float = 240,
     spark: SparkSession | None = None,
     *,
     capture: Iterable[str] | None = None,

@@ -34,7 +34,7 @@ class TrackedTopology:
         """How many tuples of the spouts `tracked_wait` has seen processed."""
 
 
-def tracked_wait(tracked: TrackedTopology, amount: int = 1, timeout: float = 60) -> None:
+def tracked_wait(tracked: TrackedTopology, amount: int = 1, timeout: float = 240) -> None:
     """Waits until the spouts have emitted exactly `amount` tuples more, and nothing of the topology is under way.
 
     Then every tuple is executed and the state that it left is committed. What has a message id is acked or failed.

@@ -14,6 +14,7 @@ from typing import Any
 import jsonschema
 import psutil
 from click.testing import CliRunner, Result
+from lengths import PATIENCE_SECS
 from waiting import eventually
 
 from storm_on_spark.cli.main import main
@@ -76,7 +77,7 @@ class Dev:
         """The same for one that may fail."""
         return CliRunner().invoke(main, [str(argument) for argument in arguments], env=self.environment)
 
-    def run(self, *arguments: object, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+    def run(self, *arguments: object, timeout: float = PATIENCE_SECS) -> subprocess.CompletedProcess[str]:
         """Runs another command in a process of its own, as in another terminal."""
         return subprocess.run(
             [*COMMAND, *map(str, arguments)],
@@ -105,7 +106,7 @@ class Dev:
                 continue
         return found
 
-    def end(self, number: signal.Signals, timeout: float = 60) -> tuple[int, str]:
+    def end(self, number: signal.Signals, timeout: float = PATIENCE_SECS) -> tuple[int, str]:
         """Sends a signal and waits until nothing is left; returns the exit code and what it said."""
         assert self.process is not None
         self.seen |= self.processes()
@@ -137,5 +138,5 @@ class Dev:
             self.process.communicate()
 
 
-def wait_until(condition: Callable[[], object], what: Callable[[], str], timeout: float = 60) -> None:
+def wait_until(condition: Callable[[], object], what: Callable[[], str], timeout: float = PATIENCE_SECS) -> None:
     eventually(condition, timeout, lambda: f"{what()}, after {timeout} s")

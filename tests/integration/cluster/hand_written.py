@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from lengths import PATIENCE_SECS
 from waiting import eventually
 
 from storm_on_spark.cluster.code.checksums import artifacts_of
@@ -132,7 +133,7 @@ class HandWritten(SimulatedCluster):
         return path.read_text() if path.exists() else ""
 
 
-def wait_until(condition: Callable[[], object], what: str, timeout: float = 60) -> float:
+def wait_until(condition: Callable[[], object], what: str, timeout: float = PATIENCE_SECS) -> float:
     """Waits until `condition` is true; returns how long that took in seconds."""
     start = time.monotonic()
     eventually(condition, timeout, lambda: f"{what}: not within {timeout} s")

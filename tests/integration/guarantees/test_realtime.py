@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from lengths import PATIENCE_SECS
 from pyspark.sql import SparkSession
 
 from storm_on_spark import BaseBasicBolt, BaseRichSpout, Fields, TopologyBuilder, compile_topology
@@ -74,7 +75,7 @@ class Count(BaseBasicBolt):
             raise ValueError(tup[0])
 
 
-def until(condition: Callable[[], object], seconds: float = 60) -> None:
+def until(condition: Callable[[], object], seconds: float = PATIENCE_SECS) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it took too long"

@@ -205,7 +205,7 @@ def test_max_spout_pending_holds_for_every_task(complete, tmp_path):
 
 def test_replay_sees_every_message_through_however_often_it_fails_at_random(complete, tmp_path):
     seed = random.randrange(1 << 30)
-    info = complete(reliable.replayed(), {"test.seed": seed}, timeout=90)
+    info = complete(reliable.replayed(), {"test.seed": seed})
 
     times = {number: reliable.fails_of(seed, number) for number in range(reliable.REPLAYED)}
     fails = sum(times.values())

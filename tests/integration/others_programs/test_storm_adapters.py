@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from fetching import need, run
+from lengths import PATIENCE_SECS
 
 from storm_on_spark import CountMetric, TopologyBuilder
 from storm_on_spark.api.task.collector import OutputCollector
@@ -97,7 +98,7 @@ def errors(kit: BoltTester) -> str:
 
 def settled(kit: BoltTester, count: int) -> None:
     """Turns until the child has acked or failed so many: with storm.js it may be after its answer to a heartbeat."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_SECS
     while len(kit.collector.acked) + len(kit.collector.failed) < count:
         assert time.monotonic() < deadline, (kit.collector.emitted, errors(kit))
         kit.execute()
@@ -161,7 +162,7 @@ def test_a_spout_hears_of_acks_and_fails(
 
 def emitted(kit: SpoutTester, count: int) -> list[Any]:
     found: list[Any] = []
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_SECS
     while len(found) < count:
         assert time.monotonic() < deadline, found
         found += kit.next_tuple()

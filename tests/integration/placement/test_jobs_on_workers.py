@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from lengths import PATIENCE_SECS
 from processes import ROOT, environment, kill_group
 
 from storm_on_spark.testing.servers.standalone import StandaloneCluster
@@ -53,7 +54,7 @@ def test_the_word_count_is_exact_although_both_workers_are_killed_under_load(tmp
             return len([file for file in commits.glob("*") if file.name.isdigit()]) if commits.exists() else 0
 
         def wait_for_commits(wanted: int) -> None:
-            deadline = time.monotonic() + 120
+            deadline = time.monotonic() + PATIENCE_SECS
             while committed() < wanted:
                 assert run.poll() is None, (tmp_path / "log").read_text()[-3000:] or "it ended before the fault"
                 assert time.monotonic() < deadline, (tmp_path / "log").read_text()[-3000:]

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lengths import PATIENCE_SECS
 from processes import environment
 
 from storm_on_spark.runtime.processes.sessions import kill_session, started_at
@@ -65,7 +66,7 @@ class Driver:
     def acked(self, task: int | str = "*") -> list[int]:
         return [int(line) for file in self.folder.glob(f"acks-{task}") for line in file.read_text().split()]
 
-    def until(self, condition: Callable[[], Any], seconds: float = 180.0) -> Any:
+    def until(self, condition: Callable[[], Any], seconds: float = PATIENCE_SECS) -> Any:
         deadline = time.monotonic() + seconds
         while not (found := condition()):
             assert self.process.poll() is None, self.log.read_text()[-3000:]
@@ -97,8 +98,6 @@ def drive(tmp_path: Path, cluster: StandaloneCluster) -> Iterator[Callable[..., 
         driver.close()
 
 
-@pytest.mark.integration
-@pytest.mark.representative
 def test_spouts_are_spread_and_go_on_elsewhere_when_an_executor_is_lost(
     drive: Callable[..., Driver], cluster: StandaloneCluster
 ) -> None:

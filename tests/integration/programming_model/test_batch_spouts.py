@@ -38,7 +38,7 @@ def check_exact(spark: SparkSession, folder: Path, count: int, info: TopologyInf
 
 def test_rows_that_fail_are_emitted_again_and_every_message_is_acked_once(complete, spark_session, tmp_path):
     count = 20_000
-    info = complete(columnar.columnar(count), TIMEOUT, timeout=200)
+    info = complete(columnar.columnar(count), TIMEOUT)
     check_exact(spark_session, tmp_path, count, info)
     failed = sum(map(columnar.fails_once, range(count)))
     assert failed > 1000
@@ -77,7 +77,7 @@ def test_a_killed_spout_host_loses_nothing(local_cluster: LocalCluster, spark_se
 
 def test_the_test_kit_captures_the_rows_of_a_batch_spout_and_replaces_it(nothing_left_behind, spark_session, tmp_path):
     conf = {**TIMEOUT, "test.notes": str(tmp_path)}
-    captured = run_topology(columnar.columnar(50), conf=conf, spark=spark_session, timeout=120)
+    captured = run_topology(columnar.columnar(50), conf=conf, spark=spark_session)
     lines = Counter(line for line, _ in captured.values("lines"))
     again = Counter(columnar.line_of(number) for number in filter(columnar.fails_once, range(50)))
     assert lines == Counter(map(columnar.line_of, range(50))) + again
@@ -87,8 +87,6 @@ def test_the_test_kit_captures_the_rows_of_a_batch_spout_and_replaces_it(nothing
     tracked = sum(map(columnar.is_tracked, range(50)))
     assert (captured.info.acked, captured.info.failed) == (tracked, again.total())
 
-    captured = run_topology(
-        columnar.columnar(50), {"lines": [["to be", False]]}, conf, spark=spark_session, timeout=120
-    )
+    captured = run_topology(columnar.columnar(50), {"lines": [["to be", False]]}, conf, spark=spark_session)
     assert sorted(captured.values("split")) == [("be",), ("to",)]
     assert captured.acked("lines") == [0]

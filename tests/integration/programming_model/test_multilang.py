@@ -58,7 +58,7 @@ def test_children_that_fail_are_started_again_and_their_tuples_are_replayed(
         bolt = builder.set_bolt(how, ShellBolt(command, ["word"], directory=str(COMPONENTS)))
         bolt.shuffle_grouping("words").add_configurations(conf)
 
-    captured = run_topology(builder.create_topology(), spark=spark_session, capture=list(FAULTS), timeout=120)
+    captured = run_topology(builder.create_topology(), spark=spark_session, capture=list(FAULTS))
 
     assert captured.info.acked == len(words), captured.errors
     assert captured.info.failed >= 1

@@ -11,6 +11,7 @@ from urllib.parse import urlparse
 
 import pytest
 from hdfs_native import Client
+from lengths import PATIENCE_SECS
 
 from storm_on_spark.runtime.storage import Storage
 from storm_on_spark.runtime.storage.hdfs import HdfsStorage, hdfs_place
@@ -101,7 +102,7 @@ def test_a_name_node_that_hangs_is_an_error_and_the_next_call_works_again(hdfs_s
 
 def _again(call: Callable[[], Any]) -> Any:
     """Calls until no call takes too long: one second may be too short for a slow machine."""
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + PATIENCE_SECS
     while True:
         try:
             return call()

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from lengths import PATIENCE_SECS
 
 from storm_on_spark.testing.servers.hdfs import HdfsServer
 from storm_on_spark.testing.servers.s3 import S3Server
@@ -36,7 +37,7 @@ class Driver:
                 [sys.executable, str(DRIVER), str(settings)], stdout=subprocess.PIPE, stderr=log, start_new_session=True
             )
 
-    def until_acked(self, wanted: int, timeout: float = 120) -> None:
+    def until_acked(self, wanted: int, timeout: float = PATIENCE_SECS) -> None:
         deadline = time.monotonic() + timeout
         while self.number_acked() < wanted:
             assert self.process.poll() is None, self.log.read_text()[-3000:]

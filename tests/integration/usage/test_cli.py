@@ -17,6 +17,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from lengths import PATIENCE_SECS
 
 TOPOLOGY = """
 import time
@@ -75,14 +76,14 @@ class Run:
     """Standard error so far."""
     ended: bool = False
 
-    def wait_for(self, condition: Callable[[str], bool], seconds: float = 120) -> None:
+    def wait_for(self, condition: Callable[[str], bool], seconds: float = PATIENCE_SECS) -> None:
         deadline = time.monotonic() + seconds
         while not any(condition(line) for line in self.lines):
             assert time.monotonic() < deadline, self.lines
             assert self.process.poll() is None, self.lines
             time.sleep(0.05)
 
-    def finish(self, seconds: float = 180) -> tuple[int, str, str]:
+    def finish(self, seconds: float = PATIENCE_SECS) -> tuple[int, str, str]:
         """Returns exit code, standard output and standard error."""
         assert self.process.stdout is not None
         watchdog = threading.Timer(seconds, self.process.kill)
@@ -135,7 +136,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Run]]:
         for stream in (run.process.stdout, run.process.stderr):
             assert stream is not None
             stream.close()
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_SECS
     while left := _processes_with(str(tmp_path)):
         assert time.monotonic() < deadline, f"left running: {left}"
         time.sleep(0.1)

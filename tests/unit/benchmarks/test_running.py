@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from lengths import PATIENCE_SECS
 
 from lab.benchmarks.cases import CASES, Case
 from lab.benchmarks.contenders import NotThereError, Setup, bytewax, storm
@@ -60,7 +61,7 @@ def test_a_feed_follows_its_control(tmp_path: Path) -> None:
         feed.next_tuple()
     assert collector.emitted == []
     control.set(None)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_SECS
     while len(collector.emitted) < 2500 and time.monotonic() < deadline:
         feed.next_tuple()
     assert collector.emitted[:2] == [([0], 0), ([1], 1)]

@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Any
 
 import pytest
+from lengths import PATIENCE_SECS
 
 JOB = """
 from collections import Counter
@@ -85,7 +86,7 @@ class Terminal:
     def type(self, line: str) -> None:
         os.write(self._ours, line.encode() + b"\n")
 
-    def until(self, pattern: str, seconds: float = 60) -> str:
+    def until(self, pattern: str, seconds: float = PATIENCE_SECS) -> str:
         """Waits until it has said something new; returns what it said up to there."""
         deadline = time.monotonic() + seconds
         while (found := re.search(pattern, self.said[self._seen :])) is None:
@@ -100,7 +101,7 @@ class Terminal:
         self._seen += found.end()
         return before
 
-    def end(self, seconds: float = 60) -> int:
+    def end(self, seconds: float = PATIENCE_SECS) -> int:
         """Waits for the end; returns the exit code."""
         deadline = time.monotonic() + seconds
         while self.process.poll() is None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from lengths import examples
 
 from storm_on_spark.cluster.leadership import rules as r
 from storm_on_spark.cluster.state.changes import Fence
@@ -292,7 +293,7 @@ class Election(RuleBasedStateMachine):
 
 
 TestElection = Election.TestCase
-TestElection.settings = settings(max_examples=150, stateful_step_count=60, deadline=None)
+TestElection.settings = settings(max_examples=examples(150), stateful_step_count=60, deadline=None)
 
 
 NODE = r.QueueNode("n-0000000007", epoch=21)

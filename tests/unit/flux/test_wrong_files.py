@@ -10,6 +10,7 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from lengths import examples
 
 from storm_on_spark.flux import FluxError, Substitution, substituting
 from storm_on_spark.flux.definitions import topology_of
@@ -263,7 +264,7 @@ _PIECES = st.sampled_from(
 
 
 @given(st.one_of(st.text(max_size=60), st.lists(_PIECES, max_size=40).map("".join)))
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(200), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_any_text_is_a_definition_or_an_error_with_a_place(content: str) -> None:
     problem = None
     try:
@@ -283,7 +284,7 @@ _DOCUMENTS = st.recursive(
 
 
 @given(_DOCUMENTS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_what_is_written_is_read(value: object) -> None:
     text = yaml.safe_dump({"value": value}, sort_keys=False)
     assert parse(substituted(text, "a.yaml", VALUES), VALUES).plain() == {"value": value}

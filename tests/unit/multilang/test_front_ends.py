@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from lengths import PATIENCE_SECS
 
 from storm_on_spark.launch.loader import load
 from storm_on_spark.plan.compile import compile_graph
@@ -80,7 +81,7 @@ def runs(file: Path, found: Path) -> None:
     target = load(str(file))
     topology = target.topology(target.conf)
     running = InProcessTopology(compile_graph(topology, target.conf), "children")
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + PATIENCE_SECS
 
     def go_on() -> bool:
         assert time.monotonic() < deadline

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from lengths import PATIENCE_SECS
 
 from storm_on_spark import BaseRichBolt, Fields, TopologyBuilder
 from storm_on_spark.api.topology import Topology
@@ -71,7 +72,7 @@ def kill_workers(spark: SimulatedSpark) -> None:
     assert pids
     for pid in pids:
         os.kill(pid, signal.SIGKILL)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_SECS
     while any(started_at(pid) for pid in pids):
         assert time.monotonic() < deadline
         time.sleep(0.01)

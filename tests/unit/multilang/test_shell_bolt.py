@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from lengths import PATIENCE_SECS
 
 from storm_on_spark.multilang import ShellBolt, ShellError, child
 from storm_on_spark.multilang.child import Launch
@@ -45,7 +46,7 @@ def errors(kit: BoltTester) -> str:
 
 
 def until(kit: BoltTester, condition: object) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_SECS
     while not condition():  # type: ignore[operator]
         assert time.monotonic() < deadline, (kit.collector.emitted, errors(kit))
         kit.execute()
@@ -190,7 +191,7 @@ def child_of(kit: BoltTester, act: object) -> None:
     kit.execute()
     pid = kit.bolt.pid
     act(pid)  # type: ignore[operator]
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_SECS
     while started_at(pid) is not None:
         assert time.monotonic() < deadline
         time.sleep(0.01)

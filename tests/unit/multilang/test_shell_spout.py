@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from lengths import PATIENCE_SECS
 
 from storm_on_spark import BaseBasicBolt, Fields, TopologyBuilder
 from storm_on_spark.multilang import ShellBolt, ShellSpout
@@ -49,7 +50,7 @@ def test_a_spout_that_dies_is_started_again() -> None:
         kit.next_tuple()
         pid = kit.spout.pid
         os.kill(pid, 9)
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE_SECS
         while started_at(pid) is not None or len(kit.collector.values()) < 3:
             assert time.monotonic() < deadline
             if started_at(pid) is None:
@@ -78,7 +79,7 @@ def test_a_whole_topology_of_children(tmp_path: Path) -> None:
     builder.set_bolt("count", counts, 2).fields_grouping("words", Fields("word"))
     builder.set_bolt("stop", Stop(str(found))).shuffle_grouping("count")
     topology = InProcessTopology(compile_graph(builder.create_topology(), {}), "children")
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + PATIENCE_SECS
 
     def go_on() -> bool:
         assert time.monotonic() < deadline

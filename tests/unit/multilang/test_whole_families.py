@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from lengths import PATIENCE_SECS
 
 from storm_on_spark.multilang import ShellBolt, launcher
 from storm_on_spark.runtime.processes.sessions import started_at
@@ -53,7 +54,7 @@ def _clean(tmp_path: Path) -> Iterator[None]:
 
 
 def eventually(condition: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_SECS
     while not condition():
         assert time.monotonic() < deadline, what
         time.sleep(0.01)

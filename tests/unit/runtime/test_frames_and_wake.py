@@ -13,11 +13,12 @@ from multiprocessing.connection import Connection
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lengths import PATIENCE_SECS
 
 from storm_on_spark.runtime.processes.frames import Frames, framed
 from storm_on_spark.runtime.processes.wake import Wake
 
-SECS = 20.0
+SECS = PATIENCE_SECS
 
 
 @pytest.fixture

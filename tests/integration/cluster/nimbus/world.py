@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from lengths import PATIENCE_SECS
 from waiting import eventually
 
 from storm_on_spark.cluster.paths import SUPERVISORS
@@ -18,7 +19,8 @@ from storm_on_spark.cluster.state import ClusterSnapshot, ClusterView
 from storm_on_spark.testing.simulated.cluster import SimulatedCluster, pack_simulated
 
 PLAN = json.loads((Path(__file__).parents[3] / "plan" / "golden" / "word_count.json").read_text("utf-8"))
-WAIT = 20.0
+WAIT = PATIENCE_SECS
+"""How quickly a leader comes is measured by `make failover`."""
 
 
 def wait_for(condition: Callable[[], Any], what: str, timeout: float = WAIT) -> Any:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from lengths import PATIENCE_SECS
 from storm_peer import StormPeer, storm_peer, storm_server
 
 from storm_on_spark.cluster.heartbeats.connection import Connection
@@ -44,7 +45,7 @@ X = TypeVar("X")
 
 
 def eventually(found: Callable[[], X]) -> X:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_SECS
     while not (what := found()):
         assert time.monotonic() < deadline, "it does not come true"
         time.sleep(0.05)

@@ -8,13 +8,12 @@ from collections.abc import Callable
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.consumer.fetcher import ConsumerRecord
+from lengths import PATIENCE_SECS
 
 from storm_on_spark import Fields
 from storm_on_spark.connectors.kafka import KafkaSpoutConfig, KafkaSpoutConfigBuilder, SimpleRecordTranslator
 from storm_on_spark.connectors.kafka.server import KafkaServer
 from storm_on_spark.testing import Emission, SpoutTester
-
-_SECS = 60.0
 
 
 class Kafka:
@@ -71,23 +70,26 @@ class Kafka:
 
 def records(server: KafkaServer, topic: str) -> list[ConsumerRecord]:
     """Returns all records of a topic."""
-    consumer = KafkaConsumer(
-        topic,
-        bootstrap_servers=server.bootstrap_servers,
-        auto_offset_reset="earliest",
-        consumer_timeout_ms=1000,
-        group_id=None,
-    )
+    consumer = KafkaConsumer(bootstrap_servers=server.bootstrap_servers, group_id=None)
     try:
-        return list(consumer)
+        partitions = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
+        ends = consumer.end_offsets(partitions)
+        consumer.assign(partitions)
+        consumer.seek_to_beginning(*partitions)
+        found: list[ConsumerRecord] = []
+        until(
+            lambda: all(consumer.position(partition) >= ends[partition] for partition in partitions),
+            lambda: found.extend(record for batch in consumer.poll(1000).values() for record in batch),
+        )
+        return found
     finally:
         consumer.close(autocommit=False)
 
 
 def until(true: Callable[[], bool], step: Callable[[], object] = lambda: None) -> None:
-    deadline = time.monotonic() + _SECS
+    deadline = time.monotonic() + PATIENCE_SECS
     while not true():
-        assert time.monotonic() < deadline, f"not within {_SECS:g} s"
+        assert time.monotonic() < deadline, f"not within {PATIENCE_SECS:g} s"
         step()
         time.sleep(0.002)
 

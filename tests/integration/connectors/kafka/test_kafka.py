@@ -224,7 +224,7 @@ def test_word_count_on_spark_is_exact(kafka: Kafka, nothing_left_behind, spark_s
         kafka.send(topic, *texts[partition::2], partition=partition)
     expected = Counter(word for text in texts if text != "never mind" for word in text.split())
     with running_topology(kafka_words.make(kafka.server.bootstrap_servers, topic), spark=spark_session) as running:
-        captured = running.wait_until(lambda captured: len(captured.acked("lines")) == len(texts), timeout=120)
+        captured = running.wait_until(lambda captured: len(captured.acked("lines")) == len(texts))
         until(lambda: [kafka.committed(kafka_words.GROUP, topic, number) for number in (0, 1)] == [101, 101])
     assert Counter(word for (word,) in captured.values("split")) == expected
     ((_, _, offset, _, value, *_, reason, failures),) = captured.values("lines", "dead")

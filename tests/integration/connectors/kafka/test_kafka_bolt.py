@@ -103,10 +103,10 @@ def test_nothing_is_lost_when_the_broker_is_killed_under_a_topology(broker: Kafk
     total = 160
     conf = {"topology.max.spout.pending": 40}
     with running_topology(kafka_written.make(total, bolt(broker, "counts")), conf=conf, spark=spark_session) as running:
-        running.wait_until(lambda captured: len(captured.acked("words")) >= 40, timeout=60)
+        running.wait_until(lambda captured: len(captured.acked("words")) >= 40)
         broker.kill()
-        running.wait_until(lambda captured: captured.failed("words"), timeout=60)
+        running.wait_until(lambda captured: captured.failed("words"))
         broker.start()
-        running.wait_until(lambda captured: len(captured.acked("words")) == total, timeout=120)
+        running.wait_until(lambda captured: len(captured.acked("words")) == total)
     written = Counter(key for key, _ in pairs(broker, "counts"))
     assert set(written) == {f"w{number}".encode() for number in range(total)}

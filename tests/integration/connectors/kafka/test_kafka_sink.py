@@ -80,7 +80,7 @@ def test_a_broker_that_does_not_answer_ends_the_topology_and_a_restart_goes_on_w
     broker = psutil.Process(kafka.server.pid)
     try:
         with running_topology(topology, conf=conf, spark=spark_session, capture=[]) as running:
-            running.wait_until(lambda captured: len(captured.acked()) >= 20, timeout=60)
+            running.wait_until(lambda captured: len(captured.acked()) >= 20)
             broker.suspend()
             wait_for(lambda: not running.query.isActive, "the end")
             failure = str(running.query.failure)

@@ -12,6 +12,7 @@ import pytest
 from codekit import TOPOLOGY, CodeServer, manifest_of, metafile_of, packed, same
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from lengths import examples
 
 from storm_on_spark.cluster.code.checksums import verify
 from storm_on_spark.cluster.code.distributor import Peers
@@ -128,7 +129,7 @@ def test_another_nimbus_goes_on_where_the_first_one_ended(tmp_path: Path, artifa
         assert second.requests[0] == ("code.zip", "bytes=2000000-")
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(15), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(cuts=st.lists(st.integers(1, 600_000), max_size=6), ranges=st.booleans())
 def test_wherever_it_is_cut_the_result_is_the_same(
     tmp_path_factory: pytest.TempPathFactory, cuts: list[int], ranges: bool

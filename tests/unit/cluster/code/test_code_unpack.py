@@ -21,6 +21,7 @@ import pytest
 from codekit import TOPOLOGY, manifest_of, metafile_of, same
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from lengths import examples
 
 from storm_on_spark.cluster.code import checksums
 from storm_on_spark.cluster.code.checksums import (
@@ -187,7 +188,7 @@ def test_what_is_no_plain_archive(tmp_path: Path, change: Callable[[bytes], byte
         extracted(change(zipped(member("a.py", b"x" * 100))), tmp_path / "x")
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(300), suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_damage_of_any_kind_is_one_error(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     content = bytearray(zipped(member("a/b.py", b"x = 1\n" * 50), member("c.py", b"")))
@@ -202,7 +203,7 @@ def test_damage_of_any_kind_is_one_error(tmp_path_factory: pytest.TempPathFactor
         shutil.rmtree(folder)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(name=st.text(min_size=1, max_size=40) | st.lists(st.sampled_from(["..", ".", "", "a", "b\\c"])).map("/".join))
 def test_no_name_leads_out_of_the_folder(tmp_path_factory: pytest.TempPathFactory, name: str) -> None:
     if archive.name_problem(name) is None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lengths import examples
 
 from storm_on_spark.cluster.heartbeats.rules import RULES, Facts, Hearing, Look, Verdict, judge
 from storm_on_spark.cluster.heartbeats.sticky import Sticky
@@ -236,7 +237,7 @@ def apply(world, change, number):
         world.offset[host] = world.offset.get(host, 0.0) + (number - 50) * 1000.0
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.integers(0, 1 << 30),
     st.integers(1, 3),
@@ -253,7 +254,7 @@ def test_what_happens_to_pacemakers_moves_no_topology(seed, servers, hosts, hist
             assert not world.second(), f"{change} at {world.now}"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.integers(0, 1 << 30),
     st.integers(1, 3),
@@ -279,7 +280,7 @@ def test_of_two_sides_of_a_partition_those_that_cannot_beat_are_moved_and_only_t
         assert second > TIMEOUT - 2 * BEAT or not silent
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.integers(0, 1 << 30), st.integers(1, 3), st.integers(1, 4))
 def test_a_driver_that_hangs_is_found_also_where_it_is_the_only_one(seed, servers, hosts):
     names = [f"p{number}" for number in range(servers)]
@@ -292,7 +293,7 @@ def test_a_driver_that_hangs_is_found_also_where_it_is_the_only_one(seed, server
     assert all(each <= {"h0"} for each in found)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.integers(0, 1 << 30), st.integers(2, 4), st.data())
 def test_a_driver_that_hangs_is_found_while_one_server_is_left(seed, servers, data):
     names = [f"p{number}" for number in range(servers)]

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from lengths import examples
 
 from storm_on_spark.cluster.errors import LimitError, RecordError
 from storm_on_spark.cluster.pacemaker.heartbeats import Heartbeats, Quota, checked_path
@@ -83,7 +84,7 @@ class AgainstADict(RuleBasedStateMachine):
 
 
 TestAgainstADict = AgainstADict.TestCase
-TestAgainstADict.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+TestAgainstADict.settings = settings(max_examples=examples(40), stateful_step_count=30, deadline=None)
 
 
 def test_a_client_keeps_so_many_paths_and_bytes_and_may_write_its_own_again() -> None:

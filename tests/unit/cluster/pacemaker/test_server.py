@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx
 import msgspec
 import pytest
+from lengths import PATIENCE_SECS
 
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cluster.pacemaker.login.identities import LoginSettings, daemon_login, topology_login
@@ -62,7 +63,7 @@ def digest(tmp_path: Path) -> dict[str, object]:
     }
 
 
-def eventually(holds: Callable[[], bool], secs: float = 20) -> None:
+def eventually(holds: Callable[[], bool], secs: float = PATIENCE_SECS) -> None:
     deadline = time.monotonic() + secs
     while not holds():
         assert time.monotonic() < deadline, "it does not come true"

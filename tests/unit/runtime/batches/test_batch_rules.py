@@ -6,6 +6,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from lengths import examples
 
 from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.batches.rules.events import (
@@ -347,7 +348,7 @@ class Driver(RuleBasedStateMachine):
 
 
 TestDriver = Driver.TestCase
-TestDriver.settings = settings(max_examples=120, stateful_step_count=40, deadline=None)
+TestDriver.settings = settings(max_examples=examples(120), stateful_step_count=40, deadline=None)
 
 
 # --- single rules -------------------------------------------------------------------------------------------------

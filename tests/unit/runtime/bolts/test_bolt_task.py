@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lengths import examples
 from stormtest import anchored, batch_input, emitted, ids, rows, solo
 
 from storm_on_spark.api import (
@@ -567,7 +568,7 @@ def chunks_of(task: BoltTask, values: list[int], batch: int) -> list[bytes]:
     return bodies + [b"".join(map(np.ndarray.tobytes, fold)) for fold in execution.folds]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.lists(st.lists(st.integers(0, 50), min_size=1, max_size=20), min_size=1, max_size=4))
 def test_the_same_seed_and_inputs_give_the_same_chunks_in_any_worker(batches: list[list[int]]) -> None:
     one, other = solo(Fan(), readers=3), None

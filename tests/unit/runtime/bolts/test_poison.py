@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lengths import examples
 from stormtest import anchored, batch_input, ids, rows, solo
 
 from storm_on_spark.api import BaseBasicBolt, BaseRichBolt, BatchBolt, Fields
@@ -159,7 +160,7 @@ def inputs_of(values: list[tuple[int, bool]], seed: int, *, keep_poison: bool) -
 
 
 @pytest.mark.parametrize("bolt", [Basic, Rich, Stateful])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(before=tuples, values=tuples, seed=st.integers(0, 1000))
 def test_poison_tuples_leave_state_output_and_acks_as_if_they_never_came(
     bolt: type, before: list[tuple[int, bool]], values: list[tuple[int, bool]], seed: int
@@ -192,7 +193,7 @@ def test_poison_tuples_leave_state_output_and_acks_as_if_they_never_came(
     )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(values=tuples, seed=st.integers(0, 1000))
 def test_the_same_for_a_stateless_bolt(values: list[tuple[int, bool]], seed: int) -> None:
     class Stateless(BaseBasicBolt):
@@ -229,7 +230,7 @@ class Batches(BatchBolt):
         declarer.declare(Fields("value"))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(values=tuples, seed=st.integers(0, 1000))
 def test_a_batch_that_raises_is_poison_as_a_whole(values: list[tuple[int, bool]], seed: int) -> None:
     parts, first, inputs, good = split(values, seed), 1, [], []

@@ -17,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from lengths import PATIENCE_SECS
 from stormtest import Source, anchored, batch_input, ids, make_worker, solo
 
 from storm_on_spark.api import BaseBasicBolt, BaseRichBolt, BatchBolt, TopologyBuilder
@@ -34,7 +35,7 @@ class Gate:
 
     def wait(self) -> None:
         self.reached.release()
-        assert self.open.acquire(timeout=20)
+        assert self.open.acquire(timeout=PATIENCE_SECS)
 
 
 GATE: list[Gate] = []
@@ -66,7 +67,7 @@ def executing(task: BoltTask) -> Iterator[threading.Thread]:
     GATE[:] = [Gate()]
     thread = threading.Thread(target=task.execute, args=(inputs, ids(), 1))
     thread.start()
-    assert GATE[0].reached.acquire(timeout=20)
+    assert GATE[0].reached.acquire(timeout=PATIENCE_SECS)
     yield thread
     GATE[0].open.release(2)
     thread.join(20)
@@ -101,7 +102,7 @@ def test_what_takes_too_long_is_named_and_what_goes_on_is_not(bolt: Any, what: s
         assert what in stall.sentence
         # The next tuple has its own time.
         GATE[0].open.release()
-        assert GATE[0].reached.acquire(timeout=20)
+        assert GATE[0].reached.acquire(timeout=PATIENCE_SECS)
         assert watch.look(frame_of(thread)) is None
         now[0] += 9.9
         assert watch.look(frame_of(thread)) is None
@@ -189,7 +190,7 @@ def test_a_run_that_is_forgotten_is_not_watched(monkeypatch: pytest.MonkeyPatch,
     spec = make_worker(builder, {"topology.task.stall.secs": 1}).spec
     data = dataclasses.replace(spec, folder=str(tmp_path)).dumps()
     workers = [worker_for(str(number), data) for number in range(20)]
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE_SECS
     while len(set(threading.enumerate()) - before) > 8 and time.monotonic() < deadline:
         time.sleep(0.05)
     watches = set(threading.enumerate()) - before

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from lengths import examples
 from stormtest import Nothing, Source, make_worker
 
 from storm_on_spark.api import BaseBasicBolt, Fields, TopologyBuilder
@@ -290,10 +291,10 @@ def test_a_record_of_versions_of_another_format_is_refused() -> None:
 
 
 TestDeltaHistories = DeltaHistories.TestCase
-TestDeltaHistories.settings = settings(max_examples=25, stateful_step_count=12, deadline=None)
+TestDeltaHistories.settings = settings(max_examples=examples(25), stateful_step_count=12, deadline=None)
 TestKeyValueDeltaHistories = KeyValueDeltaHistories.TestCase
-TestKeyValueDeltaHistories.settings = settings(max_examples=15, stateful_step_count=12, deadline=None)
+TestKeyValueDeltaHistories.settings = settings(max_examples=examples(15), stateful_step_count=12, deadline=None)
 TestHistories = Histories.TestCase
-TestHistories.settings = settings(max_examples=60, stateful_step_count=15, deadline=None)
+TestHistories.settings = settings(max_examples=examples(60), stateful_step_count=15, deadline=None)
 TestKeyValueHistories = KeyValueHistories.TestCase
-TestKeyValueHistories.settings = settings(max_examples=40, stateful_step_count=15, deadline=None)
+TestKeyValueHistories.settings = settings(max_examples=examples(40), stateful_step_count=15, deadline=None)

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lengths import examples
 
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.runtime.codec import chunk
@@ -86,7 +87,7 @@ heads = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(tables(), heads, st.data())
 def test_tuples_round_trip(rows: list[tuple[Any, ...]], head: dict[str, int], data: st.DataObject) -> None:
     roots, edges = anchors_for(data.draw, len(rows))
@@ -172,7 +173,7 @@ columns = [
 
 @pytest.mark.parametrize("column", columns, ids=lambda c: str(c.type))
 @given(heads, st.data())
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 def test_batches_round_trip(column: pa.Array, head: dict[str, int], data: st.DataObject) -> None:
     batch = pa.record_batch([column, pa.array([1, 2, 3])], ["x", "y"]).slice(data.draw(st.integers(0, 2)))
     roots, edges = anchors_for(data.draw, batch.num_rows)

@@ -12,6 +12,7 @@ import pytest
 from emitting import output_for
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from lengths import examples
 from stormtest import anchored, solo
 
 from storm_on_spark.api import BaseBasicBolt, Fields
@@ -89,7 +90,7 @@ shapes = st.sampled_from([(1, (0,)), (2, (0,)), (2, (1,)), (2, (1, 0)), (3, (0, 
 
 
 @given(st.data(), shapes, st.booleans())
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_fields_grouping(data: st.DataObject, shape: tuple[int, tuple[int, ...]], small: bool) -> None:
     width, by = shape
     output = output_for(lambda b: b.fields_grouping("spout", [FIELDS[at] for at in by]), TASKS, FIELDS[:width])
@@ -110,7 +111,7 @@ def test_fields_grouping(data: st.DataObject, shape: tuple[int, tuple[int, ...]]
 
 
 @given(st.lists(st.tuples(keys, st.one_of(keys, changeable)), min_size=1, max_size=30), st.integers(1, 2))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_groupings_without_a_key(rows: list[tuple[Any, ...]], width: int) -> None:
     everyone = output_for(lambda b: b.all_grouping("spout"), TASKS, FIELDS[:width])
     lowest = output_for(lambda b: b.global_grouping("spout"), TASKS, FIELDS[:width])
@@ -147,7 +148,7 @@ class Replay(BaseBasicBolt):
 
 
 @given(st.lists(st.tuples(st.tuples(keys, keys), st.sampled_from([list, tuple, iter])), min_size=1), st.integers(1, 2))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_a_basic_bolt_emits_as_any_other(given_rows: list[tuple[tuple[Any, ...], Any]], width: int) -> None:
     rows = [(row[:width], form) for row, form in given_rows]
     task = solo(Replay(rows, FIELDS[:width]), readers=TASKS, by="word")
@@ -184,7 +185,7 @@ columns = st.sampled_from([texts.filter(lambda t: t.isprintable()), st.integers(
 
 
 @given(st.data(), columns)
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
 def test_rows_of_a_batch_go_where_tuples_go(data: st.DataObject, kind: st.SearchStrategy[Any]) -> None:
     values = data.draw(st.lists(st.one_of(kind, st.none()), min_size=1, max_size=30)) * data.draw(
         st.sampled_from([1, 20])
@@ -199,7 +200,7 @@ def test_rows_of_a_batch_go_where_tuples_go(data: st.DataObject, kind: st.Search
 
 
 @given(st.lists(st.tuples(keys, keys), min_size=1, max_size=20), st.data(), st.integers(1, 2))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_what_is_truncated_was_never_emitted(rows: list[tuple[Any, ...]], data: st.DataObject, width: int) -> None:
     rows = [row[:width] for row in rows]
     outputs = [output_for(lambda b: b.fields_grouping("spout", "word"), TASKS, FIELDS[:width]) for _ in range(2)]

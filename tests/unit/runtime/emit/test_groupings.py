@@ -15,6 +15,7 @@ import pytest
 from emitting import Emitter, output_for, targets
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from lengths import examples
 from stormtest import Nothing, make_worker
 
 from storm_on_spark.api import Fields, TopologyBuilder
@@ -95,7 +96,7 @@ def test_the_same_seed_gives_the_same_choices_and_another_seed_others() -> None:
 
 @pytest.mark.parametrize("group", [EVEN[0], lambda b: b.partial_key_grouping("spout", "word")])
 @given(st.lists(st.text(max_size=2), min_size=1, max_size=20), st.integers(0, 10), st.integers(0, 3))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_choices_go_on_as_if_what_was_taken_back_had_never_been(
     group: Any, words: list[str], cut: int, seed: int
 ) -> None:
@@ -121,7 +122,7 @@ KEYS = st.one_of(st.text(max_size=3), st.integers(), st.floats(), st.booleans(),
 
 
 @given(st.lists(KEYS, min_size=1, max_size=30))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_fields_grouping_sends_equal_keys_to_one_task_for_ever(keys: list[Any]) -> None:
     outputs = [output_for(lambda b: b.fields_grouping("spout", "word"), 4) for _ in range(2)]
     homes: dict[Any, list[int]] = {}
@@ -167,7 +168,7 @@ some_ints = st.one_of(
 
 @pytest.mark.usefixtures("small_lookups")
 @given(st.lists(some_ints, min_size=1, max_size=20), st.booleans())
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_an_integer_goes_where_what_equals_it_goes(keys: list[int], full: bool) -> None:
     """By itself or beside another value, looked up or, where the lookup is full, worked out."""
     alone = [output_for(lambda b: b.fields_grouping("spout", "word"), 5, ("word",)) for _ in range(2)]
@@ -387,7 +388,7 @@ def test_the_other_groupings_agree_too(group: Any) -> None:
 
 @pytest.mark.parametrize("tasks", [2, 20])
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(25))
 @given(
     parts=st.lists(
         st.tuples(st.lists(st.one_of(st.text(max_size=2), st.none()), min_size=1, max_size=40), st.integers(1, 30)),

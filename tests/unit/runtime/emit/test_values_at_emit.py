@@ -18,6 +18,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from lengths import examples
 from stormtest import FakeHost, make_worker
 
 from storm_on_spark.api import (
@@ -250,7 +251,7 @@ poisons = st.sets(st.integers(0, 9), max_size=3)
 chains = st.lists(st.tuples(st.sampled_from(list(KINDS)), programs, poisons), min_size=1, max_size=3)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     kinds=st.lists(st.integers(0, len(START) - 1), min_size=1, max_size=10),
     chain=chains,

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import psutil
+import lengths
 import pytest
 import stormtest
 from endless import Endless
@@ -117,11 +117,10 @@ def live(bolt: Any, folder: Path, monkeypatch: pytest.MonkeyPatch, **more: Any) 
     spouts.folder = folder / "spouts" / str(spouts.task_id)
     start_id = uuid.uuid4().hex
     spec = dataclasses.replace(spouts.worker.spec, folder=str(folder), start_id=start_id)
-    path = [str(Path(stormtest.__file__).parent), str(Path(__file__).parent)]  # the modules of spout and bolt
+    # The modules of spout and bolt, and what this one imports.
+    path = {str(Path(module).parent) for module in (stormtest.__file__, __file__, lengths.__file__)}
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path))
     asked = LiveClient(start_id)
-    if not psutil.pid_exists(os.getpgrp()):
-        os.setpgid(0, 0)
     asked.start(1)
     _, process = client.started[start_id]
     try:
@@ -136,7 +135,7 @@ def live(bolt: Any, folder: Path, monkeypatch: pytest.MonkeyPatch, **more: Any) 
 
 
 def wait_for(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + lengths.PATIENCE_SECS
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)

@@ -21,6 +21,7 @@ import psutil
 import pytest
 import stormtest
 from endless import Endless
+from lengths import PATIENCE_SECS
 from stormtest import Spouts
 
 from storm_on_spark.runtime.batches.offsets import Offset
@@ -127,9 +128,6 @@ def live_spouts(start_id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     spouts.folder = tmp_path / "spouts" / str(spouts.task_id)
     monkeypatch.setenv("PYTHONPATH", str(Path(stormtest.__file__).parent))  # the bolts' module
     asked = LiveClient(spec.start_id)
-    # Of a run in the background the shell may be gone, which led its group: the process would take it for the daemon.
-    if not psutil.pid_exists(os.getpgrp()):
-        os.setpgid(0, 0)
     process = start_and_wait(asked, spec.start_id)
     assert asked.look(0, time.monotonic()).live is False
     assert asked.adopt(Adopt(spec.start_id, spec.dumps(), b"token", Offset(), {}, ()))
@@ -172,7 +170,7 @@ class Host:
 
 
 def wait_for(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE_SECS
     while not condition():
         assert time.monotonic() < deadline
         threading.Event().wait(0.001)

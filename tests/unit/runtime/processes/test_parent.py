@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from lengths import PATIENCE_SECS
 
 from storm_on_spark.runtime.processes.sessions import started_at
 
@@ -28,7 +29,7 @@ time.sleep(600)
 
 
 def wait_until_gone(pid: int, started: str) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_SECS
     while started_at(pid) == started:
         assert time.monotonic() < deadline, f"process {pid} outlives its parent"
         time.sleep(0.01)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lengths import PATIENCE_SECS
 from stormtest import Nothing, make_worker
 
 from storm_on_spark.api import BaseRichSpout, Fields, TopologyBuilder
@@ -62,7 +63,7 @@ class Forking(BaseRichSpout):
         declarer.declare(Fields("n"))
 
 
-def wait_until(what: Callable[[], Any], seconds: float = 30.0) -> Any:
+def wait_until(what: Callable[[], Any], seconds: float = PATIENCE_SECS) -> Any:
     deadline = time.monotonic() + seconds
     while not (found := what()):
         assert time.monotonic() < deadline, "nothing came of it"
@@ -71,7 +72,7 @@ def wait_until(what: Callable[[], Any], seconds: float = 30.0) -> Any:
 
 
 def importable(spec: RunSpec) -> RunSpec:
-    return dataclasses.replace(spec, sys_path=(str(Path(__file__).parent.parent),))
+    return dataclasses.replace(spec, sys_path=tuple(sys.path))
 
 
 @contextlib.contextmanager

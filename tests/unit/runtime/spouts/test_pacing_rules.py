@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from lengths import examples
 
 from storm_on_spark.runtime.spouts.pacing import (
     Burst,
@@ -231,7 +232,7 @@ class PacedTask(RuleBasedStateMachine):
 
 
 TestPacedTask = PacedTask.TestCase
-TestPacedTask.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+TestPacedTask.settings = settings(max_examples=examples(100), stateful_step_count=30, deadline=None)
 
 
 @pytest.mark.parametrize(("active", "going_on"), [(True, True), (True, False), (False, False)])

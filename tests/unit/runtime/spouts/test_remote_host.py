@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lengths import PATIENCE_SECS
 from stormtest import Nothing, make_worker
 
 from storm_on_spark.api import BaseRichSpout, Fields, TopologyBuilder
@@ -101,7 +102,7 @@ class Running:
         builder = TopologyBuilder()
         builder.set_spout("spout", Counting(str(self.notes)))
         builder.set_bolt("bolt", Nothing()).shuffle_grouping("spout")
-        spec = dataclasses.replace(make_worker(builder).spec, sys_path=(str(Path(__file__).parent.parent),))
+        spec = dataclasses.replace(make_worker(builder).spec, sys_path=tuple(sys.path))
         self.failures: list[Failure] = []
         self.hosts: list[RemoteHost] = []
         #: What processes of hosts were given, the oldest first.
@@ -137,7 +138,7 @@ class Running:
         found = [path for path in self.notes.iterdir() if path.name.isdigit()]
         return [int(path.name) for path in sorted(found, key=lambda path: path.stat().st_mtime_ns)]
 
-    def next_batch(self, seconds: float = 60.0) -> None:
+    def next_batch(self, seconds: float = PATIENCE_SECS) -> None:
         """Plans micro-batches until one has something."""
         deadline = time.monotonic() + seconds
         while (end := self.coordinator.poll(self.offset)) == self.offset:
@@ -292,7 +293,7 @@ def test_the_secret_is_in_no_text() -> None:
     assert "5ec3e7" not in f"{place} {place!r}"
 
 
-def _until(condition: Callable[[], Any], seconds: float = 60.0) -> None:
+def _until(condition: Callable[[], Any], seconds: float = PATIENCE_SECS) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lengths import PATIENCE_SECS
 
 from storm_on_spark.runtime.spouts.messages import Settle
 from storm_on_spark.runtime.spouts.remote import listener as listener_module
@@ -184,7 +185,7 @@ def test_silent_connections_keep_nobody_out_for_long(ears: Ears, monkeypatch: py
     monkeypatch.setattr(listener_module, "HANDSHAKE_SECONDS", 0.5)
     silent = [socket.create_connection(("127.0.0.1", ears.listener.port)) for _ in range(200)]
     try:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE_SECS
         while True:
             with contextlib.suppress(OSError, EOFError):
                 line = ears.call()
@@ -207,7 +208,7 @@ def _as_sent(line: Line, data: bytes, end: socket.socket) -> bytearray:
 
 
 def _until(condition: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_SECS
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)

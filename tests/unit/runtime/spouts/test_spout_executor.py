@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from endless import Endless
+from lengths import PATIENCE_SECS
 from stormtest import Spouts
 
 from storm_on_spark.runtime.run.settings import SpoutSettings
@@ -39,7 +40,7 @@ class Host:
 
 
 def wait_for(condition: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE_SECS
     while not condition():
         assert time.monotonic() < deadline
         threading.Event().wait(0.001)

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from lengths import examples
 
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.runtime.spouts.log import (
@@ -336,7 +337,7 @@ class LogAgainstList(RuleBasedStateMachine):
 
 
 TestLogAgainstList = LogAgainstList.TestCase
-TestLogAgainstList.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestLogAgainstList.settings = settings(max_examples=examples(60), stateful_step_count=30, deadline=None)
 
 
 # --- two writers --------------------------------------------------------------------------------------------------
@@ -479,7 +480,7 @@ class ManyWriters(RuleBasedStateMachine):
 
 
 TestManyWriters = ManyWriters.TestCase
-TestManyWriters.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)
+TestManyWriters.settings = settings(max_examples=examples(80), stateful_step_count=40, deadline=None)
 
 
 # --- crashes, lost caches and damage -------------------------------------------------------------------------------
@@ -667,7 +668,7 @@ def test_a_record_that_the_disk_does_not_take_is_not_there(tmp_path: Path, monke
     log.close()
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes_give_an_empty_log_or_an_error_of_ours(data: bytes) -> None:
     with TemporaryDirectory() as name:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from counting import Counting, KilledAnywhere, chunks, numbers_of, settle
 from hypothesis import settings
+from lengths import examples
 from stormtest import Spouts
 
 from storm_on_spark.api.errors import CheckpointError, ComponentError
@@ -293,4 +294,4 @@ def test_many_old_messages_keep_the_log(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 TestKilledAnywhere = KilledAnywhere.TestCase
-TestKilledAnywhere.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestKilledAnywhere.settings = settings(max_examples=examples(60), stateful_step_count=40, deadline=None)

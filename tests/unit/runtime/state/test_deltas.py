@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lengths import examples
 
 from storm_on_spark.api.errors import CheckpointError, StormError
 from storm_on_spark.runtime.state.deltas import applied, delta_of
@@ -36,7 +37,7 @@ BASES = st.sampled_from(
 
 
 @given(BASES, EDITS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_a_delta_is_exact(before: bytes, edits: list[tuple[float, int, bytes, int, int]]) -> None:
     after = before
     for where, gone, put, times, stride in edits:
@@ -106,7 +107,7 @@ AFTER = taken(Counter([*range(10_000), *range(50, 1000), 7, *range(20_000, 20_10
 
 
 @given(st.data())
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_damage_is_noticed(data: st.DataObject) -> None:
     delta = delta_of(BEFORE, AFTER)
     assert delta is not None

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from lengths import examples
 
 from storm_on_spark.api import Fields
 from storm_on_spark.api.errors import CheckpointError, StormError
@@ -262,9 +263,9 @@ class InMemory(StateAgainstDict):
 
 
 TestInPages = InPages.TestCase
-TestInPages.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)
+TestInPages.settings = settings(max_examples=examples(80), stateful_step_count=40, deadline=None)
 TestInMemory = InMemory.TestCase
-TestInMemory.settings = settings(max_examples=30, stateful_step_count=30, deadline=None)
+TestInMemory.settings = settings(max_examples=examples(30), stateful_step_count=30, deadline=None)
 
 
 class Task:

@@ -8,6 +8,7 @@ import uuid
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lengths import examples
 
 from storm_on_spark.runtime.storage import LocalStorage, Storage, StoredObject
 from storm_on_spark.runtime.storage.claims import Claim, claims_in, make_claim, read_claim, successor
@@ -92,7 +93,7 @@ class _Claimer(threading.Thread):
 
 
 @given(order=st.lists(st.integers(0, 2), max_size=60))
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 def test_no_two_claimers_get_one_number_in_whatever_order_their_calls_come(order):
     memory = _Memory()
     claimers = [_Claimer(memory, number) for number in range(3)]

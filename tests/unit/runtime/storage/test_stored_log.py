@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lengths import examples
 
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.runtime.spouts.log import Mark, StoredSpoutLog, WriterEpoch, list_segments, open_log, read_entries
@@ -154,7 +155,7 @@ def test_damage_is_noticed(storage):
 
 
 @given(seed=st.integers(0, 2**32))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 def test_what_spark_planned_stays_what_it_was_whoever_writes_and_whatever_fails(seed):
     """Owners come, freeze, wake and go on writing; calls fail with and without effect; the planned bodies are read."""
     rng = random.Random(seed)

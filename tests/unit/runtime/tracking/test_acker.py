@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from lengths import examples
 
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.runtime.tracking.acker import (
@@ -289,7 +290,7 @@ class AckerAgreesWithStorm(RuleBasedStateMachine):
 
 
 TestAckerAgreesWithStorm = AckerAgreesWithStorm.TestCase
-TestAckerAgreesWithStorm.settings = settings(max_examples=300, stateful_step_count=40, deadline=None)
+TestAckerAgreesWithStorm.settings = settings(max_examples=examples(300), stateful_step_count=40, deadline=None)
 
 
 # --- what the machine does not reach ---------------------------------------------------------------------------

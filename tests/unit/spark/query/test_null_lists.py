@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lengths import examples
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
@@ -84,7 +85,7 @@ def test_only_what_may_be_null_is_sent_in_another_form() -> None:
     ), "a list that is never null is so in a struct that is"
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(ROWS)
 def test_rows_come_back_as_they_were(rows: list[dict[str, Any]]) -> None:
     layout = _part(SCHEMA, nullable=False)

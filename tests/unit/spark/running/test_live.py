@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from lengths import PATIENCE_SECS
 
 from storm_on_spark.api.info import TopologyInfo
 from storm_on_spark.spark.running.interrupts import interruptible
@@ -53,7 +54,7 @@ def test_it_redraws_in_place_and_an_interrupt_of_the_cell_stops_the_topology(
         request = client.execute(f"{STAND_IN}\nquery = Query()\nprint('end:', show_live(query).status)")
         shown: list[str] = []
         said = ""
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE_SECS
         while time.monotonic() < deadline:
             message = client.get_iopub_msg(timeout=60)
             if message["parent_header"].get("msg_id") != request:

@@ -10,6 +10,7 @@ from urllib.parse import quote
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from lengths import examples
 
 from storm_on_spark.cluster.errors import UnavailableError
 from storm_on_spark.cluster.http.messages import MAX_BODY
@@ -273,7 +274,7 @@ def test_a_page_of_another_site_can_do_nothing(admin: Admin) -> None:
 
 # Properties: any text as a name or a body, and any piece of the language as a definition.
 
-ONCE = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+ONCE = settings(deadline=None, max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 PIECES = st.sampled_from(
     ["time", "log", "filter", "|", ">", "queue:a", "tap:stream:there", "--", "--expression=", "'", '"', " ", "=", ":"]
 )

@@ -15,6 +15,7 @@ import pytest
 from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lengths import examples
 
 from storm_on_spark.api.errors import CheckpointError, ConfigError, SetupError
 from storm_on_spark.xd.bus import BusSettings, check_bus
@@ -74,7 +75,7 @@ def _payloads(journal: AnyJournal) -> list[Any]:
 
 
 @given(st.lists(st.tuples(_JSON | _OTHER, st.dictionaries(st.text(), _JSON | _OTHER, max_size=2)), max_size=4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_a_record_is_read_as_it_was_written(messages: list[tuple[Any, dict[str, Any]]]) -> None:
     sent = tuple(Message(payload, headers, key) for key, (payload, headers) in enumerate(messages))
     record = Record(sent, {"1": (3, 4)}, (b"state", None), (("offset", 7),), "2x3")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lengths import PATIENCE_SECS
 
 from storm_on_spark import BaseBasicBolt, BaseRichBolt, BaseRichSpout, Fields
 from storm_on_spark.api.errors import FailedException
@@ -20,8 +21,6 @@ from storm_on_spark.xd.container import instance as instances
 from storm_on_spark.xd.container.chain import Chain
 from storm_on_spark.xd.container.instance import Instance
 from storm_on_spark.xd.modules import find_module
-
-_LIMIT_SECS = 20
 
 
 class _Running(BaseBasicBolt):
@@ -97,7 +96,7 @@ def _written(folder: Path, module: str) -> list[Any]:
 
 
 def _until(true: Callable[[], object]) -> None:
-    limit = time.monotonic() + _LIMIT_SECS
+    limit = time.monotonic() + PATIENCE_SECS
     while not true():
         assert time.monotonic() < limit
         time.sleep(0.01)

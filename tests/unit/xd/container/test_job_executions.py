@@ -7,6 +7,7 @@ from typing import Any, cast
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lengths import examples
 
 from storm_on_spark.xd.admin.jobs.executions import MOST_EXECUTIONS
 from storm_on_spark.xd.admin.supervisor import DeploymentSupervisor
@@ -239,7 +240,7 @@ EVENTS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(EVENTS)
 def test_whatever_happens_no_completed_step_runs_again(events: list[tuple[str, int]]) -> None:
     xd = Cluster("a:timestampfile || <b:timestampfile & c:timestampfile> || d:timestampfile", "c0", "c1")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lengths import PATIENCE_SECS
 
 from storm_on_spark.xd.container.jobs.orders import StepOrder
 from storm_on_spark.xd.container.jobs.process import StepProcess
@@ -88,7 +89,7 @@ class Step:
 
 
 def eventually(what: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_SECS
     pause = threading.Event()
     while not what():
         assert time.monotonic() < deadline

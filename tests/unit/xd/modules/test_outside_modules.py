@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lengths import PATIENCE_SECS
 
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.connectors.kafka import KafkaRecord
@@ -165,7 +166,7 @@ class Poster:
 
     def drive(self, until: Callable[[], bool], act: Callable[[int], None] | None = None) -> list[Any]:
         found: list[Any] = []
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE_SECS
         while not until():
             assert time.monotonic() < deadline
             for emission in self.tester.next_tuple():
