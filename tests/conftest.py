@@ -84,6 +84,13 @@ def _open_files() -> int:
 
 def _children() -> set[psutil.Process]:
     # For most tests Linux answers that there is none. psutil asks every process of the machine for its parent.
-    if not any(path.read_bytes() for path in Path("/proc/self/task").glob("*/children")):
+    if not any(map(_children_of_thread, os.listdir("/proc/self/task"))):
         return set()
     return {p for p in psutil.Process().children(recursive=True) if p.status() != psutil.STATUS_ZOMBIE}
+
+
+def _children_of_thread(thread: str) -> bytes:
+    try:
+        return Path("/proc/self/task", thread, "children").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):  # it has ended since
+        return b""
