@@ -10,7 +10,7 @@ impression did not come in time; they are written to a table of their own. What 
 forgotten, so the state stays small. A batch job, `by_plain_spark`, joins the whole topics.
 
     storm-spark dev-kafka --load impressions=impressions.jsonl --load clicks=clicks.jsonl
-    storm-spark run jobs/clickstream_join.py --conf conf/clickstream_join.yaml
+    storm-spark run jobs/clickstream_join.py --conf conf/clickstream_join.yaml --checkpoint state/clickstream-join
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ made. The folder `delta.enrich.folder` has both tables; a table `users` is made 
 What there is to see: a stream joined with a table that may change meanwhile (`EnrichBolt`), and a sink that writes
 each click once, also when the driver is killed (`DeltaBolt`). A batch job, `by_plain_spark`, joins the same.
 
-    storm-spark run jobs/delta_enrich.py --conf conf/delta_enrich.yaml
+    storm-spark run jobs/delta_enrich.py --conf conf/delta_enrich.yaml --checkpoint state/delta-enrich
 """
 
 from __future__ import annotations

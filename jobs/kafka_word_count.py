@@ -5,7 +5,7 @@ always has the last committed count of each word (`DeltaBolt` with keys). A line
 counts stay exact. A batch job, `by_plain_spark`, counts the same topic. It runs until Ctrl-C.
 
     storm-spark dev-kafka --topic lines:2 --load lines=README.md
-    storm-spark run jobs/kafka_word_count.py --conf conf/kafka_word_count.yaml
+    storm-spark run jobs/kafka_word_count.py --conf conf/kafka_word_count.yaml --checkpoint state/kafka-word-count
 """
 
 from __future__ import annotations

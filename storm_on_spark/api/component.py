@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -379,3 +379,22 @@ IRichBolt = BaseRichBolt
 """Storm's interface, for ported code."""
 IBasicBolt = BaseBasicBolt
 """Storm's interface, for ported code."""
+
+
+@runtime_checkable
+class CommitsOutside(Protocol):
+    """A spout that keeps its position outside the checkpoint, too, where a start without a checkpoint finds it."""
+
+    def committed_outside(self) -> str:
+        """Returns what such a start would go on from, in words; empty if it begins with all of the input.
+
+        It is asked in the driver, before Spark starts.
+        """
+
+
+@runtime_checkable
+class ReplacesRows(Protocol):
+    """A bolt that replaces what it wrote before, by key."""
+
+    def replaced_rows(self) -> str:
+        """Returns which rows the bolt replaces, in words; empty where it only adds."""

@@ -81,6 +81,10 @@ class DeltaBolt(TableBolt):
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_tables": {}}
 
+    def replaced_rows(self) -> str:
+        """Returns which rows the bolt replaces, in words; nothing where it appends."""
+        return f"rows of {self.location} by {', '.join(self._keys)}" if self._keys else ""
+
     def open_sink(self, context: SinkContext) -> None:
         """Makes the table if it is missing.
 

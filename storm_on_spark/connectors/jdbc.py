@@ -83,6 +83,10 @@ class JdbcBolt(TableBolt):
         self._keys = single_valued(keys, self.columns, "keys")
         self._sign = _SIGNS[paramstyle]
 
+    def replaced_rows(self) -> str:
+        """Returns which rows the bolt replaces, in words; nothing where it inserts."""
+        return f"rows of {self._table} by {', '.join(self._keys)}" if self._keys else ""
+
     def open_sink(self, context: SinkContext) -> None:
         """Looks for the table and its columns, and makes `storm_written` if it is missing.
 

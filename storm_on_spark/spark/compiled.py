@@ -257,6 +257,7 @@ class CompiledTopology:
         from storm_on_spark.runtime.live.client import LiveClient
         from storm_on_spark.spark.checkpoint.location import location_of
         from storm_on_spark.spark.checkpoint.stored import open_checkpoint
+        from storm_on_spark.spark.checkpoint.temporary import check_temporary
         from storm_on_spark.spark.query.durability import MachineDurability, drop_torn, durability_of
         from storm_on_spark.spark.query.lowering import lower
         from storm_on_spark.spark.query.offset_server import OffsetServer
@@ -286,6 +287,8 @@ class CompiledTopology:
             stack.callback(remove_run_folder, start_id)
             # Before Spark, so that what can't be shipped or resumed costs no start of a JVM.
             pickled(self.graph.topology)
+            if checkpoint is None:
+                check_temporary(self.graph)
             if self.warning:
                 log.warning("%s", self.warning)
             location = None if checkpoint is None else location_of(checkpoint)

@@ -13,6 +13,7 @@ import logging
 import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -273,6 +274,20 @@ def committed_offsets(config: KafkaSpoutConfig) -> dict[Partition, int | None]:
             client.close(autocommit=False, timeout_ms=0)
     except KafkaError as error:
         raise KafkaSpoutError(f"Kafka at {servers} does not answer: {described(error)}") from None
+
+
+def group_position(config: KafkaSpoutConfig) -> str:
+    """Returns in words how far the group has come, if a first start goes on from there; empty if it does not.
+
+    Raises:
+        KafkaSpoutError: Kafka doesn't answer, or has not all topics that are named.
+        SetupError: kafka-python is not installed, or too old.
+    """
+    if not config.first_poll_offset_strategy.name.startswith("UNCOMMITTED"):
+        return ""
+    topics = Counter(topic for (topic, _), offset in committed_offsets(config).items() if offset)
+    found = ", ".join(f"{topic} ({count} partition{'s' * (count > 1)})" for topic, count in topics.items())
+    return f"consumer group {config.group_id} has committed offsets of {found}" if found else ""
 
 
 def kafka_python(kind: str) -> Any:

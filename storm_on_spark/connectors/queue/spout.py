@@ -79,6 +79,10 @@ class QueueSpout(BaseRichSpout):
         """Declares the fields."""
         declarer.declare(self.fields)
 
+    def committed_outside(self) -> str:
+        """Returns nothing: what was acked is gone from the queue, and nobody knows how much that was."""
+        return ""
+
     def open(self, conf: Mapping[str, Any], context: TopologyContext, collector: SpoutOutputCollector) -> None:
         """Prepares the task; the first call of `next_tuple` connects."""
         self._collector = collector

@@ -13,7 +13,15 @@ from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM
 from storm_on_spark.api.task.collector import SpoutOutputCollector
 from storm_on_spark.api.task.context import TopologyContext
-from storm_on_spark.connectors.kafka.clients import Clients, LookUp, consumer_settings, described, is_final, now_ms
+from storm_on_spark.connectors.kafka.clients import (
+    Clients,
+    LookUp,
+    consumer_settings,
+    described,
+    group_position,
+    is_final,
+    now_ms,
+)
 from storm_on_spark.connectors.kafka.config import DEAD_LETTER_FIELDS, KafkaSpoutConfig, ProcessingGuarantee
 from storm_on_spark.connectors.kafka.errors import KafkaSpoutError
 from storm_on_spark.connectors.kafka.lag import shown
@@ -70,6 +78,14 @@ class PlainKafkaSpout(BaseRichSpout):
     def kafka_config(self) -> KafkaSpoutConfig:
         """What it reads and how."""
         return self._config
+
+    def committed_outside(self) -> str:
+        """Returns how far the consumer group has come, if a first start goes on from there.
+
+        Raises:
+            KafkaSpoutError: Kafka doesn't answer.
+        """
+        return group_position(self._config)
 
     def get_component_configuration(self) -> Mapping[str, Any]:
         """Returns what others may know of it, without secrets: servers, topics and group, as in Storm."""

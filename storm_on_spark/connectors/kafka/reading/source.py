@@ -10,7 +10,7 @@ from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM
 from storm_on_spark.api.task.collector import SpoutOutputCollector
 from storm_on_spark.api.task.context import TopologyContext
-from storm_on_spark.connectors.kafka.clients import Clients, committed_offsets, consumer_settings
+from storm_on_spark.connectors.kafka.clients import Clients, committed_offsets, consumer_settings, group_position
 from storm_on_spark.connectors.kafka.config import DEAD_LETTER_FIELDS, KafkaSpoutConfig, ProcessingGuarantee
 from storm_on_spark.connectors.kafka.jars import SOURCE, SOURCE_CLASS
 from storm_on_spark.connectors.kafka.lag import shown
@@ -77,6 +77,14 @@ class KafkaSpout(SparkSourceSpout):
         consumer_settings(config)
         self._config, self._most = config, max_offsets_per_batch
         self.tracked = config.processing_guarantee is ProcessingGuarantee.AT_LEAST_ONCE
+
+    def committed_outside(self) -> str:
+        """Returns how far the consumer group has come, if a first start goes on from there.
+
+        Raises:
+            KafkaSpoutError: Kafka doesn't answer.
+        """
+        return group_position(self._config)
 
     # --- where Spark reads ---------------------------------------------------------------
 

@@ -1,0 +1,96 @@
+"""A checkpoint that is older than what was written with it: refused with each sink, and right again with its own."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import sqlite3
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+from topologies import numbered
+
+from storm_on_spark import CheckpointError
+from storm_on_spark.connectors.delta import DeltaBolt
+from storm_on_spark.connectors.files import FileBolt
+from storm_on_spark.connectors.jdbc import JdbcBolt
+from storm_on_spark.connectors.pipeline.stream import StreamBolt
+from storm_on_spark.testing import run_topology
+
+TYPES = {"n": "long"}
+
+
+def delta(folder: Path):
+    return DeltaBolt(folder / "table", TYPES), lambda: DeltaTable(folder / "table").to_pyarrow_table()["n"].to_pylist()
+
+
+def jdbc(folder: Path):
+    connect = partial(sqlite3.connect, folder / "numbers.db")
+
+    def held():
+        with contextlib.closing(connect()) as connection:
+            return [n for (n,) in connection.execute("SELECT n FROM numbers")]
+
+    with contextlib.closing(connect()) as connection:
+        connection.execute("CREATE TABLE numbers (n INTEGER)")
+    return JdbcBolt(connect, "numbers", TYPES), held
+
+
+def files(folder: Path):
+    def held():
+        lines = [line for file in (folder / "files").glob("*.json") for line in file.read_text().split("\n")]
+        return [json.loads(line)["n"] for line in lines if line]
+
+    return FileBolt(folder / "files", ["n"]), held
+
+
+def stream(folder: Path):
+    def held():
+        return [n for file in (folder / "stream").glob("*.parquet") for n in pq.read_table(file)["n"].to_pylist()]
+
+    return StreamBolt(folder / "stream", TYPES), held
+
+
+@pytest.mark.parametrize("kind", [delta, jdbc, files, stream])
+def test_an_older_checkpoint_is_refused_and_nothing_is_lost_or_there_twice(
+    nothing_left_behind, spark_session, tmp_path, kind: Callable[[Path], tuple]
+):
+    sink, held = kind(tmp_path)
+    checkpoint, older, newer = (tmp_path / name for name in ("checkpoint", "older", "newer"))
+
+    def run(limit):
+        conf = {"topology.checkpoint.dir": str(checkpoint), "test.limit": limit, "topology.durability": "machine"}
+        return run_topology(numbered.numbers_to(sink), conf=conf, spark=spark_session, capture=[])
+
+    def put_back(copy):
+        shutil.rmtree(checkpoint)
+        shutil.copytree(copy, checkpoint)
+
+    run(20)
+    shutil.copytree(checkpoint, older)
+    run(40)
+    shutil.copytree(checkpoint, newer)
+    assert sorted(held()) == list(range(40))
+
+    put_back(older)
+    with pytest.raises(CheckpointError, match="Put back the checkpoint that belongs to it, or start with --reset"):
+        run(60)
+
+    # The machine died, and of the last micro-batches the disk has nothing.
+    put_back(newer)
+    for name in ("commits", "offsets"):
+        last = max(int(path.name) for path in (checkpoint / name).iterdir() if path.name.isdecimal())
+        (checkpoint / name / str(last)).unlink()
+        (checkpoint / name / f".{last}.crc").unlink(missing_ok=True)
+    with pytest.raises(CheckpointError, match="older than what was written with it"):
+        run(60)
+    assert sorted(held()) == list(range(40)), "nothing was written, and nothing overwritten"
+
+    put_back(newer)
+    run(60)
+    assert sorted(held()) == list(range(60))

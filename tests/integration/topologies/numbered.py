@@ -1,0 +1,40 @@
+"""Numbers up to a limit that grows from run to run, and one sink."""
+
+from __future__ import annotations
+
+from storm_on_spark import BaseRichSpout, Fields, TopologyBuilder
+
+
+class UpTo(BaseRichSpout):
+    def open(self, conf, context, collector):
+        self.collector = collector
+        self.limit = Limit(conf["test.limit"])
+        self.next = 0
+
+    def next_tuple(self):
+        if not self.exhausted():
+            self.collector.emit([self.next], self.next)
+            self.next += 1
+
+    def exhausted(self):
+        return self.next >= self.limit.value
+
+    def declare_output_fields(self, declarer):
+        declarer.declare(Fields("n"))
+
+
+class Limit:
+    """Of this run: it is no part of the spout's state."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __reduce__(self):
+        raise TypeError("of one run")
+
+
+def numbers_to(sink):
+    builder = TopologyBuilder()
+    builder.set_spout("numbers", UpTo())
+    builder.set_bolt("sink", sink).shuffle_grouping("numbers")
+    return builder.create_topology()
