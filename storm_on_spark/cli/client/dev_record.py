@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from storm_on_spark.api.errors import SetupError
+from storm_on_spark.runtime.processes.lock_file import is_file
 from storm_on_spark.spark.session.dirs import state_dir, writable_dir
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class DevFile:
                 descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
             except OSError as error:
                 raise SetupError(f"{path} can't be written: {error.strerror}; remove it") from error
-            if _locked(descriptor, fcntl.LOCK_EX) and _is(descriptor, path):
+            if _locked(descriptor, fcntl.LOCK_EX) and is_file(descriptor, path):
                 os.truncate(descriptor, 0)
                 return cls(descriptor, path)
             os.close(descriptor)
@@ -76,7 +77,7 @@ class DevFile:
     def remove(self) -> None:
         """Removes the file and gives the lock back."""
         with contextlib.suppress(FileNotFoundError):
-            if _is(self.descriptor, self.path):
+            if is_file(self.descriptor, self.path):
                 self.path.unlink()
         self.leave()
 
@@ -104,7 +105,7 @@ def find() -> tuple[DevRecord | None, str]:
         if not _locked(descriptor, fcntl.LOCK_SH):
             return _read(descriptor, path), ""
         when = datetime.fromtimestamp(os.fstat(descriptor).st_mtime).astimezone()
-        if _is(descriptor, path):
+        if is_file(descriptor, path):
             path.unlink()
         return None, f"The `storm-spark dev` of {when:%Y-%m-%d %H:%M} has ended."
     except OSError:
@@ -132,12 +133,3 @@ def _locked(descriptor: int, how: Any) -> bool:
     except OSError:
         return False
     return True
-
-
-def _is(descriptor: int, path: Path) -> bool:
-    """Whether the open file is still the one of that name."""
-    try:
-        there, here = path.stat(), os.fstat(descriptor)
-    except FileNotFoundError:
-        return False
-    return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import logging
 import os
 import socket
@@ -51,6 +50,7 @@ from storm_on_spark.cluster.thrift.service import frame_service
 from storm_on_spark.cluster.thrift.settings import ThriftSettings
 from storm_on_spark.cluster.zookeeper.session import ZooKeeperSession
 from storm_on_spark.cluster.zookeeper.settings import ZooKeeperSettings
+from storm_on_spark.runtime.processes.lock_file import locked
 
 logger = logging.getLogger(__name__)
 
@@ -353,10 +353,7 @@ def _why_no_thrift(authentication: Authentication, tls: Tls, has_login: bool) ->
 
 def _locked(folder: Path) -> int:
     """Returns a descriptor that keeps other Nimbuses out of a folder until it is closed, or this process ends."""
-    descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return locked(folder / "lock")
     except OSError as error:
-        os.close(descriptor)
         raise SetupError(f"another Nimbus uses {folder}; each needs a {Config.STORM_LOCAL_DIR} of its own") from error
-    return descriptor

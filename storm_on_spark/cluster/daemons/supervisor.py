@@ -7,7 +7,6 @@ ZooKeeper is away it goes on with what it knew.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import logging
 import os
 import socket
@@ -49,6 +48,7 @@ from storm_on_spark.cluster.supervisor.slots import Phase, Timeouts, Wanted
 from storm_on_spark.cluster.supervisor.spares import Spares
 from storm_on_spark.cluster.zookeeper.session import ZooKeeperSession
 from storm_on_spark.cluster.zookeeper.settings import ZooKeeperSettings
+from storm_on_spark.runtime.processes.lock_file import locked
 
 log = logging.getLogger(__name__)
 
@@ -406,13 +406,10 @@ def _absolute(conf: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _lock(folder: Path) -> int:
-    descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return locked(folder / "lock")
     except BlockingIOError:
-        os.close(descriptor)
         raise ClusterError(f"another supervisor runs in {folder}; give each its own {Config.STORM_LOCAL_DIR}") from None
-    return descriptor
 
 
 def _kept_id(folder: Path) -> str:

@@ -7,7 +7,6 @@ processor time, so this is what makes a failover quick.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import signal
 import sys
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from storm_on_spark.cluster.driver.files import LocalBeat, RunFolder
+from storm_on_spark.runtime.processes.lock_file import locked
 from storm_on_spark.runtime.processes.sessions import session_members
 
 if TYPE_CHECKING:
@@ -49,9 +49,8 @@ def _become_driver(slot: RunFolder, session: SparkSession) -> None:
     from storm_on_spark.cluster.driver.begin import process_file
     from storm_on_spark.cluster.driver.main import Driver
 
-    lock = os.open(slot.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        locked(slot.lock)  # until this process ends
     except BlockingIOError:
         _end()
     spec = slot.spec()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import signal
 import subprocess
@@ -15,6 +14,7 @@ from pathlib import Path
 from storm_on_spark.cluster.driver.files import ProcessFile, RunFolder
 from storm_on_spark.cluster.errors import ClusterError, RecordError
 from storm_on_spark.cluster.supervisor.slots import ProcessState
+from storm_on_spark.runtime.processes.lock_file import locked
 from storm_on_spark.runtime.processes.sessions import kill_session, session_members, started_at, this_kernel
 
 DRIVER = "storm_on_spark.cluster.driver"
@@ -150,16 +150,12 @@ def is_free(folder: RunFolder) -> bool:
 @contextlib.contextmanager
 def _locked(folder: RunFolder) -> Iterator[int | None]:
     """Holds the folder's lock; None if another process has it."""
-    descriptor = os.open(folder.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        yield descriptor if _lock(descriptor) else None
+        descriptor = locked(folder.lock)
+    except BlockingIOError:
+        yield None
+        return
+    try:
+        yield descriptor
     finally:
         os.close(descriptor)
-
-
-def _lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

@@ -15,7 +15,6 @@ read it as any other. What Storm on Spark adds is in its subfolder `storm`:
 from __future__ import annotations
 
 import dataclasses
-import fcntl
 import json
 import logging
 import os
@@ -30,6 +29,7 @@ from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.plan.fingerprint import compare, fingerprint
 from storm_on_spark.plan.model import PlacedPlan
 from storm_on_spark.runtime.batches.offsets import Offset
+from storm_on_spark.runtime.processes.lock_file import locked, open_lock
 from storm_on_spark.runtime.storage import Folder, LocalPlace, PlaceWithin, Storage, StoragePlace
 from storm_on_spark.runtime.storage.durable import make_folder
 from storm_on_spark.spark.checkpoint.location import Location, local_directory, location_of, place_of
@@ -85,25 +85,32 @@ class Checkpoint:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             make_folder(self.folder, sync=True)
-            # Also for an existing folder, made by hand or by an earlier release: its contents are private.
-            self.folder.chmod(0o700)
-            self._lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            # Spark makes its folders with the umask, and they have the state of bolts. Folders that exist may have been
+            # made by hand.
+            for name in (_FOLDER, *_SPARKS_FOLDERS):
+                make_folder(self.path / name, sync=False)
+                (self.path / name).chmod(0o700)
+            self._lock = self._locked()
         except OSError as error:
             raise CheckpointError(f"checkpoint {self.path} can't be written: {error.strerror or error}") from error
+
+    def _locked(self) -> int:
+        path = self.folder / "lock"
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return locked(path)
         except BlockingIOError:
-            os.close(self._lock)
             raise CheckpointError(
                 f"checkpoint {self.path} is in use by a running topology; stop that, or choose another directory"
             ) from None
         except OSError as error:
+            descriptor = open_lock(path)
             log.warning(
                 "checkpoint %s can't be locked (%s): its file system has no locks, so nothing keeps a second topology "
                 "from starting on it; see to it that there is one only",
                 self.path,
                 error.strerror or error,
             )
+            return descriptor
 
     def _open(self, location: Location, place: StoragePlace) -> None:
         self.location = location
@@ -369,8 +376,10 @@ def reset_checkpoint(path: str | os.PathLike[str]) -> None:
         )
     checkpoint = Checkpoint(target)
     try:
-        for entry in target.iterdir():
-            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+        # The lock stays: who has opened it, and waits, would hold another one than who comes next.
+        for entry in [*target.iterdir(), *checkpoint.folder.iterdir()]:
+            if entry not in (checkpoint.folder, checkpoint.folder / "lock"):
+                shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
     finally:
         checkpoint.close()
 

@@ -24,6 +24,10 @@ def another_query(folder: Path) -> None:
     (folder / "metadata").write_text("{}")
 
 
+LEFT = ["storm", "storm/lock"]
+"""What a reset leaves: the lock, for those who have it open."""
+
+
 def a_folder_called_storm(folder: Path) -> None:
     (folder / "storm").mkdir(parents=True)
     (folder / "storm" / "lightning.jpg").write_bytes(b"jpg")
@@ -59,7 +63,7 @@ def test_a_new_an_empty_and_an_opened_folder_will_do(tmp_path: Path) -> None:
             reset_checkpoint(folder)
         store.close()
     reset_checkpoint(folder)
-    assert tree(folder) == []
+    assert tree(folder) == LEFT
     Checkpoint(folder).close()
 
 
@@ -67,7 +71,7 @@ def test_a_damaged_manifest_can_be_reset(tmp_path: Path) -> None:
     Checkpoint(tmp_path).close()
     (tmp_path / "storm" / "manifest.json").write_text("{")
     reset_checkpoint(tmp_path)
-    assert tree(tmp_path) == []
+    assert tree(tmp_path) == LEFT
 
 
 def test_a_temporary_checkpoint_goes_with_its_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,3 +80,25 @@ def test_a_temporary_checkpoint_goes_with_its_owner(tmp_path: Path, monkeypatch:
     assert store.path.is_dir()
     store.close()
     assert tree(tmp_path) == []
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_only_its_owner_can_read_what_spark_writes_also_in_a_folder_that_was_made_before(tmp_path, before):
+    target = tmp_path / "checkpoint"
+    if before:
+        target.mkdir(mode=0o755)
+        (target / "state").mkdir(mode=0o755)
+    Checkpoint(target).close()
+    modes = {path.name: path.stat().st_mode & 0o777 for path in target.iterdir()}
+    assert modes == dict.fromkeys(("storm", "offsets", "commits", "state", "sources"), 0o700)
+
+
+def test_a_reset_leaves_the_lock_for_those_who_have_it_open(tmp_path):
+    target = tmp_path / "checkpoint"
+    first = Checkpoint(target)
+    (target / "storm" / "manifest.json").write_text("{}")
+    first.close()
+    lock = (target / "storm" / "lock").stat().st_ino
+    reset_checkpoint(target)
+    assert [path.relative_to(target).as_posix() for path in target.rglob("*")] == ["storm", "storm/lock"]
+    assert (target / "storm" / "lock").stat().st_ino == lock

@@ -1,0 +1,43 @@
+"""Files that a process locks while it uses what they stand for."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+
+def open_lock(path: Path) -> int:
+    """Opens a lock file; it is made if it is missing."""
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+def locked(path: Path) -> int:
+    """Returns a descriptor that holds a lock until it is closed, or this process ends.
+
+    Between the opening and the locking another process may remove the file, and a third one make and lock a new one.
+    So what is locked is compared with what has the name now.
+
+    Raises:
+        BlockingIOError: another process holds the lock.
+        OSError: the file can't be opened, or its file system has no locks.
+    """
+    while True:
+        descriptor = open_lock(path)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(descriptor)
+            raise
+        if is_file(descriptor, path):
+            return descriptor
+        os.close(descriptor)
+
+
+def is_file(descriptor: int, path: Path) -> bool:
+    """Returns whether an open file is still the one of that name."""
+    try:
+        there, here = path.stat(), os.fstat(descriptor)
+    except FileNotFoundError:
+        return False
+    return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)
