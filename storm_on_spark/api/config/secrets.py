@@ -35,19 +35,20 @@ _NAMED: Final = (
     r"|access_?key|shared_?access_?key|private_?key|secret_?key|sig|signature|x-amz-signature|x-amz-security-token"
     r"|x-amz-credential|sslpassword|trust_?store_?password|key_?store_?password"
 )
+_KEY_BLOCK: Final = re.compile(
+    r"-----BEGIN ([A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?)-----.*?(?:-----END \1-----|\Z)", re.DOTALL
+)
+"""Of private keys all; a block without its end, to the end."""
+# A search takes time in proportion to the text: no two beginnings of one pattern are in a run of the characters that it
+# goes on with. A test tries the worst texts.
 _PARTS: Final = (
-    # Of private keys all; a block without its end, to the end.
-    (
-        re.compile(r"-----BEGIN ([A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?)-----.*?(?:-----END \1-----|\Z)", re.DOTALL),
-        HIDDEN,
-    ),
     # user:password@ of a URL.
     (re.compile(r"(?<=://)([^/\s:@?#]{0,200}):[^/\s@]{1,500}@"), rf"\1:{HIDDEN}@"),
     # name=value, as in queries, connection strings of JDBC and Azure, and JAAS configurations.
     (
         re.compile(
             rf"(?<![A-Za-z0-9])((?:{_NAMED})\s{{0,3}}=\s{{0,3}})"
-            r"(\"[^\"]{1,2000}\"|'[^']{1,2000}'|[^\s&;,\"']{1,2000})",
+            r"(\"[^\"]{1,2000}(?:\"|\Z)|'[^']{1,2000}(?:'|\Z)|[^\s&;,\"']{1,2000})",
             re.IGNORECASE,
         ),
         rf"\1{HIDDEN}",
@@ -55,11 +56,14 @@ _PARTS: Final = (
     # Values of headers.
     (re.compile(r"\b((?:bearer|basic)\s{1,3})[A-Za-z0-9._~+/=-]{8,4000}", re.IGNORECASE), rf"\1{HIDDEN}"),
     # JSON web tokens.
-    (re.compile(r"\beyJ[A-Za-z0-9_-]{8,4000}\.eyJ[A-Za-z0-9_-]{8,8000}\.[A-Za-z0-9_-]{0,4000}"), HIDDEN),
+    (
+        re.compile(r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,4000}\.eyJ[A-Za-z0-9_-]{8,8000}\.[A-Za-z0-9_-]{0,4000}"),
+        HIDDEN,
+    ),
     # Tokens that services give out with a mark of theirs.
     (
         re.compile(
-            r"\b(?:(?:AKIA|ASIA)[0-9A-Z]{16}|gh[pousr]_[A-Za-z0-9]{36,255}|github_pat_[A-Za-z0-9_]{40,255}"
+            r"(?<![A-Za-z0-9_-])(?:(?:AKIA|ASIA)[0-9A-Z]{16}|gh[pousr]_[A-Za-z0-9]{36,255}|github_pat_[A-Za-z0-9_]{40,255}"
             r"|glpat-[A-Za-z0-9_-]{20,64}|xox[abeoprs]-[A-Za-z0-9-]{10,255}|AIza[0-9A-Za-z_-]{35}"
             r"|[sr]k_(?:live|test)_[A-Za-z0-9]{16,255}|dapi[0-9a-f]{32}(?:-\d)?|npm_[A-Za-z0-9]{36}"
             r"|hvs\.[A-Za-z0-9_-]{20,255}|SG\.[A-Za-z0-9_-]{16,64}\.[A-Za-z0-9_-]{16,64})"
@@ -73,6 +77,12 @@ _AWS_SECRET: Final = re.compile(r"(?=[^a-z]*[a-z])(?=[^A-Z]*[A-Z])(?=[^0-9]*[0-9
 """A whole value. It has no mark, so what is as long and all of one kind, as a SHA-1 is, or has a path's many slashes is
 none."""
 _MOST_SLASHES: Final = 3
+
+
+_MOST_CHARS: Final = 1 << 18
+"""Of a text in which secrets are searched: errors and traces that are longer are cut anyway."""
+_MOST_SECRET: Final = 20_000
+"""No pattern takes more characters."""
 
 
 def is_secret(key: str) -> bool:
@@ -92,12 +102,24 @@ def is_secret(key: str) -> bool:
 def scrubbed(text: str) -> str:
     """Returns a text with what looks like a secret made unreadable.
 
+    Of a text of more than 262,144 characters the middle is left out.
+
     Example:
         >>> scrubbed("can't reach jdbc:postgresql://ann:hush@db/sales?ssl=true&password=hush")
         "can't reach jdbc:postgresql://ann:*****@db/sales?ssl=true&password=*****"
     """
     if _AWS_SECRET.fullmatch(text) and text.count("/") <= _MOST_SLASHES:
         return HIDDEN
+    text = _KEY_BLOCK.sub(HIDDEN, text)
+    if len(text) > _MOST_CHARS:
+        # A secret that is cut is not known as one, so what may be a part of it goes.
+        head = _scrubbed(text[: _MOST_CHARS // 2])[:-_MOST_SECRET]
+        tail = _scrubbed(text[-_MOST_CHARS // 2 :])[_MOST_SECRET:]
+        return f"{head}\n... {len(text):,} characters in all ...\n{tail}"
+    return _scrubbed(text)
+
+
+def _scrubbed(text: str) -> str:
     for pattern, replacement in _PARTS:
         text = pattern.sub(replacement, text)
     return text
