@@ -110,6 +110,27 @@ def test_messages_fail_if_the_table_refuses_them(tmp_path: Path) -> None:
         assert (len(tester.collector.failed), tester.collector.acked) == (1, [])
 
 
+def test_the_message_of_a_refused_row_fails_alone(tmp_path: Path) -> None:
+    append(tmp_path, 100)
+    DeltaTable(str(tmp_path)).alter.add_constraint({"positive": "id > 0"})
+    given = [1, 2, -3, 4, -5, 6]
+    with BoltTester(made("sink", table=str(tmp_path), columns="id long")) as tester:
+        tester.execute(*(message({"id": number}) for number in given))
+        assert [tup["payload"]["id"] for tup in tester.collector.acked] == [1, 2, 4, 6]
+        assert [tup["payload"]["id"] for tup in tester.collector.failed] == [-3, -5]
+        said = [str(error) for error in tester.collector.errors]
+    assert [text.rpartition("given ")[2] for text in said] == ["(-3,))", "(-5,))"]
+    assert sorted(DeltaTable(str(tmp_path)).to_pyarrow_table()["id"].to_pylist()) == [1, 2, 4, 6, 100]
+
+
+def test_a_value_that_the_table_does_not_take_fails_its_message_alone(tmp_path: Path) -> None:
+    write_deltalake(str(tmp_path), pa.table({"id": pa.array([0], pa.int32())}))
+    with BoltTester(made("sink", table=str(tmp_path), columns="id long")) as tester:
+        tester.execute(*(message({"id": number}) for number in (1, 2**40, 3)))
+        assert [tup["payload"]["id"] for tup in tester.collector.acked] == [1, 3]
+    assert sorted(DeltaTable(str(tmp_path)).to_pyarrow_table()["id"].to_pylist()) == [0, 1, 3]
+
+
 @pytest.mark.parametrize(
     ("type", "options"),
     [
