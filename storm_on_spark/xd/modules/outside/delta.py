@@ -118,7 +118,8 @@ class DeltaSource(RepeatingSource):
         from pyarrow.dataset import FileSystemDataset
 
         data = table.to_pyarrow_dataset()
-        fragments = {unquote(fragment.path): fragment for fragment in data.get_fragments()}
+        # Their paths are those of the files; in the log they are encoded as in a URI, once.
+        fragments = {fragment.path: fragment for fragment in data.get_fragments()}
         names = set(fragments) if self._whole else self._added(table.version())
         if missing := names - set(fragments):
             raise ValueError(f"{self.table}: version {table.version()} has files that can't be read: {min(missing)}")
@@ -134,7 +135,7 @@ class DeltaSource(RepeatingSource):
     def _added(self, version: int) -> set[str]:
         path = Path(self.table) / "_delta_log" / f"{version:020}.json"
         try:
-            actions = [json.loads(line) for line in path.read_text().splitlines() if line]
+            actions = [json.loads(line) for line in path.read_bytes().split(b"\n") if line]
         except FileNotFoundError:
             raise ValueError(
                 f"{self.table}: version {version} is not in its log any more; begin with a later"
