@@ -59,7 +59,7 @@ def _child(folder: str, part: str) -> Any:
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=part != "die")
     if part == "die" and done.returncode != -signal.SIGKILL:
         raise RuntimeError(f"the driver was to be killed, and ended with {done.returncode}")
-    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    return [json.loads(line) for line in done.stdout.split("\n") if line.startswith("{")]
 
 
 # --- two sources ---------------------------------------------------------------

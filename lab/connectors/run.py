@@ -163,7 +163,7 @@ class Run:
         """Returns by partition the offset up to which Spark has read and committed."""
         last = max(int(path.name) for path in self._batches("commits"))
         [offsets] = [path for path in self._batches("offsets") if int(path.name) == last]
-        found = json.loads(offsets.read_text("utf-8").splitlines()[-1])[TOPIC]
+        found = json.loads(offsets.read_bytes().rstrip(b"\n").split(b"\n")[-1])[TOPIC]
         return {int(place): int(end) for place, end in found.items()}
 
     def _batches(self, kind: str) -> list[Path]:

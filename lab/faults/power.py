@@ -86,7 +86,7 @@ class Synced:
         """Returns how much is synced of which file, and which names are."""
         sizes: dict[tuple[int, int], int] = {}
         names: set[tuple[int, int, str]] = set()
-        for line in self._notes.read_text().splitlines():
+        for line in filter(None, self._notes.read_text().split("\n")):
             inode, born, size, named, path = line.split(" ", 4)
             file = int(inode), int(born)
             sizes[file] = max(sizes.get(file, 0), int(size))

@@ -270,7 +270,7 @@ class Run:
     def event(self, name: str) -> dict[str, Any] | None:
         """Returns an event of the present driver, or None if it has not come to pass."""
         path = self._file("events")
-        lines = path.read_text().splitlines() if path.exists() else []
+        lines = path.read_bytes().splitlines() if path.exists() else []
         return next((event for event in map(json.loads, lines) if event["event"] == name), None)
 
     def reason(self) -> str:

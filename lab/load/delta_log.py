@@ -31,7 +31,7 @@ def commits(table: Path, after: int = -1) -> list[Commit]:
         version = int(path.stem)
         if version <= after:
             continue
-        actions = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+        actions = [json.loads(line) for line in path.read_bytes().split(b"\n") if line]
         added = [action["add"] for action in actions if "add" in action]
         if added:
             rows = sum(json.loads(add["stats"])["numRecords"] for add in added)

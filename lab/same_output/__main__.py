@@ -122,7 +122,7 @@ def _noted(folder: Path) -> Noted:
     found: Noted = {}
     for path in sorted(folder.glob("*.jsonl")):
         component, _, task = path.stem.rpartition("-")
-        found.setdefault(component, {})[task] = Counter(path.read_text("utf-8").splitlines())
+        found.setdefault(component, {})[task] = Counter(filter(None, path.read_text("utf-8").split("\n")))
     return found
 
 

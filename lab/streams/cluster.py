@@ -188,6 +188,6 @@ def numbers(folder: Path) -> list[int]:
     found = [
         int(json.loads(line)["payload"])
         for path in sorted(folder.glob("*.json"))
-        for line in path.read_text().splitlines()
+        for line in path.read_bytes().splitlines()
     ]
     return sorted(found)

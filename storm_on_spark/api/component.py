@@ -206,6 +206,10 @@ class NativeSpout(_Spout):
     def kept(self) -> Collection[int]:
         """Returns the numbers of rows that neither `row_acked` nor `row_failed` was called for."""
 
+    def waiting(self) -> int:
+        """Returns how many rows have failed, and wait for `next_tuple` to emit them again."""
+        return 0
+
     @abstractmethod
     def row_acked(self, root: int) -> None:
         """The message of a row that is kept is complete."""

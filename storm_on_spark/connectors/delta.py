@@ -213,6 +213,19 @@ def _transaction(context: SinkContext) -> CommitProperties:
     return CommitProperties(app_transactions=[Transaction(name, version) for name, version in ids])
 
 
+def refuses(error: Exception) -> bool:
+    """Returns whether a table refused rows: others may be written. Otherwise the table or its store failed.
+
+    `deltalake` has no class of errors for that: constraints are told by their words, and values that it can't cast by
+    errors that are not its own.
+    """
+    from deltalake.exceptions import DeltaError
+
+    if isinstance(error, DeltaError):
+        return "Invalid data found" in str(error)
+    return not isinstance(error, (OSError, MemoryError))
+
+
 def checked_location(table: str | os.PathLike[str]) -> str:
     """Returns where a table is, as any process finds it.
 

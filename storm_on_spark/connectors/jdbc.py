@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import logging
 import re
-import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from storm_on_spark.api.errors import ConfigError, SetupError
 from storm_on_spark.api.sink import SinkContext, SinkTransaction
 from storm_on_spark.connectors.columns import single_valued
+from storm_on_spark.connectors.refusals import commits_by_itself
 from storm_on_spark.connectors.tables import TableBolt, last_by
 
 if TYPE_CHECKING:
@@ -158,9 +158,7 @@ class JdbcBolt(TableBolt):
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[Any]:
         with contextlib.closing(self._connect()) as connection:
-            if getattr(connection, "autocommit", False) is True or (
-                isinstance(connection, sqlite3.Connection) and connection.isolation_level is None
-            ):
+            if commits_by_itself(connection):
                 raise SetupError("the connection commits by itself: connect without autocommit")
             try:
                 with contextlib.closing(connection.cursor()) as cursor:

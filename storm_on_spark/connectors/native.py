@@ -88,6 +88,8 @@ class SparkSourceSpout(NativeSpout):
         self._retry = retry
         self._dead_letters = stream
         self._rows = KeptRows()
+        #: Before it nothing that waits is due; 0 if that is not known.
+        self._next_due = 0.0
 
     @property
     def state_holder(self) -> KeptRows:
@@ -133,6 +135,10 @@ class SparkSourceSpout(NativeSpout):
         """Returns the roots of rows whose first tuple is under way."""
         return self._rows.open.keys()
 
+    def waiting(self) -> int:
+        """Returns how many rows wait for their next attempt."""
+        return len(self._rows.waiting)
+
     def row_acked(self, root: int) -> None:
         """Forgets the row."""
         del self._rows.open[root]
@@ -146,9 +152,12 @@ class SparkSourceSpout(NativeSpout):
         """Emits tuples again that are due."""
         if not self._rows.waiting:
             return
-        now = self.clock()
+        now, most = self.clock(), self._most_delay()
+        if 0 < self._next_due - now <= most:
+            return
         waiting = self._rows.waiting.items()
-        due = [(name, kept) for name, kept in waiting if not 0 < kept.due - now <= self._most_delay()]
+        due = [(name, kept) for name, kept in waiting if not 0 < kept.due - now <= most]
+        self._next_due = 0.0 if due else min(kept.due for _, kept in waiting)
         for name, kept in due[:_MOST_AT_ONCE]:
             del self._rows.waiting[name]
             self._emit(name, kept)
@@ -219,6 +228,7 @@ class SparkSourceSpout(NativeSpout):
             self._drop(message_id, kept)
         else:
             kept.due = self.clock() + delay / 1000
+            self._next_due = min(self._next_due, kept.due)
             self._rows.waiting[message_id] = kept
 
     def _drop(self, message_id: Any, kept: _Kept) -> None:

@@ -10,7 +10,9 @@ from storm_on_spark.flux.errors import FluxError, Place, Source
 
 MAX_BYTES = 1 << 20
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-_KEY = re.compile(r"((?:\\.|[^\\=:\s])*)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTALL)
+_LINE_END = re.compile(r"\r\n|\r|\n")
+"""Java ends lines at no other character."""
+_KEY = re.compile(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTALL)
 
 
 def read_text(path: Path, what: str) -> str:
@@ -53,7 +55,7 @@ def parse_properties(text: str, name: str = "properties") -> dict[str, str]:
         >>> parse_properties("# a comment\nname = word count\nhosts: a,\\\n  b\nempty\n")
         {'name': 'word count', 'hosts': 'a,b', 'empty': ''}
     """
-    lines = text.splitlines()
+    lines = _LINE_END.split(text)
     source = Source(name, tuple(lines))
     found: dict[str, str] = {}
     for number, line in _logical(lines):

@@ -264,6 +264,7 @@ class CompiledTopology:
         from storm_on_spark.spark.query.plans import OffsetLog
         from storm_on_spark.spark.query.positions import SourceSettings
         from storm_on_spark.spark.query.sink import Sink, open_callbacks
+        from storm_on_spark.spark.query.valves import Valves
         from storm_on_spark.spark.query.written import Written
         from storm_on_spark.spark.running.executor_spouts import ExecutorSpouts
         from storm_on_spark.spark.running.failures import reporting_failure, topology_failed
@@ -336,8 +337,9 @@ class CompiledTopology:
             # A live process has a clock of its own, and hears only of what is written on this machine.
             here = clock is None and not remote and store.location.path is not None
             live = LiveClient(start_id) if spec.realtime and here else None
+            valves = Valves()
             coordinator = Coordinator(
-                spec, store.own, clock or SystemClock(), active, on_failure, durable, make_host, live
+                spec, store.own, clock or SystemClock(), active, on_failure, durable, make_host, live, valves.hold
             )
             stack.callback(coordinator.stop)
             # Spouts open, and emit, from here on; Spark prepares the query meanwhile.
@@ -349,7 +351,7 @@ class CompiledTopology:
             settings = SourceSettings(start_id, spec.dumps(), server.path, plan.partitions)
             wanted = {"spark.sql.shuffle.partitions": str(plan.partitions)}
             with settings_applied(spark, wanted):
-                frame = lower(spark, spec, settings)
+                frame, places = lower(spark, spec, settings)
             coordinator.wait_until_open()
             # A spout that opened and fails at once has a topology that failed, however quick it was.
             if early and not coordinator.has_opened(early[0].task):
@@ -361,6 +363,7 @@ class CompiledTopology:
                     .queryName(name)
                     .start()
                 )
+            valves.attach(query, spark, places)
             stack.callback(close_state_stores, spark, store.root, store.location, query.runId)
             timeout = TrackingSettings.of(plan.conf).timeout_secs
             topology = TopologyQuery(
@@ -391,7 +394,7 @@ def _explain_spark(plan: PlacedPlan, spark: SparkSession) -> str:
 
     spec = make_spec(plan, "explain", "explain", uuid.uuid4().hex, ())
     with settings_applied(spark, {"spark.sql.shuffle.partitions": str(plan.partitions)}):
-        frame = lower(spark, spec, SourceSettings(spec.start_id, spec.dumps(), "", plan.partitions))
+        frame, _ = lower(spark, spec, SourceSettings(spec.start_id, spec.dumps(), "", plan.partitions))
         return str(frame._jdf.queryExecution().logical().toString())  # noqa: SLF001 # no public way
 
 

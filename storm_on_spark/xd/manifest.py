@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from storm_on_spark.api.errors import StormError
+from storm_on_spark.runtime.values.hashing import stable_hash
 from storm_on_spark.xd.dsl import Stream
 from storm_on_spark.xd.expressions import Expression, ExpressionError, parse_expression
-from storm_on_spark.xd.expressions.evaluating import as_text
 
 MOST_INSTANCES: Final = 1_000
 _BOOLEANS: Final = {"true": True, "false": False}
@@ -54,14 +53,20 @@ class ModuleManifest:
             return False
 
     def partition(self, payload: Any, headers: Mapping[str, Any]) -> int | None:
-        """Returns the partition of a message; None for any.
+        """Returns the partition of a message, the same for equal keys; None for any.
 
         Raises:
-            ExpressionError: the key has no value.
+            ExpressionError: the key has no value, or one that there are no partitions by.
         """
         if self.partition_key is None:
             return None
-        return zlib.crc32(as_text(self.partition_key.value(payload, headers)).encode())
+        key = self.partition_key.value(payload, headers)
+        try:
+            return stable_hash(key) >> 32
+        except Exception as error:  # also what a value's own code raises
+            raise ExpressionError(
+                self.partition_key.text, 0, f"Expected a value that partitions can be made by, but {error}"
+            ) from error
 
 
 def parse_manifest(properties: Mapping[str, str], labels: Sequence[str]) -> dict[str, ModuleManifest]:

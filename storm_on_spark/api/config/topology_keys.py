@@ -59,8 +59,9 @@ HONOURED_KEYS: Final[tuple[ConfigKey, ...]] = (
         N.TOPOLOGY_MAX_SPOUT_PENDING,
         integer(1),
         None,
-        "Most tuples of each spout task that may be pending; while they are, `next_tuple` isn't called. "
-        "Unset: no limit. Tuples without a message id are never pending.",
+        "Most tuples of each spout task that may be pending; while they are, `next_tuple` isn't called, and Spark "
+        "reads no more rows of a native spout. Unset: no limit, but for rows of native spouts that failed. "
+        "Tuples without a message id are never pending.",
         component=True,
     ),
     honoured(

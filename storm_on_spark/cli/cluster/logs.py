@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from storm_on_spark.api.errors import NotAliveError
+from storm_on_spark.api.text.lines import lines_of
 from storm_on_spark.cli.client.asking import asked, cluster_options, name
 from storm_on_spark.cli.shared import options
 
@@ -188,4 +189,5 @@ def last_lines(text: str, count: int) -> str:
     >>> last_lines("a\nb\nc\n", 2), last_lines("a", 5), last_lines("a\n", 0)
     ('b\nc\n', 'a', '')
     """
-    return "".join(text.splitlines(keepends=True)[-count:]) if count else ""
+    lines = [f"{line}\n" for line in lines_of(text)][-count:] if count else []
+    return "".join(lines) if text.endswith("\n") else "".join(lines).removesuffix("\n")

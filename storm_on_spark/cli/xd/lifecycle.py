@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import click
 
 from storm_on_spark.api.errors import StormError
+from storm_on_spark.api.text.lines import lines_of
 from storm_on_spark.cli.shared import options
 from storm_on_spark.cli.shared.names import name_argument, name_of
 from storm_on_spark.cli.xd.asking import Asked, admin_options, asked
@@ -230,7 +231,7 @@ def properties_in(file: Path) -> dict[str, str]:
             content = opened.read(_MOST_BYTES + 1)
         if len(content) > _MOST_BYTES:
             raise ValueError(f"it has more than {_MOST_BYTES:,} bytes")
-        lines = content.decode().splitlines()
+        lines = lines_of(content.decode())
     except OSError as error:
         raise click.UsageError(f"{file} can't be read: {error.strerror}") from error
     except ValueError as error:

@@ -22,6 +22,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from storm_on_spark.api.errors import SetupError
+from storm_on_spark.api.text.lines import lines_of
 from storm_on_spark.cluster.errors import AuthenticationError
 from storm_on_spark.cluster.security.addresses import is_loopback
 from storm_on_spark.cluster.security.proofs import SCHEME, UNSIGNED, challenge_header, parameters, proof
@@ -40,7 +41,7 @@ def read_users(path: str | os.PathLike[str]) -> dict[str, str]:
         SetupError: a line is something else.
     """
     users = {}
-    for number, line in enumerate(read_secret_file(path, "digest file").splitlines(), 1):
+    for number, line in enumerate(lines_of(read_secret_file(path, "digest file")), 1):
         if not line.strip() or line.startswith("#"):
             continue
         user, _, rest = line.partition(":")

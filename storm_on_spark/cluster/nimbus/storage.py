@@ -8,6 +8,7 @@ from typing import Final
 from urllib.parse import unquote, urlparse
 
 from storm_on_spark.api.config import Config
+from storm_on_spark.api.text.lines import lines_of
 
 _MOUNTS: Final = Path("/proc/self/mountinfo")
 _LOCAL: Final = frozenset(
@@ -69,9 +70,9 @@ def file_system(path: str, mounts: str) -> str:
         'ceph'
     """
     best, found = -1, ""
-    for line in mounts.splitlines():
+    for line in lines_of(mounts):
         fields, dash, rest = line.partition(" - ")
-        parts = fields.split()
+        parts = fields.split(" ")
         if not dash or len(parts) < 5 or not rest:
             continue
         point = parts[4].encode().decode("unicode_escape")

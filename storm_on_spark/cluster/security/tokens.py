@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from storm_on_spark.api.errors import SetupError
+from storm_on_spark.api.text.lines import lines_of
 from storm_on_spark.cluster.security.settings import SecuritySettings
 
 logger = logging.getLogger(__name__)
@@ -57,7 +58,7 @@ def read_tokens(path: str | os.PathLike[str]) -> tuple[str, ...]:
     Raises:
         SetupError: there is none, or a line is none.
     """
-    lines = [line.strip() for line in read_secret_file(path, "token file").splitlines()]
+    lines = [line.strip() for line in lines_of(read_secret_file(path, "token file"))]
     tokens = tuple(dict.fromkeys(line for line in lines if line and not line.startswith("#")))
     wrong = any(len(token) < MIN_TOKEN or not re.fullmatch(r"[A-Za-z0-9._~+/=-]+", token) for token in tokens)
     if not tokens or wrong:

@@ -57,10 +57,11 @@ from storm_on_spark.runtime.batches.rules.events import (
     WentLive,
 )
 from storm_on_spark.runtime.batches.rules.planning import BatchPace, BatchRules, beside_native
+from storm_on_spark.runtime.batches.rules.reading import ReadingRules
 from storm_on_spark.runtime.batches.rules.size import BatchSize
 from storm_on_spark.runtime.batches.spout_outcomes import SpoutOutcomes
 from storm_on_spark.runtime.reports.report import Failure
-from storm_on_spark.runtime.run.settings import BatchSettings, TrackingSettings
+from storm_on_spark.runtime.run.settings import BatchSettings, SpoutSettings, TrackingSettings
 from storm_on_spark.runtime.run.spec import RunSpec
 from storm_on_spark.runtime.run.wiring import Wiring
 from storm_on_spark.runtime.spouts.host_process import HostProcess, spout_groups
@@ -98,6 +99,7 @@ class Coordinator:
         durable: makes micro-batches survive the loss of the machine; None where that is not wanted, or goes by itself.
         make_host: makes what spouts run in; None for processes beside this one.
         live: the live process of the run, if there may be one.
+        hold: called with the native spouts of which Spark may read nothing for now.
     """
 
     host_class: type[HostProcess] = HostProcess
@@ -115,7 +117,9 @@ class Coordinator:
         durable: Durable | None = None,
         make_host: Callable[..., HostProcess] | None = None,
         live: LiveProcess | None = None,
+        hold: Callable[[frozenset[str]], None] | None = None,
     ) -> None:
+        self._hold = hold
         self._make_host = make_host or self.host_class
         self._live = live
         self._spec = spec
@@ -130,6 +134,12 @@ class Coordinator:
         settings = BatchSettings.of(spec.plan.conf)
         tracking = TrackingSettings.of(spec.plan.conf)
         self._groups = spout_groups(spec.plan)
+        self._reading = ReadingRules(
+            {
+                spec.plan.components[native].tasks[0]: self._wiring.settings(SpoutSettings, native).max_pending
+                for native in spec.plan.native_spouts
+            }
+        )
         hosts = [tuple(task for executor in group for task in executor) for group in self._groups]
         self._rules = BatchRules(
             hosts,
@@ -273,6 +283,7 @@ class Coordinator:
         """
         with self._writing_checkpoint():
             self._do(self._step(Polled(start)))
+        self._hold_sources()
         self._look_at_live()
         barrier: AskBarrier | None = None
         while True:
@@ -379,7 +390,19 @@ class Coordinator:
             # Before Spark commits: its word must never survive what it stands for.
             self._durable.force()
             self._unsynced.append(batch)
-        self._outcomes.deliver(batch, outcomes)
+        left = self._outcomes.deliver(batch, outcomes)
+        with self._changed:
+            self._reading.left(batch, left)
+        # Before Spark plans the next micro-batch: it asks all sources at once, and ours maybe last.
+        self._hold_sources()
+
+    def _hold_sources(self) -> None:
+        """Has the sources held whose spouts keep too many rows, and lets the others read."""
+        if self._hold is None:
+            return
+        with self._changed:
+            tasks = self._reading.held(self._rules.active)
+        self._hold(frozenset(self._wiring.component_of[task] for task in tasks))
 
     # --- from the hosts ---------------------------------------------------------------
 
@@ -391,6 +414,9 @@ class Coordinator:
             with self._changed:  # counters and rules change together; see `settled`
                 if isinstance(message, Progress):
                     self.metrics.add_spout(message)
+                    self._reading.reported(
+                        message.task, message.settled_batch, pending=message.stats.pending, again=message.again
+                    )
                 instructions = self._step(message)
             self._do(instructions)
             if isinstance(message, Progress):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -21,6 +22,8 @@ class Reported:
     outcomes: list[Runs] = field(default_factory=list)
     left: list[tuple[int, bytes]] = field(default_factory=list)
     """The LEFT and READ chunks, each with the task of the spout whose rows it is about."""
+    rows_left: Counter[int] = field(default_factory=Counter)
+    """By task of a native spout: its rows that the micro-batch did not ack."""
 
     @classmethod
     def of(cls, chunks: Sequence[bytes]) -> Reported:
@@ -30,7 +33,9 @@ class Reported:
             header = chunk.read_header(body)
             if header.kind == Kind.LEFT:
                 roots, _ = chunk.read_native_roots(header, body)
-                found.left.append((int(spout_task_of(roots[:1])[0]), body))
+                task = int(spout_task_of(roots[:1])[0])
+                found.left.append((task, body))
+                found.rows_left[task] += len(roots)
             elif header.kind == Kind.READ:
                 found.left.append((header.source, body))
             else:

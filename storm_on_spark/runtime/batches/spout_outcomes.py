@@ -8,7 +8,7 @@ spout has saved it: its file goes. A restarted driver finds the files, and begin
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Container, Iterator, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 
 from storm_on_spark.runtime.batches.files import BatchFiles
 from storm_on_spark.runtime.batches.outcomes import Reported
@@ -56,11 +56,17 @@ class SpoutOutcomes:
         """
         self._files.write(batch, chunks)
 
-    def deliver(self, batch: int, chunks: Sequence[bytes]) -> None:
-        """Notes the outcomes of a micro-batch that are written, in place of those of an earlier attempt."""
+    def deliver(self, batch: int, chunks: Sequence[bytes]) -> Mapping[int, int]:
+        """Notes the outcomes of a micro-batch that are written, in place of those of an earlier attempt.
+
+        Returns:
+            Task of a native spout -> its rows that the micro-batch did not ack.
+        """
         self._delivered.pop(batch, None)
-        if chunks:
-            self._delivered[batch] = Reported.of(chunks)
+        if not chunks:
+            return {}
+        reported = self._delivered[batch] = Reported.of(chunks)
+        return reported.rows_left
 
     def committed(self) -> Iterator[tuple[int, dict[int, Settle]]]:
         """Yields (batch, what each spout task is told) of all that was delivered: it is committed now.

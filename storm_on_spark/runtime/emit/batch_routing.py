@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -68,7 +69,7 @@ def _by_field(router: Router, batch: pa.RecordBatch) -> Iterable[Share]:
         encoded = column.dictionary_encode(null_encoding="encode")
     except pa.ArrowNotImplementedError:
         return _by_row(router, batch)  # lists and the like: whether they can be grouped by is for the hash to say
-    values = encoded.dictionary.to_pylist()
+    values = _values(router, encoded.dictionary, position)
     assert router.owners is not None
     owner = np.array(router.owners.places(values), np.uint16)
     targets = owner[encoded.indices.to_numpy(zero_copy_only=False)]
@@ -77,6 +78,19 @@ def _by_field(router: Router, batch: pa.RecordBatch) -> Iterable[Share]:
         (box, rows, batch if box.kind is EdgeKind.LOCAL else numbered)
         for box, rows in zip(router.boxes, _rows_of(targets, len(router.boxes)), strict=True)
     ]
+
+
+def _values(router: Router, column: pa.Array, position: int) -> list[Any]:
+    """Returns a column as Python's values.
+
+    Raises:
+        TupleError: Python has no such value, say a time in the year 10000.
+    """
+    try:
+        found: list[Any] = column.to_pylist()
+    except Exception as error:
+        raise router.unread(router.info.fields[position], error) from error
+    return found
 
 
 def _rows_of(targets: NDArray[np.uint16], count: int) -> Iterator[NDArray[np.int64]]:
@@ -92,7 +106,7 @@ def _rows_of(targets: NDArray[np.uint16], count: int) -> Iterator[NDArray[np.int
 def _by_row(router: Router, batch: pa.RecordBatch) -> Iterator[Share]:
     by_task = {box.target: box for box in router.boxes}
     rows: dict[int, list[int]] = {}
-    columns = [column.to_pylist() for column in batch.columns]
+    columns = [_values(router, column, position) for position, column in enumerate(batch.columns)]
     for position, values in enumerate(zip(*columns, strict=True)):
         for _, _, task, _ in router.pick(values):
             rows.setdefault(task, []).append(position)

@@ -87,18 +87,36 @@ class Router:
         for name, key in zip(self.grouping.fields, keys, strict=True):
             try:
                 hashes.append(stable_hash(key))
-            except TypeError as error:
-                raise TupleError(
-                    f'"{self.info.component}" (task {self.context.this_task_id}) emitted a value for field '
-                    f'"{name}" of stream "{self.info.stream}" that can\'t be grouped by: '
-                    f"{error} (given {key!r:.100})"
-                ) from None
+            except Exception as error:  # also what a value's own code raises
+                raise TupleError(f"{self._blame(name)}: {_reason(error)} (given {_shown(key)})") from None
         return hashes[0] if len(hashes) == 1 else stable_hash(tuple(hashes))
+
+    def unread(self, name: str, error: Exception) -> TupleError:
+        """Returns the error for a column that has a value which Python has not."""
+        return TupleError(f"{self._blame(name)}: {_reason(error)}")
+
+    def _blame(self, name: str) -> str:
+        return (
+            f'"{self.info.component}" (task {self.context.this_task_id}) emitted a value for field "{name}" of stream '
+            f'"{self.info.stream}" that can\'t be grouped by'
+        )
 
     def positions(self) -> list[int]:
         """Returns the positions of the fields that the grouping names."""
         assert isinstance(self.grouping, (FieldsGrouping, PartialKeyGrouping))
         return [self.info.fields.index(name) for name in self.grouping.fields]
+
+
+def _reason(error: Exception) -> str:
+    """Returns an error in words; those of `stable_hash` say what to do."""
+    return str(error) if type(error) is TypeError else f"{type(error).__name__}: {error}"
+
+
+def _shown(key: object) -> str:
+    try:
+        return f"{key!r:.100}"
+    except Exception as error:
+        return f"a {type(key).__name__} whose repr raises {type(error).__name__}"
 
 
 def _everyone(router: Router) -> Picker:
@@ -168,7 +186,7 @@ class Owners(KeyCache):
         else:
             try:
                 hashed = stable_hash(key)
-            except TypeError:
+            except Exception:
                 hashed = self._router.hash_of((key,))  # which says of which field the key is
         return self._destinations[hashed % self._count]
 
@@ -180,7 +198,9 @@ class Owners(KeyCache):
         """
         try:
             found: Destination = self[key]
-        except TypeError:
+        except TupleError:
+            raise
+        except Exception:
             return self._compute(key)  # which says what is wrong with a key that has no hash
         return found
 
@@ -193,7 +213,9 @@ class Owners(KeyCache):
         places = self._places
         try:
             found = list(map(self.__getitem__, keys))
-        except TypeError:
+        except TupleError:
+            raise
+        except Exception:
             found = list(map(self.of, keys))  # which says what is wrong with a key that has no hash
         return [places[destination[2]] for destination in found]
 

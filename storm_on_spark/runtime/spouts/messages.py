@@ -154,6 +154,10 @@ class Progress:
     errors: tuple[Reported, ...]
     registered: tuple[Reading, ...] = ()
     """What the metrics that it registered have to say."""
+    settled_batch: int = -1
+    """The last batch whose outcome it has heard."""
+    again: int = 0
+    """Messages of a native spout's rows that are kept for another attempt."""
 
 
 @dataclass(frozen=True, slots=True)

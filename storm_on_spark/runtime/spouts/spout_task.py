@@ -435,6 +435,10 @@ class SpoutTask:
         """Returns how many messages are neither acked nor failed, as the spout sees it."""
         return len(self.pending) + length_hint(self._answering)
 
+    def again_count(self) -> int:
+        """Returns how many messages this process keeps for another attempt; other spouts do that themselves."""
+        return 0
+
     def _ack(self, message_id: Any, seconds: float | None) -> None:
         self.stats.acked += 1
         try:

@@ -239,6 +239,8 @@ class TaskLoop:
                 latencies,
                 errors,
                 registered,
+                task.settled_batch,
+                task.again_count(),
             )
         )
 

@@ -19,12 +19,28 @@ import numbers
 import uuid
 from collections.abc import Sequence
 from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+from types import FunctionType, NoneType
+from typing import Any, Final
 from zlib import crc32
 
 import numpy as np
 
 _NUMBERS = (numbers.Number, Decimal, np.bool_)
 """Types that compare, and so hash, as numbers. numpy registers its other numbers as such."""
+
+_PLAIN: Final = frozenset(
+    {
+        *(str, bytes, bytearray, int, float, complex, bool, NoneType, Decimal, Fraction),
+        *(tuple, list, set, frozenset, dict, datetime.date, datetime.time, datetime.timedelta, uuid.UUID),
+    }
+)
+"""Classes whose values are hashed as they are. Values of others may be equal to one of these."""
+_LIBRARY: Final = frozenset({"collections", "enum", "fractions", "numbers", "uuid", "_pydecimal", "_pydatetime"})
+"""Modules of Python whose classes have an `__eq__` that is written in Python."""
+_EXACT_UNITS: Final = frozenset({"W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as"})
+"""Units of numpy's durations that are a fixed time."""
 
 MASK = (1 << 64) - 1
 GOLDEN = 0x9E3779B97F4A7C15
@@ -57,6 +73,9 @@ def stable_hash(value: object) -> int:
     Numbers, text, bytes, `None`, dates and times, UUIDs, enum members, and tuples, lists, sets, maps and frozen
     dataclasses of such values have one. A list has that of a tuple, as what went through JSON is a list.
 
+    Values that Python has for equal, with equal hashes, have one hash here too, whatever their classes. A moment in an
+    hour that is repeated has that of the first pass, as in Python; `NaT` that of `None`, which it is in Arrow.
+
     Raises:
         TypeError: it isn't known which values equal it, in every process.
 
@@ -66,12 +85,12 @@ def stable_hash(value: object) -> int:
         >>> stable_hash(("storm", 3)) == stable_hash(["storm", 3.0])
         True
     """
+    if type(value) not in _PLAIN:
+        value = _as_plain(value)
     if isinstance(value, str):
         return mix64(crc32(value.encode("utf-8", "surrogatepass"), TEXT) + len(value))
     if isinstance(value, int):
         return spread(hash(value))
-    if isinstance(value, enum.Enum) and not isinstance(value, numbers.Number):
-        return _combine(TEXT, (type(value).__qualname__, value.name))
     if isinstance(value, _NUMBERS):
         # nan is unequal to itself and, since Python 3.10, hashes by identity: all nan count as one value here.
         is_nan = value.is_nan() if isinstance(value, Decimal) else value != value
@@ -84,14 +103,23 @@ def stable_hash(value: object) -> int:
         return _combine(len(value), value)
     if isinstance(value, (frozenset, set, dict)):
         # In any order: equal sets and maps may list what they hold differently.
+        items = [item for item in value.items() if not _is_zero(item[1])] if isinstance(value, dict) else value
         total = 0
-        for item in value.items() if isinstance(value, dict) else value:
+        for item in items:
             total += stable_hash(item)
-        return mix64(total ^ len(value))
+        return mix64(total ^ len(items))
     if isinstance(value, (datetime.datetime, datetime.time)):
         return stable_hash(_since_zero(value))
-    if isinstance(value, (datetime.date, datetime.timedelta, uuid.UUID)):
-        return stable_hash(str(value))
+    # Not by `str`, which a subclass may have of its own.
+    if isinstance(value, datetime.date):
+        return stable_hash(datetime.date.isoformat(value))
+    if isinstance(value, datetime.timedelta):
+        return stable_hash(datetime.timedelta.__str__(value))
+    if isinstance(value, uuid.UUID):
+        return stable_hash(uuid.UUID.__str__(value))
+    if isinstance(value, enum.Enum):
+        # One without a data type that is known: it is equal to itself alone.
+        return _combine(TEXT, (type(value).__qualname__, value.name))
     if dataclasses.is_dataclass(value) and not isinstance(value, type) and type(value).__hash__ is not None:
         if type(value).__eq__ is object.__eq__:
             raise TypeError(f"a {type(value).__qualname__} is equal only to itself (declared with eq=False)")
@@ -105,8 +133,58 @@ def stable_hash(value: object) -> int:
     )
 
 
+def _as_plain(value: object) -> object:
+    """Returns the value that is hashed in the place of one of another class.
+
+    Raises:
+        TypeError: its class says itself what is equal to it.
+    """
+    kind: Any = type(value)
+    if _has_own_equality(kind):
+        raise TypeError(f"a {kind.__qualname__} has an `__eq__` of its own, so it isn't known which values equal it")
+    if isinstance(value, np.timedelta64):
+        return _duration(value)
+    if isinstance(value, datetime.datetime) and value != value:  # NaT alone is so
+        return None
+    if isinstance(value, datetime.timedelta):
+        return datetime.timedelta(value.days, value.seconds, value.microseconds)
+    return value
+
+
+@lru_cache(4096)
+def _has_own_equality(kind: Any) -> bool:
+    """Returns whether a class, or one that it inherits from, has an `__eq__` that users wrote."""
+    equality = kind.__eq__
+    if not isinstance(equality, FunctionType) or equality.__module__ in _LIBRARY:
+        return False
+    # That of a dataclass is made from text: it compares fields.
+    return not (dataclasses.is_dataclass(kind) and equality.__code__.co_filename == "<string>")
+
+
+def _duration(value: np.timedelta64) -> datetime.timedelta | None:
+    """Returns the duration that numpy's is equal to; None for none.
+
+    Raises:
+        TypeError: its unit is no fixed time.
+    """
+    if np.isnat(value):
+        return None
+    unit = np.datetime_data(value.dtype)[0]
+    if unit not in _EXACT_UNITS:
+        raise TypeError(f"a timedelta64 of the unit {unit} is no fixed time")
+    return datetime.timedelta(microseconds=int(value // np.timedelta64(1, "us")))
+
+
+def _is_zero(value: object) -> bool:
+    """Returns whether a map's value doesn't count: a `Counter` is equal to one that lacks a key whose count is zero."""
+    return isinstance(value, _NUMBERS) and not isinstance(value, np.timedelta64) and bool(value == 0)
+
+
 def _since_zero(value: datetime.datetime | datetime.time) -> str:
     """Returns a time as the time since zero: in UTC if it has an offset from that, for so are such times compared."""
+    if value.fold:
+        # Python compares times of one zone without it, and hashes them without it.
+        value = value.replace(fold=0)
     offset = value.utcoffset()
     days = value.toordinal() if isinstance(value, datetime.datetime) else 0
     since = datetime.timedelta(days, value.second, value.microsecond, 0, value.minute, value.hour)

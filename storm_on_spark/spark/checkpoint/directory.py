@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from storm_on_spark.api.errors import CheckpointError
+from storm_on_spark.api.text.lines import lines_of
 from storm_on_spark.plan.fingerprint import compare, fingerprint
 from storm_on_spark.plan.model import PlacedPlan
 from storm_on_spark.runtime.batches.offsets import Offset
@@ -234,7 +235,7 @@ def planned_in(root: Storage) -> Offset:
         return Offset()
     name = f"offsets/{number}"
     try:
-        lines = root.read(name).decode().splitlines()
+        lines = lines_of(root.read(name).decode())
         # Spark's format: version, metadata of the batch, then one line for each source.
         # Ours is the first, "-" if it had nothing yet.
         return Offset() if lines[2] == "-" else Offset.from_json(json.loads(lines[2]))

@@ -15,14 +15,14 @@ from storm_on_spark.runtime.spouts.native import PARTITION
 from storm_on_spark.spark.query.null_lists import without_nulls
 from storm_on_spark.spark.query.operators import OperatorProcessor, native_source, stateless_operator
 from storm_on_spark.spark.query.positions import SourceSettings
-from storm_on_spark.spark.query.replayable import not_replayable
+from storm_on_spark.spark.query.replayable import not_replayable, sources_of
 from storm_on_spark.spark.query.source import SCHEMA, source_class
 
 _THRESHOLD: Final = "spark.broadcast.UDFCompressionThreshold"
 
 
-def lower(spark: SparkSession, spec: RunSpec, settings: SourceSettings) -> DataFrame:
-    """Returns the streaming frame whose rows are what reaches the sink.
+def lower(spark: SparkSession, spec: RunSpec, settings: SourceSettings) -> tuple[DataFrame, dict[str, range]]:
+    """Returns the streaming frame whose rows are what reaches the sink, and where native spouts' sources stand in it.
 
     The plan is one chain: Spark recomputes a branch for each of its readers, so nothing ever branches.
     """
@@ -30,12 +30,16 @@ def lower(spark: SparkSession, spec: RunSpec, settings: SourceSettings) -> DataF
     name = f"storm-{spec.start_id}"
     spark.dataSource.register(source_class(name, settings, read_later=operators[0].state))
     frame = spark.readStream.format(name).load()
+    places, count = {}, 1
     for component in spec.plan.native_spouts:
-        frame = frame.union(_native(spark, spec, settings, component))
+        rows = _native(spark, spec, settings, component)
+        places[component] = range(count, count + sources_of(rows))
+        count = places[component].stop
+        frame = frame.union(rows)
     with _code_with_tasks(spark):
         for index, operator in enumerate(operators):
             frame = _lowered(frame, index, operator, settings)
-    return frame
+    return frame, places
 
 
 @contextlib.contextmanager

@@ -62,6 +62,12 @@ def not_replayable(frame: DataFrame) -> str | None:
     return None
 
 
+def sources_of(frame: DataFrame) -> int:
+    """Returns how many sources a streaming DataFrame reads, one for each place in its plan."""
+    plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 # no public way to see a plan
+    return sum(node.getClass().getSimpleName().startswith("Streaming") for node in _nodes(plan))
+
+
 def of_session(frame: DataFrame, spark: SparkSession) -> bool:
     """Returns whether a DataFrame was made in a session."""
     theirs: Any = frame.sparkSession._jsparkSession  # noqa: SLF001 # PySpark makes new objects for one session

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from storm_on_spark.api.errors import SetupError
+from storm_on_spark.api.text.lines import lines_of
 
 if TYPE_CHECKING:
     from deltalake._internal import DeltaFileSystemHandler
@@ -176,6 +177,6 @@ class StoreFolder:
             self.store.remove_folder(self.path)
 
     def _made(self) -> dict[str, Any]:
-        lines = self.store.read(f"{self.path}/{_FIRST}").decode().splitlines()
+        lines = lines_of(self.store.read(f"{self.path}/{_FIRST}").decode())
         found: dict[str, Any] = next(json.loads(line)["metaData"] for line in lines if '"metaData"' in line[:12])
         return found

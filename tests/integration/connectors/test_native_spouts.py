@@ -7,7 +7,7 @@ import os
 from collections import Counter
 
 from processes import killed, script, wait_for
-from topologies import reading
+from topologies import held, reading
 
 from storm_on_spark import LocalCluster, TopologyBuilder
 from storm_on_spark.connectors.file_spout import FileSpout
@@ -83,3 +83,43 @@ def test_every_format_and_the_rate_source_in_one_topology(nothing_left_behind, s
         )
     assert {name: Counter(captured.values(name)) for name in expected} == expected
     assert set(numbers(captured).values()) == {1}, "each once"
+
+
+def test_a_source_is_held_while_its_rows_fail_and_reads_on_afterwards(
+    nothing_left_behind, spark_session, tmp_path
+) -> None:
+    source, out = tmp_path / "in", tmp_path / "out"
+    source.mkdir()
+    out.mkdir()
+    (out / "down").touch()
+    files, per_file = 10, 100
+    for number in range(files):
+        path = source / f"{number}.txt"
+        path.write_text("".join(f"{row}\n" for row in range(number * per_file, (number + 1) * per_file)))
+        os.utime(path, (1_000_000_000 + number,) * 2)
+
+    def found(name):
+        return json.loads((out / name).read_text()) if (out / name).exists() else None
+
+    with LocalCluster(spark_session) as cluster:
+        conf = {"test.folder": str(out), "topology.partitions": 1, "topology.fail.fast": False}
+        cluster.submit_topology("held", conf, held.held(str(source)))
+
+        def info():
+            found = cluster.get_topology_info("held")
+            assert found.error is None
+            return found
+
+        wait_for(lambda: info().failed > 1000, "many attempts", 120)
+        before = found("numbers")
+        wait_for(lambda: found("numbers") > before, "the other source reads on", 60)
+        wait_for(lambda: info().failed > 2000, "more attempts", 120)
+        # Of the second file's rows some are still too few; the third is not read.
+        assert found("lines")[0] == 2 * per_file
+        assert info().pending == 2 * per_file, "what waits for another attempt is not done"
+        cluster.deactivate("held")
+        wait_for(lambda: info().status == "INACTIVE", "INACTIVE", 60)
+        (out / "down").unlink()
+        cluster.activate("held")
+        wait_for(lambda: found("lines")[0] == files * per_file and info().pending == 0, "all rows", 120)
+    assert found("lines")[1] == {str(row): 1 for row in range(files * per_file)}, "each once"

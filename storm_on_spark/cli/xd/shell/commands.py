@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from storm_on_spark import __version__
+from storm_on_spark.api.text.lines import lines_of
 from storm_on_spark.cli.shared.errors import FAILED, USAGE, sentence
 from storm_on_spark.cli.shared.usage import readable_usage
 from storm_on_spark.cli.xd import counters, job, modules, runtime
@@ -101,7 +102,7 @@ class Shell:
                 content = file.read(_MOST_SCRIPT + 1)
             if len(content) > _MOST_SCRIPT:
                 raise ValueError(f"it has more than {_MOST_SCRIPT:,} bytes")
-            lines = content.decode().splitlines()
+            lines = lines_of(content.decode())
         except OSError as error:
             click.echo(f"Error: {path} can't be read: {error.strerror}", err=True)
             return USAGE

@@ -21,6 +21,7 @@ from typing import IO, Any
 from py4j.java_gateway import GatewayParameters, JavaGateway
 from py4j.protocol import Py4JError, Py4JJavaError
 
+from storm_on_spark.api.text.lines import lines_of
 from storm_on_spark.cluster.errors import CodeError
 from storm_on_spark.spark.session.java import find_java, missing_sentence
 
@@ -133,7 +134,7 @@ class HadoopGateway:
                     self._stop()
                     raise CodeError(f"Java for Hadoop's file systems doesn't start: {said or 'it printed nothing'}")
                 received += block
-        return received.decode().splitlines()
+        return lines_of(received.decode())
 
     def _last_words(self) -> str:
         assert self._errors is not None

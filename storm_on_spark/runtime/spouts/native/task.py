@@ -55,5 +55,10 @@ class NativeSpoutTask(SpoutTask):
                 self._guard("row_failed", self.spout.row_failed, root, _REASONS[code])
 
     def pending_count(self) -> int:
-        """Returns how many messages are neither acked nor failed, those of rows included."""
-        return super().pending_count() + len(self.spout.kept())
+        """Returns how many messages are not done: of rows that are under way, and of those that wait to be again."""
+        return self.again_count() + len(self.spout.kept())
+
+    def again_count(self) -> int:
+        """Returns how many of them are kept for another attempt, or under way in it."""
+        waiting: int = self.spout.waiting()
+        return super().pending_count() + waiting

@@ -27,7 +27,7 @@ def hash_of(key: Any) -> int:
     """Returns the hash of a key, in `range(2**32)`."""
     try:
         return stable_hash(key) >> 32
-    except TypeError:
+    except Exception:  # also what a key's own code raises
         return _ANY
 
 

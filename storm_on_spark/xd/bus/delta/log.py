@@ -81,7 +81,7 @@ class TableLog:
             body = self._store.read(f"{self._table}/_delta_log/{version:020}.json")
         except FileNotFoundError:
             return None
-        return [json.loads(line) for line in body.splitlines() if line]
+        return [json.loads(line) for line in body.split(b"\n") if line]
 
     def _checkpoint(self) -> int:
         try:

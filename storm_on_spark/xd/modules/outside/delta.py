@@ -9,7 +9,7 @@ import datetime
 import decimal
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
@@ -20,9 +20,10 @@ from storm_on_spark.api.task.collector import OutputCollector, SpoutOutputCollec
 from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.connectors.columns import Columns
-from storm_on_spark.connectors.delta import checked_location
+from storm_on_spark.connectors.delta import checked_location, refuses
 from storm_on_spark.xd.modules.declaration import ModuleDeclaration, Option
 from storm_on_spark.xd.modules.messages import written
+from storm_on_spark.xd.modules.outside.rows import Rows
 from storm_on_spark.xd.modules.repeating import RepeatingSource
 
 if TYPE_CHECKING:
@@ -117,7 +118,8 @@ class DeltaSource(RepeatingSource):
         from pyarrow.dataset import FileSystemDataset
 
         data = table.to_pyarrow_dataset()
-        fragments = {unquote(fragment.path): fragment for fragment in data.get_fragments()}
+        # Their paths are those of the files; in the log they are encoded as in a URI, once.
+        fragments = {fragment.path: fragment for fragment in data.get_fragments()}
         names = set(fragments) if self._whole else self._added(table.version())
         if missing := names - set(fragments):
             raise ValueError(f"{self.table}: version {table.version()} has files that can't be read: {min(missing)}")
@@ -133,7 +135,7 @@ class DeltaSource(RepeatingSource):
     def _added(self, version: int) -> set[str]:
         path = Path(self.table) / "_delta_log" / f"{version:020}.json"
         try:
-            actions = [json.loads(line) for line in path.read_text().splitlines() if line]
+            actions = [json.loads(line) for line in path.read_bytes().split(b"\n") if line]
         except FileNotFoundError:
             raise ValueError(
                 f"{self.table}: version {version} is not in its log any more; begin with a later"
@@ -148,8 +150,9 @@ class DeltaSource(RepeatingSource):
 class DeltaSink(BaseRichBolt):
     """Appends a row for each message: those of a micro-batch and task in one commit.
 
-    Messages are acked once it is there. If it fails, all of them fail and come again: a row may be there twice after a
-    crash between the table's commit and that of the micro-batch, and none is missing.
+    Messages are acked once it is there. If the table refuses a row, say by a constraint, the commit is divided, and
+    that row's message alone fails and comes again. If the table can't be reached, all fail that are not committed. A
+    row may be there twice after a crash between the table's commit and that of the micro-batch, and none is missing.
 
     Args:
         table: a path, or a URI; the table is made if it is missing.
@@ -170,7 +173,7 @@ class DeltaSink(BaseRichBolt):
             SetupError: it can't be made, or deltalake is not installed.
         """
         self._collector = collector
-        self._rows: list[tuple[Tuple, tuple[Any, ...]]] = []
+        self._rows = Rows(collector, self.table)
         try:
             from deltalake import DeltaTable
             from deltalake.exceptions import DeltaError
@@ -196,25 +199,23 @@ class DeltaSink(BaseRichBolt):
             self.columns.table([row])
         except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"{row!r:.200} does not fit in {self.columns.types}: {error}") from error
-        self._rows.append((tup, row))
+        self._rows.add(tup, row)
 
     def finish_micro_batch(self) -> None:
         """Appends the rows."""
-        rows, self._rows = self._rows, []
-        if not rows:
-            return
+        self._rows.write(self._append)
+
+    def _append(self, rows: Sequence[tuple[Any, ...]]) -> Exception | None:
+        """Commits rows; returns why they are refused."""
         from deltalake import write_deltalake
-        from deltalake.exceptions import DeltaError
 
         try:
-            write_deltalake(self.table, self.columns.table([row for _, row in rows]), mode="append")
-        except (DeltaError, OSError) as error:
-            self._collector.report_error(error)
-            for tup, _ in rows:
-                self._collector.fail(tup)
-        else:
-            for tup, _ in rows:
-                self._collector.ack(tup)
+            write_deltalake(self.table, self.columns.table(rows), mode="append")
+        except Exception as error:
+            if not refuses(error):
+                raise
+            return error
+        return None
 
     def _row(self, payload: Any) -> tuple[Any, ...]:
         names = self.columns.names

@@ -6,7 +6,7 @@ import contextlib
 import importlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from storm_on_spark.api.component import BaseRichBolt
@@ -15,8 +15,10 @@ from storm_on_spark.api.task.collector import OutputCollector
 from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.cluster.security.tokens import read_secret_file
+from storm_on_spark.connectors.refusals import commits_by_itself, refuses
 from storm_on_spark.xd.modules.declaration import ModuleDeclaration, Option, OptionError
 from storm_on_spark.xd.modules.messages import written
+from storm_on_spark.xd.modules.outside.rows import Rows
 
 _WORD = r"[A-Za-z_][A-Za-z0-9_]{0,62}"
 SIGNS: Final = {"qmark": "?", "format": "%s", "pyformat": "%s"}
@@ -28,7 +30,8 @@ _PAYLOAD: Final = "payload"
 class JdbcSink(BaseRichBolt):
     """Inserts a row for each message: those of a micro-batch and task in one transaction.
 
-    Messages are acked once it is committed. If the database refuses, all of them fail and come again: a row may be
+    Messages are acked once it is committed. If the database refuses a row, the transaction is divided, and that row's
+    message alone fails and comes again. If the database can't be reached, all fail that are not committed. A row may be
     there twice after a crash between the database's commit and that of the micro-batch, and none is missing.
 
     Args:
@@ -68,7 +71,8 @@ class JdbcSink(BaseRichBolt):
         sign = SIGNS[self._module.paramstyle]
         signs = ", ".join([sign] * len(self.columns))
         self._insert = f"INSERT INTO {self.table} ({', '.join(self.columns)}) VALUES ({signs})"  # noqa: S608 # checked names
-        self._rows: list[tuple[Tuple, tuple[Any, ...]]] = []
+        self._look = f"SELECT {', '.join(self.columns)} FROM {self.table} WHERE 1 = 0"  # noqa: S608 # the same
+        self._rows: Rows = Rows(collector, self.table)
         self._connected: Any = None
 
     def execute(self, tup: Tuple) -> None:
@@ -80,27 +84,42 @@ class JdbcSink(BaseRichBolt):
         if tup.is_tick:
             self._collector.ack(tup)
             return
-        self._rows.append((tup, self._row(tup["payload"])))
+        self._rows.add(tup, self._row(tup["payload"]))
 
     def finish_micro_batch(self) -> None:
-        """Inserts the rows."""
-        rows, self._rows = self._rows, []
-        if not rows:
-            return
-        try:
-            if self._connected is None:
-                self._connected = self._module.connect(**self._given)
-            with contextlib.closing(self._connected.cursor()) as cursor:
-                cursor.executemany(self._insert, [row for _, row in rows])
-            self._connected.commit()
-        except self._module.Error as error:
+        """Inserts the rows.
+
+        Raises:
+            SetupError: the connection commits by itself.
+        """
+        if not self._rows.write(self._write):
             self._drop()
-            self._collector.report_error(error)
-            for tup, _ in rows:
-                self._collector.fail(tup)
-        else:
-            for tup, _ in rows:
-                self._collector.ack(tup)
+
+    def _write(self, rows: Sequence[tuple[Any, ...]]) -> Exception | None:
+        """Inserts rows in one transaction; returns why they are refused."""
+        if self._connected is None:
+            self._connected = self._module.connect(**self._given)
+            if commits_by_itself(self._connected):
+                raise SetupError("jdbc: the connection commits by itself: connect without autocommit")
+        try:
+            with contextlib.closing(self._connected.cursor()) as cursor:
+                cursor.executemany(self._insert, rows)
+            self._connected.commit()
+        except Exception as error:
+            self._connected.rollback()
+            if not refuses(self._module, error, self._answers):
+                raise
+            return error
+        return None
+
+    def _answers(self) -> bool:
+        try:
+            with contextlib.closing(self._connected.cursor()) as cursor:
+                cursor.execute(self._look)
+            self._connected.rollback()
+        except self._module.Error:
+            return False
+        return True
 
     def cleanup(self) -> None:
         """Closes the connection."""

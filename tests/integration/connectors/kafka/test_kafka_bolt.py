@@ -76,6 +76,27 @@ def test_bolt_and_spout_of_java_objects_write_and_read(kafka_server: KafkaServer
     assert read == [(value, key) for key, value in written]
 
 
+def test_a_record_that_kafka_refuses_fails_alone(kafka_server: KafkaServer) -> None:
+    with KafkaAdminClient(bootstrap_servers=kafka_server.bootstrap_servers) as admin:
+        compacted = {"num_partitions": 2, "replication_factor": 1, "configs": {"cleanup.policy": "compact"}}
+        admin.create_topics({"compacted": compacted}, wait_for_metadata=True)
+    # A compacted topic takes no records without a key; the largest fits in no request.
+    large = "x" * 2_000_000
+    rows = [("a", "1"), (None, "2"), ("b", "3"), ("c", "4"), ("d", large), ("e", "5"), (None, "6"), ("f", "7")]
+    with BoltTester(bolt(kafka_server, "compacted")) as tester:
+        given = [make_tuple(list(row), ["word", "count"]) for row in rows]
+        tester.execute(*given)
+        bad = [given[1], given[4], given[6]]
+        assert sorted(tester.collector.failed, key=given.index) == bad
+        assert sorted(tester.collector.acked, key=given.index) == [tup for tup in given if tup not in bad]
+        again = make_tuple(["g", "8"], ["word", "count"])
+        tester.execute(again)
+        assert tester.collector.acked[-1] is again
+    assert sorted(pairs(kafka_server, "compacted")) == [
+        (key.encode(), value.encode()) for key, value in [*rows, ("g", "8")] if key is not None and len(value) == 1
+    ]
+
+
 def test_what_can_not_be_written_fails_alone_with_the_reason(kafka_server: KafkaServer) -> None:
     create(kafka_server, "some")
     selector = FieldNameTopicSelector("topic")

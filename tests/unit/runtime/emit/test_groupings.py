@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from emitting import Emitter, output_for, targets
@@ -220,6 +221,66 @@ def test_a_value_that_can_not_be_grouped_by_is_refused_by_name(value: Any, kind:
         emit(output, value, 1)
     assert targets(output) == {}
     assert output.sent() == {}
+
+
+class Odd:
+    """A value whose own code raises whatever is done with it."""
+
+    def __hash__(self) -> int:
+        raise ZeroDivisionError("odd hash")
+
+    def __repr__(self) -> str:
+        raise ZeroDivisionError("odd repr")
+
+
+CIRCLE: list[Any] = []
+CIRCLE.append(CIRCLE)
+
+
+@pytest.mark.parametrize("fields", [["word"], ["count", "word"]])
+@pytest.mark.parametrize("value", [Odd(), [Odd()], CIRCLE, pd.NA])
+@pytest.mark.parametrize("kind", ["fields_grouping", "partial_key_grouping"])
+def test_whatever_hashing_raises_the_field_is_named(value: Any, kind: str, fields: list[str]) -> None:
+    output = output_for(lambda b: getattr(b, kind)("spout", fields))
+    message = r'"spout" \(task \d+\) emitted a value for field "word" of stream "default" that can\'t be grouped by: '
+    with pytest.raises(TupleError, match=message):
+        emit(output, value, 1)
+
+
+@pytest.mark.parametrize("fields", [["word"], ["count", "word"]])
+@pytest.mark.parametrize("kind", ["fields_grouping", "partial_key_grouping"])
+def test_nat_is_one_key_as_in_arrow(kind: str, fields: list[str]) -> None:
+    output = output_for(lambda b: getattr(b, kind)("spout", fields))
+    found = {tuple(emit(output, value, 1)) for value in (pd.NaT, None, np.timedelta64("NaT"))}
+    assert len(found) == 1 if kind == "fields_grouping" else len(found) <= 2
+    batch = pa.record_batch([pa.array([None], pa.duration("ns")), [1]], ["word", "count"])
+    targets(output)
+    output.emit_batch("default", batch, np.full(1, -1))
+    assert found >= {(task,) for task in shares(output)}
+
+
+@pytest.mark.parametrize("fields", [["word"], ["count", "word"]])
+def test_a_column_with_a_value_that_python_has_not_is_refused_by_name(fields: list[str]) -> None:
+    output = output_for(lambda b: b.fields_grouping("spout", fields))
+    batch = pa.record_batch([pa.array([2**60], pa.timestamp("us")), [1]], ["word", "count"])
+    with pytest.raises(TupleError, match='for field "word" of stream "default" that can\'t be grouped by: '):
+        output.emit_batch("default", batch, np.full(1, -1))
+
+
+KEYS = [datetime.timedelta(days=number, microseconds=number) for number in range(-20, 20)]
+
+
+@pytest.mark.parametrize("fields", [["word"], ["count", "word"]])
+def test_a_duration_goes_to_one_task_whatever_its_class_and_way(fields: list[str]) -> None:
+    output = output_for(lambda b: b.fields_grouping("spout", fields), 4)
+    homes = {key: emit(output, key, 1) for key in KEYS}
+    for key, home in homes.items():
+        assert emit(output, pd.Timedelta(key), 1) == emit(output, np.timedelta64(key), 1) == home
+    for unit in ("us", "ns"):
+        targets(output)
+        batch = pa.record_batch([pa.array(KEYS, pa.duration(unit)), [1] * len(KEYS)], ["word", "count"])
+        output.emit_batch("default", batch, np.full(len(KEYS), -1))
+        assert shares(output) == Counter(task for home in homes.values() for task in home)
 
 
 # --- the others -----------------------------------------------------------------------------------------------------

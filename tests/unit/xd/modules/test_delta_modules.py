@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import datetime
 import itertools
+import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, unquote
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
@@ -110,6 +114,27 @@ def test_messages_fail_if_the_table_refuses_them(tmp_path: Path) -> None:
         assert (len(tester.collector.failed), tester.collector.acked) == (1, [])
 
 
+def test_the_message_of_a_refused_row_fails_alone(tmp_path: Path) -> None:
+    append(tmp_path, 100)
+    DeltaTable(str(tmp_path)).alter.add_constraint({"positive": "id > 0"})
+    given = [1, 2, -3, 4, -5, 6]
+    with BoltTester(made("sink", table=str(tmp_path), columns="id long")) as tester:
+        tester.execute(*(message({"id": number}) for number in given))
+        assert [tup["payload"]["id"] for tup in tester.collector.acked] == [1, 2, 4, 6]
+        assert [tup["payload"]["id"] for tup in tester.collector.failed] == [-3, -5]
+        said = [str(error) for error in tester.collector.errors]
+    assert [text.rpartition("given ")[2] for text in said] == ["(-3,))", "(-5,))"]
+    assert sorted(DeltaTable(str(tmp_path)).to_pyarrow_table()["id"].to_pylist()) == [1, 2, 4, 6, 100]
+
+
+def test_a_value_that_the_table_does_not_take_fails_its_message_alone(tmp_path: Path) -> None:
+    write_deltalake(str(tmp_path), pa.table({"id": pa.array([0], pa.int32())}))
+    with BoltTester(made("sink", table=str(tmp_path), columns="id long")) as tester:
+        tester.execute(*(message({"id": number}) for number in (1, 2**40, 3)))
+        assert [tup["payload"]["id"] for tup in tester.collector.acked] == [1, 3]
+    assert sorted(DeltaTable(str(tmp_path)).to_pyarrow_table()["id"].to_pylist()) == [0, 1, 3]
+
+
 @pytest.mark.parametrize(
     ("type", "options"),
     [
@@ -124,3 +149,40 @@ def test_messages_fail_if_the_table_refuses_them(tmp_path: Path) -> None:
 def test_options_that_make_no_sense(type: ModuleType, options: dict[str, str]) -> None:  # noqa: A002
     with pytest.raises(OptionError):
         made(type, **options)
+
+
+PARTITIONS = ["a b", "50%", "ä", "a/b", "x:y", "p%20q", None, "tr.", "k=v", "#1", "2024-01-01 10:00:00", "日本", "a?b"]
+
+
+@pytest.mark.parametrize("start", ["-1", "1"])
+def test_rows_of_any_partition_are_emitted(tmp_path: Path, start: str) -> None:
+    for number, key in enumerate(["first", *PARTITIONS]):
+        rows_of = pa.table({"k": pa.array([key], pa.string()), "n": [number]})
+        write_deltalake(str(tmp_path), rows_of, mode="append", partition_by=["k"])
+    with reading(table=str(tmp_path), startingVersion=start) as tester:
+        found = [row["k"] for row, _ in rows(tester, 200)]
+    assert Counter(found) == Counter(PARTITIONS if start == "1" else ["first", *PARTITIONS])
+
+
+@pytest.mark.parametrize("folder", ["a b", "50%25", "é", "x%3Ay", "a#b"])
+def test_a_path_in_the_log_is_decoded_once(tmp_path: Path, folder: str) -> None:
+    """As Spark writes them: the log encodes the name of the folder, which may have escapes of its own, as in a URI."""
+    write_deltalake(str(tmp_path), pa.table({"k": ["first"], "n": [0]}), partition_by=["k"])
+    path = f"k={folder}/part-0.parquet"
+    (tmp_path / path).parent.mkdir()
+    pq.write_table(pa.table({"n": [7]}), tmp_path / path)
+    size = (tmp_path / path).stat().st_size
+    add = {"path": quote(path, safe="/="), "partitionValues": {"k": unquote(folder)}, "size": size}
+    actions = [{"commitInfo": {}}, {"add": {**add, "modificationTime": 1, "dataChange": True}}]
+    (tmp_path / "_delta_log" / f"{1:020}.json").write_text("\n".join(map(json.dumps, actions)))
+    with reading(table=str(tmp_path), startingVersion="1") as tester:
+        assert [row for row, _ in rows(tester)] == [{"n": 7, "k": unquote(folder)}]
+
+
+@pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\x85", "\x0b", "\x1c", "\r"])
+def test_texts_with_line_separators_are_emitted(tmp_path: Path, separator: str) -> None:
+    text = f"one{separator}two"
+    for payload in ("first", text):
+        write_deltalake(str(tmp_path), pa.table({"payload": [payload]}), mode="append")
+    with reading(table=str(tmp_path), startingVersion="0") as tester:
+        assert [row for row, _ in rows(tester)] == ["first", text]

@@ -391,18 +391,37 @@ def test_jdbc_inserts_rows(tmp_path: Path) -> None:
     assert rows == [(1, '["a"]'), (2, "x'); DROP TABLE orders; --")]
 
 
-def test_jdbc_fails_the_messages_of_a_transaction_that_is_refused(tmp_path: Path) -> None:
-    database = table(tmp_path / "d", "CREATE TABLE orders (payload TEXT UNIQUE)")
+def test_jdbc_fails_the_message_of_a_refused_row_alone(tmp_path: Path) -> None:
+    database = table(tmp_path / "d", "CREATE TABLE orders (payload UNIQUE CHECK (payload <> 'bad'))")
+    given = ["a", "bad", "b", "a", "c", 2**70, "d"]
     with BoltTester(made("sink", "jdbc", database=str(tmp_path / "d"), table="orders")) as tester:
-        tester.execute(message("a"))
-        tester.execute(message("b"), message("a"))
-        tester.execute(message("c"))
-        assert [tup["payload"] for tup in tester.collector.acked] == ["a", "c"]
-        assert [tup["payload"] for tup in tester.collector.failed] == ["b", "a"]
-        assert "UNIQUE constraint failed" in str(tester.collector.errors[0])
+        tester.execute(*map(message, given))
+        tester.execute(message("e"))
+        assert [tup["payload"] for tup in tester.collector.acked] == ["a", "b", "c", "d", "e"]
+        assert [tup["payload"] for tup in tester.collector.failed] == ["bad", "a", 2**70]
+        said = [str(error) for error in tester.collector.errors]
+    assert "orders refuses a row: IntegrityError: CHECK constraint failed" in said[0]
+    assert "(given ('bad',))" in said[0]
+    assert "UNIQUE constraint failed" in said[1]
+    assert "OverflowError" in said[2]
     rows = database.execute("SELECT * FROM orders").fetchall()
     database.close()
-    assert rows == [("a",), ("c",)]
+    assert rows == [("a",), ("b",), ("c",), ("d",), ("e",)]
+
+
+def test_jdbc_does_not_divide_what_fails_for_another_reason(tmp_path: Path) -> None:
+    database = table(tmp_path / "d", "CREATE TABLE orders (payload)")
+    sink = made("sink", "jdbc", database=str(tmp_path / "d"), table="orders")
+    with BoltTester(sink) as tester:
+        database.execute("DROP TABLE orders")
+        tester.execute(*map(message, "abcd"))
+        assert [tup["payload"] for tup in tester.collector.failed] == list("abcd")
+        assert len(tester.collector.errors) == 1, "the rows were not tried one by one"
+        database.execute("CREATE TABLE orders (payload)")
+        tester.execute(*map(message, "abcd"))
+        assert [tup["payload"] for tup in tester.collector.acked] == list("abcd")
+    assert database.execute("SELECT * FROM orders").fetchall() == [(each,) for each in "abcd"]
+    database.close()
 
 
 def test_jdbc_refuses_what_makes_no_sense(tmp_path: Path) -> None:
