@@ -38,7 +38,8 @@ from storm_on_spark.runtime.batches.clock import Clock, SystemClock
 from storm_on_spark.runtime.batches.coordinator import Coordinator
 from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.bolts.stall import clear_notes, read_notes
-from storm_on_spark.runtime.processes.run_folder import remove_run_folder
+from storm_on_spark.runtime.processes.at_once import belongs_here
+from storm_on_spark.runtime.processes.run_folder import remove_run_folder, run_folder
 from storm_on_spark.runtime.reports.report import Failure
 from storm_on_spark.runtime.run.settings import TrackingSettings
 from storm_on_spark.runtime.run.spec import make_spec, pickled
@@ -282,6 +283,7 @@ class CompiledTopology:
                 running[0].fail(failure)
 
         with contextlib.ExitStack() as stack:
+            belongs_here(run_folder(start_id))
             stack.callback(remove_run_folder, start_id)
             # Before Spark, so that what can't be shipped or resumed costs no start of a JVM.
             pickled(self.graph.topology)

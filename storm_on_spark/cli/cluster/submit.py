@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +19,7 @@ from storm_on_spark.cli.shared.errors import STOPPED
 from storm_on_spark.cli.shared.progress import Progress
 from storm_on_spark.cli.shared.requirements import requirements_of
 from storm_on_spark.cli.shared.terminal import console
+from storm_on_spark.runtime.processes.at_once import temporary_folder
 
 if TYPE_CHECKING:
     from storm_on_spark.cluster.client.nimbus_client import NimbusClient, SubmitProgress
@@ -97,12 +97,12 @@ class _Submission:
         # First of all: nobody waits for a topology to be compiled to hear that there is no cluster.
         with (
             self._request.client() as client,
-            tempfile.TemporaryDirectory(prefix="storm-spark-submit-") as folder,
+            temporary_folder("storm-spark-submit-") as folder,
         ):
-            conf = self._prepare(Path(folder, "packed"), requirements)
+            conf = self._prepare(folder / "packed", requirements)
             self._say(f"{self.name}: uploading ...")
             self.topology_id = client.submit(
-                Path(folder, "packed"), self.name, without_secrets(conf), active=active, progress=self._progress
+                folder / "packed", self.name, without_secrets(conf), active=active, progress=self._progress
             )
             self._note("submitted")
 
