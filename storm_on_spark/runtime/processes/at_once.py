@@ -16,6 +16,7 @@ import ctypes
 import os
 import shutil
 import signal
+import sys
 import tempfile
 import threading
 import time
@@ -25,7 +26,7 @@ from types import FrameType
 from typing import Final
 
 from storm_on_spark.runtime.processes.sessions import kill_descendants, kill_session
-from storm_on_spark.runtime.processes.signals import TO_END, handled
+from storm_on_spark.runtime.processes.signals import TO_END, handled, handling
 
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _KILL_SECS: Final = 5.0
@@ -57,34 +58,39 @@ def install() -> None:
 
     A signal that is ignored because of `nohup` stays ignored.
     """
-    global _ours
-    reader, writer = os.pipe()
-    os.set_blocking(writer, False)
-    _ours = os.getpid()
-    threading.Thread(target=_hear, args=(reader,), name="end-at-once", daemon=True).start()
-    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    # A child would write into the same pipe.
-    os.register_at_fork(after_in_child=_leave_pipe)
+    _listen()
     for number in handled():
         signal.signal(number, end_at_once)
 
 
-def installed() -> bool:
-    """Returns whether `install` was called in this process."""
-    return os.getpid() == _ours
-
-
 def uninstall() -> None:
     """Leaves the signals to the system, which ends the process: it has nothing any more that would be left."""
-    if installed():
-        for number in TO_END:
-            if signal.getsignal(number) is end_at_once:
-                signal.signal(number, signal.SIG_DFL)
+    for folder in list(_folders):
+        remove_temporary(folder)
+    for number in TO_END:
+        if signal.getsignal(number) is end_at_once:
+            signal.signal(number, signal.SIG_DFL)
+
+
+@contextlib.contextmanager
+def in_force() -> Iterator[None]:
+    """Does the same within, in a script; elsewhere nothing changes: a notebook's kernel outlives an interrupt."""
+    is_script = hasattr(sys.modules["__main__"], "__file__")
+    if not is_script or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    _listen()
+    with handling(end_at_once):
+        yield
 
 
 def end(number: int) -> None:
     """Ends this process with all that belongs to it; its exit code is 128 + the signal's number, as in shells."""
     _say(number)
+    # Threads that still run print what they make of the end of the children.
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    for descriptor in (1, 2):
+        os.dup2(nothing, descriptor)
     with contextlib.suppress(AttributeError):  # not Linux
         # What a killed child leaves becomes a child of this process, and is found.
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
@@ -162,6 +168,19 @@ def ends_with_this(pid: int) -> Iterator[None]:
         del _leaders[pid]
 
 
+def _listen() -> None:
+    global _ours
+    if os.getpid() == _ours:
+        return
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    _ours = os.getpid()
+    threading.Thread(target=_hear, args=(reader,), name="end-at-once", daemon=True).start()
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    # A child would write into the same pipe.
+    os.register_at_fork(after_in_child=_leave_pipe)
+
+
 def _leave_pipe() -> None:
     with contextlib.suppress(ValueError):  # another thread than the main one has forked
         signal.set_wakeup_fd(-1)
@@ -171,7 +190,7 @@ def _hear(reader: int) -> None:
     while True:
         for number in os.read(reader, 64):
             # What another handler makes of a signal is its affair.
-            if installed() and signal.getsignal(number) is end_at_once:
+            if os.getpid() == _ours and signal.getsignal(number) is end_at_once:
                 end(number)
 
 

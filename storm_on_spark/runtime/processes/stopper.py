@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import threading
@@ -15,7 +16,7 @@ from storm_on_spark.runtime.processes import at_once
 from storm_on_spark.runtime.processes.signals import handling
 
 _ONE_SECS: Final = 1.0
-"""Within so long of the last one, SIGTERM and SIGHUP are the same wish: `make`, `timeout` and terminals that close
+"""Within so long of each other, SIGTERM and SIGHUP are the same wish: `make`, `timeout` and terminals that close
 send a signal to the process and to its group."""
 _END_SECS: Final = 15.0
 """How long the second signal leaves for an end in order."""
@@ -37,7 +38,8 @@ class Stopper:
         self.number = int(signal.SIGINT)
         self._clock = clock
         self._kill = kill
-        self._last = 0.0
+        #: When SIGTERM or SIGHUP came last.
+        self._last = -math.inf
         self._pid = os.getpid()
 
     @contextmanager
@@ -53,11 +55,10 @@ class Stopper:
         """Counts a signal."""
         if os.getpid() != self._pid:  # a forked child, which has the handler, too
             os._exit(128 + number)
-        now = self._clock()
-        again = self.count and number != signal.SIGINT and now - self._last < _ONE_SECS
-        self._last = now
-        if again:
-            return
+        if number != signal.SIGINT:
+            before, self._last = self._last, self._clock()
+            if self._last - before < _ONE_SECS:
+                return
         self.count += 1
         self.number = number
         if self.count == 2:
