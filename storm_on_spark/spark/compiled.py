@@ -11,6 +11,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -48,6 +49,7 @@ from storm_on_spark.runtime.storage import Storage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
     from storm_on_spark.spark.checkpoint.directory import Checkpoint, Manifest
     from storm_on_spark.spark.checkpoint.owner import Fence
@@ -352,14 +354,22 @@ class CompiledTopology:
             # A spout that opened and fails at once has a topology that failed, however quick it was.
             if early and not coordinator.has_opened(early[0].task):
                 raise topology_failed(name, early[0])
-            with settings_applied(spark, wanted), reporting_failure(name):
-                query = (
-                    frame.writeStream.foreachBatch(Sink(coordinator, on_failure, store.own, written))
-                    .option("checkpointLocation", store.location.url)
-                    .queryName(name)
-                    .start()
+            session = spark
+
+            def start_query() -> StreamingQuery:
+                with settings_applied(session, wanted), reporting_failure(name):
+                    query = (
+                        frame.writeStream.foreachBatch(Sink(coordinator, on_failure, store.own, written))
+                        .option("checkpointLocation", store.location.url)
+                        .queryName(name)
+                        .start()
+                    )
+                (running[0].at_end if running else stack.callback)(
+                    partial(close_state_stores, session, store.root, store.location, query.runId)
                 )
-            stack.callback(close_state_stores, spark, store.root, store.location, query.runId)
+                return query
+
+            query = start_query()
             timeout = TrackingSettings.of(plan.conf).timeout_secs
             topology = TopologyQuery(
                 query,
@@ -371,6 +381,7 @@ class CompiledTopology:
                 stack.pop_all(),
                 fence,
                 {name: text for spout in plan.native_spouts for name, text in spec.instance(spout).advice.items()},
+                start_query,
             )
             topology.resumed_batch, topology.plan, topology.spark = resumed, plan, spark
             running.append(topology)
