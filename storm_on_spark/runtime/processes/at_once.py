@@ -87,20 +87,29 @@ def in_force() -> Iterator[None]:
 def end(number: int) -> None:
     """Ends this process with all that belongs to it; its exit code is 128 + the signal's number, as in shells."""
     _say(number)
-    # Threads that still run print what they make of the end of the children.
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    for descriptor in (1, 2):
-        os.dup2(nothing, descriptor)
+    be_silent()
     with contextlib.suppress(AttributeError):  # not Linux
         # What a killed child leaves becomes a child of this process, and is found.
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
     deadline = time.monotonic() + _KILL_SECS
     while (_kill_leaders() or kill_descendants(os.getpid(), os.getsid(0))) and time.monotonic() < deadline:
         time.sleep(_PAUSE_SECS)
+    remove_all(deadline)
+    os._exit(128 + number)
+
+
+def be_silent() -> None:
+    """Lets nothing more be printed: threads that still run would say what they make of the end of the children."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    for descriptor in (1, 2):
+        os.dup2(nothing, descriptor)
+
+
+def remove_all(deadline: float) -> None:
+    """Removes this process' temporary folders; `deadline` is in monotonic seconds."""
     for folder in list(_folders):
         while folder.exists() and time.monotonic() < deadline:
             shutil.rmtree(folder, ignore_errors=True)
-    os._exit(128 + number)
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import sysconfig
 import threading
+import time
 import warnings
 from collections.abc import Iterable, Mapping
 from importlib import import_module
@@ -20,6 +21,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from storm_on_spark.api.errors import SetupError
+from storm_on_spark.runtime.processes import at_once
 from storm_on_spark.runtime.processes.sessions import kill_named
 from storm_on_spark.spark.session import jars
 from storm_on_spark.spark.session.class_archive import find_archive
@@ -73,6 +75,8 @@ _LISTS = {"spark.archives": ",", "spark.executorEnv.PYTHONPATH": os.pathsep}
 """Settings that get longer where `spark-submit` has some of its own, and what stands between their parts."""
 _HADOOP_AWS = "hadoop-aws"
 _STOP_SECS = 20.0
+_KILLED_SECS = 5.0
+"""For the files of a JVM that was killed to be removed."""
 _QUICK_START = "-XX:TieredStopAtLevel=1"
 """The JVM moves opaque chunks and leaves the work to Python: the optimizing compiler costs more than it gains. See
 docs/decisions/0011-start-of-the-jvm.md."""
@@ -413,8 +417,9 @@ def _end_jvm(exiting: bool = False) -> None:
 def _end_by_signal(number: int, frame: FrameType | None) -> None:
     """Ends this process by a signal that would have ended it at once, and left the session's files."""
     if _scratch is not None and f"-{os.getpid()}-" in _scratch.name:
+        at_once.be_silent()
         kill_named(_scratch)
-        _end_jvm()
+        at_once.remove_all(time.monotonic() + _KILLED_SECS)
     signal.signal(number, signal.SIG_DFL)
     signal.raise_signal(number)
 
