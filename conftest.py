@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import pytest
 
+# Programs for the children of multilang components, no modules.
+collect_ignore = ["storm_on_spark/multilang/libraries"]
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declares the budget."""

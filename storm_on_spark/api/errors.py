@@ -10,6 +10,7 @@ Exception
 │   ├── ComponentError              (RuntimeError)  user code of a spout, bolt or grouping failed
 │   ├── CheckpointError             (RuntimeError)  the checkpoint is damaged or belongs to something else
 │   ├── SetupError                  (RuntimeError)  the machine lacks something: Java, a jar, a port
+│   ├── UnusableError               (RuntimeError)  a component can do nothing at all
 │   ├── NotAliveError               (RuntimeError)  no topology of that name runs
 │   ├── AlreadyAliveError           (RuntimeError)  a topology of that name runs already
 │   └── TopologyFailedError         (RuntimeError)  a running topology ended with an error
@@ -133,6 +134,10 @@ class CheckpointError(StormError, RuntimeError):
 
 class SetupError(StormError, RuntimeError):
     """The machine lacks a requirement, such as Java; the message names it and says how to get it."""
+
+
+class UnusableError(StormError, RuntimeError):
+    """A component can do nothing at all, whatever it is given: the topology fails also without `topology.fail.fast`."""
 
 
 class NotAliveError(StormError, RuntimeError):

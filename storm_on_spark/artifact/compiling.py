@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 import sysconfig
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from html import escape
@@ -26,6 +25,7 @@ from storm_on_spark.launch.settings import CheckpointSettings
 from storm_on_spark.plan.explain.document import explain_dict
 from storm_on_spark.plan.explain.mermaid import explain_mermaid
 from storm_on_spark.plan.explain.picture import plan_html
+from storm_on_spark.runtime.processes.at_once import temporary_folder
 from storm_on_spark.spark.compiled import CompiledTopology
 from storm_on_spark.spark.session.settings import parallelism_of
 
@@ -88,8 +88,8 @@ def write(job: Job, out: Path | None, say: Callable[[str], object] = lambda text
             layout.refuse_foreign(out)
             replace(scratch, out)
         return written
-    with tempfile.TemporaryDirectory(prefix="storm-spark-compile-") as folder:
-        return _write(job, Path(folder), say)
+    with temporary_folder("storm-spark-compile-") as folder:
+        return _write(job, folder, say)
 
 
 def _write(job: Job, folder: Path, say: Callable[[str], object]) -> Written:
@@ -158,15 +158,15 @@ def _pack_job(
         "python": _python(),
         "conf": json.loads(json.dumps(conf)),
     }
-    with tempfile.TemporaryDirectory(prefix="storm-spark-compile-") as temporary:
+    with temporary_folder("storm-spark-compile-") as temporary:
         installed = None
         requirements = folder / layout.TOPOLOGY / REQUIREMENTS
         if requirements.is_file():
             say("installing what it requires ...")
-            installed = install(requirements.read_bytes(), Path(temporary))
+            installed = install(requirements.read_bytes(), temporary)
         say("packing the packages ...")
         found = packages.collect(installed, with_spark_needs=job.with_spark_needs)
-        code = Path(temporary, "code")
+        code = temporary / "code"
         code.mkdir()
         with (folder / layout.TOPOLOGY / CODE).open("rb") as file:
             archive.extract(file, code, CODE)

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from storm_on_spark.cli.main import main
+from storm_on_spark.cli.entry import main
 
 main()

@@ -117,7 +117,7 @@ class _Commands(click.Group):
     commands=_Lazy(),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 done; 1 the topology failed, or the cluster could not do it; 2 bad usage or an invalid "
-    "topology; 130 stopped at once.",
+    "topology; 130 stopped at once by Ctrl-C.",
 )
 @click.version_option(__version__, prog_name="storm-spark")
 def main() -> None:

@@ -33,6 +33,7 @@ from storm_on_spark.multilang.errors import ShellError
 from storm_on_spark.multilang.framing import framing_of
 from storm_on_spark.multilang.guardian import IDLE_SECS, Guardian, end_family
 from storm_on_spark.multilang.messages import log_message
+from storm_on_spark.multilang.own_libraries import with_libraries
 from storm_on_spark.runtime.processes.run_folder import make_private
 from storm_on_spark.runtime.processes.sessions import started_at
 
@@ -414,7 +415,7 @@ def _spawn(launch: Launch, folder: Path) -> None:
             stdout=stdout,
             stderr=subprocess.PIPE,
             cwd=launch.directory,
-            env={**os.environ, **launch.environment},
+            env=with_libraries({**os.environ, **launch.environment}),
             start_new_session=True,
         )
     except BaseException:

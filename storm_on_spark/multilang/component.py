@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import shutil
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +16,7 @@ from storm_on_spark.multilang.child import Child, Launch, checked_command, run_i
 from storm_on_spark.multilang.errors import ShellError
 from storm_on_spark.multilang.messages import log_message, setup_message
 from storm_on_spark.multilang.settings import ShellSettings, silence
+from storm_on_spark.runtime.processes.at_once import make_temporary, remove_temporary
 
 log = component_logger(__name__)
 
@@ -86,10 +84,10 @@ class ShellComponent:
         self._max_pending = settings.max_pending
         self._context, self._conf = context, conf
         #: Removed by `cleanup` where the context names no folder of a run.
-        self._own_folder = None if context.pid_dir else tempfile.mkdtemp(prefix="storm-on-spark-run-")
+        self._own_folder = None if context.pid_dir else make_temporary("storm-on-spark-run-")
         self._launch = Launch(
             command=self._command,
-            folder=Path(context.pid_dir or self._own_folder or ""),
+            folder=self._own_folder or Path(context.pid_dir or ""),
             name=f"task-{context.this_task_id}",
             label=self._label,
             directory=run_in(self._directory, self._command),
@@ -107,9 +105,8 @@ class ShellComponent:
         if self._child is not None:
             self._child.end()
             self._child = None
-        if self.__dict__.get("_own_folder"):
-            with contextlib.suppress(OSError):
-                shutil.rmtree(self._own_folder)  # type: ignore[arg-type]
+        if folder := self.__dict__.get("_own_folder"):
+            remove_temporary(folder)
 
     def _handle_common(self, command: str, message: Mapping[str, Any], report: Any) -> None:
         """Does what a message says that bolts and spouts send alike.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -16,13 +16,17 @@ from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.multilang import child as child_module
 from storm_on_spark.multilang.child import Child
 from storm_on_spark.multilang.component import ShellComponent
-from storm_on_spark.multilang.errors import ShellError
+from storm_on_spark.multilang.errors import MOST_USELESS, ShellError, UselessChildError
 from storm_on_spark.multilang.framing import framing_of
 from storm_on_spark.multilang.messages import HEARTBEAT_STREAM, Emission, command_of, text_of
 
 _MOST_STARTS = 3
 """Starts of the child in one micro-batch; with more deaths the rest of its tuples fail at once."""
 _MOST_BACKOFF_SECS = 5.0
+_PROOF_SECS = 2.0
+"""How long a child that was given nothing is waited for to answer or to die."""
+_WORK = ("emit", "ack", "fail", "sync")
+"""What a child says that does something."""
 
 
 @dataclass
@@ -39,6 +43,8 @@ class _State:
     """Whether the child answers heartbeats."""
     deaths: int = 0
     """Deaths since the last ack."""
+    useless: int = 0
+    """Children that have died since one did something."""
     said: int = 0
     """Messages since the child last acked, failed or answered."""
     rest: bytes = b""
@@ -53,6 +59,7 @@ class ShellBolt(ShellComponent, BaseRichBolt):
     At the end of its micro-batch the child gets a heartbeat; what it sends before its answer belongs to this
     micro-batch. Inputs that it keeps longer stay pending, as in Storm. If the child ends, hangs or breaks the protocol,
     the error is reported with its last lines of stderr, all inputs that it has not acked fail, and it is started again.
+    If several have ended before the first of them has done anything, the topology fails.
 
     Args:
         command: program and arguments; never a line for a shell.
@@ -80,6 +87,8 @@ class ShellBolt(ShellComponent, BaseRichBolt):
         self._framing = framing_of(self._launch.serializer)
         self._state = _State()
         self._in_turn = False
+        #: Whether any child has done something, as far as this process knows.
+        self._worked = False
         self._starts = 0
         self._next_id = random.getrandbits(62)
 
@@ -118,23 +127,14 @@ class ShellBolt(ShellComponent, BaseRichBolt):
         """Waits until the child has done what it was given, or says that it keeps some of it."""
         if not self._in_turn:
             self._begin()
-        state, child = self._state, self._child
-        if child is not None:
-            state.owed += 1
-            self._next_id += 1
-            child.send(
-                self._framing.encode(
-                    {"id": str(self._next_id), "comp": None, "stream": HEARTBEAT_STREAM, "task": -1, "tuple": []}
-                )
-            )
-            try:
-                # A child that speaks without end is listened to again in the next micro-batch.
-                child.exchange(self._handle, self._is_done, self._launch.timeout_secs)
-                state.rest, state.unsent = child.framing.rest, child.unsent
-                state.turn += 1
-                child.end_turn(state.turn)
-            except ShellError as error:
-                self._lost(child.ended(error))
+        if self._child is not None:
+            # A child that speaks without end is listened to again in the next micro-batch.
+            self._end_turn(self._child, self._is_done, self._launch.timeout_secs)
+        # One that has died before it did anything may be the first of many.
+        while self._child is None and self._state.useless and not self._worked and self._starts < _MOST_STARTS:
+            child = self._living()
+            if child is not None:
+                self._end_turn(child, lambda: self._worked, _PROOF_SECS)
         self._in_turn = False
 
     def cleanup(self) -> None:
@@ -154,6 +154,23 @@ class ShellBolt(ShellComponent, BaseRichBolt):
                 self._child.end()
                 self._child = None
 
+    def _end_turn(self, child: Child, done: Callable[[], bool], most_secs: float) -> None:
+        state = self._state
+        state.owed += 1
+        self._next_id += 1
+        child.send(
+            self._framing.encode(
+                {"id": str(self._next_id), "comp": None, "stream": HEARTBEAT_STREAM, "task": -1, "tuple": []}
+            )
+        )
+        try:
+            child.exchange(self._handle, done, most_secs)
+            state.rest, state.unsent = child.framing.rest, child.unsent
+            state.turn += 1
+            child.end_turn(state.turn)
+        except ShellError as error:
+            self._lost(child.ended(error))
+
     # --- turns --------------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
@@ -166,11 +183,11 @@ class ShellBolt(ShellComponent, BaseRichBolt):
             except ShellError:  # what it had sent is broken
                 child = None
         if child is not None and child.begin_turn(state.turn):
-            self._child = child
+            self._child, self._worked = child, True
             return
         if child is None and not state.pending:
             # Nothing is lost: its worker was idle and has ended, or the task has moved to another machine.
-            self._state = _State(deaths=state.deaths)
+            self._state = _State(deaths=state.deaths, useless=state.useless)
         elif child is None:
             self._lost(ShellError("the child process ended, or runs where the task was executed before"))
         elif child.alive():
@@ -199,7 +216,9 @@ class ShellBolt(ShellComponent, BaseRichBolt):
         for tup in state.pending.values():
             self._collector.fail(tup)
         self._child = None
-        self._state = _State(turn=0, deaths=state.deaths + 1)
+        self._state = _State(turn=0, deaths=state.deaths + 1, useless=state.useless + 1)
+        if not self._worked and self._state.useless >= MOST_USELESS:
+            raise UselessChildError(error)
 
     def _is_done(self) -> bool:
         state, child = self._state, self._child
@@ -212,6 +231,8 @@ class ShellBolt(ShellComponent, BaseRichBolt):
     def _handle(self, message: Any) -> None:
         command, message = command_of(message)
         state = self._state
+        if command in _WORK:
+            self._worked, state.useless = True, 0
         state.said = 0 if command in ("ack", "fail", "sync") else state.said + 1
         if state.said > child_module.MOST_MESSAGES:
             raise ShellError(

@@ -11,7 +11,7 @@ from storm_on_spark.api.errors import StormError
 from storm_on_spark.api.task.collector import SpoutOutputCollector
 from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.multilang.component import ShellComponent
-from storm_on_spark.multilang.errors import ShellError
+from storm_on_spark.multilang.errors import MOST_USELESS, ShellError, UselessChildError
 from storm_on_spark.multilang.messages import Emission, command_of
 
 _MOST_BACKOFF_SECS = 5.0
@@ -21,7 +21,8 @@ class ShellSpout(ShellComponent, BaseRichSpout):
     """Executes a command as a spout, over Storm's multilang protocol.
 
     If the child ends, is silent for too long or breaks the protocol, the error is reported with its last lines of
-    stderr, and it is started again. A new child isn't told of messages that an earlier one has emitted: the state of
+    stderr, and it is started again. If several have ended before the first of them has answered a call for tuples, the
+    topology fails. A new child isn't told of messages that an earlier one has emitted: the state of
     a child is its own affair, and one that must not lose messages reads them again from where they come.
 
     Args:
@@ -47,6 +48,8 @@ class ShellSpout(ShellComponent, BaseRichSpout):
         #: Messages of the present child, by the text of their ids.
         self._emitted: set[str] = set()
         self._deaths = 0
+        #: Whether any child has done something.
+        self._worked = False
         self._not_before = 0.0
         self._opened = True
         self._ready()
@@ -124,7 +127,8 @@ class ShellSpout(ShellComponent, BaseRichSpout):
         try:
             child.ask()
             child.exchange(handle, lambda: bool(done) and not child.queued)
-            self._deaths = 0
+            if command == "next":
+                self._deaths, self._worked = 0, True
         except ShellError as error:
             self._lost(child.ended(error))
 
@@ -141,6 +145,7 @@ class ShellSpout(ShellComponent, BaseRichSpout):
                 tasks = self._collector.emit(emission.values, message_id, emission.stream)
         except StormError as error:
             raise ShellError(f"it emitted what can't be sent: {error}") from error
+        self._worked = True
         if message_id is not None:
             self._emitted.add(str(message_id))
         child = self._child
@@ -153,3 +158,5 @@ class ShellSpout(ShellComponent, BaseRichSpout):
         self._not_before = time.monotonic() + min(0.1 * 2 ** min(self._deaths, 10), _MOST_BACKOFF_SECS)
         self._deaths += 1
         self._collector.report_error(error)
+        if not self._worked and self._deaths >= MOST_USELESS:
+            raise UselessChildError(error)

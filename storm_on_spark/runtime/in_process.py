@@ -7,7 +7,6 @@ its state store is kept in memory, and a process that ends can't go on where it 
 from __future__ import annotations
 
 import dataclasses
-import tempfile
 import time
 import uuid
 from collections.abc import Callable, Sequence
@@ -29,7 +28,8 @@ from storm_on_spark.runtime.bolts.stage import BatchInfo
 from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.codec.chunk import Chunk, Kind
-from storm_on_spark.runtime.processes.run_folder import remove_run_folder
+from storm_on_spark.runtime.processes.at_once import belongs_here, temporary_folder
+from storm_on_spark.runtime.processes.run_folder import remove_run_folder, run_folder
 from storm_on_spark.runtime.reports import report
 from storm_on_spark.runtime.reports.report import USER_ERRORS, Failure
 from storm_on_spark.runtime.run.spec import load_spec, make_spec
@@ -103,13 +103,14 @@ class InProcessTopology:
             go_on: asked before each micro-batch; once it says no, spouts emit nothing more, and the run ends when all
                 that was emitted is done.
         """
-        with tempfile.TemporaryDirectory(prefix="storm-on-spark-in-process-", ignore_cleanup_errors=True) as folder:
+        with temporary_folder("storm-on-spark-in-process-") as folder:
             self._started = time.monotonic()
             spec = make_spec(self._plan, self._name, self._name, uuid.uuid4().hex, (), "")
-            coordinator = self._coordinator = _Coordinator(spec, Path(folder), self._clock, True, self._on_failure)
+            belongs_here(run_folder(spec.start_id))
+            coordinator = self._coordinator = _Coordinator(spec, folder, self._clock, True, self._on_failure)
             try:
                 coordinator.start(Offset())
-                self._status = self._work(coordinator, Worker(spec), Path(folder), go_on)
+                self._status = self._work(coordinator, Worker(spec), folder, go_on)
             finally:
                 self._status = self._status or "KILLED"
                 coordinator.stop()

@@ -12,12 +12,12 @@ import os
 import shlex
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from storm_on_spark.api.errors import TopologyFailedError
+from storm_on_spark.runtime.processes.at_once import temporary_folder
 from storm_on_spark.spark.session import jars, local_session, stop_session
 from storm_on_spark.spark.session.class_archive import (
     VERSION,
@@ -51,8 +51,8 @@ def make_archive(java: Java, extra: Sequence[Path] = (), root: Path | None = Non
         return None
     _discard(folder, key)
     # Inside the cache, so that the rename at the end stays within one file system and is atomic.
-    with tempfile.TemporaryDirectory(prefix=".make-", dir=folder) as scratch:
-        classes, archive = Path(scratch, "classes"), Path(scratch, "archive")
+    with temporary_folder(".make-", folder) as scratch:
+        classes, archive = scratch / "classes", scratch / "archive"
         try:
             class_path, options = _rehearse(classes)
         except TopologyFailedError as error:

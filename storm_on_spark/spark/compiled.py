@@ -11,6 +11,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -38,7 +39,8 @@ from storm_on_spark.runtime.batches.clock import Clock, SystemClock
 from storm_on_spark.runtime.batches.coordinator import Coordinator
 from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.bolts.stall import clear_notes, read_notes
-from storm_on_spark.runtime.processes.run_folder import remove_run_folder
+from storm_on_spark.runtime.processes.at_once import belongs_here
+from storm_on_spark.runtime.processes.run_folder import remove_run_folder, run_folder
 from storm_on_spark.runtime.reports.report import Failure
 from storm_on_spark.runtime.run.settings import TrackingSettings
 from storm_on_spark.runtime.run.spec import make_spec, pickled
@@ -47,6 +49,7 @@ from storm_on_spark.runtime.storage import Storage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
     from storm_on_spark.spark.checkpoint.directory import Checkpoint, Manifest
     from storm_on_spark.spark.checkpoint.owner import Fence
@@ -285,6 +288,7 @@ class CompiledTopology:
                 running[0].fail(failure)
 
         with contextlib.ExitStack() as stack:
+            belongs_here(run_folder(start_id))
             stack.callback(remove_run_folder, start_id)
             # Before Spark, so that what can't be shipped or resumed costs no start of a JVM.
             pickled(self.graph.topology)
@@ -356,15 +360,23 @@ class CompiledTopology:
             # A spout that opened and fails at once has a topology that failed, however quick it was.
             if early and not coordinator.has_opened(early[0].task):
                 raise topology_failed(name, early[0])
-            with settings_applied(spark, wanted), reporting_failure(name):
-                query = (
-                    frame.writeStream.foreachBatch(Sink(coordinator, on_failure, store.own, written))
-                    .option("checkpointLocation", store.location.url)
-                    .queryName(name)
-                    .start()
+            session = spark
+
+            def start_query() -> StreamingQuery:
+                with settings_applied(session, wanted), reporting_failure(name):
+                    query = (
+                        frame.writeStream.foreachBatch(Sink(coordinator, on_failure, store.own, written))
+                        .option("checkpointLocation", store.location.url)
+                        .queryName(name)
+                        .start()
+                    )
+                (running[0].at_end if running else stack.callback)(
+                    partial(close_state_stores, session, store.root, store.location, query.runId)
                 )
-            valves.attach(query, spark, places)
-            stack.callback(close_state_stores, spark, store.root, store.location, query.runId)
+                valves.attach(query, session, places)
+                return query
+
+            query = start_query()
             timeout = TrackingSettings.of(plan.conf).timeout_secs
             topology = TopologyQuery(
                 query,
@@ -376,6 +388,7 @@ class CompiledTopology:
                 stack.pop_all(),
                 fence,
                 {name: text for spout in plan.native_spouts for name, text in spec.instance(spout).advice.items()},
+                start_query,
             )
             topology.resumed_batch, topology.plan, topology.spark = resumed, plan, spark
             running.append(topology)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import sys
 import time
 import traceback
@@ -24,6 +25,8 @@ from storm_on_spark.api.topology import Topology
 from storm_on_spark.launch.conf_text import merged
 from storm_on_spark.launch.document import document, to_json
 from storm_on_spark.launch.settings import CheckpointSettings, NameSettings
+from storm_on_spark.runtime.processes import at_once
+from storm_on_spark.runtime.processes.stopper import Stopper
 from storm_on_spark.runtime.reports.observer import Lines, Observer
 from storm_on_spark.runtime.run.settings import TrackingSettings
 from storm_on_spark.spark.compiled import compile_topology
@@ -51,7 +54,7 @@ def run_main(
     """Runs a topology to its end and exits: 0 when it is done, 1 when it failed, 2 for bad usage.
 
     Options on the command line: `-c KEY=VALUE`, `--conf FILE.yaml`, `--name`, `--checkpoint DIR`, `--json` and
-    `--quiet`. Ctrl-C drains.
+    `--quiet`. Ctrl-C drains; before the topology runs, and for the second time, it stops at once.
     The result goes to standard output, all else to standard error: what the run is doing, and how it ended.
 
     Args:
@@ -70,7 +73,11 @@ def run_main(
     """
     options = _options(argv)
     outcome = Outcome(options.name)
-    with answer_only(options.json) as answer:
+    with (
+        at_once.in_force(),
+        answer_only(options.json) as answer,
+        at_once.last_words(lambda sentence: _say_stopped(outcome, options, answer, sentence)),
+    ):
         try:
             _run(build, {**(conf or {}), **merged(options.files, options.pairs)}, report, options, outcome)
         except (ConfigError, InvalidTopologyError) as error:
@@ -125,22 +132,27 @@ def _run(
     name = outcome.name = options.name or NameSettings.of(conf).name or script or "topology"
     compiled = compile_topology(build(conf), conf)
     checkpoint = options.checkpoint or CheckpointSettings.of(conf).folder
-    progress = _Progress(options.quiet)
+    progress, stopper = _Progress(options.quiet), Stopper()
     progress.say("Starting Spark ...")
     with _session(compiled.session_conf(), checkpoint) as spark, contextlib.ExitStack() as stack:
         if checkpoint is None:
             checkpoint = str(stack.enter_context(temporary_checkpoint()))
         progress.say(f"Starting {name} ...")
         query = compiled.start(spark, name=name, checkpoint=checkpoint)
+        # Until it runs, one signal is enough: there is nothing to drain.
+        stack.enter_context(stopper.counting())
         progress.begin(query, checkpoint, TrackingSettings.of(effective_conf(conf)))
         try:
-            _await(query, progress)
+            _await(query, progress, stopper)
         finally:
             query.stop()
             outcome.info = query.status_info()
         progress.end(outcome.info)
         if query.failure is not None:
             raise query.failure
+        if stopper.count > 1:
+            outcome.code = 128 + stopper.number
+            return
         if report is not None:
             outcome.result = report(spark, checkpoint, outcome.info)
 
@@ -186,16 +198,25 @@ class _Progress:
             print(sentence, file=sys.stderr, flush=True)  # noqa: T201 # this is a program's main
 
 
-def _await(query: TopologyQuery, progress: _Progress) -> None:
-    try:
-        while query.isActive:
-            progress.look(query.status_info())
-            query.awaitTermination(0.5)
-    except KeyboardInterrupt:
-        print("Draining; Ctrl-C stops at once", file=sys.stderr)  # noqa: T201
-        until = time.monotonic() + _DRAIN_SECS
-        while not query.drain(0.5) and query.isActive and (now := time.monotonic()) < until:
-            progress.look(query.status_info(), f"draining, at most {until - now:.0f} s more")
+def _await(query: TopologyQuery, progress: _Progress, stopper: Stopper) -> None:
+    """Returns when the topology has ended, is drained, or is to be stopped at once."""
+    until: float | None = None
+    while query.isActive and stopper.count < 2:
+        now = time.monotonic()
+        if stopper.count and until is None:
+            until = now + _DRAIN_SECS
+            print("Draining; Ctrl-C stops at once", file=sys.stderr)  # noqa: T201
+        if until is not None and (query.drain(0) or now > until):
+            return
+        progress.look(query.status_info(), "" if until is None else f"draining, at most {until - now:.0f} s more")
+        query.awaitTermination(0.5)
+
+
+def _say_stopped(outcome: Outcome, options: argparse.Namespace, answer: TextIO, sentence: str) -> None:
+    """Prints the document of a run that a signal has ended before the topology ran."""
+    if options.json:
+        # Not by the stream, whose lock the main thread may have.
+        os.write(answer.fileno(), (to_json(document(outcome.name, outcome.info, sentence, None)) + "\n").encode())
 
 
 def _print(outcome: Outcome, options: argparse.Namespace, answer: TextIO) -> None:

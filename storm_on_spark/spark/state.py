@@ -9,9 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import reprlib
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -19,6 +17,7 @@ from storm_on_spark.api.errors import CheckpointError, StormError
 from storm_on_spark.api.text import html
 from storm_on_spark.api.text.wording import did_you_mean, quoted
 from storm_on_spark.plan.fingerprint import other_version
+from storm_on_spark.runtime.processes.at_once import temporary_folder
 from storm_on_spark.runtime.state.deltas import applied
 from storm_on_spark.runtime.state.keyvalue.journal import ENTRIES
 from storm_on_spark.runtime.state.keyvalue.pages import DIRECTORY, HEADER, PAGES
@@ -202,7 +201,7 @@ def _plain_location(place: Location) -> Iterator[str]:
     if place.path is None or quote(str(place.path)) == str(place.path):
         yield place.url
         return
-    with tempfile.TemporaryDirectory(prefix="storm-on-spark-") as folder:
-        link = Path(folder) / "checkpoint"
+    with temporary_folder("storm-on-spark-") as folder:
+        link = folder / "checkpoint"
         link.symlink_to(place.path, target_is_directory=True)
         yield f"file:{link}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from storm_on_spark.api.task.collector import BasicOutputCollector, SpoutOutputC
 from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.topology import Topology
 from storm_on_spark.api.tuple import Tuple
+from storm_on_spark.runtime.processes.at_once import temporary_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -79,7 +79,7 @@ def warm_up(session: SparkSession, patience_secs: float = _PATIENCE_SECS) -> boo
     """
     from storm_on_spark.spark.compiled import compile_topology
 
-    with tempfile.TemporaryDirectory(prefix="warm-up-", ignore_cleanup_errors=True) as checkpoint:
+    with temporary_folder("warm-up-") as checkpoint:
         query = compile_topology(topology()).start(session, name="warm-up", checkpoint=checkpoint)
         try:
             return bool(query.awaitTermination(patience_secs))

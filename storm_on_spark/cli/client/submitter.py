@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from storm_on_spark.api.building.submitter import ProgressListener, Submitted
 from storm_on_spark.api.config.secrets import without_secrets
 from storm_on_spark.cli.client.needs import need_libraries
 from storm_on_spark.cli.client.where import connect, find_cluster, topologys
+from storm_on_spark.runtime.processes.at_once import temporary_folder
 
 if TYPE_CHECKING:
     from storm_on_spark.cluster.client.nimbus_client import SubmitProgress
@@ -32,8 +31,8 @@ def submit(submitted: Submitted, listener: ProgressListener | None = None) -> st
         if compiled.warning:
             print(compiled.warning, file=sys.stderr)  # for the person at the program
         plan = PlanSummary.of_graph(compiled.graph).document()
-        with tempfile.TemporaryDirectory(prefix="storm-spark-submit-") as scratch:
-            folder = Path(scratch, "packed")
+        with temporary_folder("storm-spark-submit-") as scratch:
+            folder = scratch / "packed"
             pack_object(submitted.topology, pickled_whole(submitted.topology), folder, conf=conf, plan=plan)
             return client.submit(
                 folder,

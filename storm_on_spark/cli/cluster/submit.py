@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,10 +16,10 @@ from storm_on_spark.cli.client.asking import Given, asked, cluster_options
 from storm_on_spark.cli.client.where import topologys
 from storm_on_spark.cli.cluster.stages import Stage, stage_of
 from storm_on_spark.cli.shared import options
-from storm_on_spark.cli.shared.errors import STOPPED
 from storm_on_spark.cli.shared.progress import Progress
 from storm_on_spark.cli.shared.requirements import requirements_of
 from storm_on_spark.cli.shared.terminal import console
+from storm_on_spark.runtime.processes import at_once
 
 if TYPE_CHECKING:
     from storm_on_spark.cluster.client.nimbus_client import NimbusClient, SubmitProgress
@@ -62,14 +62,10 @@ def command(
     with asked(**given) as request:
         with Progress(console(sys.stderr), quiet=quiet or request.json) as progress:
             submission = _Submission(request, options.target_of(target, name), name, progress.say)
-            try:
+            with at_once.last_words(lambda sentence: submission.tell_fate()):
                 submission.submit(not inactive, requirements)
                 if wait:
                     submission.wait()
-            except KeyboardInterrupt:
-                goes_on = f"; {submission.name} is submitted, and goes on" if submission.topology_id else ""
-                click.echo(f"Stopped{goes_on}.", err=True)
-                sys.exit(STOPPED)
         for sentence in submission.left_out:
             click.echo(f"Not packed: {sentence}", err=True)
         for sentence in submission.warnings:
@@ -91,18 +87,23 @@ class _Submission:
         self.warnings: tuple[str, ...] = ()
         self.seconds: dict[str, float] = {}
 
+    def tell_fate(self) -> None:
+        """Says what is on the cluster if this command is stopped."""
+        if self.topology_id:
+            os.write(2, f"{self.name} is submitted, and goes on.\n".encode())
+
     def submit(self, active: bool, requirements: Path | None) -> None:
         from storm_on_spark.api.config.secrets import without_secrets
 
         # First of all: nobody waits for a topology to be compiled to hear that there is no cluster.
         with (
             self._request.client() as client,
-            tempfile.TemporaryDirectory(prefix="storm-spark-submit-") as folder,
+            at_once.temporary_folder("storm-spark-submit-") as folder,
         ):
-            conf = self._prepare(Path(folder, "packed"), requirements)
+            conf = self._prepare(folder / "packed", requirements)
             self._say(f"{self.name}: uploading ...")
             self.topology_id = client.submit(
-                Path(folder, "packed"), self.name, without_secrets(conf), active=active, progress=self._progress
+                folder / "packed", self.name, without_secrets(conf), active=active, progress=self._progress
             )
             self._note("submitted")
 

@@ -83,7 +83,7 @@ def command(
             return
         if port:
             check_port(port)
-        with ended_by_signal() as ended, KafkaServer(None if folder is None else folder.absolute(), port) as server:
+        with KafkaServer(None if folder is None else folder.absolute(), port) as server, ended_by_signal() as ended:
             loaded = _fill(server.bootstrap_servers, wanted, files)
             _tell(server.bootstrap_servers, server.pid, wanted, loaded, json)
             if not json:

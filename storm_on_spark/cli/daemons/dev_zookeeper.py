@@ -47,7 +47,7 @@ def command(port: int, folder: Path | None, json: bool, debug: bool) -> None:
 
         if port:
             check_port(port)
-        with ended_by_signal() as ended, ZooKeeperServer(None if folder is None else folder.absolute(), port) as server:
+        with ZooKeeperServer(None if folder is None else folder.absolute(), port) as server, ended_by_signal() as ended:
             if json:
                 click.echo(jsonlib.dumps({"zookeeper": server.connect_string, "pid": server.pid}))
             else:

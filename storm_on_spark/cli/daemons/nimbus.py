@@ -32,7 +32,7 @@ def command(pairs: tuple[str, ...], files: tuple[Path, ...], json: bool, debug: 
         from storm_on_spark.cluster.daemons.nimbus import Nimbus
 
         log_to_stderr(debug)
-        with ended_by_signal() as ended, Nimbus(merged(files, pairs)) as nimbus:
+        with Nimbus(merged(files, pairs)) as nimbus, ended_by_signal() as ended:
             if json:
                 click.echo(jsonlib.dumps({"nimbus": nimbus.address, "pid": os.getpid()}))
             else:

@@ -34,7 +34,7 @@ def command(pairs: tuple[str, ...], files: tuple[Path, ...], json: bool, debug: 
         log_to_stderr(debug)
         conf = merged(files, pairs)
         validate_conf(conf, "pacemaker")
-        with ended_by_signal() as ended, PacemakerServer(conf) as server:
+        with PacemakerServer(conf) as server, ended_by_signal() as ended:
             if json:
                 click.echo(jsonlib.dumps({"address": server.address, "pid": os.getpid()}))
             else:

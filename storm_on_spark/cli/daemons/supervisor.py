@@ -36,10 +36,10 @@ def command(pairs: tuple[str, ...], files: tuple[Path, ...], stop_drivers: bool,
         log_to_stderr(debug)
         conf = merged(files, pairs)
         validate_conf(conf, "supervisor")
-        with ended_by_signal() as ended:
-            supervisor = Supervisor(conf)
-            supervisor.start()
-            try:
+        supervisor = Supervisor(conf)
+        supervisor.start()
+        try:
+            with ended_by_signal() as ended:
                 said = {"supervisor": supervisor.supervisor_id, "host": supervisor.host, "slots": supervisor.ports}
                 if json:
                     click.echo(jsonlib.dumps({**said, "pid": os.getpid()}))
@@ -47,5 +47,5 @@ def command(pairs: tuple[str, ...], files: tuple[Path, ...], stop_drivers: bool,
                     slots = ", ".join(map(str, supervisor.ports)) or "none"
                     click.echo(f"Supervisor {supervisor.supervisor_id} is up, slots: {slots}; Ctrl-C ends it.")
                 ended.wait()
-            finally:
-                supervisor.stop(drivers=stop_drivers)
+        finally:
+            supervisor.stop(drivers=stop_drivers)

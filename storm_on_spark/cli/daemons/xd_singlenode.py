@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import json as jsonlib
 import os
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +19,7 @@ from storm_on_spark.cli.daemons.xd_admin import port_option
 from storm_on_spark.cli.shared import options
 from storm_on_spark.cli.shared.errors import reporting_errors
 from storm_on_spark.launch.conf_text import merged
+from storm_on_spark.runtime.processes.at_once import temporary_folder
 from storm_on_spark.runtime.processes.signals import ended_by_signal
 
 if TYPE_CHECKING:
@@ -57,7 +56,9 @@ def command(
         keys = XdSettings.of(conf)
         log_to_stderr(debug)
         with ended_by_signal() as ended, contextlib.ExitStack() as stack:
-            place = folder.absolute() if folder is not None else Path(stack.enter_context(_temporary()))
+            place = (
+                folder.absolute() if folder is not None else stack.enter_context(temporary_folder("storm-spark-xd-"))
+            )
             connect = keys.connect
             if connect is None:
                 if keys.embedded_port is not None:
@@ -72,13 +73,6 @@ def command(
             else:
                 click.echo(f"Admin {admin} is up; Ctrl-C ends it.")
             ended.wait()
-
-
-@contextlib.contextmanager
-def _temporary() -> Iterator[str]:
-    # A process that is ended hard in the middle of a write must not fail here.
-    with tempfile.TemporaryDirectory(prefix="storm-spark-xd-", ignore_cleanup_errors=True) as folder:
-        yield folder
 
 
 def _zookeeper(stack: contextlib.ExitStack, place: Path, port: int, ended: threading.Event) -> str:

@@ -9,9 +9,8 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
@@ -22,7 +21,7 @@ from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.api.info import TopologyInfo
 from storm_on_spark.cli.local.request import Request
 from storm_on_spark.cli.shared import options
-from storm_on_spark.cli.shared.errors import DONE, STOPPED, exit_code, record, reporting_errors, sentence, tell
+from storm_on_spark.cli.shared.errors import DONE, exit_code, record, reporting_errors, sentence, tell
 from storm_on_spark.cli.shared.pipes import reader_may_leave
 from storm_on_spark.cli.shared.progress import Progress
 from storm_on_spark.cli.shared.report import print_result, print_summary
@@ -30,6 +29,8 @@ from storm_on_spark.cli.shared.terminal import console, logs_to
 from storm_on_spark.launch.document import document, to_json
 from storm_on_spark.launch.loader import load
 from storm_on_spark.launch.settings import CheckpointSettings
+from storm_on_spark.runtime.processes import at_once
+from storm_on_spark.runtime.processes.stopper import Stopper
 from storm_on_spark.runtime.reports.observer import Observer
 from storm_on_spark.runtime.run.settings import TrackingSettings
 from storm_on_spark.spark.session.answer import answer_only
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from storm_on_spark.spark.running.topology import TopologyQuery
 
 _POLL_SECS = 0.2
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @dataclass
@@ -53,40 +53,17 @@ class Outcome:
     error: BaseException | None = None
     log: Path | None = None
     result: Any = None
-    stopped: bool = False
-    """Whether a second signal ended it at once."""
+    stopped: int | None = None
+    """The signal that ended it at once."""
+    how: str = "stopped at once by a second signal"
+    """How that signal ended it."""
 
     @property
     def code(self) -> int:
         """The exit code."""
-        if self.stopped:
-            return STOPPED
+        if self.stopped is not None:
+            return 128 + self.stopped
         return DONE if self.error is None else exit_code(self.error)
-
-
-@dataclass
-class Stopper:
-    """Counts the signals that ask for an end: the first drains, the second stops at once, a third kills."""
-
-    count: int = 0
-    _before: dict[int, Any] = field(default_factory=dict)
-
-    def install(self) -> None:
-        """Takes the signals over; again after Spark's start, which takes Ctrl-C for itself."""
-        for number in _SIGNALS:
-            handler = signal.signal(number, self._on_signal)
-            self._before.setdefault(number, handler)
-
-    def restore(self) -> None:
-        """Gives the signals back."""
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        self.count += 1
-        if self.count > 2:
-            # Even the end hangs. Children end by themselves when this process is gone.
-            os._exit(STOPPED)
 
 
 @click.command("run", short_help="Run a topology here.")
@@ -122,8 +99,9 @@ def command(**given: Any) -> None:
     returns the result: a list of rows, for example.
 
     The first Ctrl-C stops the spouts, waits until nothing is pending, reports, and exits with 0. The second
-    stops at once and exits with 130. Unless the configuration says otherwise, the first exception in a bolt
-    ends the run (topology.fail.fast=true).
+    stops at once and exits with 130; before the topology runs, the first does. SIGTERM (exit code 143) and
+    SIGHUP (129) count alike. Unless the configuration says otherwise, the first exception in a bolt ends the
+    run (topology.fail.fast=true).
     """
     with reporting_errors(given["debug"], given["json"]):
         given["target"] = options.target_of(given["target"], given["name"])
@@ -144,16 +122,14 @@ def run(request: Request, answer: TextIO) -> int:
     outcome = Outcome(name=request.name)
     stopper = Stopper()
     try:
-        stopper.install()
-        _run(request, outcome, stopper, screen)
-    except KeyboardInterrupt:
-        outcome.stopped = True
+        with at_once.last_words(lambda sentence: _say_stopped(request, outcome, answer, sentence)):
+            _run(request, outcome, stopper, screen)
+    except KeyboardInterrupt:  # not under the command line, which handles the signal
+        outcome.stopped, outcome.how = signal.SIGINT, "stopped before the topology ran"
     except Exception as error:
         outcome.error = outcome.error or error
         if request.debug:
             traceback.print_exc()
-    finally:
-        stopper.restore()
     _report(request, outcome, answer)
     return outcome.code
 
@@ -177,9 +153,11 @@ def _run(request: Request, outcome: Outcome, stopper: Stopper, screen: Console) 
     if checkpoint is not None:
         check_place(checkpoint)
     with (
+        # Outside of the rest: signals are counted until all of it has ended.
+        contextlib.ExitStack() as stack,
         Progress(screen, quiet=request.quiet) as progress,
         _kept_or_temporary(checkpoint) as checkpoint,
-        _session(request, compiled.session_conf(), checkpoint, outcome, stopper, progress) as spark,
+        _session(request, compiled.session_conf(), checkpoint, outcome, progress) as spark,
     ):
         progress.tell(_ui(spark))
         if request.reset_checkpoint and in_store:
@@ -190,6 +168,8 @@ def _run(request: Request, outcome: Outcome, stopper: Stopper, screen: Console) 
         tracking = TrackingSettings.of(effective_conf(conf))
         progress.observer = _observer(query, tracking, checkpoint)
         progress.tell(progress.observer.begins())
+        # Until it runs, one signal is enough: there is nothing to drain.
+        stack.enter_context(stopper.counting())
         try:
             _watch(query, request, tracking, stopper, progress, screen)
         finally:
@@ -197,8 +177,8 @@ def _run(request: Request, outcome: Outcome, stopper: Stopper, screen: Console) 
             outcome.info = query.status_info()
             outcome.error = query.failure
         progress.tell(progress.observer.ends(outcome.info))
-        outcome.stopped = stopper.count > 1
-        if target.report is not None and outcome.error is None and not outcome.stopped:
+        outcome.stopped = stopper.number if stopper.count > 1 else None
+        if target.report is not None and outcome.error is None and outcome.stopped is None:
             outcome.result = target.call(target.report, spark, checkpoint, outcome.info)
 
 
@@ -222,18 +202,15 @@ def _kept_or_temporary(checkpoint: str | None) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _session(
-    request: Request, conf: dict[str, str], checkpoint: str, outcome: Outcome, stopper: Stopper, progress: Progress
+    request: Request, conf: dict[str, str], checkpoint: str, outcome: Outcome, progress: Progress
 ) -> Iterator[Any]:
     from storm_on_spark.spark.session import local_session, log_file, stop_session
 
     progress.say("Starting Spark ...")
-    # Until Spark runs, one Ctrl-C is enough: there is nothing to drain.
-    stopper.restore()
     try:
         spark = local_session(request.master, conf, checkpoint)
     finally:
         outcome.log = log_file()
-        stopper.install()
     try:
         with logs_to(console(sys.stderr), outcome.log, debug=request.debug):
             yield spark
@@ -281,10 +258,18 @@ def _reset(checkpoint: str | None) -> None:
     reset_checkpoint(checkpoint)
 
 
+def _say_stopped(request: Request, outcome: Outcome, answer: TextIO, sentence: str) -> None:
+    """Prints the document of a run that a signal has ended before the topology ran."""
+    if request.json:
+        found = to_json(document(outcome.name, outcome.info, sentence, None))
+        # Not by the stream, whose lock the main thread may have.
+        os.write(answer.fileno(), f"{found}\n".encode())
+
+
 def _report(request: Request, outcome: Outcome, answer: TextIO) -> None:
     message = None if outcome.error is None else sentence(outcome.error)
-    if outcome.stopped:
-        message = message or "stopped at once by a second signal"
+    if outcome.stopped is not None:
+        message = message or outcome.how
     # The end of the run is reported and returned even if no one reads the answer.
     with reader_may_leave(answer):
         if request.json:

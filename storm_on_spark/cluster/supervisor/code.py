@@ -7,7 +7,6 @@ import hashlib
 import re
 import shutil
 import sys
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from storm_on_spark.cluster.code.packing.bundle import Unpacked, unpack
 from storm_on_spark.cluster.code.packing.requirements import install
 from storm_on_spark.cluster.errors import CodeError
 from storm_on_spark.cluster.records import CodeManifest
+from storm_on_spark.runtime.processes.at_once import temporary_folder
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,8 @@ class CodeStore:
         if target.is_dir():
             return target
         self._packages.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".install-", dir=self._packages) as scratch:
-            made = install(requirements, Path(scratch))
+        with temporary_folder(".install-", self._packages) as scratch:
+            made = install(requirements, scratch)
             with contextlib.suppress(FileExistsError, OSError):
                 made.rename(target)  # unless another slot was quicker
         return target

@@ -7,10 +7,8 @@ started them, however that ends.
 from __future__ import annotations
 
 import contextlib
-import shutil
 import signal
 import socket
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -18,6 +16,7 @@ from typing import Final
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cluster.service import Service
 from storm_on_spark.cluster.zookeeper.java import server_command
+from storm_on_spark.runtime.processes.at_once import make_temporary, remove_temporary
 from storm_on_spark.runtime.processes.kept import KeptProcess
 
 HOST: Final = "127.0.0.1"
@@ -57,7 +56,7 @@ class ZooKeeperServer(Service):
         self.port = port or free_port()
         self._port_is_ours = port == 0
         self._temporary = data_dir is None
-        self.data_dir = Path(tempfile.mkdtemp(prefix="storm-spark-zookeeper-")) if data_dir is None else data_dir
+        self.data_dir = make_temporary("storm-spark-zookeeper-") if data_dir is None else data_dir
         self._tick = tick
         self._config = tuple(config)
         self._jvm_options = tuple(jvm_options)
@@ -142,7 +141,7 @@ class ZooKeeperServer(Service):
         """Ends it for good and removes its data if they were temporary."""
         self.stop()
         if self._temporary:
-            shutil.rmtree(self.data_dir, ignore_errors=True)
+            remove_temporary(self.data_dir)
 
     def _spawn(self) -> None:
         if self.pid is not None:
@@ -221,7 +220,7 @@ class ZooKeeperEnsemble(Service):
         jvm_options: Sequence[str] = (),
     ) -> None:
         self._temporary = data_dir is None
-        self.data_dir = Path(tempfile.mkdtemp(prefix="storm-spark-zookeeper-")) if data_dir is None else data_dir
+        self.data_dir = make_temporary("storm-spark-zookeeper-") if data_dir is None else data_dir
         ports = free_ports(3 * size)
         quorum = [
             f"server.{number}={HOST}:{ports[3 * number - 2]}:{ports[3 * number - 1]}" for number in range(1, size + 1)
@@ -275,7 +274,7 @@ class ZooKeeperEnsemble(Service):
         for server in self.servers:
             server.close()
         if self._temporary:
-            shutil.rmtree(self.data_dir, ignore_errors=True)
+            remove_temporary(self.data_dir)
 
 
 def four_letters(port: int, word: str, timeout: float = 1) -> str:

@@ -6,10 +6,8 @@ of its own, and ends with the process that started it, however that ends.
 
 from __future__ import annotations
 
-import shutil
 import signal
 import socket
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -17,6 +15,7 @@ from typing import Final
 
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.connectors.kafka.jars import class_path
+from storm_on_spark.runtime.processes.at_once import make_temporary, remove_temporary
 from storm_on_spark.runtime.processes.kept import KeptProcess
 from storm_on_spark.spark.session.java import find_java
 
@@ -96,7 +95,7 @@ class KafkaServer:
         self.port = port or _free_port()
         self._controller_port = _free_port()
         self._temporary = data_dir is None
-        self.data_dir = Path(tempfile.mkdtemp(prefix="storm-spark-kafka-")) if data_dir is None else data_dir
+        self.data_dir = make_temporary("storm-spark-kafka-") if data_dir is None else data_dir
         self._properties = properties
         self._process: KeptProcess | None = None
 
@@ -166,7 +165,7 @@ class KafkaServer:
         # In order only where there are data to keep: that takes a second.
         self._end(signal.SIGKILL if self._temporary else signal.SIGTERM)
         if self._temporary:
-            shutil.rmtree(self.data_dir, ignore_errors=True)
+            remove_temporary(self.data_dir)
 
     def _spawn(self) -> None:
         if self.pid is not None:

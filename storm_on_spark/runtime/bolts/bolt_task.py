@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from storm_on_spark.api.errors import ComponentError, FailedException, ReportedFailedException
+from storm_on_spark.api.errors import ComponentError, FailedException, ReportedFailedException, UnusableError
 from storm_on_spark.api.metrics.registry import Reading
 from storm_on_spark.api.sink import SinkBolt
 from storm_on_spark.api.state import BaseStatefulBolt
@@ -249,7 +249,8 @@ class BoltTask:
             saves: whether `snapshot` becomes the new state; without that, call `save` later.
 
         Raises:
-            ComponentError: the bolt raised and `topology.fail.fast` is set, or its state can't be pickled.
+            ComponentError: the bolt raised and `topology.fail.fast` is set, or `UnusableError`, or its state can't be
+                pickled.
             UnsavedError: the bolt raised, and nothing was saved to which it could be set back.
         """
         started = time.perf_counter()
@@ -348,7 +349,7 @@ class BoltTask:
                     self._output.truncate(good.output)
                     self._collector.ledger.truncate(good.ledger)
                     raise UnsavedError from poison.cause
-                if self._fail_fast:
+                if self._fail_fast or isinstance(poison.cause, UnusableError):
                     raise error from poison.cause
                 result.errors.append(error)
                 poisoned += range(poison.index, poison.index + poison.count)

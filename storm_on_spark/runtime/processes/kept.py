@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from storm_on_spark.runtime.processes.at_once import ends_with_this
 from storm_on_spark.runtime.processes.parent import die_with_parent
 
 _POLL_SECS: Final = 0.05
@@ -59,7 +60,8 @@ class KeptProcess:
                 return
             finally:
                 started.set()
-            self._process.wait()
+            with ends_with_this(self._process.pid):
+                self._process.wait()
 
         self._keeper = threading.Thread(target=keep, name=name, daemon=True)
         self._keeper.start()

@@ -27,6 +27,13 @@ if os.getppid() == parent:
 """
 
 
+_IN_OWN_GROUP: Final = """\
+import os, sys
+os.setpgid(0, 0)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
 def die_with(parent: int) -> None:
     """Ends this process by SIGKILL when its parent ends, or the parent's thread that started it.
 
@@ -56,6 +63,14 @@ def die_with_parent(command: list[str]) -> list[str]:
     if not sys.platform.startswith("linux"):
         return command
     return [sys.executable, "-I", "-S", "-c", _DIE_WITH_PARENT, str(os.getpid()), *command]
+
+
+def in_own_group(command: list[str]) -> list[str]:
+    """Returns a command that runs `command` in the same process, which leads a group of processes.
+
+    What a terminal, `kill` or `timeout` sends to the group of its parent does not reach it. It is in the same session.
+    """
+    return [sys.executable, "-I", "-S", "-c", _IN_OWN_GROUP, *command]
 
 
 def _watch(parent: int) -> None:

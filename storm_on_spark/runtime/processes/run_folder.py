@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 import tempfile
 from pathlib import Path
+
+from storm_on_spark.runtime.processes.at_once import remove_temporary
 
 _PREFIX = "storm-on-spark-run-"
 
@@ -35,4 +36,4 @@ def make_private(folder: Path) -> None:
 
 def remove_run_folder(start_id: str) -> None:
     """Removes the folder of a start, if there is one; child processes whose files are in it are ended."""
-    shutil.rmtree(run_folder(start_id), ignore_errors=True)
+    remove_temporary(run_folder(start_id))

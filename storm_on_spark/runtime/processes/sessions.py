@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 _PROC = Path("/proc")
@@ -67,12 +68,25 @@ def session_members(session: int, leader_started: str | None = None) -> list[int
 
 def is_on_a_command_line(path: Path) -> bool:
     """Returns whether the arguments of a living process name `path` or something in it; no where none can be seen."""
+    return any(True for _ in _naming(path))
+
+
+def kill_named(path: Path) -> None:
+    """Kills the descendants of this process whose arguments name `path` or something in it, and their descendants."""
+    ours = set(descendants(os.getpid()))
+    for pid in _naming(path):
+        if pid in ours:
+            for each in (pid, *descendants(pid)):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(each, signal.SIGKILL)
+
+
+def _naming(path: Path) -> Iterator[int]:
     named = os.fsencode(path)
     for entry in _PROC.glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):  # it has ended, or is somebody else's
             if named in entry.read_bytes():
-                return True
-    return False
+                yield int(entry.parent.name)
 
 
 def kill_session(session: int, leader_started: str | None = None) -> list[int]:
@@ -113,12 +127,19 @@ def descendants(pid: int) -> list[int]:
     return sorted(each for each in found if started_at(each) is not None)
 
 
-def kill_descendants(pid: int) -> list[int]:
+def kill_descendants(pid: int, session: int | None = None) -> list[int]:
     """Kills the descendants of a process by SIGKILL; returns which there were.
 
     One that is started meanwhile may be left: ask again until there is none.
+
+    Args:
+        pid: of the process.
+        session: spares those that are not in this session; None for all.
     """
     found = descendants(pid)
+    if session is not None:
+        members = set(session_members(session))
+        found = [each for each in found if each in members]
     for each in found:
         with contextlib.suppress(ProcessLookupError):
             os.kill(each, signal.SIGKILL)

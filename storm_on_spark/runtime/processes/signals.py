@@ -54,13 +54,27 @@ def setting(event: threading.Event) -> Callable[[int, FrameType | None], None]:
     return on_signal
 
 
+def handled() -> tuple[signal.Signals, ...]:
+    """Returns the signals that are to end this process: all but SIGHUP where it is ignored, as `nohup` wants it."""
+    return tuple(
+        number for number in TO_END if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN
+    )
+
+
+@contextmanager
+def handling(handler: Callable[[int, FrameType | None], object]) -> Iterator[None]:
+    """Has `handler` called by the signals that are to end this process; of use in the main thread only."""
+    before = {number: signal.signal(number, handler) for number in handled()}
+    try:
+        yield
+    finally:
+        for number, former in before.items():
+            signal.signal(number, former)
+
+
 @contextmanager
 def ended_by_signal() -> Iterator[InterruptibleEvent]:
     """Yields what is set when this process is told to end; of use in the main thread only."""
     ended = InterruptibleEvent()
-    before = {number: signal.signal(number, setting(ended)) for number in TO_END}
-    try:
+    with handling(setting(ended)):
         yield ended
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

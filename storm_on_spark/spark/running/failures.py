@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 from storm_on_spark.api.errors import TopologyFailedError
 from storm_on_spark.api.text.traces import with_sources
@@ -27,7 +28,22 @@ _CAUSE = re.compile(r"^(?:Caused by)?: (?!py4j\.Py4JException)(.+)$", re.MULTILI
 _CONDITION = re.compile(r"(\[[A-Z][A-Z_.]+\] .+)$", re.MULTILINE)
 _SOURCE_RUNNER = re.compile(r"\bPythonStreamingSourceRunner\.(?!init\b)\w+\(")
 """A frame of what talks to the process in which Spark asks a Python source for offsets. Spark starts it only once."""
+_LATE = ("Python worker failed to connect back", "waiting for the Python worker to connect back")
+LATE_REMEDY: Final = (
+    "this machine is too busy, or short of memory: end other programs, or take fewer of its cores (such as --master "
+    "local[1])"
+)
+"""What to do about such a process."""
 _PACKAGE = re.compile(r"^(?:\w+\.)+(?=\w+(?::|$))")
+
+
+def is_late_process(trace: str) -> bool:
+    """Returns whether a query failed because a Python process of the driver's did not connect to Spark in time.
+
+    Spark starts these when a query starts, each without another attempt, and waits 10 s for each (Spark 4.2.1:
+    `PythonWorkerFactory.createSimpleWorker`; there is no setting for it).
+    """
+    return any(sign in trace for sign in _LATE)
 
 
 def reason_of(trace: str, advice: Mapping[str, str] | None = None) -> str:
@@ -49,6 +65,8 @@ def reason_of(trace: str, advice: Mapping[str, str] | None = None) -> str:
 
 
 def _innermost(trace: str) -> str:
+    if is_late_process(trace):
+        return f"a Python process that Spark needs was not ready within 10 s; {LATE_REMEDY}"
     python = [line for _, line in _PYTHON.findall(trace) if not line.startswith(_WRAPPED)]
     if python:
         # Spark puts the SQLSTATE of its own exception behind the message.

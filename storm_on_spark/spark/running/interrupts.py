@@ -7,6 +7,8 @@ import signal
 import threading
 from collections.abc import Iterator
 
+from storm_on_spark.spark.session.interrupts import is_pysparks
+
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
@@ -16,7 +18,7 @@ def interruptible() -> Iterator[None]:
     micro-batch. A handler that other code installed stays.
     """
     before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not _is_pysparks(before):
+    if threading.current_thread() is not threading.main_thread() or not is_pysparks(before):
         yield
         return
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -24,7 +26,3 @@ def interruptible() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def _is_pysparks(handler: object) -> bool:
-    return getattr(handler, "__module__", "").startswith("pyspark")

@@ -7,7 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
@@ -23,10 +23,12 @@ from storm_on_spark.runtime.processes.signals import InterruptibleEvent
 from storm_on_spark.runtime.reports.batch_times import BatchTimes
 from storm_on_spark.runtime.reports.report import Failure
 from storm_on_spark.spark.checkpoint.owner import Fence
-from storm_on_spark.spark.running.failures import reason_of, topology_failed
+from storm_on_spark.spark.running.failures import LATE_REMEDY, is_late_process, reason_of, topology_failed
 from storm_on_spark.spark.running.interrupts import interruptible
 
 _WATCH_SECONDS = 0.1
+_ATTEMPTS: Final = 6
+"""At starting Spark's query, where a Python process of it is not ready in time."""
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +53,7 @@ class TopologyQuery(StreamingQuery):
         release: contextlib.ExitStack,
         fence: Fence | None = None,
         advice: Mapping[str, str] | None = None,
+        again: Callable[[], StreamingQuery] | None = None,
     ) -> None:
         super().__init__(query._jsq)  # noqa: SLF001 # what a StreamingQuery is made of
         self._topology = name
@@ -67,6 +70,8 @@ class TopologyQuery(StreamingQuery):
         self._fence = fence
         #: What spouts on Spark's own sources say of errors of those.
         self._advice = advice
+        #: Starts Spark's query once more; None once it has ended for good.
+        self._again = again
         self._started = started
         self._ended: float | None = None
         self._failure: TopologyFailedError | None = None
@@ -265,14 +270,19 @@ class TopologyQuery(StreamingQuery):
 
     def _watch(self) -> None:
         """Waits for the end of the query, for any reason, and cleans up."""
-        try:
-            # Without a limit, as each question keeps two processes busy.
-            super().awaitTermination()
-        except StreamingQueryException as error:
-            trace = _trace(error)
-            self.fail(Failure("", None, (self._notes() or [self._reason(trace)])[-1], trace, True, own_part(trace)))
-        except Exception as error:  # the JVM is gone
-            self.fail(Failure("", None, f"Spark is gone: {type(error).__name__}", str(error)))
+        for attempts_left in reversed(range(_ATTEMPTS)):
+            try:
+                # Without a limit, as each question keeps two processes busy.
+                super().awaitTermination()
+            except StreamingQueryException as error:
+                trace = _trace(error)
+                if is_late_process(trace) and self._tried_again(attempts_left):
+                    continue
+                self.fail(Failure("", None, (self._notes() or [self._reason(trace)])[-1], trace, True, own_part(trace)))
+            except Exception as error:  # the JVM is gone
+                self.fail(Failure("", None, f"Spark is gone: {type(error).__name__}", str(error)))
+            break
+        self._again = None
         self._over.set()
         self._ender.join()
         with self._lock:
@@ -287,6 +297,25 @@ class TopologyQuery(StreamingQuery):
             self._release.close()
         finally:
             self._done.set()
+
+    def _tried_again(self, attempts_left: int) -> bool:
+        """Starts Spark's query again, which no micro-batch of it has prevented; returns whether it runs."""
+        with self._lock:
+            ends = self._status is not None or self._failure is not None
+        if self._again is None or ends or not attempts_left:
+            return False
+        log.warning(
+            "a Python process that Spark needs was not ready within 10 s, so the start is tried again (%d times more "
+            "at most); if that comes often, %s",
+            attempts_left,
+            LATE_REMEDY,
+        )
+        try:
+            self._jsq = self._again()._jsq  # noqa: SLF001 # what a StreamingQuery is made of
+        except Exception:  # Spark is gone, or is about to be
+            log.debug("the query can't be started again", exc_info=True)
+            return False
+        return True
 
     def _reason(self, trace: str) -> str:
         """Returns why the query failed, as one line."""

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from storm_on_spark.runtime.processes.parent import in_own_group
 from storm_on_spark.spark.session.dirs import cache_dir
 from storm_on_spark.spark.session.java import Java
 
@@ -62,7 +63,7 @@ class ClassArchive:
             *(f"-XX:SharedArchiveFile={self.path}", *shlex.split(options), *self.options, _MAIN_CLASS),
         ]
         # As the original: Spark wants equal strings to have equal hashes in all Python processes.
-        return f'#!/bin/sh\nexport PYTHONHASHSEED=0\nexec {shlex.join(command)} "$@"\n'
+        return f'#!/bin/sh\nexport PYTHONHASHSEED=0\nexec {shlex.join(in_own_group(command))} "$@"\n'
 
 
 def find_archive(

@@ -16,7 +16,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 import zipfile
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape, quoteattr
 
 from storm_on_spark.api.errors import SetupError
+from storm_on_spark.runtime.processes.at_once import temporary_folder
 from storm_on_spark.spark.session.dirs import cache_dir, writable_dir
 from storm_on_spark.spark.session.java import find_java
 
@@ -203,9 +203,9 @@ def _fetch_missing(jars: JarSet, folder: Path) -> bool:
     """Fetches what the cache lacks of a set, all in one run of a resolver; returns whether it lacks nothing then."""
     missing = [jar for jar in jars.jars if not _is(folder / jar.file_name, jar)]
     # Inside the cache, so that the rename at the end stays within one file system and is atomic.
-    with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as scratch:
+    with temporary_folder(".fetch-", folder) as scratch:
         for resolve in (with_ivy, with_maven):
-            found = resolve(missing, Path(scratch), jars.patience_secs)
+            found = resolve(missing, scratch, jars.patience_secs)
             for jar in list(missing):
                 path = found / f"{jar.artifact}-{jar.version}.jar"
                 if not path.is_file():

@@ -6,19 +6,23 @@ import atexit
 import contextlib
 import os
 import re
+import signal
 import site
 import subprocess
 import sys
 import sysconfig
-import tempfile
 import threading
+import time
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from storm_on_spark.api.errors import SetupError
+from storm_on_spark.runtime.processes import at_once
+from storm_on_spark.runtime.processes.sessions import kill_named
 from storm_on_spark.spark.session import jars
 from storm_on_spark.spark.session.class_archive import find_archive
 from storm_on_spark.spark.session.classic import require_no_remote
@@ -29,7 +33,8 @@ from storm_on_spark.spark.session.dirs import (
     session_scratch,
     socket_folder,
 )
-from storm_on_spark.spark.session.home import linked_home
+from storm_on_spark.spark.session.home import environment, linked_home, temporary_files_in
+from storm_on_spark.spark.session.interrupts import give_back, handlers_kept, held, take_over
 from storm_on_spark.spark.session.java import Java, require_java
 from storm_on_spark.spark.session.logs import LOG4J_CONFIGURATION, OutputPump, new_log_file
 from storm_on_spark.spark.session.owned import remove_owned
@@ -70,6 +75,8 @@ _LISTS = {"spark.archives": ",", "spark.executorEnv.PYTHONPATH": os.pathsep}
 """Settings that get longer where `spark-submit` has some of its own, and what stands between their parts."""
 _HADOOP_AWS = "hadoop-aws"
 _STOP_SECS = 20.0
+_KILLED_SECS = 5.0
+"""For the files of a JVM that was killed to be removed."""
 _QUICK_START = "-XX:TieredStopAtLevel=1"
 """The JVM moves opaque chunks and leaves the work to Python: the optimizing compiler costs more than it gains. See
 docs/decisions/0011-start-of-the-jvm.md."""
@@ -182,6 +189,7 @@ def _start(master: str, conf: dict[str, str]) -> SparkSession:
     from pyspark.sql import SparkSession
 
     java = require_java()
+    take_over(_end_by_signal)
     log = _latest_log = new_log_file()
     bare_fs = jars.fetch(jars.BARE_LOCAL_FS) if _on_this_machine(master) else None
     scratch = _scratch = session_scratch()
@@ -204,24 +212,30 @@ def _start(master: str, conf: dict[str, str]) -> SparkSession:
         _pump = OutputPump(os.fdopen(reader, "rb"), log.with_suffix(".out"))
         _pump.start()
         output = {"stdout": writer, "stderr": writer}
-        with _environment(java, scratch, home):
-            try:
-                with _temporary_files_in(scratch):
-                    gateway = launch_gateway(launch, output)  # type: ignore[no-untyped-call] # PySpark's
-            finally:
-                os.close(writer)
-            # Modules of PySpark that import each other must not be imported by two threads at once.
-            ahead.join()
-            SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 # the way to hand over a gateway
+        with environment(java, scratch, home):
+            # PySpark would lose the process that it starts, and remove the folder that it is about to write to.
+            with held(lambda: kill_named(scratch)):
+                try:
+                    with temporary_files_in(scratch):
+                        gateway = launch_gateway(launch, output)  # type: ignore[no-untyped-call] # PySpark's
+                finally:
+                    os.close(writer)
+                # Modules of PySpark that import each other must not be imported by two threads at once.
+                ahead.join()
+                SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 # the way to hand over a gateway
             builder = SparkSession.builder.master(master)
             for key, value in settings.items():
                 builder = builder.config(key, value)
-            return builder.getOrCreate()
+            with handlers_kept():
+                return builder.getOrCreate()
     except Exception as error:
         # Before the JVM ends: the text of its exceptions is fetched from there.
         reason = _why_not(error, log, _pump)
         _end_jvm()
         raise SetupError(reason) from error
+    except BaseException:  # an interrupt
+        _end_jvm()
+        raise
 
 
 def _socket_setting(master: str, scratch: Path, sockets: Path) -> dict[str, str]:
@@ -266,7 +280,8 @@ def _join(master: str | None, conf: dict[str, str]) -> SparkSession:
         elif key in _LISTS and value not in given[key]:
             builder = builder.config(key, f"{value}{_LISTS[key]}{given[key]}")
     try:
-        return builder.getOrCreate()
+        with handlers_kept():
+            return builder.getOrCreate()
     except Exception as error:
         raise SetupError(f"Spark does not start: {_cause(error)}.") from error
 
@@ -357,51 +372,6 @@ def _java_options(log: Path, scratch: Path) -> str:
     return " ".join(f'"-D{key}={value}"' for key, value in properties.items())
 
 
-@contextlib.contextmanager
-def _environment(java: Java, scratch: Path, home: Path | None) -> Iterator[None]:
-    """Sets what Spark reads from the environment while it starts; the JVM and its workers inherit it.
-
-    Args:
-        java: what Spark runs on.
-        scratch: the session's temporary files.
-        home: Spark's folder; None for a Spark on other machines.
-    """
-    wanted = {
-        "JAVA_HOME": str(java.home),
-        "PYSPARK_UDS_MODE": "true",
-        "SPARK_LOCAL_DIRS": str(scratch / "local"),
-    }
-    if home is not None:
-        wanted |= {
-            "SPARK_LOCAL_IP": "127.0.0.1",
-            # Workers here must be this interpreter: another one may lack the packages, or its pickles differ.
-            "PYSPARK_PYTHON": sys.executable,
-            "PYSPARK_DRIVER_PYTHON": sys.executable,
-            # Not that of another Spark which the user may have set up.
-            "SPARK_HOME": str(home),
-        }
-    before = {name: os.environ.get(name) for name in wanted}
-    os.environ.update(wanted)
-    try:
-        yield
-    finally:
-        for name, old in before.items():
-            if old is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = old
-
-
-@contextlib.contextmanager
-def _temporary_files_in(scratch: Path) -> Iterator[None]:
-    """Lets PySpark make its folder for the JVM's port there: when this process is killed meanwhile, it is found."""
-    before, tempfile.tempdir = tempfile.tempdir, str(scratch)
-    try:
-        yield
-    finally:
-        tempfile.tempdir = before
-
-
 def _quick_submit(java: Java, bare_fs: tuple[Path, ...], launch: SparkConf) -> str | None:
     """Returns a script that starts the JVM more quickly than Spark's own, if there is an archive of its classes."""
     archive = find_archive(java, bare_fs)
@@ -428,13 +398,37 @@ def _on_this_machine(master: str) -> bool:
 
 
 @atexit.register
-def _end_jvm() -> None:
-    """Ends the JVM that we started, if any, waits for it and removes its temporary files."""
-    global _pump, _scratch, _sockets
+def _end_at_exit() -> None:
+    _end_jvm(exiting=True)
+
+
+def _end_jvm(exiting: bool = False) -> None:
+    """Ends the JVM that we started, if any, waits for it and removes its temporary files.
+
+    A signal to end meanwhile has the JVM killed, so that this returns soon.
+    """
     if _scratch is None or f"-{os.getpid()}-" not in _scratch.name:
         return  # Nothing runs, or this is a forked child of the process that it belongs to.
+    scratch = _scratch
+    with held(lambda: kill_named(scratch), exiting):
+        _clear_up()
+
+
+def _end_by_signal(number: int, frame: FrameType | None) -> None:
+    """Ends this process by a signal that would have ended it at once, and left the session's files."""
+    if _scratch is not None and f"-{os.getpid()}-" in _scratch.name:
+        at_once.be_silent()
+        kill_named(_scratch)
+        at_once.remove_all(time.monotonic() + _KILLED_SECS)
+    signal.signal(number, signal.SIG_DFL)
+    signal.raise_signal(number)
+
+
+def _clear_up() -> None:
+    global _pump, _scratch, _sockets
     from pyspark import SparkContext
 
+    assert _scratch is not None
     context = SparkContext._active_spark_context  # noqa: SLF001 # no public way to ask
     if context is not None:
         # Otherwise PySpark's accumulator server complains on the terminal that the JVM has hung up.
@@ -446,11 +440,14 @@ def _end_jvm() -> None:
         with contextlib.suppress(Exception):
             gateway.shutdown()
         _end(gateway.proc)
+    # PySpark may have started it, and not said so.
+    kill_named(_scratch)
     if _pump is not None:
         _pump.join(_STOP_SECS)
     for folder in (_scratch, _sockets):
         if folder is not None:
             remove_owned(folder)
+    give_back(_end_by_signal)
     # When this session began, the JVM of one whose driver was killed may still have been about to end.
     remove_scratch_of_the_dead()
     _pump = _scratch = _sockets = None

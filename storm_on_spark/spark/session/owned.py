@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
+from storm_on_spark.runtime.processes.at_once import make_temporary, remove_temporary
 from storm_on_spark.runtime.processes.sessions import is_on_a_command_line
 
 PREFIX: Final = "storm-on-spark"
@@ -38,7 +39,7 @@ def make_owned(parent: Path | None = None) -> Path:
         parent: where to make it; the folder for temporary files for None.
     """
     while True:
-        folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}-{os.getpid()}-", dir=parent))
+        folder = make_temporary(f"{PREFIX}-{os.getpid()}-", parent)
         lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         taken = True
         try:
@@ -52,11 +53,12 @@ def make_owned(parent: Path | None = None) -> Path:
             _held[folder] = lock
             return folder
         os.close(lock)
+        remove_temporary(folder)
 
 
 def remove_owned(folder: Path) -> None:
     """Removes a folder that `make_owned` made. What can't be removed stays."""
-    shutil.rmtree(folder, ignore_errors=True)
+    remove_temporary(folder)
     lock = _held.pop(folder, None)
     if lock is not None:
         os.close(lock)

@@ -1,4 +1,4 @@
-"""Storm's own libraries for Python, JavaScript and Ruby, unmodified from Maven, as spouts and bolts."""
+"""Spouts and bolts of the libraries for Python, JavaScript and Ruby: Storm's, unmodified from Maven, and our own."""
 
 from __future__ import annotations
 
@@ -43,9 +43,11 @@ class CountingShellBolt(ShellBolt):
         self.hits = context.register_metric("hits", CountMetric(), 1)
 
 
-@pytest.fixture(scope="module")
-def adapters() -> Path:
-    """A folder with storm.py, storm.js and storm.rb as Storm's release has them."""
+@pytest.fixture(scope="module", params=["of Storm", "of ours"])
+def adapters(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with storm.py, storm.js and storm.rb as Storm's release has them, or without: ours are found then."""
+    if request.param == "of ours":
+        return tmp_path_factory.mktemp("none")
     pom = SOURCES / "pom.xml"
     folder = BUILD / f"storm-adapters-{hashlib.sha256(pom.read_bytes()).hexdigest()[:16]}"
     if not folder.is_dir():

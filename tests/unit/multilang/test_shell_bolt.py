@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from lengths import PATIENCE_SECS
 
+from storm_on_spark.api.errors import UnusableError
 from storm_on_spark.multilang import ShellBolt, ShellError, child
 from storm_on_spark.multilang.child import Launch
 from storm_on_spark.runtime.processes.sessions import started_at
@@ -20,6 +21,13 @@ from storm_on_spark.testing.faults.leaks import no_leaks, own_temporary_folder
 
 COMPONENTS = Path(__file__).parent / "components"
 NODE = shutil.which("node")
+DIES_AFTER_ITS_START = """
+import json, os, sys
+assert json.loads(sys.stdin.readline())["pidDir"] and sys.stdin.readline() == "end\\n"
+print(json.dumps({"pid": os.getpid()}), "end", sep="\\n", flush=True)
+sys.stderr.write("no table of words")
+os._exit(5)
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -210,15 +218,31 @@ def test_an_attempt_that_did_not_count_ends_its_child() -> None:
         assert [tup["word"] for tup in kit.collector.acked] == ["good", "good"]
 
 
-def test_a_child_that_does_not_start_fails_its_tuples() -> None:
-    with shell_bolt(python("bad.py", "start")) as kit:
-        kit.execute(*[word(text) for text in "abcde"])
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (python("bad.py", "start"), "exit code 3; its last lines on stderr:\nno such model"),
+        (["/no/such/program"], "exit code 127; its last lines on stderr:\n/no/such/program: No such file or directory"),
+        (python("-c", DIES_AFTER_ITS_START), "exit code 5; its last lines on stderr:\nno table of words"),
+    ],
+)
+@pytest.mark.parametrize("inputs", ["a", "abcde"])
+def test_children_that_do_not_start_end_the_topology(command: list[str], said: str, inputs: str) -> None:
+    with shell_bolt(command) as kit:
+        with pytest.raises(UnusableError, match="3 times in a row it has ended without having done anything") as raised:
+            kit.execute(*map(word, inputs))
+        assert said in str(raised.value)
+        assert said in errors(kit)
+
+
+def test_a_child_that_has_worked_may_die_as_often_as_it_likes() -> None:
+    with shell_bolt(python("bad.py", "die")) as kit:
+        kit.execute(word("ant"))
+        for _ in range(5):
+            kit.execute(word("bad"))
         assert len(kit.collector.failed) == 5
-        assert "exit code 3; its last lines on stderr:\nno such model" in errors(kit)
-    with shell_bolt(["/no/such/program"]) as kit:
-        kit.execute(word("a"))
-        assert "/no/such/program: No such file or directory" in errors(kit)
-        assert "of count:1 (/no/such/program): it ended, exit code 127" in errors(kit)
+        kit.execute(word("bee"))
+        assert [tup["word"] for tup in kit.collector.acked] == ["ant", "bee"]
 
 
 def test_a_child_that_has_ended_before_it_is_looked_at_is_told_of_as_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,7 +255,8 @@ def test_a_child_that_has_ended_before_it_is_looked_at_is_told_of_as_any_other(m
 
     monkeypatch.setattr(child, "_spawn", spawn_and_wait)
     with shell_bolt(["/no/such/program"]) as kit:
-        kit.execute(word("a"))
+        with pytest.raises(UnusableError):
+            kit.execute(word("a"))
         assert "of count:1 (/no/such/program): it ended, exit code 127" in errors(kit)
 
 

@@ -12,6 +12,7 @@ import pytest
 from lengths import PATIENCE_SECS
 
 from storm_on_spark import BaseBasicBolt, Fields, TopologyBuilder
+from storm_on_spark.api.errors import UnusableError
 from storm_on_spark.multilang import ShellBolt, ShellSpout
 from storm_on_spark.plan.compile import compile_graph
 from storm_on_spark.runtime.in_process import InProcessTopology
@@ -68,6 +69,35 @@ class Stop(BaseBasicBolt):
     def execute(self, tup, collector):  # type: ignore[no-untyped-def]
         with open(self.path, "a") as file:
             file.write(f"{tup['word']} {tup['count']}\n")
+
+
+def for_a_minute(kit: SpoutTester) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        kit.next_tuple()
+
+
+NEVER_ANSWERS = """
+import storm
+class Words(storm.Spout):
+    def nextTuple(self):
+        raise RuntimeError("there are no words")
+Words().run()
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ([sys.executable, "-c", "import no_such_library"], "ModuleNotFoundError: No module named 'no_such_library'"),
+        ([sys.executable, "-c", NEVER_ANSWERS], "RuntimeError: there are no words"),
+    ],
+)
+def test_children_that_do_nothing_end_the_topology(command: list[str], said: str) -> None:
+    with SpoutTester(ShellSpout(command, ["word"])) as kit:
+        with pytest.raises(UnusableError) as raised:
+            for_a_minute(kit)
+        assert said in str(raised.value)
 
 
 def test_a_whole_topology_of_children(tmp_path: Path) -> None:

@@ -1,0 +1,217 @@
+"""The end of a command at once, by a signal: a sentence, and nothing of it is left.
+
+An exception in the place of a signal can't do that. It comes between any two steps of any library: it is lost where
+code ignores what it can't use, and where it isn't, steps are left out that somebody relies on (PySpark then removes the
+folder that its JVM is about to write to, and that JVM never ends). So the process isn't taken apart. It stands still,
+its children are killed, its temporary folders are removed, and it ends.
+
+Python calls a handler on the main thread, which may be in a call of the system that a signal does not interrupt (see
+`storm_on_spark.runtime.processes.signals`). A thread of its own hears of each signal by a pipe, and does the work.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+from storm_on_spark.runtime.processes.sessions import kill_descendants, kill_session
+from storm_on_spark.runtime.processes.signals import TO_END, handled, handling
+
+_PR_SET_CHILD_SUBREAPER: Final = 36
+_KILL_SECS: Final = 5.0
+"""For the children to end; one may wait for a disk."""
+_PAUSE_SECS: Final = 0.01
+_LONGEST_SECS: Final = 15.0
+"""After which the main thread ends the process itself: the other thread can't run while the interpreter ends."""
+_SHOW_CURSOR: Final = "\r\x1b[2K\x1b[?25h"
+"""What progress on a terminal has hidden; its line is erased."""
+
+_folders: dict[Path, None] = {}
+"""Temporary folders of this process."""
+_leaders: dict[int, None] = {}
+"""Children that lead sessions of their own and end with this process."""
+_last_words: list[Callable[[str], object]] = []
+_ours = 0
+"""The process that this module was installed in. Children that it forks have the same handlers."""
+
+
+def end_at_once(number: int, frame: FrameType | None = None) -> None:
+    """Handles a signal where `ending_at_once` is in force: the main thread rests, and the other thread ends all."""
+    if os.getpid() == _ours:
+        time.sleep(_LONGEST_SECS)
+    os._exit(128 + number)
+
+
+def install() -> None:
+    """Ends this process at once by a signal, wherever nothing else handles it. For a command's main thread.
+
+    A signal that is ignored because of `nohup` stays ignored.
+    """
+    _listen()
+    for number in handled():
+        signal.signal(number, end_at_once)
+
+
+def uninstall() -> None:
+    """Leaves the signals to the system, which ends the process: it has nothing any more that would be left."""
+    for folder in list(_folders):
+        remove_temporary(folder)
+    for number in TO_END:
+        if signal.getsignal(number) is end_at_once:
+            signal.signal(number, signal.SIG_DFL)
+
+
+@contextlib.contextmanager
+def in_force() -> Iterator[None]:
+    """Does the same within, in a script; elsewhere nothing changes: a notebook's kernel outlives an interrupt."""
+    is_script = hasattr(sys.modules["__main__"], "__file__")
+    if not is_script or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    _listen()
+    with handling(end_at_once):
+        yield
+
+
+def end(number: int) -> None:
+    """Ends this process with all that belongs to it; its exit code is 128 + the signal's number, as in shells."""
+    _say(number)
+    be_silent()
+    with contextlib.suppress(AttributeError):  # not Linux
+        # What a killed child leaves becomes a child of this process, and is found.
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    deadline = time.monotonic() + _KILL_SECS
+    while (_kill_leaders() or kill_descendants(os.getpid(), os.getsid(0))) and time.monotonic() < deadline:
+        time.sleep(_PAUSE_SECS)
+    remove_all(deadline)
+    os._exit(128 + number)
+
+
+def be_silent() -> None:
+    """Lets nothing more be printed: threads that still run would say what they make of the end of the children."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    for descriptor in (1, 2):
+        os.dup2(nothing, descriptor)
+
+
+def remove_all(deadline: float) -> None:
+    """Removes this process' temporary folders; `deadline` is in monotonic seconds."""
+    for folder in list(_folders):
+        while folder.exists() and time.monotonic() < deadline:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def last_words(say: Callable[[str], object]) -> Iterator[None]:
+    """Calls `say` with the sentence that is printed, too, if the process ends at once within."""
+    _last_words.append(say)
+    try:
+        yield
+    finally:
+        _last_words.remove(say)
+
+
+@contextlib.contextmanager
+def temporary_folder(prefix: str, parent: Path | None = None) -> Iterator[Path]:
+    """Yields a new folder, which is removed at the end, also if the process ends at once.
+
+    Example:
+        >>> with temporary_folder("words-") as folder:
+        ...     folder.is_dir()
+        True
+        >>> folder.exists()
+        False
+    """
+    folder = make_temporary(prefix, parent)
+    try:
+        yield folder
+    finally:
+        remove_temporary(folder)
+
+
+def make_temporary(prefix: str, parent: Path | None = None) -> Path:
+    """Makes a folder for this user only, until `remove_temporary`."""
+    while True:
+        folder = Path(parent or tempfile.gettempdir()).absolute() / f"{prefix}{os.urandom(4).hex()}"
+        # First, so that there is no moment at which nothing knows of it.
+        _folders[folder] = None
+        try:
+            folder.mkdir(mode=0o700)
+        except OSError as error:
+            del _folders[folder]
+            if not isinstance(error, FileExistsError):
+                raise
+        else:
+            return folder
+
+
+def remove_temporary(folder: Path) -> None:
+    """Removes a folder that `make_temporary` has made, or that `belongs_here` was told of. What can't be, stays."""
+    shutil.rmtree(folder, ignore_errors=True)
+    _folders.pop(folder, None)
+
+
+def belongs_here(folder: Path) -> None:
+    """Says that a folder, which may be made later or by a child, goes with this process until `remove_temporary`."""
+    _folders[folder] = None
+
+
+@contextlib.contextmanager
+def ends_with_this(pid: int) -> Iterator[None]:
+    """Says that the child `pid`, which leads a session, is to be killed if this process ends at once within."""
+    _leaders[pid] = None
+    try:
+        yield
+    finally:
+        del _leaders[pid]
+
+
+def _listen() -> None:
+    global _ours
+    if os.getpid() == _ours:
+        return
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    _ours = os.getpid()
+    threading.Thread(target=_hear, args=(reader,), name="end-at-once", daemon=True).start()
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    # A child would write into the same pipe.
+    os.register_at_fork(after_in_child=_leave_pipe)
+
+
+def _leave_pipe() -> None:
+    with contextlib.suppress(ValueError):  # another thread than the main one has forked
+        signal.set_wakeup_fd(-1)
+
+
+def _hear(reader: int) -> None:
+    while True:
+        for number in os.read(reader, 64):
+            # What another handler makes of a signal is its affair.
+            if os.getpid() == _ours and signal.getsignal(number) is end_at_once:
+                end(number)
+
+
+def _kill_leaders() -> bool:
+    killed = [kill_session(pid) for pid in list(_leaders)]
+    return any(killed)
+
+
+def _say(number: int) -> None:
+    sentence = f"Stopped by {signal.Signals(number).name}."
+    with contextlib.suppress(OSError):  # the terminal is gone
+        os.write(2, f"{_SHOW_CURSOR if os.isatty(2) else ''}{sentence}\n".encode())
+    for say in reversed(_last_words):
+        with contextlib.suppress(Exception):
+            say(sentence)

@@ -1,0 +1,72 @@
+"""The signals that a run is told to end by: the first drains, the second stops at once."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Final
+
+from storm_on_spark.runtime.processes import at_once
+from storm_on_spark.runtime.processes.signals import handling
+
+_ONE_SECS: Final = 1.0
+"""Within so long of each other, SIGTERM and SIGHUP are the same wish: `make`, `timeout` and terminals that close
+send a signal to the process and to its group."""
+_END_SECS: Final = 15.0
+"""How long the second signal leaves for an end in order."""
+
+
+class Stopper:
+    """Counts the signals within `counting`. The third ends the process, as does the second if the end takes too long.
+
+    Args:
+        clock: monotonic seconds.
+        kill: ends the process at once.
+    """
+
+    def __init__(
+        self, clock: Callable[[], float] = time.monotonic, kill: Callable[[int], object] = at_once.end
+    ) -> None:
+        self.count = 0
+        #: The last signal.
+        self.number = int(signal.SIGINT)
+        self._clock = clock
+        self._kill = kill
+        #: When SIGTERM or SIGHUP came last.
+        self._last = -math.inf
+        self._pid = os.getpid()
+
+    @contextmanager
+    def counting(self) -> Iterator[Stopper]:
+        """Takes the signals over; of use in the main thread, elsewhere nothing changes."""
+        if threading.current_thread() is not threading.main_thread():
+            yield self
+            return
+        with handling(self.on_signal):
+            yield self
+
+    def on_signal(self, number: int, frame: FrameType | None = None) -> None:
+        """Counts a signal."""
+        if os.getpid() != self._pid:  # a forked child, which has the handler, too
+            os._exit(128 + number)
+        if number != signal.SIGINT:
+            before, self._last = self._last, self._clock()
+            if self._last - before < _ONE_SECS:
+                return
+        self.count += 1
+        self.number = number
+        if self.count == 2:
+            threading.Thread(target=self._see_to_it, name="stop-at-once", daemon=True).start()
+        elif self.count > 2:
+            # Even the end hangs.
+            self._kill(number)
+
+    def _see_to_it(self) -> None:
+        time.sleep(_END_SECS)
+        self._kill(self.number)

@@ -1,0 +1,113 @@
+"""Signals while Spark starts and ends in a process that isn't ours, such as a script's or a notebook's.
+
+What a signal means there is the user's affair. It only comes when nothing is lost by it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType, SimpleNamespace
+from typing import Any, Final
+
+from storm_on_spark.runtime.processes.signals import TO_END
+
+_AGAIN_SECS: Final = 0.1
+
+Handler = Callable[[int, FrameType | None], Any]
+
+_taken: Handler | None = None
+"""The handler of `take_over`."""
+
+
+@contextlib.contextmanager
+def held(hurry: Callable[[], object], exiting: bool = False) -> Iterator[None]:
+    """Holds the signals that are to end this process back until the end of the block, which is to come soon then.
+
+    These are those that Python, PySpark or `take_over` handles. What a handler of other code makes of a signal is its
+    affair.
+
+    Args:
+        hurry: called from the first signal on, again and again until the end of the block; it makes that come. What
+            the block raises because of it counts for nothing.
+        exiting: whether the process ends anyway. An interrupt has no further effect then.
+    """
+    former: dict[int, Handler] = {}
+    seen: list[int] = []
+    told, done = threading.Event(), threading.Event()
+
+    def see_to_it() -> None:
+        while not done.wait(_AGAIN_SECS):
+            hurry()
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        seen.append(number)
+        if not told.is_set():
+            told.set()
+            threading.Thread(target=see_to_it, name="end-of-spark", daemon=True).start()
+
+    if threading.current_thread() is threading.main_thread():
+        for number in TO_END:
+            handler = signal.getsignal(number)
+            if callable(handler) and _ends(handler):
+                former[int(number)] = handler
+                signal.signal(number, on_signal)
+    try:
+        yield
+    except BaseException:
+        if not seen:
+            raise
+    finally:
+        done.set()
+        for each, handler in former.items():
+            signal.signal(each, handler)
+    for each in seen:
+        if not (exiting and each == signal.SIGINT):
+            former[each](each, None)
+
+
+@contextlib.contextmanager
+def handlers_kept() -> Iterator[None]:
+    """Keeps PySpark from replacing a handler of Ctrl-C that other code has installed by its own, which raises."""
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or before is signal.default_int_handler:
+        yield
+        return
+    from pyspark.core import context
+
+    # There is no setting for it. PySpark's module uses its name `signal` for nothing else.
+    module: Any = context
+    real, module.signal = module.signal, SimpleNamespace(SIGINT=signal.SIGINT, signal=lambda number, handler: None)
+    try:
+        yield
+    finally:
+        module.signal = real
+
+
+def take_over(handler: Handler) -> None:
+    """Installs a handler, which ends this process, for SIGTERM and SIGHUP where they would end it without any."""
+    global _taken
+    _taken = handler
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is signal.SIG_DFL:
+                signal.signal(number, handler)
+
+
+def give_back(handler: Handler) -> None:
+    """Takes that handler away again."""
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is handler:
+                signal.signal(number, signal.SIG_DFL)
+
+
+def is_pysparks(handler: object) -> bool:
+    """Returns whether PySpark has installed it, to cancel all jobs of the session at an interrupt."""
+    return getattr(handler, "__module__", "").startswith("pyspark")
+
+
+def _ends(handler: object) -> bool:
+    return handler is signal.default_int_handler or is_pysparks(handler) or (_taken is not None and handler is _taken)

@@ -1,0 +1,209 @@
+"""A command that a signal ends at any moment ends soon, says so in a sentence, and leaves nothing."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.integration.processes import ROOT, wait_for
+
+TOPOLOGY = """
+from storm_on_spark import BaseBasicBolt, BaseRichSpout, Fields, TopologyBuilder
+
+class Numbers(BaseRichSpout):
+    def open(self, conf, context, collector):
+        self.collector, self.next = collector, 0
+
+    def next_tuple(self):
+        self.collector.emit([self.next], message_id=self.next)
+        self.next += 1
+
+    def declare_output_fields(self, declarer):
+        declarer.declare(Fields("number"))
+
+class Sum(BaseBasicBolt):
+    def prepare(self, conf, context):
+        self.sum = 0
+
+    def execute(self, tup, collector):
+        self.sum += tup["number"]
+
+def build(conf):
+    builder = TopologyBuilder()
+    builder.set_spout("numbers", Numbers())
+    builder.set_bolt("sum", Sum()).global_grouping("numbers")
+    return builder.create_topology()
+"""
+SCRIPT = (
+    TOPOLOGY
+    + """
+from storm_on_spark.spark.main import run_main
+
+if __name__ == "__main__":
+    run_main(build)
+"""
+)
+KINDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+STORM_SPARK = [sys.executable, "-m", "storm_on_spark.cli"]
+MARK = "SIGNALLED_BY_A_TEST"
+ENDS_SECS = 40
+"""Seconds within which a command has ended after a signal, on a machine that is busy; a run drains meanwhile."""
+
+
+@dataclass(frozen=True)
+class Blow:
+    """A signal, or two.
+
+    Args:
+        after: seconds since the command can hear it.
+        kinds: the signals.
+        gap: seconds between them.
+        to_group: whether they go to all processes of its group, as those of a terminal.
+    """
+
+    after: float
+    kinds: tuple[signal.Signals, ...]
+    gap: float
+    to_group: bool
+
+
+def blows(seed: int, count: int, longest: float) -> list[Blow]:
+    """Returns blows at moments that are spread over `longest` seconds."""
+    chance = random.Random(seed)
+    return [
+        Blow(
+            after=longest * (number + chance.random()) / count,
+            kinds=tuple(chance.choice(KINDS) for _ in range(chance.choice((1, 2)))),
+            gap=chance.choice((0.0, 0.2, 1.2)),
+            to_group=chance.random() < 0.5,
+        )
+        for number in range(count)
+    ]
+
+
+class Command:
+    """A command that a test starts and hits."""
+
+    def __init__(self, arguments: list[str], folder: Path) -> None:
+        self.temporary, self.mark = folder / "temporary", f"{MARK}={folder}"
+        self.temporary.mkdir()
+        self.errors = folder / "stderr"
+        environment = {**os.environ, "TMPDIR": str(self.temporary), MARK: str(folder), "PYTHONPATH": str(ROOT)}
+        with self.errors.open("wb") as errors:
+            self.process = subprocess.Popen(
+                arguments,
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                start_new_session=True,
+            )
+
+    def hears(self) -> bool:
+        """Returns whether it handles SIGTERM."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        caught = next(line.split()[1] for line in status.splitlines() if line.startswith("SigCgt:"))
+        return bool(int(caught, 16) >> (signal.SIGTERM - 1) & 1)
+
+    def hit(self, blow: Blow) -> None:
+        time.sleep(blow.after)  # the moment is what is tested
+        for number, kind in enumerate(blow.kinds):
+            if number:
+                time.sleep(blow.gap)
+            try:
+                (os.killpg if blow.to_group else os.kill)(self.process.pid, kind)
+            except ProcessLookupError:
+                return
+
+    @property
+    def said(self) -> str:
+        return self.errors.read_text()
+
+    def marked(self) -> list[psutil.Process]:
+        """Returns the living processes that come from it."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                environ = Path(f"/proc/{process.pid}/environ").read_bytes().split(b"\0")
+                if self.mark.encode() in environ and process.status() != psutil.STATUS_ZOMBIE:
+                    found.append(process)
+            except (OSError, psutil.NoSuchProcess):
+                continue
+        return found
+
+    def kill(self) -> None:
+        for process in self.marked():
+            process.kill()
+        self.process.wait()
+
+
+def check(arguments: list[str], folder: Path, blow: Blow, drains: bool) -> None:
+    """Starts a command and hits it; it has to end well, and to leave nothing."""
+    folder.mkdir()
+    command = Command(arguments, folder)
+    try:
+        wait_for(command.hears, "the command handles signals", every=0.001)
+        command.hit(blow)
+        code = command.process.wait(ENDS_SECS)
+        said = command.said
+        assert code in {128 + kind for kind in blow.kinds} | ({0} if drains else set()), said
+        assert "Traceback" not in said
+        assert "Exception" not in said
+        assert len(blow.kinds) == 2 or "second signal" not in said
+        assert code == 0 or "Stopped by SIG" in said or "stopped at once" in said or drains, said
+        wait_for(lambda: not command.marked(), f"no process is left, {blow}", 10)
+        assert list(command.temporary.iterdir()) == []
+    finally:
+        command.kill()
+
+
+def run_of(folder: Path) -> list[str]:
+    (folder / "counting.py").write_text(TOPOLOGY)
+    return [*STORM_SPARK, "run", str(folder / "counting.py"), "--name", "counting"]
+
+
+def script_of(folder: Path) -> list[str]:
+    (folder / "job.py").write_text(SCRIPT)
+    return [sys.executable, str(folder / "job.py")]
+
+
+def start_secs(arguments: list[str], folder: Path, ready: str) -> float:
+    """Returns how long the command takes from hearing signals until it runs, on this machine now."""
+    folder.mkdir()
+    command = Command(arguments, folder)
+    try:
+        wait_for(command.hears, "the command handles signals", every=0.001)
+        began = time.monotonic()
+        wait_for(lambda: ready in command.said or command.process.poll() is not None, ready, 120)
+        assert ready in command.said, command.said
+        return time.monotonic() - began
+    finally:
+        command.kill()
+
+
+@pytest.mark.representative
+def test_a_run_ends_at_any_moment_of_its_start(tmp_path: Path) -> None:
+    arguments = run_of(tmp_path)
+    secs = start_secs(arguments, tmp_path / "whole", "acked")
+    for number, blow in enumerate(blows(41, 5, secs)):
+        check(arguments, tmp_path / str(number), blow, drains=True)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_run_ends_at_forty_moments_of_its_start(tmp_path: Path, seed: int) -> None:
+    arguments = run_of(tmp_path) if seed == 1 else script_of(tmp_path)
+    secs = start_secs(arguments, tmp_path / "whole", "acked")
+    for number, blow in enumerate(blows(seed, 40, 1.2 * secs)):
+        check(arguments, tmp_path / str(number), blow, drains=True)
