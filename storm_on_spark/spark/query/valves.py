@@ -47,6 +47,7 @@ class Valves:
         """
         with self._lock:
             self._places = places
+            self._held = frozenset()  # a query that is started again holds nothing yet
             self._gateway = spark.sparkContext._gateway  # noqa: SLF001 # there is no public way to it
             self._execution = query._jsq.streamingQuery()  # noqa: SLF001
 
