@@ -42,7 +42,7 @@ from storm_on_spark.runtime.bolts.stall import clear_notes, read_notes
 from storm_on_spark.runtime.processes.at_once import belongs_here
 from storm_on_spark.runtime.processes.run_folder import remove_run_folder, run_folder
 from storm_on_spark.runtime.reports.report import Failure
-from storm_on_spark.runtime.run.settings import TrackingSettings
+from storm_on_spark.runtime.run.settings import ReportSettings, TrackingSettings
 from storm_on_spark.runtime.run.spec import make_spec, pickled
 from storm_on_spark.runtime.spouts.host_process import spout_groups
 from storm_on_spark.runtime.storage import Storage
@@ -340,7 +340,7 @@ class CompiledTopology:
                 make_host = spouts.host
             # A live process has a clock of its own, and hears only of what is written on this machine.
             here = clock is None and not remote and store.location.path is not None
-            live = LiveClient(start_id) if spec.realtime and here else None
+            live = LiveClient(start_id, ReportSettings.of(plan.conf).stall_secs) if spec.realtime and here else None
             valves = Valves()
             coordinator = Coordinator(
                 spec, store.own, clock or SystemClock(), active, on_failure, durable, make_host, live, valves.hold

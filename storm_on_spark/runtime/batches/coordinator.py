@@ -265,6 +265,8 @@ class Coordinator:
     def let_go(self) -> None:
         """Ends a poll that waits, and every further one at once: the query is about to stop."""
         self._step(LetGo())
+        if self._live is not None:
+            self._live.let_go()
 
     def set_active(self, active: bool) -> None:
         """Activates or deactivates the spouts; does nothing if they already are."""

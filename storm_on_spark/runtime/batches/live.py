@@ -33,6 +33,9 @@ class LiveProcess(Protocol):
             clock_at: the machine's monotonic time in s at which it is that.
         """
 
+    def let_go(self) -> None:
+        """Ends what waits for an answer, and every further wait: the topology is about to stop."""
+
     def barrier(self, start: Offset, written: Mapping[int, Mark]) -> Offset | None:
         """Executes what is written, and cuts the state of all tasks.
 

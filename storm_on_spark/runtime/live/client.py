@@ -11,6 +11,7 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping
 from multiprocessing.connection import Connection
@@ -20,13 +21,16 @@ from typing import Any
 from storm_on_spark.runtime.batches.live import Status
 from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.live.messages import Adopt, Adopted, Barrier, Cut, Fetch, Look
+from storm_on_spark.runtime.live.pulse import has_pulse, is_stopped
 from storm_on_spark.runtime.processes.run_folder import make_private, run_folder
 from storm_on_spark.runtime.spouts.log import Mark
 
 log = logging.getLogger(__name__)
 
 ANSWER_SECS = 10.0
-"""A live process that takes longer to answer is ended: the log has all that it knows."""
+"""A live process that is stopped is ended after so long: the log has all that it knows."""
+_PULSE_SECS = 1.0
+"""Who waits for an answer asks so often whether the process has a pulse."""
 _START_SECS = 5.0
 """After a process has ended, another is started at the earliest so long after it was."""
 _SLOW_SECS = 30.0
@@ -45,20 +49,31 @@ def socket_of(start_id: str) -> Path:
     return run_folder(start_id) / "live"
 
 
+def pulse_of(start_id: str) -> Path:
+    """Returns where its thread listens that answers at once; see `pulse`."""
+    return run_folder(start_id) / "beat"
+
+
 class LiveClient:
     """Asks the live process of a run, if there is one; None is always a possible answer.
 
     Args:
         start_id: the run.
+        stall_secs: how long one tuple may take. A process without a pulse is given that time, if it isn't stopped: a
+            bolt may hold the interpreter.
     """
 
-    def __init__(self, start_id: str) -> None:
+    def __init__(self, start_id: str, stall_secs: float = ANSWER_SECS) -> None:
         self._start_id = start_id
+        self._stall_secs = stall_secs
         self.path = socket_of(start_id)
+        self._pulse = pulse_of(start_id)
+        #: Set once nobody needs an answer any more.
+        self._over = threading.Event()
 
     def look(self, clock_ms: int, clock_at: float) -> Status | None:
         """Says that the topology runs, and what time it is there; see `LiveProcess`."""
-        answer = self._ask(Look(clock_ms, clock_at))
+        answer = self._ask(Look(clock_ms, clock_at), self._pulse)
         return answer if isinstance(answer, Status) else None
 
     def barrier(self, start: Offset, written: Mapping[int, Mark]) -> Offset | None:
@@ -75,6 +90,10 @@ class LiveClient:
         """Hands over the state; returns whether tuples are executed live from here on."""
         answer = self._ask(adopt)
         return isinstance(answer, Adopted) and answer.live
+
+    def let_go(self) -> None:
+        """Ends what waits for an answer, and every further wait: the topology is about to stop."""
+        self._over.set()
 
     def listens(self) -> bool:
         """Returns whether there is a live process."""
@@ -119,16 +138,18 @@ class LiveClient:
             _said.add(self._start_id)
             log.warning("tuples wait for micro-batches, as the live process can't be started: %s", reason)
 
-    def _ask(self, question: object) -> Any:
+    def _ask(self, question: object, path: Path | None = None) -> Any:
+        path = path or self.path
         try:
             with socket.socket(socket.AF_UNIX) as end:
                 end.settimeout(ANSWER_SECS)
-                end.connect(str(self.path))
+                end.connect(str(path))
                 pid = _peer(end)
                 end.settimeout(None)
                 connection = Connection(end.detach())
         except ConnectionRefusedError:
             # Nobody listens there any more.
+            path.unlink(missing_ok=True)
             self.path.unlink(missing_ok=True)
             return None
         except OSError:
@@ -136,13 +157,35 @@ class LiveClient:
         with connection:
             try:
                 connection.send_bytes(pickle.dumps(question, 5))
-                if connection.poll(ANSWER_SECS):
+                if self._answers(connection, pid):
                     return pickle.loads(connection.recv_bytes())
             except (OSError, EOFError):
-                return None
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, signal.SIGKILL)
+                pass
         return None
+
+    def _answers(self, connection: Connection, pid: int) -> bool:
+        """Waits for an answer as long as the process has a pulse; ends a process that has had none for too long."""
+        heard_at = time.monotonic()
+        while not connection.poll(min(_PULSE_SECS, ANSWER_SECS)):
+            if self._over.is_set():
+                return False
+            if has_pulse(self._pulse, min(_PULSE_SECS, ANSWER_SECS)):
+                heard_at = time.monotonic()
+                continue
+            silent, stopped = time.monotonic() - heard_at, is_stopped(pid)
+            if silent < (ANSWER_SECS if stopped else max(ANSWER_SECS, self._stall_secs)):
+                continue
+            log.warning(
+                "the live process %d is ended, and its tuples are tried again: %s for %.0f s (%s)",
+                pid,
+                "it has been stopped" if stopped else "a bolt, or what it calls, has held the Python interpreter",
+                silent,
+                f"allowed are {ANSWER_SECS:g} s" if stopped else f"topology.task.stall.secs = {self._stall_secs:g}",
+            )
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+            return False
+        return True
 
 
 def _peer(end: socket.socket) -> int:

@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 
@@ -37,11 +38,16 @@ from storm_on_spark.runtime.live.messages import (
     Take,
     Trouble,
 )
+from storm_on_spark.runtime.live.pulse import is_stopped
 from storm_on_spark.runtime.live.share import Share
 from storm_on_spark.runtime.processes import breakpoints
 from storm_on_spark.runtime.processes.parent import die_with
 from storm_on_spark.runtime.run.worker_process import release
 
+_STOPPED_SECS = 10.0
+"""A process that is stopped for so long is given up."""
+_LOOK_SECS = 1.0
+"""Whether it is stopped is looked at so often, while its answer is waited for."""
 _MODULE = "storm_on_spark.runtime.live.member"
 
 
@@ -134,10 +140,21 @@ class MemberProcess:
     def answer(self) -> Answer:
         """Waits for the answer; see `Member`."""
         try:
+            self._await_answer()
             found: Answer = pickle.loads(self._connection.recv_bytes())
         except (EOFError, OSError) as error:
             raise self._gone() from error
         return found
+
+    def _await_answer(self) -> None:
+        stopped_at: float | None = None
+        while not self._connection.poll(_LOOK_SECS):
+            if not is_stopped(self._process.pid):
+                stopped_at = None
+            elif stopped_at is None:
+                stopped_at = time.monotonic()
+            elif time.monotonic() - stopped_at > _STOPPED_SECS:
+                raise GivenUpError(f"the live process {self._process.pid} has been stopped for {_STOPPED_SECS:.0f} s")
 
     def _gone(self) -> GivenUpError:
         return GivenUpError(f"the live process {self._process.pid} is gone")

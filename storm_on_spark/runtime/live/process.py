@@ -23,10 +23,11 @@ from storm_on_spark.api.errors import StormError
 from storm_on_spark.runtime.batches.live import Status
 from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.bolts.worker import Worker, worker_for
-from storm_on_spark.runtime.live.client import socket_of
+from storm_on_spark.runtime.live.client import pulse_of, socket_of
 from storm_on_spark.runtime.live.crew import GivenUpError
 from storm_on_spark.runtime.live.member import MemberProcess
 from storm_on_spark.runtime.live.messages import Adopt, Adopted, Barrier, Fetch, Look
+from storm_on_spark.runtime.live.pulse import Pulse
 from storm_on_spark.runtime.live.rounds import ROUNDS, Round, RoundLog
 from storm_on_spark.runtime.live.tasks import LiveTasks
 from storm_on_spark.runtime.processes import breakpoints
@@ -90,6 +91,9 @@ class LiveProcess:
         self._daemon = os.getpgrp()
         self._listener = socket.socket(socket.AF_UNIX)
         self._inode = 0
+        self._pulse_listener = socket.socket(socket.AF_UNIX)
+        self._pulse_path = pulse_of(start_id)
+        self._pulse_inode = 0
 
     def run(self) -> None:
         """Starts the other live processes, listens, and returns once nobody needs this one any more."""
@@ -118,11 +122,25 @@ class LiveProcess:
             self._members.append(MemberProcess(self._start_id))
         for member in self._members:
             member.ready(_MEMBER_SECS)
-        self._listener.bind(str(self._own_path))
-        self._listener.listen()
-        self._inode = self._own_path.stat().st_ino
-        self._own_path.rename(self._path)
+        # The pulse first: whoever finds the process finds that, too.
+        self._pulse_inode = self._listen_at(self._pulse_listener, self._pulse_path)
+        Pulse(self._pulse_listener, self._looked).start()
+        self._inode = self._listen_at(self._listener, self._path)
         self._selector.register(self._listener, selectors.EVENT_READ)
+
+    def _listen_at(self, listener: socket.socket, path: Path) -> int:
+        listener.bind(str(self._own_path))
+        listener.listen()
+        inode = self._own_path.stat().st_ino
+        self._own_path.rename(path)
+        return inode
+
+    def _looked(self, look: Look | None) -> Status:
+        """Answers on the thread of the pulse."""
+        if look is not None:
+            self._look = look
+        self._looked_at = time.monotonic()
+        return Status(os.getpid(), self._tasks is not None)
 
     def _is_needed(self) -> bool:
         if time.monotonic() - self._looked_at > _ALONE_SECS:
@@ -208,9 +226,6 @@ class LiveProcess:
         elif isinstance(message, Live):
             self._hosts.add(connection)
             self._send(connection, Live(on=tasks is not None))
-        elif isinstance(message, Look):
-            self._look, self._looked_at = message, time.monotonic()
-            self._send(connection, Status(os.getpid(), tasks is not None))
         elif isinstance(message, Barrier):
             self._send(connection, None if tasks is None else self._barrier(tasks, message))
         elif isinstance(message, Fetch):
@@ -305,10 +320,12 @@ class LiveProcess:
     def leave(self) -> None:
         """Stops listening, and removes what nobody else would if the driver was killed; waits for nothing."""
         self._listener.close()
-        with contextlib.suppress(OSError):  # it does not listen yet, or the folder is gone
+        with contextlib.suppress(OSError):  # it has no name yet, or the folder is gone
             self._own_path.unlink(missing_ok=True)
-            if self._path.stat().st_ino == self._inode:
-                self._path.unlink()
+        for path, inode in ((self._path, self._inode), (self._pulse_path, self._pulse_inode)):
+            with contextlib.suppress(OSError):  # it does not listen yet
+                if path.stat().st_ino == inode:
+                    path.unlink()
         with contextlib.suppress(OSError):  # others use it
             self._path.parent.rmdir()
 

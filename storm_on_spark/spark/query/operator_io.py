@@ -17,6 +17,7 @@ from storm_on_spark.runtime.bolts.worker import Worker, worker_for
 from storm_on_spark.runtime.codec.chunk import Chunk, is_for_sink, with_header
 from storm_on_spark.runtime.live.client import LiveClient
 from storm_on_spark.runtime.live.conduct import micro_batch
+from storm_on_spark.runtime.run.settings import ReportSettings
 from storm_on_spark.runtime.spouts.native.rows import native_chunks
 from storm_on_spark.runtime.storage import Folder
 from storm_on_spark.spark.query.positions import SourceSettings, is_offsets, offsets_of
@@ -78,7 +79,7 @@ def execute_beside(
         state_of: gives the state of a task.
         values: returns the state of all tasks.
     """
-    client = LiveClient(run[0])
+    client = LiveClient(run[0], worker.wiring.settings(ReportSettings).stall_secs)
     for row in rows:
         start, end = offsets_of(row)
         yield from micro_batch(client, worker, run, state_of, values, start, end, partial(execute, [row]))

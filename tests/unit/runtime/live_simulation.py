@@ -92,6 +92,9 @@ class Live:
     def look(self, clock_ms: int, clock_at: float) -> Status:
         return Status(1, self.tasks is not None)
 
+    def let_go(self) -> None:
+        """Nobody waits here."""
+
     def barrier(self, start: Offset, written: Mapping[int, Mark]) -> Offset | None:
         self.guarded(lambda tasks: tasks.take_up_to(written))
         if self.tasks is not None and self.tasks.waiting:

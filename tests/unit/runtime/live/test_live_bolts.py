@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import os
 import select
+import signal
 import subprocess
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -49,6 +51,17 @@ class Slow(BaseBasicBolt):
 
     def execute(self, tup, collector):
         time.sleep(0.6 * LIMIT)
+
+
+class Gated(BaseBasicBolt):
+    """Executes a tuple until a file is gone."""
+
+    def __init__(self, file):
+        self.file = file
+
+    def execute(self, tup, collector):
+        while os.path.exists(self.file):
+            time.sleep(0.01)
 
 
 class Raising(BaseBasicBolt):
@@ -106,7 +119,9 @@ class Live:
 
 
 @contextmanager
-def live(bolt: Any, folder: Path, monkeypatch: pytest.MonkeyPatch, **more: Any) -> Iterator[Live]:
+def live(
+    bolt: Any, folder: Path, monkeypatch: pytest.MonkeyPatch, stall_secs: float = LIMIT, **more: Any
+) -> Iterator[Live]:
     spouts = Spouts(Endless(), folder, partitions=1)
     builder = TopologyBuilder()
     builder.set_spout("spout", Endless())
@@ -120,7 +135,7 @@ def live(bolt: Any, folder: Path, monkeypatch: pytest.MonkeyPatch, **more: Any) 
     # The modules of spout and bolt, and what this one imports.
     path = {str(Path(module).parent) for module in (stormtest.__file__, __file__, lengths.__file__)}
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path))
-    asked = LiveClient(start_id)
+    asked = LiveClient(start_id, stall_secs)
     asked.start(1)
     _, process = client.started[start_id]
     try:
@@ -167,6 +182,54 @@ def test_a_bolt_that_is_slow_executes_all_although_together_they_take_longer_tha
         assert ends(found.cut(2)) == [ACKED] * 2
         assert found.process.poll() is None
         assert read_notes(tmp_path) == []
+
+
+def test_a_tuple_may_take_longer_than_a_process_that_is_stopped_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "ANSWER_SECS", 0.05)
+    file = tmp_path / "gate"
+    file.touch()
+    conf = {"topology.task.stall.secs": 60}
+    with live(Gated(str(file)), tmp_path, monkeypatch, stall_secs=60, **conf) as found:
+        cuts: list[Cut | None] = []
+        asking = threading.Thread(target=lambda: cuts.append(found.cut(1)))
+        asking.start()
+        # Each look is answered by the pulse, however long the tuple takes.
+        for _ in range(20):
+            status = found.asked.look(0, time.monotonic())
+            assert status is not None
+            assert status.live
+            time.sleep(0.02)
+        assert asking.is_alive()
+        file.unlink()
+        asking.join(30)
+        assert ends(cuts[0]) == [ACKED]
+        assert found.process.poll() is None
+
+
+def test_a_process_that_is_stopped_is_ended_and_that_is_logged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with live(Slow(), tmp_path, monkeypatch, stall_secs=60) as found:
+        monkeypatch.setattr(client, "ANSWER_SECS", 0.2)
+        found.process.send_signal(signal.SIGSTOP)
+        assert found.asked.look(0, time.monotonic()) is None
+        assert found.process.wait(30) == -signal.SIGKILL
+        assert "it has been stopped for" in caplog.text
+
+
+def test_whoever_waits_for_a_long_tuple_is_let_go_when_the_topology_stops(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "ANSWER_SECS", 0.05)
+    file = tmp_path / "gate"
+    file.touch()
+    conf = {"topology.task.stall.secs": 60}
+    with live(Gated(str(file)), tmp_path, monkeypatch, stall_secs=60, **conf) as found:
+        found.asked.let_go()
+        assert found.cut(1) is None
+        assert found.process.poll() is None
 
 
 def test_a_bolt_that_raises_fails_that_message_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -103,9 +103,9 @@ def test_only_a_socket_on_which_nobody_listens_is_removed(start_id: str, monkeyp
         monkeypatch.setattr(client, "ANSWER_SECS", 0.05)
         with socket.socket(socket.AF_UNIX) as other:
             other.connect(str(live.path))  # the only one that may wait
-            assert live.look(0, 0.0) is None
+            assert live.barrier(Offset(), {}) is None
             assert live.listens(), "it is only slow to accept"
-    assert live.look(0, 0.0) is None
+    assert live.barrier(Offset(), {}) is None
     assert not live.listens()
 
 

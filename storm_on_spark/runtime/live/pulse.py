@@ -1,0 +1,76 @@
+"""The pulse of a live process: a thread that answers while the main thread executes a tuple, however long that takes.
+
+How long one tuple may take, `bolts.stall` decides in the process itself. From outside only what has no pulse is ended:
+a process that is stopped, or whose interpreter a bolt holds for longer than a tuple may take.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+import socket
+import threading
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from storm_on_spark.runtime.batches.live import Status
+from storm_on_spark.runtime.live.messages import Look
+
+_QUESTION_SECS = 1.0
+"""Who has connected may take so long to ask, before others have their turn."""
+
+
+class Pulse:
+    """Listens at a path and answers, on a thread of its own.
+
+    Args:
+        listener: a socket that listens.
+        answer: gives the answer to a look, or to None: that asks only whether there is a pulse. Called on the thread.
+    """
+
+    def __init__(self, listener: socket.socket, answer: Callable[[Look | None], Status]) -> None:
+        self._listener = listener
+        self._answer = answer
+
+    def start(self) -> None:
+        """Starts the thread, which ends with the process."""
+        threading.Thread(target=self._run, name="pulse", daemon=True).start()
+
+    def _run(self) -> None:
+        while True:
+            try:
+                end, _ = self._listener.accept()
+            except OSError:
+                return  # it was closed
+            with contextlib.suppress(OSError, EOFError), Connection(end.detach()) as connection:
+                if connection.poll(_QUESTION_SECS):
+                    question: Look | None = pickle.loads(connection.recv_bytes())
+                    connection.send_bytes(pickle.dumps(self._answer(question), 5))
+
+
+def has_pulse(path: Path, secs: float) -> bool:
+    """Returns whether the process that listens at `path` answers within some seconds."""
+    try:
+        with socket.socket(socket.AF_UNIX) as end:
+            end.settimeout(secs)
+            end.connect(str(path))
+            end.settimeout(None)
+            connection = Connection(end.detach())
+        with connection:
+            connection.send_bytes(pickle.dumps(None, 5))
+            if not connection.poll(secs):
+                return False
+            connection.recv_bytes()
+            return True
+    except (OSError, EOFError):
+        return False
+
+
+def is_stopped(pid: int) -> bool:
+    """Returns whether a process was stopped, by a signal or a debugger; False where nobody can know."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] in {"T", "t"}
