@@ -123,14 +123,25 @@ was changed, or copied from elsewhere; it is left alone
             RecordError: it is too large for a node.
         """
         data = encode(record)
-        if self._tokens is None or not record.signed:
+        return self.seal(type(record).__name__, data, path, stamp) if record.signed else data
+
+    def seal(self, kind: str, data: bytes, path: str, stamp: Stamp = NO_STAMP) -> bytes:
+        """Returns what a node holds for JSON of any kind: an envelope, where this process signs.
+
+        Args:
+            kind: of the record.
+            data: the record as JSON.
+            path: of the node.
+            stamp: grows with each record at this path.
+        """
+        if self._tokens is None:
             return data
         token = self._tokens.first
         envelope = _Envelope(
             signed=1,
             key=_name(token),
             stamp=stamp,
-            mac=_signature(token, type(record), path, stamp, data),
+            mac=_signature(token, kind, path, stamp, data),
             record=msgspec.Raw(data),
         )
         return msgspec.json.encode(envelope)
@@ -153,31 +164,40 @@ was changed, or copied from elsewhere; it is left alone
         """
         if not type_.signed:
             return Opened(decode(type_, data, path), NO_STAMP, True)
+        payload, stamp, current = self.unseal(type_.__name__, data, path)
+        return Opened(decode(type_, payload, path), stamp, current)
+
+    def unseal(self, kind: str, data: bytes, path: str) -> tuple[bytes, Stamp, bool]:
+        """Returns the JSON in a node of any kind, its stamp, and whether it is as this process would write it.
+
+        Raises:
+            SignatureError: it isn't signed as it has to be.
+        """
         if not data.startswith(_PREFIX):
             if self._tokens is not None and self._policy == "signed":
                 raise SignatureError(
-                    f"{path}: this {type_.__name__} is not signed with the cluster's secret; it is left alone. A "
+                    f"{path}: this {kind} is not signed with the cluster's secret; it is left alone. A "
                     f"cluster whose records were never signed is moved over by {Config.NIMBUS_AUTH_RECORDS}: migrate"
                 )
-            return Opened(decode(type_, data, path), NO_STAMP, self._tokens is None)
-        envelope = _envelope(type_, data, path)
+            return data, NO_STAMP, self._tokens is None
+        envelope = _envelope(kind, data, path)
         payload = bytes(envelope.record)
         if self._tokens is None:
-            return Opened(decode(type_, payload, path), envelope.stamp, False)
+            return payload, envelope.stamp, False
         known = {_name(token): token for token in reversed(self._tokens.all)}
         token = known.get(envelope.key)
         if token is None:
             raise SignatureError(
-                f"{path}: this {type_.__name__} is signed with a secret that is not in "
+                f"{path}: this {kind} is signed with a secret that is not in "
                 f"{Config.NIMBUS_AUTH_TOKEN_FILE} here; it is left alone"
             )
-        right = _signature(token, type_, path, envelope.stamp, payload)
+        right = _signature(token, kind, path, envelope.stamp, payload)
         if not hmac.compare_digest(right.encode(), envelope.mac.encode()):
             raise SignatureError(
-                f"{path}: the signature of this {type_.__name__} is wrong: it was changed, or copied from elsewhere; "
+                f"{path}: the signature of this {kind} is wrong: it was changed, or copied from elsewhere; "
                 "it is left alone"
             )
-        return Opened(decode(type_, payload, path), envelope.stamp, token == self._tokens.first)
+        return payload, envelope.stamp, token == self._tokens.first
 
 
 class Stamps:
@@ -211,13 +231,13 @@ def payload_of(data: bytes) -> bytes:
     return bytes(msgspec.json.decode(data, type=_Envelope).record) if data.startswith(_PREFIX) else data
 
 
-def _envelope(type_: type[Record], data: bytes, path: str) -> _Envelope:
+def _envelope(kind: str, data: bytes, path: str) -> _Envelope:
     try:
         if len(data) > MAX_BYTES:
-            raise SignatureError(f"{path}: {len(data):,} bytes; a {type_.__name__} has at most {MAX_BYTES:,}")
+            raise SignatureError(f"{path}: {len(data):,} bytes; a {kind} has at most {MAX_BYTES:,}")
         return msgspec.json.decode(data, type=_Envelope)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise SignatureError(f"{path}: no signed {type_.__name__}: {error}") from error
+        raise SignatureError(f"{path}: no signed {kind}: {error}") from error
 
 
 def _name(token: str) -> str:
@@ -225,5 +245,5 @@ def _name(token: str) -> str:
     return mac(derived(token, _PURPOSE), "name")[:8]
 
 
-def _signature(token: str, type_: type[Record], path: str, stamp: Stamp, payload: bytes) -> str:
-    return mac(derived(token, _PURPOSE), "record", type_.__name__, path, f"{stamp[0]}.{stamp[1]}", payload)
+def _signature(token: str, kind: str, path: str, stamp: Stamp, payload: bytes) -> str:
+    return mac(derived(token, _PURPOSE), "record", kind, path, f"{stamp[0]}.{stamp[1]}", payload)

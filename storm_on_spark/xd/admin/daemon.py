@@ -15,6 +15,7 @@ from storm_on_spark.cluster.http.auth import Authentication
 from storm_on_spark.cluster.http.server import RestServer, listen
 from storm_on_spark.cluster.nimbus.settings import NimbusSettings
 from storm_on_spark.cluster.security.addresses import is_loopback
+from storm_on_spark.cluster.security.keyring import Keyring
 from storm_on_spark.cluster.security.settings import SecuritySettings
 from storm_on_spark.cluster.security.tls import Tls
 from storm_on_spark.cluster.security.tokens import Tokens
@@ -82,7 +83,8 @@ class Admin(Service):
 
     def _start(self, stack: contextlib.ExitStack) -> None:
         security, own = SecuritySettings.of(self._conf), NimbusSettings.of(self._conf)
-        authentication = Authentication.of(security, Tokens.of(security))
+        tokens = Tokens.of(security)
+        authentication, keyring = Authentication.of(security, tokens), Keyring.of(security, tokens)
         tls = Tls.of_daemon(security)
         authentication.check_bind(own.bind_address)
         listener = stack.enter_context(contextlib.closing(listen(own.bind_address, self._port)))
@@ -90,8 +92,8 @@ class Admin(Service):
         port = listener.getsockname()[1]
         self.address, self.scheme = f"{host}:{port}", tls.scheme
         zookeeper = zookeeper_settings(self._conf)
-        warn_if_open(zookeeper.hosts, zookeeper.auth_scheme is not None, own.bind_address, tls)
-        session = connected(zookeeper, self._ended)
+        warn_if_open(zookeeper.hosts, keyring.signs or zookeeper.auth_scheme is not None, own.bind_address, tls)
+        session = connected(zookeeper, self._ended, keyring)
         if session is None:
             return
         stack.callback(session.close)

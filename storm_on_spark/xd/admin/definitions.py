@@ -2,7 +2,7 @@
 
 `/xd/streams/<name>` is `{"definition":"..."}`, and so is `/xd/jobs/<name>`.
 
-These records have no version and no signature, since they are to be those of Spring XD, byte for byte.
+Without a secret these records are those of Spring XD, byte for byte; with one they stand in a signed envelope.
 """
 
 from __future__ import annotations
@@ -10,21 +10,16 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-import msgspec
 from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
 
 from storm_on_spark.cluster.errors import ExistsError, FormatError, NotFoundError, UnavailableError
-from storm_on_spark.cluster.zookeeper.session import ZooKeeperSession
-from storm_on_spark.xd.tree.nodes import Kind
+from storm_on_spark.xd.tree.nodes import Definition, Kind
+from storm_on_spark.xd.tree.session import XdSession
 
 logger = logging.getLogger(__name__)
 
 _FOLDERS: Final[dict[Kind, str]] = {"stream": "streams", "job": "jobs"}
 """Of definitions, below the root."""
-
-
-class _Record(msgspec.Struct, frozen=True):
-    definition: str
 
 
 class ZooKeeperDefinitions:
@@ -35,16 +30,18 @@ class ZooKeeperDefinitions:
         kind: which of them.
     """
 
-    def __init__(self, session: ZooKeeperSession, kind: Kind = "stream") -> None:
+    def __init__(self, session: XdSession, kind: Kind = "stream") -> None:
         self._session = session
         self._kind = kind
 
     def create(self, name: str, definition: str) -> None:
         """See `Definitions`."""
         session = self._session
-        value = msgspec.json.encode(_Record(definition))
+        path = self._path(name)
         try:
-            session.wait(session.client.create_async(self._path(name), value, acl=session.acl))
+            stamp, _ = session.next_stamp(session.paths.of(_FOLDERS[self._kind]))
+            value = session.sealed(Definition(definition=definition), path, stamp)
+            session.wait(session.client.create_async(path, value, acl=session.acl))
         except NodeExistsError:
             raise ExistsError(f"There is already a {self._kind} named '{name}'") from None
         except KazooException as error:
@@ -67,7 +64,7 @@ class ZooKeeperDefinitions:
             raise missing(self._kind, name) from None
         except KazooException as error:
             raise UnavailableError(f"{self._kind} '{name}' could not be read: {error!r}") from error
-        return _text(self._kind, name, value)
+        return self._text(name, value)
 
     def all(self) -> dict[str, str]:
         """See `Definitions`."""
@@ -79,7 +76,7 @@ class ZooKeeperDefinitions:
             asked = {name: session.client.get_async(self._path(name)) for name in names}
             for name, result in asked.items():
                 try:
-                    found[name] = _text(self._kind, name, session.wait(result)[0])
+                    found[name] = self._text(name, session.wait(result)[0])
                 except NoNodeError:
                     # Destroyed since its name was read.
                     continue
@@ -90,6 +87,12 @@ class ZooKeeperDefinitions:
             raise UnavailableError(f"the {self._kind}s could not be read: {error!r}") from error
         return found
 
+    def _text(self, name: str, value: bytes) -> str:
+        found = self._session.opened(value, Definition, self._path(name))
+        if found is None:
+            raise FormatError(f"ZooKeeper has no definition of {self._kind} '{name}' that can be believed; see the log")
+        return found.definition
+
     def _path(self, name: str) -> str:
         return self._session.paths.of(_FOLDERS[self._kind], name)
 
@@ -97,10 +100,3 @@ class ZooKeeperDefinitions:
 def missing(kind: Kind, name: str) -> NotFoundError:
     """Returns the error for a stream or a job that is not there."""
     return NotFoundError(f"There is no {kind} named '{name}'")
-
-
-def _text(kind: Kind, name: str, value: bytes) -> str:
-    try:
-        return msgspec.json.decode(value, type=_Record).definition
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise FormatError(f"ZooKeeper has no definition of {kind} '{name}': {error}") from error

@@ -10,6 +10,7 @@ import storm_on_spark
 from storm_on_spark.cluster.leadership import rules
 from storm_on_spark.cluster.leadership.zookeeper_elector import ZooKeeperLeaderElector
 from storm_on_spark.cluster.records import NimbusSummary
+from storm_on_spark.xd.tree import nodes
 from storm_on_spark.xd.tree.nodes import AdminNode, Leadership, encode
 from storm_on_spark.xd.tree.session import XdSession
 
@@ -31,6 +32,7 @@ class AdminElector(ZooKeeperLeaderElector):
     title: ClassVar[str] = "Admin"
 
     def __init__(self, session: XdSession, host: str, port: int, on_change: Callable[[], None]) -> None:
+        self._xd = session
         summary = NimbusSummary(host=host, port=port, started_at=time.time(), version=storm_on_spark.__version__)
         super().__init__(
             session,
@@ -49,4 +51,5 @@ class AdminElector(ZooKeeperLeaderElector):
         return encode(AdminNode(address=self._summary.address))
 
     def _info_value(self, node: rules.QueueNode) -> bytes:
-        return encode(Leadership(leader=self._summary.address, epoch=node.epoch))
+        leadership = Leadership(leader=self._summary.address, epoch=node.epoch)
+        return self._xd.sealed(leadership, nodes.ADMINS, self._xd.keyring.stamp(node.epoch))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from kazoo.exceptions import BadVersionError, KazooException, NoNodeError, RolledBackError, RuntimeInconsistency
 
 from storm_on_spark.cluster.errors import ConflictError, FencedError, UnavailableError
 from storm_on_spark.cluster.state import Fence
 from storm_on_spark.xd.tree import nodes
+from storm_on_spark.xd.tree.nodes import Node
 from storm_on_spark.xd.tree.session import XdSession
 
 
@@ -18,7 +20,8 @@ class Make:
     """A node is made; a conflict if it is there."""
 
     path: str
-    value: bytes = nodes.EMPTY
+    value: Node | None = None
+    """None for a folder."""
     ephemeral: bool = False
 
 
@@ -27,7 +30,7 @@ class Write:
     """A node gets a value; a conflict if it has another version than this."""
 
     path: str
-    value: bytes
+    value: Node
     version: int
 
 
@@ -40,6 +43,8 @@ class Remove:
 
 Change = Make | Write | Remove
 
+N = TypeVar("N", bound=Node)
+
 
 class Ledger:
     """Writes what the leader decides.
@@ -51,8 +56,8 @@ class Ledger:
     def __init__(self, session: XdSession) -> None:
         self._session = session
 
-    def read(self, path: str) -> bytes | None:
-        """Returns the value of a node as ZooKeeper has it now; None if it is not there.
+    def read(self, path: str, kind: type[N]) -> N | None:
+        """Returns the value of a node as ZooKeeper has it now; None if it is not there, or is something else.
 
         Raises:
             UnavailableError: ZooKeeper is away.
@@ -63,7 +68,7 @@ class Ledger:
             return None
         except KazooException as error:
             raise UnavailableError(f"ZooKeeper can't be read: {error!r}") from error
-        return data
+        return self._session.opened(data, kind, path)
 
     def commit(self, fence: Fence, changes: Sequence[Change]) -> None:
         """Makes all changes, or none.
@@ -78,9 +83,11 @@ class Ledger:
         transaction.check(nodes.ADMINS, fence.info_version)
         for change in changes:
             if isinstance(change, Make):
-                transaction.create(change.path, change.value, acl=self._session.acl, ephemeral=change.ephemeral)
+                transaction.create(
+                    change.path, self._sealed(change, fence), acl=self._session.acl, ephemeral=change.ephemeral
+                )
             elif isinstance(change, Write):
-                transaction.set_data(change.path, change.value, change.version)
+                transaction.set_data(change.path, self._sealed(change, fence), change.version)
             else:
                 transaction.delete(change.path)
         try:
@@ -94,3 +101,8 @@ class Ledger:
             if index < 2 and isinstance(result, NoNodeError | BadVersionError):
                 raise FencedError(f"leadership {fence.epoch} is over")
             raise ConflictError(f"{changes[max(0, index - 2)]}: {type(result).__name__}")
+
+    def _sealed(self, change: Make | Write, fence: Fence) -> bytes:
+        if change.value is None:
+            return nodes.EMPTY
+        return self._session.sealed(change.value, change.path, self._session.keyring.stamp(fence.epoch))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, Final, TypeVar
 
-from kazoo.exceptions import KazooException
+from kazoo.exceptions import KazooException, NodeExistsError
 
 from storm_on_spark.cluster.errors import NotFoundError, RecordError, TransitionError, UnavailableError
 from storm_on_spark.xd.admin.picture import Picture
@@ -16,7 +17,7 @@ from storm_on_spark.xd.dsl import Stream, Tap, parse_stream
 from storm_on_spark.xd.manifest import ManifestError, ModuleManifest, check_fused, parse_manifest
 from storm_on_spark.xd.tree import nodes
 from storm_on_spark.xd.tree.mirror import Mirror
-from storm_on_spark.xd.tree.nodes import Definition, Order, StatusNode, encode
+from storm_on_spark.xd.tree.nodes import Definition, Order, StatusNode
 from storm_on_spark.xd.tree.session import XdSession
 
 _TAKEN_SECS: Final = 20.0
@@ -128,22 +129,14 @@ class ClusterRuntime:
             data, _ = self._session.wait(self._session.client.get_async(path))
         except KazooException as error:
             raise NotFoundError(f"There is no {self.kind} named '{name}'") from error
-        found = nodes.decode(data, Definition, path)
+        found = self._session.opened(data, Definition, path)
         if found is None:
             raise NotFoundError(f"There is no {self.kind} named '{name}' that can be read")
         return found.definition
 
     def _order(self, order: Order) -> int:
         """Asks the leader, and returns the number of the request when it has taken it up."""
-        client = self._session.client
-        try:
-            path = self._session.wait(
-                client.create_async(
-                    f"{nodes.REQUESTED}/{nodes.REQUEST}", encode(order), acl=self._session.acl, sequence=True
-                )
-            )
-        except KazooException as error:
-            raise UnavailableError(f"ZooKeeper can't be written: {error!r}") from error
+        path = self._asked(order)
         # The copy may not show it yet.
         shown = self._wait(lambda: self._mirror.stat(path) is not None or self._is_gone(path), _TAKEN_SECS)
         if not shown or not self._wait(lambda: self._mirror.stat(path) is None, _TAKEN_SECS):
@@ -152,6 +145,23 @@ class ClusterRuntime:
                 f"{_PARTICIPLES[order.action]}; the next one will"
             )
         return int(path.rpartition(nodes.REQUEST)[2])
+
+    def _asked(self, order: Order) -> str:
+        """Writes an order, and returns its path.
+
+        The admin counts as ZooKeeper does for a sequential node: it has to know the path before it signs.
+        """
+        session = self._session
+        try:
+            while True:
+                stamp, number = session.next_stamp(nodes.REQUESTED)
+                path = f"{nodes.REQUESTED}/{nodes.REQUEST}{number:010}"
+                with contextlib.suppress(NodeExistsError):
+                    value = session.sealed(order, path, stamp)
+                    session.wait(session.client.create_async(path, value, acl=session.acl))
+                    return path
+        except KazooException as error:
+            raise UnavailableError(f"ZooKeeper can't be written: {error!r}") from error
 
     def _is_gone(self, path: str) -> bool:
         try:

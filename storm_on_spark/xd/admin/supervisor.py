@@ -24,12 +24,13 @@ from storm_on_spark.xd.dsl import DslError, Stream, Tap
 from storm_on_spark.xd.manifest import ManifestError, ModuleManifest, parse_manifest
 from storm_on_spark.xd.tree import nodes
 from storm_on_spark.xd.tree.mirror import Mirror
-from storm_on_spark.xd.tree.nodes import ContainerNode, Deployment, Kind, ModuleNode, Order, StatusNode, TapNode, encode
+from storm_on_spark.xd.tree.nodes import ContainerNode, Deployment, Kind, ModuleNode, Order, StatusNode, TapNode
 
 logger = logging.getLogger(__name__)
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*", re.ASCII)
 _REQUEST: Final = re.compile(rf"{nodes.REQUEST}[0-9]{{10}}")
+_MOST_SPENT: Final = 100_000
 _ERAS: Final = 1_000_000
 """Changes of the number of instances that one deployment may see."""
 
@@ -51,6 +52,8 @@ class DeploymentSupervisor:
         self._warned: dict[tuple[Kind, str], set[str]] = {}
         #: Orders that were carried out, which the copy still shows.
         self._taken: set[str] = set()
+        #: Orders that were carried out -> ZooKeeper's number of their making: one that is there again was copied.
+        self._spent: dict[str, int] = {}
         #: Orders that make no sense, which were warned of already.
         self._dropped: set[str] = set()
         #: What each stream or job was, with the containers, when nothing was left to do for it.
@@ -100,6 +103,9 @@ class DeploymentSupervisor:
             if order is None or not _REQUEST.fullmatch(name) or not _NAME.fullmatch(order.stream):
                 self._drop(fence, path, "it can't be read")
                 continue
+            if self._is_copy(path):
+                self._drop(fence, path, "it was carried out before, and somebody wrote it again")
+                continue
             key = order.kind, order.stream
             if key in busy or path in self._taken:
                 busy.add(key)
@@ -118,8 +124,18 @@ class DeploymentSupervisor:
             except (DslError, ManifestError) as error:
                 self._drop(fence, path, str(error))
                 continue
+            stat = self._mirror.stat(path)
+            made = 0 if stat is None else stat.czxid
             if self._try(fence, [*changes, Remove(path)]):
                 self._taken.add(path)
+                self._spent[path] = made
+                if len(self._spent) > _MOST_SPENT:
+                    del self._spent[next(iter(self._spent))]
+
+    def _is_copy(self, path: str) -> bool:
+        """Whether an order is there again after it was taken up."""
+        stat, before = self._mirror.stat(path), self._spent.get(path)
+        return stat is not None and before is not None and stat.czxid > before
 
     def _drop(self, fence: Fence, path: str, reason: str) -> None:
         """Removes an order that nobody can carry out, as somebody's hand may have written it."""
@@ -137,7 +153,7 @@ class DeploymentSupervisor:
             if there is None or stat is None:
                 return []
             logger.info("Undeploying %s %s", order.kind, order.stream)
-            return [Write(path, encode(msgspec.structs.replace(there, going=True)), stat.version)]
+            return [Write(path, msgspec.structs.replace(there, going=True), stat.version)]
         definition = self._definition(order.kind, order.stream)
         if there is not None or definition is None:
             why = "it is deployed" if there is not None else "it was destroyed"
@@ -145,18 +161,18 @@ class DeploymentSupervisor:
             return []
         logger.info("Deploying %s %s", order.kind, order.stream)
         deployment = Deployment(generation=(number + 1) * _ERAS, properties=order.properties, fused=order.fused)
-        changes = [Make(path, encode(deployment)), Make(f"{path}/modules"), *_requests(order, definition, deployment)]
+        changes = [Make(path, deployment), Make(f"{path}/modules"), *_requests(order, definition, deployment)]
         tap, (whole, _) = f"{nodes.TAPS}/{order.stream}", parsed_as(order.kind, order.stream, definition)
         if isinstance(whole, Stream) and isinstance(whole.source, Tap) and self._mirror.stat(tap) is None:
-            changes.append(Make(tap, encode(TapNode(definition=definition))))
+            changes.append(Make(tap, TapNode(definition=definition)))
         return changes
 
     def _definition(self, kind: Kind, name: str) -> str | None:
         """Returns the text of a stream or a job, also if it was just created and the copy does not show it."""
         known, path = self._picture.definition(kind, name), f"{nodes.DEFINITIONS[kind]}/{name}"
-        if known is not None or (data := self._ledger.read(path)) is None:
+        if known is not None:
             return known
-        found = nodes.decode(data, nodes.Definition, path)
+        found = self._ledger.read(path, nodes.Definition)
         return None if found is None else found.definition
 
     def _place(self, fence: Fence, deployed: Deployed, there: Mapping[str, ContainerNode], load: Counter[str]) -> bool:
@@ -181,15 +197,15 @@ class DeploymentSupervisor:
             known = now.get((instance, container))
             if known is None:
                 made.append(f"{name} to container {container}")
-                changes.append(Make(path, encode(node)))
+                changes.append(Make(path, node))
             elif known.node != node:
                 stat = self._mirror.stat(path)
-                changes.append(Write(path, encode(node), -1 if stat is None else stat.version))
+                changes.append(Write(path, node, -1 if stat is None else stat.version))
         self._warn(deployed, {instance.label for instance in placement.unplaced}, bool(deployed.allocated))
         if not changes:
             return False
         # The version says that nothing was placed since this was decided.
-        changes.append(Write(deployed.path, encode(deployed.deployment), deployed.version))
+        changes.append(Write(deployed.path, deployed.deployment, deployed.version))
         self._ledger.commit(fence, changes)
         load.subtract(own)
         load.update(placement.allocated.values())
@@ -208,7 +224,7 @@ class DeploymentSupervisor:
         self, fence: Fence, deployed: Deployed, there: Mapping[str, ContainerNode], session_id: int | None
     ) -> bool:
         """Writes the state of a stream, as a node of this admin's session; returns whether it had to."""
-        value = encode(StatusNode(state=deployed.state(there)))
+        value = StatusNode(state=deployed.state(there))
         path = f"{deployed.path}/status"
         stat, known = self._mirror.stat(path), self._mirror.value(path, StatusNode)
         changes: list[Change] = []
@@ -216,7 +232,7 @@ class DeploymentSupervisor:
             changes = [Make(path, value, ephemeral=True)]
         elif stat.ephemeralOwner != session_id:
             changes = [Remove(path), Make(path, value, ephemeral=True)]
-        elif known is None or encode(known) != value:
+        elif known != value:
             changes = [Write(path, value, stat.version)]
         if changes:
             self._ledger.commit(fence, changes)
@@ -289,7 +305,7 @@ def _requests(order: Order, definition: str, deployment: Deployment) -> list[Cha
                 generation=deployment.generation,
                 fused=order.fused,
             )
-            changes.append(Make(f"{nodes.REQUESTED}/{name}", encode(node)))
+            changes.append(Make(f"{nodes.REQUESTED}/{name}", node))
     return changes
 
 

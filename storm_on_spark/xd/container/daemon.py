@@ -18,6 +18,8 @@ from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
 from storm_on_spark.api.config import validate_conf
 from storm_on_spark.api.errors import StormError
 from storm_on_spark.cluster.errors import UnavailableError
+from storm_on_spark.cluster.security.keyring import Keyring
+from storm_on_spark.cluster.security.settings import SecuritySettings
 from storm_on_spark.cluster.service import Service
 from storm_on_spark.xd.bus import BusSettings, check_bus, make_bus
 from storm_on_spark.xd.container.fused import FusedPlan, FusedStream
@@ -39,7 +41,6 @@ from storm_on_spark.xd.tree.nodes import (
     ModuleName,
     ModuleNode,
     StatusNode,
-    encode,
 )
 from storm_on_spark.xd.tree.session import XdSession, connected, zookeeper_settings
 
@@ -83,6 +84,7 @@ class Container(Service):
     ) -> None:
         validate_conf(conf, "xd-container")
         self._settings = zookeeper_settings(conf)
+        self._keyring = Keyring.of(SecuritySettings.of(conf))
         check_bus(BusSettings.of(conf))
         self._conf = dict(conf)
         self._spark = SharedSession(conf)
@@ -113,7 +115,7 @@ class Container(Service):
 
     def _run(self) -> None:
         while not self._ended.is_set():
-            session = connected(self._settings, self._ended)
+            session = connected(self._settings, self._ended, self._keyring)
             if session is None:
                 return
             life = self._life = _Life(session, self._bus, self._conf, self._spark, self._ended)
@@ -171,7 +173,8 @@ class _Life:
         )
         transaction, acl = client.transaction(), self._session.acl
         transaction.create(f"{nodes.ALLOCATED}/{self.container_id}", nodes.EMPTY, acl=acl)
-        transaction.create(f"{nodes.CONTAINERS}/{self.container_id}", encode(node), acl=acl, ephemeral=True)
+        path = f"{nodes.CONTAINERS}/{self.container_id}"
+        transaction.create(path, self._session.sealed(node, path), acl=acl, ephemeral=True)
         for result in wait(transaction.commit_async()):
             if isinstance(result, Exception):
                 raise result
@@ -372,7 +375,7 @@ class _Life:
             data, stat = self._session.wait(self._session.client.get_async(path))
         except NoNodeError:
             return None, None
-        return nodes.decode(data, kind, path), stat
+        return self._session.opened(data, kind, path), stat
 
     def _stop(self, names: Sequence[ModuleName], *, leaving: bool = False) -> None:
         for name in names:
@@ -406,10 +409,10 @@ class _Life:
         for name, told in news.items():
             status, metadata = told
             own = f"{nodes.ALLOCATED}/{self.container_id}/{name}"
-            self._put(f"{own}/metadata", encode(metadata))
-            self._put(f"{own}/status", encode(status))
+            self._put(f"{own}/metadata", metadata)
+            self._put(f"{own}/status", status)
             if status.state == "deployed":
-                self._create(self._leaf(name), encode(metadata))
+                self._create(self._leaf(name), metadata)
             with self._lock:
                 if self._news.get(name) is told:
                     del self._news[name]
@@ -421,18 +424,20 @@ class _Life:
         if metrics is not None and self._node is not None:
             node = msgspec.structs.replace(self._node, metrics=metrics)
             path = f"{nodes.CONTAINERS}/{self.container_id}"
-            self._session.wait(self._session.client.set_async(path, encode(node)))
+            self._session.wait(self._session.client.set_async(path, self._session.sealed(node, path)))
 
     def _leaf(self, name: ModuleName) -> str:
         return f"{nodes.DEPLOYMENTS[name.kind]}/{name.stream}/modules/{name.own}.{self.container_id}"
 
-    def _create(self, path: str, value: bytes) -> None:
+    def _create(self, path: str, node: nodes.Node) -> None:
         # What is not allocated any more has no node that this one could be below.
+        value = self._session.sealed(node, path)
         with contextlib.suppress(NodeExistsError, NoNodeError):
             self._session.wait(self._session.client.create_async(path, value, acl=self._session.acl, ephemeral=True))
 
-    def _put(self, path: str, value: bytes) -> None:
+    def _put(self, path: str, node: nodes.Node) -> None:
         """Makes a node, or writes the one that is there: a fused stream that failed may run again."""
+        value = self._session.sealed(node, path)
         try:
             self._session.wait(self._session.client.create_async(path, value, acl=self._session.acl, ephemeral=True))
         except NodeExistsError:

@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 from kazoo.recipe.cache import TreeCache, TreeEvent
 
 from storm_on_spark.cluster.errors import UnavailableError
+from storm_on_spark.cluster.security.keyring import Stamps
 from storm_on_spark.cluster.service import Closing
 from storm_on_spark.xd.tree import nodes
 from storm_on_spark.xd.tree.session import XdSession
@@ -38,6 +39,9 @@ class Mirror(Closing):
     ) -> None:
         self._ready = threading.Event()
         self._on_change = on_change
+        self._session = session
+        # Its own: what it shows may be older than what was read past it.
+        self._stamps = Stamps()
         self._cache = TreeCache(session.client, root)
         #: Path -> what ZooKeeper gave and the value it stands for, so each is decoded once.
         self._values: dict[str, tuple[Any, nodes.Node | None]] = {}
@@ -67,7 +71,7 @@ class Mirror(Closing):
             return None
         known = self._values.get(path)
         if known is None or known[0] is not found:
-            known = self._values[path] = found, nodes.decode(found.data, kind, path)
+            known = self._values[path] = found, self._session.opened(found.data, kind, path, self._stamps)
         return known[1] if isinstance(known[1], kind) else None
 
     def stat(self, path: str) -> Any | None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
 
-from storm_on_spark.cluster.errors import UnavailableError
+from storm_on_spark.cluster.errors import SignatureError, UnavailableError
 from storm_on_spark.xd.modules.declaration import ModuleType
 from storm_on_spark.xd.modules.local_registry import (
     RECORD_VERSION,
@@ -24,6 +24,9 @@ from storm_on_spark.xd.modules.local_registry import (
 )
 from storm_on_spark.xd.tree import nodes
 from storm_on_spark.xd.tree.session import XdSession
+
+_KIND = "Module"
+"""Of the records, for their signatures."""
 
 
 class ClusterRegistry(LocalRegistry):
@@ -44,7 +47,9 @@ class ClusterRegistry(LocalRegistry):
         except NoNodeError:
             return super()._record(type, name)
         try:
-            return checked_record(json.loads(data))
+            return checked_record(json.loads(self._session.payload(data, _KIND, _path(type, name))))
+        except SignatureError as error:
+            raise ModuleRegistryError(f"module {type}:{name}: {error}") from error
         except (ValueError, RecursionError) as error:
             raise ModuleRegistryError(f"module {type}:{name}: ZooKeeper's record can't be read: {error}") from error
 
@@ -73,8 +78,11 @@ class ClusterRegistry(LocalRegistry):
         session, value = self._session, json.dumps({"version": RECORD_VERSION, **record}).encode()
         with contextlib.suppress(NodeExistsError):
             self._asked(session.client.create_async(nodes.MODULES, nodes.EMPTY, acl=session.acl))
+        path = _path(type, name)
         try:
-            self._asked(session.client.create_async(_path(type, name), value, acl=session.acl))
+            stamp, _ = session.next_stamp(nodes.MODULES)
+            sealed = session.keyring.seal(_KIND, value, path, stamp)
+            self._asked(session.client.create_async(path, sealed, acl=session.acl))
         except NodeExistsError:
             raise ModuleRegistryError(f"there is already a module {type}:{name}") from None
 

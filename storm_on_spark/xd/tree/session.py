@@ -7,13 +7,14 @@ import logging
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeVar
 
 from kazoo.exceptions import KazooException, NodeExistsError
 
 from storm_on_spark.api.config import Config
 from storm_on_spark.api.config.settings import Settings
-from storm_on_spark.cluster.errors import UnavailableError
+from storm_on_spark.cluster.errors import SignatureError, UnavailableError
+from storm_on_spark.cluster.security.keyring import NO_STAMP, Keyring, Stamp, Stamps
 from storm_on_spark.cluster.zookeeper.session import ZooKeeperSession
 from storm_on_spark.cluster.zookeeper.settings import ZooKeeperSettings
 from storm_on_spark.xd.tree import nodes
@@ -21,6 +22,9 @@ from storm_on_spark.xd.tree import nodes
 logger = logging.getLogger(__name__)
 
 _RETRY_SECS: Final = 1.0
+_MOST_REFUSED: Final = 10_000
+
+N = TypeVar("N", bound=nodes.Node)
 
 
 @dataclass(frozen=True)
@@ -50,9 +54,56 @@ def zookeeper_settings(conf: Mapping[str, Any]) -> ZooKeeperSettings:
 class XdSession(ZooKeeperSession):
     """A session that makes the nodes of an XD cluster, and prefers the servers that were named first."""
 
-    def __init__(self, settings: ZooKeeperSettings) -> None:
-        super().__init__(settings)
+    def __init__(self, settings: ZooKeeperSettings, keyring: Keyring | None = None) -> None:
+        super().__init__(settings, keyring=keyring)
         self.client.randomize_hosts = False
+        self._stamps = Stamps()
+        self.refused = Refused()
+
+    def sealed(self, node: nodes.Node, path: str, stamp: Stamp = NO_STAMP) -> bytes:
+        """Returns what ZooKeeper gets for a value."""
+        return self.keyring.seal(type(node).__name__, nodes.encode(node), path, stamp)
+
+    def opened(self, data: bytes, kind: type[N], path: str, stamps: Stamps | None = None) -> N | None:
+        """Returns a value; None for what is none, or is not signed as it has to be: it counts as if it was not there.
+
+        Args:
+            data: what ZooKeeper gave.
+            kind: of the value.
+            path: of the node.
+            stamps: the newest ones that were seen by this reader; those of the session for None.
+        """
+        try:
+            payload = self.payload(data, kind.__name__, path, stamps)
+        except SignatureError:
+            return None
+        return nodes.decode(payload, kind, path)
+
+    def payload(self, data: bytes, kind: str, path: str, stamps: Stamps | None = None) -> bytes:
+        """Returns a value as JSON; see `opened`. What is wrong with a node is logged once.
+
+        Raises:
+            SignatureError: it is not signed as it has to be, or older than one that stood there before.
+        """
+        try:
+            payload, stamp, _ = self.keyring.unseal(kind, data, path)
+            if self.keyring.signs:
+                (self._stamps if stamps is None else stamps).check(path, kind, stamp)
+        except SignatureError as error:
+            self.refused.note(path, str(error))
+            raise
+        self.refused.forget(path)
+        return payload
+
+    def next_stamp(self, folder: str) -> tuple[Stamp, int]:
+        """Returns the stamp of a node that is about to be made in a folder, and how many were made there.
+
+        The stamp is ZooKeeper's number of the last change there, so it is above that of every node that stood there
+        before, whichever admin made it.
+        """
+        stat = self.wait(self.client.get_async(folder))[1]
+        # What a client gets as `cversion` counts nodes made and removed.
+        return self.keyring.stamp(stat.pzxid), (stat.cversion + stat.numChildren) // 2
 
     def ensure_folders(self) -> None:
         """Makes the nodes that are always there.
@@ -73,15 +124,39 @@ class XdSession(ZooKeeperSession):
             self.wait(self.client.create_async(path, nodes.EMPTY, acl=self.acl))
 
 
-def connected(settings: ZooKeeperSettings, ended: threading.Event) -> XdSession | None:
+class Refused:
+    """Nodes whose records are not signed as they have to be; each is logged once. Any thread may call it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        #: Path -> why; changes under the lock.
+        self._reasons: dict[str, str] = {}
+
+    def note(self, path: str, reason: str) -> None:
+        """Notes a node, and logs it if that is new."""
+        with self._lock:
+            if self._reasons.get(path) == reason or len(self._reasons) >= _MOST_REFUSED:
+                return
+            self._reasons[path] = reason
+        logger.error("%s", reason)
+
+    def forget(self, path: str) -> None:
+        """Forgets a node, whose record is right by now."""
+        if path in self._reasons:
+            with self._lock:
+                self._reasons.pop(path, None)
+
+
+def connected(settings: ZooKeeperSettings, ended: threading.Event, keyring: Keyring | None = None) -> XdSession | None:
     """Returns a session that is connected, with the nodes made, however long that takes.
 
     Args:
         settings: which ZooKeeper.
         ended: set when nobody waits any longer; then None is returned.
+        keyring: signs what is written, and says what counts of what is read.
     """
     while not ended.is_set():
-        session = XdSession(settings)
+        session = XdSession(settings, keyring)
         try:
             session.start(ended)
             session.ensure_folders()

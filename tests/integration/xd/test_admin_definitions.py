@@ -14,34 +14,35 @@ import pytest
 from storm_on_spark.cluster.errors import ExistsError, FormatError, NotFoundError
 from storm_on_spark.cluster.http.auth import Authentication
 from storm_on_spark.cluster.http.server import RestServer, listen
-from storm_on_spark.cluster.zookeeper import ZooKeeperServer, ZooKeeperSession, ZooKeeperSettings
+from storm_on_spark.cluster.zookeeper import ZooKeeperServer, ZooKeeperSettings
 from storm_on_spark.xd.admin.definitions import ZooKeeperDefinitions
 from storm_on_spark.xd.admin.rest.app import Parts, make_app
 from storm_on_spark.xd.modules.local_registry import LocalRegistry
 from storm_on_spark.xd.tree.mirror import Mirror
 from storm_on_spark.xd.tree.nodes import Definition
+from storm_on_spark.xd.tree.session import XdSession
 from tests.unit.xd.rest_server import MemoryDefinitions, MemoryJobRuntime, MemoryRuntime
 
 
 @pytest.fixture(scope="module")
-def session() -> Iterator[ZooKeeperSession]:
+def session() -> Iterator[XdSession]:
     with (
         ZooKeeperServer() as server,
-        ZooKeeperSession(ZooKeeperSettings(hosts=server.connect_string, root="/xd")) as session,
+        XdSession(ZooKeeperSettings(hosts=server.connect_string, root="/xd")) as session,
     ):
         session.client.ensure_path("/xd/streams")
         yield session
 
 
 @pytest.fixture
-def definitions(session: ZooKeeperSession) -> Iterator[ZooKeeperDefinitions]:
+def definitions(session: XdSession) -> Iterator[ZooKeeperDefinitions]:
     found = ZooKeeperDefinitions(session)
     yield found
     for name in session.client.get_children("/xd/streams"):
         session.client.delete(f"/xd/streams/{name}")
 
 
-def test_a_definition_is_that_of_spring_xd(session: ZooKeeperSession, definitions: ZooKeeperDefinitions) -> None:
+def test_a_definition_is_that_of_spring_xd(session: XdSession, definitions: ZooKeeperDefinitions) -> None:
     definitions.create("ticktock", "time | log")
     value, stat = session.client.get("/xd/streams/ticktock")
     assert value == b'{"definition":"time | log"}'
@@ -63,9 +64,7 @@ def test_a_name_is_taken_once(definitions: ZooKeeperDefinitions) -> None:
     assert definitions.get("ticktock") == "time | log"
 
 
-def test_a_node_that_something_else_wrote_hides_no_other(
-    session: ZooKeeperSession, definitions: ZooKeeperDefinitions
-) -> None:
+def test_a_node_that_something_else_wrote_hides_no_other(session: XdSession, definitions: ZooKeeperDefinitions) -> None:
     session.client.create("/xd/streams/foreign", b"\xff")
     definitions.create("ticktock", "time | log")
     assert definitions.all() == {"ticktock": "time | log"}
@@ -93,7 +92,7 @@ def test_of_many_who_create_one_stream_one_succeeds(definitions: ZooKeeperDefini
 
 
 def test_a_node_is_shown_when_its_value_is_there(
-    session: ZooKeeperSession, definitions: ZooKeeperDefinitions, monkeypatch: pytest.MonkeyPatch
+    session: XdSession, definitions: ZooKeeperDefinitions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A leader that saw a request before its value took it for one that can't be read, and deleted it.
     client, changed, held = session.client, threading.Event(), queue.Queue[Any]()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from storm_on_spark.cluster.errors import ConflictError
-from storm_on_spark.xd.admin.ledger import Change, Make, Remove
+from storm_on_spark.xd.admin.ledger import Change, Make, Remove, Write
 from storm_on_spark.xd.tree import nodes
 
 N = TypeVar("N", bound=nodes.Node)
@@ -18,6 +19,8 @@ class MemoryTree:
 
     def __init__(self) -> None:
         self.nodes: dict[str, tuple[bytes, int]] = {}
+        self.made: dict[str, int] = {}
+        self._numbers = itertools.count(1)
         for path in (nodes.ROOT, *nodes.FOLDERS):
             self.put(path)
 
@@ -26,6 +29,8 @@ class MemoryTree:
         data = value if isinstance(value, bytes) else nodes.encode(value)
         _, version = self.nodes.get(path, (b"", -1))
         self.nodes[path] = data, version + 1
+        if version < 0:
+            self.made[path] = next(self._numbers)
 
     def children(self, path: str) -> list[str]:
         """See `Mirror`."""
@@ -40,7 +45,7 @@ class MemoryTree:
     def stat(self, path: str) -> Any:
         """See `Mirror`."""
         found = self.nodes.get(path)
-        return None if found is None else SimpleNamespace(version=found[1], ephemeralOwner=1)
+        return None if found is None else SimpleNamespace(version=found[1], ephemeralOwner=1, czxid=self.made[path])
 
     def commit(self, fence: object, changes: Sequence[Change]) -> None:
         """See `Ledger`."""
@@ -57,7 +62,8 @@ class MemoryTree:
         if isinstance(change, Make):
             if there is not None or change.path.rpartition("/")[0] not in self.nodes:
                 raise ConflictError(f"{change}")
-            self.nodes[change.path] = change.value, 0
+            self.nodes[change.path] = _data(change), 0
+            self.made[change.path] = next(self._numbers)
         elif there is None:
             raise ConflictError(f"{change}")
         elif isinstance(change, Remove):
@@ -67,4 +73,8 @@ class MemoryTree:
         else:
             if change.version not in (-1, there[1]):
                 raise ConflictError(f"{change}")
-            self.nodes[change.path] = change.value, there[1] + 1
+            self.nodes[change.path] = _data(change), there[1] + 1
+
+
+def _data(change: Make | Write) -> bytes:
+    return nodes.EMPTY if change.value is None else nodes.encode(change.value)

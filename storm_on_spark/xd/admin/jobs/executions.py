@@ -33,7 +33,7 @@ from storm_on_spark.xd.tree.jobs import (
     step_path,
 )
 from storm_on_spark.xd.tree.mirror import Mirror
-from storm_on_spark.xd.tree.nodes import Deployment, Order, StatusNode, encode
+from storm_on_spark.xd.tree.nodes import Deployment, Order, StatusNode
 
 logger = logging.getLogger(__name__)
 
@@ -83,13 +83,13 @@ class Executions:
             done = {label: step for label, step in before.steps.items() if step.status == "COMPLETED"}
             found = replace(found, parameters=before.parameters, restarts=order.execution, steps=done)
             path_before = execution_path(order.execution)
-            changes.append(Write(path_before, encode(replace(before, restarted_by=number + 1)), at))
+            changes.append(Write(path_before, replace(before, restarted_by=number + 1), at))
         logger.info("Launching job %s, execution %d", order.stream, number + 1)
         if self._mirror.stat(EXECUTIONS) is None:
             changes.append(Make(EXECUTIONS))
         # The version says that no other execution was launched since this was decided.
-        changes.append(Write(path, encode(replace(deployment, execution=number + 1)), stat.version))
-        changes.append(Make(execution_path(number + 1), encode(found)))
+        changes.append(Write(path, replace(deployment, execution=number + 1), stat.version))
+        changes.append(Make(execution_path(number + 1), found))
         return [*changes, *self._too_old(order.execution)]
 
     def round(self, fence: Fence, every: Sequence[Deployed], there: Mapping[str, object]) -> None:
@@ -142,7 +142,7 @@ class Executions:
         if found is None or found.status in ENDED or found.stopping:
             return []
         logger.info("Stopping execution %d of job %s", number, found.job)
-        return [Write(execution_path(number), encode(replace(found, stopping=True, status="STOPPING")), version)]
+        return [Write(execution_path(number), replace(found, stopping=True, status="STOPPING"), version)]
 
     def _too_old(self, kept: int) -> list[Change]:
         """Removes ended executions beyond the number that is kept, but not the latest of a job that is deployed."""
@@ -192,7 +192,7 @@ class Executions:
             return []
         if found.status is not None:
             logger.info("Execution %d of job %s: %s", number, execution.job, found.status)
-        return [Write(execution_path(number), encode(after), version), *changes]
+        return [Write(execution_path(number), after, version), *changes]
 
     def _collected(
         self, number: int, job: str, label: str, step: StepNode, there: Mapping[str, object]
@@ -222,7 +222,7 @@ class Executions:
             # These fail if the container has reported meanwhile.
             changes += [Make(report), Remove(report)]
         else:
-            changes += [Write(report, encode(told), stat.version), Remove(report)]
+            changes += [Write(report, told, stat.version), Remove(report)]
         return step, changes
 
     def _stops(self, number: int, job: str, steps: Mapping[str, StepNode]) -> Iterator[Change]:
@@ -230,7 +230,7 @@ class Executions:
             run = f"{step_path(step.container, job, label)}/{RUN}{number}"
             known, stat = self._mirror.value(run, RunNode), self._mirror.stat(run)
             if step.status not in ENDED and known is not None and stat is not None and not known.stopping:
-                yield Write(run, encode(RunNode(stopping=True)), stat.version)
+                yield Write(run, RunNode(stopping=True), stat.version)
 
     def _started(
         self, number: int, deployed: Deployed, label: str, there: Mapping[str, object]
@@ -249,7 +249,7 @@ class Executions:
                 return failed, []
             if each.state == "deployed":
                 step = StepNode(status="STARTING", execution=number, container=each.container)
-                return step, [Make(f"{each.path}/{RUN}{number}", encode(RunNode()))]
+                return step, [Make(f"{each.path}/{RUN}{number}", RunNode())]
         return None
 
     def _execution(self, number: int) -> tuple[ExecutionNode | None, int]:

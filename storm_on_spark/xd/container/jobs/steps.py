@@ -18,7 +18,7 @@ from storm_on_spark.xd.modules.local_registry import LocalRegistry, ModuleRegist
 from storm_on_spark.xd.tree import nodes
 from storm_on_spark.xd.tree.jobs import REPORT, RUN, ExecutionNode, ReportNode, RunNode, execution_path, step_path
 from storm_on_spark.xd.tree.mirror import Mirror
-from storm_on_spark.xd.tree.nodes import ModuleName, encode
+from storm_on_spark.xd.tree.nodes import ModuleName
 from storm_on_spark.xd.tree.session import XdSession
 
 logger = logging.getLogger(__name__)
@@ -130,7 +130,7 @@ class Steps:
         name, number = run
         path = execution_path(number)
         data, _ = self._session.wait(self._session.client.get_async(path))
-        execution = nodes.decode(data, ExecutionNode, path)
+        execution = self._session.opened(data, ExecutionNode, path)
         if execution is None:
             return None
         order = StepOrder(
@@ -170,11 +170,12 @@ class Steps:
     def _report(self, run: Run, report: ReportNode) -> None:
         path = f"{step_path(self._container, run[0].stream, run[0].label)}/{REPORT}{run[1]}"
         client, wait = self._session.client, self._session.wait
+        value = self._session.sealed(report, path)
         try:
-            wait(client.create_async(path, encode(report), acl=self._session.acl))
+            wait(client.create_async(path, value, acl=self._session.acl))
         except NodeExistsError:
             try:
-                wait(client.set_async(path, encode(report)))
+                wait(client.set_async(path, value))
             except NoNodeError:
                 logger.warning("Step %s: nobody waits for it any more", run[0])
         except NoNodeError:
