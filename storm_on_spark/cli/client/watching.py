@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import sys
 import time
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from storm_on_spark.api.errors import ConfigError
+from storm_on_spark.runtime.processes.at_once import interrupts_raised
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -50,15 +52,13 @@ def watched(
     if request.json:
         raise ConfigError("--watch can't be given with --json, which prints one document")
     screen = console(sys.stdout)
-    try:
+    with contextlib.suppress(KeyboardInterrupt), interrupts_raised():
         if not screen.is_terminal:
             while True:
                 show(screen, ask())
                 screen.print("")
                 sleep(EVERY_SECS)
         _redraw(screen, ask, show, sleep)
-    except KeyboardInterrupt:
-        return
 
 
 def _redraw(

@@ -16,6 +16,7 @@ from storm_on_spark.api.errors import NotAliveError
 from storm_on_spark.api.text.lines import lines_of
 from storm_on_spark.cli.client.asking import asked, cluster_options, name
 from storm_on_spark.cli.shared import options
+from storm_on_spark.runtime.processes.at_once import interrupts_raised
 
 if TYPE_CHECKING:
     from storm_on_spark.cluster.client.nimbus_client import NimbusClient
@@ -47,7 +48,7 @@ def command(name: str, follow: bool, lines: int, **given: Any) -> None:
 
     With --follow and --json every line is a document of its own.
     """
-    with asked(**given) as request, request.client() as client:
+    with interrupts_raised(), asked(**given) as request, request.client() as client:
         try:
             blocks = Tail(client, name, lines).blocks(follow)
             if not request.json:

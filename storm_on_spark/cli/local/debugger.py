@@ -21,6 +21,7 @@ from storm_on_spark.cli.shared.report import print_summary
 from storm_on_spark.cli.shared.terminal import console, logs_to
 from storm_on_spark.launch.loader import load
 from storm_on_spark.launch.settings import PlaceSettings
+from storm_on_spark.runtime.processes.at_once import interrupts_raised
 
 if TYPE_CHECKING:
     from storm_on_spark.cli.local.request import Request
@@ -55,7 +56,12 @@ def _run(request: Request) -> int:
     topology = InProcessTopology(compiled.graph, name)
     started = time.monotonic()
     stopped = False
-    with _waiting(request.debugger_port), _quitting(), logs_to(console(sys.stderr), None, debug=request.debug):
+    with (
+        interrupts_raised(),
+        _waiting(request.debugger_port),
+        _quitting(),
+        logs_to(console(sys.stderr), None, debug=request.debug),
+    ):
         if not request.quiet:
             how = "breakpoint() stops it" if request.debugger_port is None else "its debugger is connected"
             click.echo(f"{name} runs in this process, without Spark; {how}. Messages don't time out.", err=True)

@@ -84,6 +84,19 @@ def in_force() -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def interrupts_raised() -> Iterator[None]:
+    """Within, Ctrl-C raises KeyboardInterrupt again, for what it ends in order or does not end: `--watch`, a shell."""
+    if signal.getsignal(signal.SIGINT) is not end_at_once:
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, end_at_once)
+
+
 def end(number: int) -> None:
     """Ends this process with all that belongs to it; its exit code is 128 + the signal's number, as in shells."""
     _say(number)

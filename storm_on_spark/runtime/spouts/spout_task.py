@@ -55,10 +55,8 @@ from storm_on_spark.runtime.values import pickling
 from storm_on_spark.runtime.values.frozen import CONSTANT, constant_id
 
 _SNAPSHOT_VERSION = 1
-
 _LEAST_SEGMENTS = 4
 """Segments in a log of the maximal size, at least: a segment is removed only when all of it is consumed."""
-
 STRAGGLERS = 10_000
 """A log is not kept only for this many old messages that are still pending: their ids go into the snapshot instead."""
 

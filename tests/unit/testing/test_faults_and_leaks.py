@@ -19,6 +19,12 @@ from storm_on_spark.testing.faults.leaks import own_temporary_folder
 SLEEP = "import time; time.sleep(60)"
 
 
+@pytest.fixture(autouse=True)
+def own_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other programs of the machine make files in the common folder, too."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+
 @pytest.fixture
 def child() -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen([sys.executable, "-c", SLEEP])

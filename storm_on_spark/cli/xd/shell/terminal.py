@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from prompt_toolkit.history import FileHistory
 from storm_on_spark.api.errors import StormError
 from storm_on_spark.cli.xd.shell.commands import PROMPT, Shell
 from storm_on_spark.cli.xd.shell.completing import Sources, proposals
+from storm_on_spark.runtime.processes.at_once import interrupts_raised
 
 
 def read_lines(shell: Shell, history: Path) -> None:
@@ -31,16 +33,12 @@ def read_lines(shell: Shell, history: Path) -> None:
         complete_while_typing=False,
     )
     while not shell.ended:
-        try:
-            line = session.prompt(PROMPT)
-        except KeyboardInterrupt:
-            continue
-        except EOFError:
-            return
-        try:
+        with contextlib.suppress(KeyboardInterrupt), interrupts_raised():
+            try:
+                line = session.prompt(PROMPT)
+            except EOFError:
+                return
             shell.execute(line)
-        except KeyboardInterrupt:
-            continue
 
 
 class ShellCompleter(Completer):
