@@ -15,14 +15,13 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from storm_on_spark.api.config.secrets import scrubbed
 from storm_on_spark.api.errors import ConfigError, SetupError
-from storm_on_spark.connectors.kafka.assignment import assigned
-from storm_on_spark.connectors.kafka.config import FirstPollOffsetStrategy, KafkaSpoutConfig
+from storm_on_spark.connectors.kafka.config import KafkaSpoutConfig
 from storm_on_spark.connectors.kafka.errors import KafkaSpoutError
+from storm_on_spark.connectors.kafka.looking import Found, LookUp, LookUps, committed_offset, note_of, topic_id
 from storm_on_spark.connectors.kafka.offsets import Partition
 
 _log = logging.getLogger(__name__)
@@ -37,21 +36,12 @@ _COLLECT_SECS: Final = 60.0
 _TRY_SECS: Final = 2.0
 
 
-@dataclass(frozen=True)
-class LookUp:
-    """An order to look for partitions."""
+class Commit(NamedTuple):
+    """What is committed of a partition."""
 
-    known: frozenset[Partition]
-    first: bool
-    """Whether it is the first one of the topology, so that strategies that begin at the end apply."""
-
-
-@dataclass(frozen=True)
-class Found:
-    """What a look-up has found."""
-
-    starts: Mapping[Partition, int]
-    """Partitions of this task that were not known, and where to begin."""
+    offset: int
+    topic_id: str | None
+    """Of the topic whose offset it is; None where that is not known."""
 
 
 class Clients:
@@ -69,18 +59,23 @@ class Clients:
     """
 
     def __init__(self, config: KafkaSpoutConfig, task_index: int, tasks: int, name: str) -> None:
-        self._config, self._share, self._name = config, (task_index, tasks), name
+        self._config, self._name = config, name
+        self._look_ups = LookUps(config, task_index, tasks, name)
         self._settings = consumer_settings(config)
         self._condition = threading.Condition()
         self._closing = False
         self._look_up: LookUp | None = None
-        self._commit: dict[Partition, int] = {}
-        self._wants_reader = self._wants_replayer = False
-        self._lookups: Any = None
+        self._commit: dict[Partition, Commit] = {}
+        #: The partitions that there were at the last look-up; None before it.
+        self._present: frozenset[Partition] | None = None
+        self._wants_reader = self._wants_replayer = self._wants_ids = False
+        self._client: Any = None
         self._collected = time.monotonic()
         self._found: Found | None = None
         #: What Kafka has confirmed, by partition.
-        self.committed: dict[Partition, int] = {}
+        self.committed: dict[Partition, Commit] = {}
+        #: The ids of the spout's topics, once `look_for_ids` was called; brokers before 2.8 have none.
+        self.topic_ids: Mapping[str, str] = {}
         #: Reads new records, once `look_up` was called and there is a connection.
         self.reader: Any = None
         #: Reads records again, once `want_replayer` was called and there is a connection.
@@ -106,12 +101,11 @@ class Clients:
             found, self._found = self._found, None
         return found
 
-    def commit(self, offsets: Mapping[Partition, int]) -> None:
-        """Orders offsets to be committed; `committed` tells when they are."""
+    def commit(self, offsets: Mapping[Partition, int], topic_ids: Mapping[str, str]) -> None:
+        """Orders offsets to be committed, with the ids of their topics; `committed` tells when they are."""
+        orders = {each: Commit(offset, topic_ids.get(each[0])) for each, offset in offsets.items()}
         with self._condition:
-            self._commit.update(
-                {partition: offset for partition, offset in offsets.items() if self.committed.get(partition) != offset}
-            )
+            self._commit.update({each: order for each, order in orders.items() if self.committed.get(each) != order})
             if self._commit:
                 self._condition.notify()
 
@@ -133,11 +127,17 @@ class Clients:
             self._closing = True
             self._condition.notify()
         self._thread.join(_END_SECS)
-        for client in (self.reader, self.replayer, self._lookups):
+        for client in (self.reader, self.replayer, self._client):
             if client is not None:
                 client.close(autocommit=False, timeout_ms=0)
         # A call that waits for an answer ends with its client.
         self._thread.join(_END_SECS)
+
+    def look_for_ids(self) -> None:
+        """Orders the ids of the spout's topics; `topic_ids` has them then."""
+        with self._condition:
+            self._wants_ids = True
+            self._condition.notify()
 
     # --- the keeper ---------------------------------------------------------------
 
@@ -152,6 +152,9 @@ class Clients:
                     return
             try:
                 self._work()
+            except KafkaSpoutError as error:
+                self.failure = error
+                return
             except (KafkaError, ConnectionError, TimeoutError) as error:
                 if self._closing:
                     return
@@ -183,11 +186,12 @@ class Clients:
             gc.collect()
 
     def _has_work(self) -> bool:
-        return bool(self._closing or self._look_up or self._commit or (self._wants_replayer and not self.replayer))
+        wants = self._wants_ids or (self._wants_replayer and not self.replayer)
+        return bool(self._closing or self._look_up or self._commit or wants)
 
     def _work(self) -> None:
-        if self._lookups is None:
-            self._lookups = consumer(group_id=self._config.group_id, **self._settings)
+        if self._client is None:
+            self._client = consumer(group_id=self._config.group_id, **self._settings)
         with self._condition:
             order, commit = self._look_up, dict(self._commit)
         if commit:
@@ -195,59 +199,36 @@ class Clients:
         if self._closing:
             return
         if order is not None:
-            found = Found(self._starts(order))
+            found = self._look_ups.find(self._client, order)
+            self._present = found.there.partitions
             with self._condition:
-                self._found, self._look_up = found, None
+                self._found = found
+                if self._look_up is order:
+                    self._look_up = None
+        if self._wants_ids:
+            self._wants_ids = False
+            there = self._look_ups.there(self._client)
+            self._present, self.topic_ids = there.partitions, there.topic_ids
         if self._wants_reader and self.reader is None:
             self.reader = consumer(group_id=None, **self._settings)
         if self._wants_replayer and self.replayer is None:
             # A fetch that waits for new records would hold up the next records to read again.
             self.replayer = consumer(group_id=None, **{**self._settings, "fetch_max_wait_ms": _REPLAY_WAIT_MS})
 
-    def _commit_now(self, commit: dict[Partition, int]) -> None:
+    def _commit_now(self, commit: dict[Partition, Commit]) -> None:
         from kafka.structs import OffsetAndMetadata, TopicPartition
 
-        offsets = {TopicPartition(*where): OffsetAndMetadata(offset, "", -1) for where, offset in commit.items()}
-        self._lookups.commit(offsets, timeout_ms=_ANSWER_MS)
+        # Nothing can be committed of a topic that was deleted: Kafka's client would try until its time is over.
+        present = {each: order for each, order in commit.items() if self._present is None or each in self._present}
+        offsets = {
+            TopicPartition(*where): OffsetAndMetadata(order.offset, note_of(order.topic_id), -1)
+            for where, order in present.items()
+        }
+        if offsets:
+            self._client.commit(offsets, timeout_ms=_ANSWER_MS)
         with self._condition:
-            self.committed.update(commit)
-            self._commit = {
-                where: offset for where, offset in self._commit.items() if self.committed.get(where) != offset
-            }
-
-    def _starts(self, order: LookUp) -> dict[Partition, int]:
-        from kafka.structs import TopicPartition
-
-        config = self._config
-        present = self._lookups.topics()
-        if config.pattern is None:
-            topics = [topic for topic in config.topics if topic in present]
-            if order.first and len(topics) < len(config.topics):
-                missing = ", ".join(sorted(set(config.topics) - set(topics)))
-                _log.warning("%s: not in Kafka yet: %s; read from the first record on once there", self._name, missing)
-        else:
-            topics = sorted(filter(config.matches, present))
-        partitions = {(topic, number) for topic in topics for number in self._lookups.partitions_for_topic(topic)}
-        new = [TopicPartition(*p) for p in assigned(partitions - order.known, *self._share)]
-        if not new:
-            return {}
-        return {(each.topic, each.partition): start for each, start in self._start_offsets(new, order.first).items()}
-
-    def _start_offsets(self, partitions: list[Any], first: bool) -> dict[Any, int]:
-        strategy, client = self._config.first_poll_offset_strategy, self._lookups
-        at_end = first and strategy in (FirstPollOffsetStrategy.LATEST, FirstPollOffsetStrategy.UNCOMMITTED_LATEST)
-        starts: dict[Any, int] = (client.end_offsets if at_end else client.beginning_offsets)(partitions, _ANSWER_MS)
-        if strategy is FirstPollOffsetStrategy.TIMESTAMP:
-            times = dict.fromkeys(partitions, self._config.start_timestamp_ms)
-            ends = client.end_offsets(partitions, _ANSWER_MS)
-            for partition, answer in client.offsets_for_times(times, _ANSWER_MS).items():
-                starts[partition] = ends[partition] if answer is None else answer.offset
-        elif strategy.name.startswith("UNCOMMITTED"):
-            for partition in partitions:
-                committed = client.committed(partition, timeout_ms=_ANSWER_MS)
-                if committed is not None:
-                    starts[partition] = committed
-        return starts
+            self.committed.update(present)
+            self._commit = {where: order for where, order in self._commit.items() if commit.get(where) != order}
 
 
 def committed_offsets(config: KafkaSpoutConfig) -> dict[Partition, int | None]:
@@ -269,7 +250,11 @@ def committed_offsets(config: KafkaSpoutConfig) -> dict[Partition, int | None]:
                 raise KafkaSpoutError(f"Kafka at {servers} has no topic {', '.join(missing)}: create it first")
             topics = [topic for topic in present if topic in config.topics or config.matches(topic)]
             found = [(topic, number) for topic in topics for number in client.partitions_for_topic(topic)]
-            return {each: client.committed(TopicPartition(*each), timeout_ms=_ANSWER_MS) for each in sorted(found)}
+            name = f"group {config.group_id}"
+            return {
+                each: committed_offset(client, TopicPartition(*each), topic_id(client, each[0]), name)
+                for each in sorted(found)
+            }
         finally:
             client.close(autocommit=False, timeout_ms=0)
     except KafkaError as error:
@@ -397,6 +382,16 @@ def is_final(error: Exception) -> bool:
             errors.UnsupportedVersionError,
         ),
     )
+
+
+def without_offset(error: Exception) -> list[Any]:
+    """Returns the partitions of which an error says that the offset to read is not in Kafka (any more)."""
+    from kafka import errors
+
+    if isinstance(error, errors.OffsetOutOfRangeError):
+        return list(error.args[0])
+    # The log ends before the offset, or has another history: other replicas lead, or the topic was made again.
+    return list(error.divergent_offsets) if isinstance(error, errors.LogTruncationError) else []
 
 
 def described(error: BaseException) -> str:

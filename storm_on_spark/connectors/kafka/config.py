@@ -184,11 +184,11 @@ class KafkaSpoutConfigBuilder(StormNames):
         return self._set_one("translator", translator, RecordTranslator)
 
     def set_key_deserializer(self, function: Callable[[bytes], Any]) -> KafkaSpoutConfigBuilder:
-        """Sets what makes values of keys; UTF-8 text by default."""
+        """Sets what makes values of keys: by default UTF-8 text, and bytes where it is none."""
         return self._set_function("key_deserializer", function)
 
     def set_value_deserializer(self, function: Callable[[bytes], Any]) -> KafkaSpoutConfigBuilder:
-        """Sets what makes values of values; UTF-8 text by default."""
+        """Sets what makes values of values: by default UTF-8 text, and bytes where it is none."""
         return self._set_function("value_deserializer", function)
 
     def set_retry(self, retry: RetryBackoff) -> KafkaSpoutConfigBuilder:
@@ -222,8 +222,8 @@ class KafkaSpoutConfigBuilder(StormNames):
     def set_prop(self, name: str, value: Any) -> KafkaSpoutConfigBuilder:
         """Sets one of kafka-python's settings of a consumer, such as `security_protocol`; dots stand for underscores.
 
-        `auto.offset.reset` says what happens when the offset to read is not in Kafka any more: "none" ends the topology
-        with an error, "earliest" and "latest" go on there.
+        `auto.offset.reset` says what happens when the offset to read is not in Kafka any more, or when the topic was
+        deleted and made again: "none" ends the topology with an error, "earliest" and "latest" go on there.
         """
         key = name.replace(".", "_")
         if key == "group_id":

@@ -10,6 +10,7 @@ from typing import Any, Final
 from storm_on_spark.connectors.kafka.clients import consumer, consumer_settings, described, kafka_python
 from storm_on_spark.connectors.kafka.config import KafkaSpoutConfig
 from storm_on_spark.connectors.kafka.errors import KafkaSpoutError
+from storm_on_spark.connectors.kafka.looking import committed_offset, topic_id
 from storm_on_spark.connectors.kafka.offsets import Partition
 
 _ANSWER_MS: Final = 10_000
@@ -86,7 +87,9 @@ def lags(reading: Reading) -> dict[Partition, Lag]:
             begins, ends = client.beginning_offsets(places, _ANSWER_MS), client.end_offsets(places, _ANSWER_MS)
             found = {}
             for place in sorted(places):
-                committed, end = client.committed(place, timeout_ms=_ANSWER_MS), ends[place]
+                # Not of a topic that was made again since.
+                committed = committed_offset(client, place, topic_id(client, place.topic), f"group {reading.group}")
+                end = ends[place]
                 behind = end - (begins[place] if committed is None else committed)
                 found[place.topic, place.partition] = Lag(committed, end, max(0, behind))
             return found

@@ -8,7 +8,7 @@ what is acked in order or still pending.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 Partition = tuple[str, int]
 """Topic and number of a partition."""
@@ -43,7 +43,7 @@ class PartitionOffsets:
         9
     """
 
-    __slots__ = ("_ends", "_starts", "failures", "low", "position")
+    __slots__ = ("_ends", "_starts", "failures", "low", "position", "turn")
 
     def __init__(self, start: int) -> None:
         #: All offsets below are done: what may be committed to Kafka. Never above `position`.
@@ -55,18 +55,36 @@ class PartitionOffsets:
         self._starts: list[int] = []
         self._ends: list[int] = []
         self.failures: dict[int, Failure] = {}
+        #: How often offsets have begun again, so that one names another record than before.
+        self.turn = 0
+
+    def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
+        """Takes a saved state, also of a version that did not count turns."""
+        self.turn = 0
+        for name, value in state[1].items():
+            setattr(self, name, value)
 
     @property
     def uncommitted(self) -> int:
         """How far the position is ahead of what may be committed."""
         return self.position - self.low
 
+    @property
+    def pending(self) -> int:
+        """How many offsets are not done."""
+        return self.uncommitted - sum(self._ends) + sum(self._starts)
+
     def emit(self, offset: int) -> None:
         """Notes that an offset was emitted; what lies between it and the last one does not exist in Kafka."""
         if offset < self.position:
             raise ValueError(f"offset {offset} was emitted before: the position is {self.position}")
-        before, self.position = self.position, offset + 1
-        if before < offset:
+        self.pass_to(offset)
+        self.position = offset + 1
+
+    def pass_to(self, offset: int) -> None:
+        """Goes forwards to a position; what lies between has no tuple. Offsets that are pending stay so."""
+        if offset > self.position:
+            before, self.position = self.position, offset
             self._done(before, offset)
 
     def skip(self, offset: int) -> None:
@@ -74,8 +92,9 @@ class PartitionOffsets:
         self.emit(offset)
         self._done(offset, offset + 1)
 
-    def jump(self, offset: int) -> None:
-        """Goes to a position, forwards or backwards, and forgets what was before: those offsets are gone from Kafka."""
+    def begin_again(self, offset: int) -> None:
+        """Goes to a position, forwards or backwards, and forgets what was before: offsets name other records now."""
+        self.turn += 1
         self.low = self.position = offset
         self._starts, self._ends = [], []
         self.failures = {}
@@ -147,6 +166,8 @@ class Offsets:
 
     def __init__(self) -> None:
         self.partitions: dict[Partition, PartitionOffsets] = {}
+        #: The id of each topic whose offsets these are: one that was deleted and made again has another.
+        self.topic_ids: dict[str, str] = {}
         #: Whether the topics have been looked up: partitions that appear later are read from their first record on.
         self.looked_up = False
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM
+
+Deserialized = tuple["bytes | None", Callable[[bytes], Any]]
+"""Bytes of a key or value, and the function that makes a value of them."""
 
 
 @dataclass(frozen=True)
@@ -20,12 +24,51 @@ class KafkaRecord:
     partition: int
     offset: int
     key: Any
-    """As the deserializer of keys returned it; None for a record without a key."""
+    """As the deserializer of keys returns it; None for a record without a key."""
     value: Any
-    """As the deserializer of values returned it; None for a tombstone."""
+    """As the deserializer of values returns it; None for a tombstone."""
     timestamp: int
     """Milliseconds since the epoch, of the producer or of the broker, as the topic is configured; -1 for none."""
-    headers: tuple[tuple[str, bytes], ...] = ()
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+    @classmethod
+    def read(
+        cls,
+        where: tuple[str, int, int],
+        key: Deserialized,
+        value: Deserialized,
+        timestamp: int,
+        headers: Iterable[tuple[str, bytes | None]],
+    ) -> KafkaRecord:
+        """Returns a record of which key and value are deserialized when they are looked at first.
+
+        Args:
+            where: topic, partition and offset.
+            key: its bytes, and the function for them.
+            value: the same of the value.
+            timestamp: milliseconds since the epoch.
+            headers: names and values.
+        """
+        record = cls.__new__(cls)
+        topic, partition, offset = where
+        known = {"topic": topic, "partition": partition, "offset": offset, "timestamp": timestamp}
+        record.__dict__.update(known, headers=tuple(headers), _unread={"key": key, "value": value})
+        return record
+
+    if not TYPE_CHECKING:  # it would hide misspelt names from type checkers
+
+        def __getattr__(self, name: str) -> Any:
+            """Deserializes key or value."""
+            unread = self.__dict__.get("_unread", {})
+            if name not in unread:
+                raise AttributeError(f"a KafkaRecord has no {name!r}")
+            data, function = unread[name]
+            found = self.__dict__[name] = None if data is None else function(data)
+            return found
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Has key and value pickled, and not the functions that make them."""
+        return type(self), tuple(getattr(self, each.name) for each in dataclasses.fields(self))
 
 
 class KafkaTuple(list[Any]):
@@ -142,13 +185,17 @@ class ByTopicRecordTranslator(RecordTranslator):
         return dict(self._streams)
 
 
-def as_text(data: bytes) -> str:
-    """Returns a key or a value as text: the default deserializer.
+def as_text(data: bytes) -> str | bytes:
+    r"""Returns a key or a value as text, or as it is if it is not UTF-8: the default deserializer.
 
-    Raises:
-        UnicodeDecodeError: it is not UTF-8.
+    Example:
+        >>> as_text(b"storm"), as_text(b"\xff\x01")
+        ('storm', b'\xff\x01')
     """
-    return data.decode("utf-8")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return data
 
 
 def as_bytes(data: bytes) -> bytes:

@@ -24,7 +24,9 @@ class Model:
         return min(self.pending, default=self.position)
 
 
-_steps = st.lists(st.tuples(st.sampled_from(["emit", "skip", "ack", "fail", "again", "save"]), st.integers(0, 40)))
+_steps = st.lists(
+    st.tuples(st.sampled_from(["emit", "skip", "pass", "ack", "fail", "again", "save"]), st.integers(0, 40))
+)
 
 
 @given(start=st.integers(0, 5), steps=_steps)
@@ -38,6 +40,9 @@ def test_nothing_is_committed_past_a_pending_offset_and_none_is_lost(start: int,
             if step == "emit":
                 model.pending.add(offset)
             (offsets.emit if step == "emit" else offsets.skip)(offset)
+        elif step == "pass":
+            offsets.pass_to(number)
+            model.position = max(model.position, number)
         elif step == "ack":
             model.pending.discard(number)
             offsets.ack(number)
@@ -53,7 +58,7 @@ def test_nothing_is_committed_past_a_pending_offset_and_none_is_lost(start: int,
             offsets = pickle.loads(pickle.dumps(offsets))
         assert offsets.position == model.position
         assert offsets.low == model.low
-        assert {at for at in range(60) if offsets.is_pending(at)} == model.pending
+        assert {at for at in range(200) if offsets.is_pending(at)} == model.pending
         assert set(offsets.failures) <= model.pending
     for offset in sorted(model.pending, key=lambda at: at * 7 % 11):
         offsets.ack(offset)
@@ -81,14 +86,34 @@ def test_failures_are_counted_and_keep_their_reason() -> None:
     assert offsets.failures[0] == Failure(3, 30, "too often")
 
 
-def test_what_was_before_a_jump_is_forgotten() -> None:
+def test_what_was_before_a_new_beginning_is_forgotten() -> None:
     offsets = PartitionOffsets(0)
     offsets.emit(0)
     offsets.emit(1)
     offsets.ack(1)
-    offsets.jump(50)
+    offsets.begin_again(50)
     offsets.ack(0)
-    assert (offsets.low, offsets.position, offsets.is_pending(0)) == (50, 50, False)
+    assert (offsets.low, offsets.position, offsets.is_pending(0), offsets.turn) == (50, 50, False, 1)
+
+
+def test_what_is_passed_has_no_tuple_and_what_is_pending_stays_so() -> None:
+    offsets = PartitionOffsets(0)
+    offsets.emit(0)
+    offsets.pass_to(9)
+    offsets.pass_to(4)
+    assert (offsets.low, offsets.position, offsets.pending) == (0, 9, 1)
+    offsets.ack(0)
+    assert (offsets.low, offsets.pending) == (9, 0)
+
+
+def test_a_state_of_a_version_without_turns_is_taken() -> None:
+    offsets = PartitionOffsets(3)
+    offsets.emit(3)
+    _, slots = offsets.__reduce_ex__(2)[2]
+    del slots["turn"]
+    restored = PartitionOffsets.__new__(PartitionOffsets)
+    restored.__setstate__((None, slots))
+    assert (restored.low, restored.position, restored.turn, restored.is_pending(3)) == (3, 4, 0, True)
 
 
 def test_state_does_not_grow_with_what_is_acked_in_order() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from storm_on_spark.api.component import BaseRichSpout
@@ -15,36 +15,39 @@ from storm_on_spark.api.task.collector import SpoutOutputCollector
 from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.connectors.kafka.clients import (
     Clients,
-    LookUp,
     consumer_settings,
     described,
     group_position,
     is_final,
     now_ms,
+    without_offset,
 )
 from storm_on_spark.connectors.kafka.config import DEAD_LETTER_FIELDS, KafkaSpoutConfig, ProcessingGuarantee
 from storm_on_spark.connectors.kafka.errors import KafkaSpoutError
 from storm_on_spark.connectors.kafka.lag import shown
-from storm_on_spark.connectors.kafka.offsets import Offsets, Partition
+from storm_on_spark.connectors.kafka.looking import Found, LookUp
+from storm_on_spark.connectors.kafka.offsets import Offsets, Partition, PartitionOffsets
 from storm_on_spark.connectors.kafka.reading.replay import Replay
 from storm_on_spark.connectors.kafka.records import KafkaRecord, KafkaTuple
 
 _log = logging.getLogger(__name__)
 
-_ANSWER_MS: Final = 2_000
 _GONE: Final = "the record is no longer in Kafka"
 
-MessageId = tuple[str, int, int]
-"""Topic, partition and offset."""
+MessageId = tuple[Any, ...]
+"""Topic, partition and offset; then how often the partition has begun again, if it has."""
 
 
 class PlainKafkaSpout(BaseRichSpout):
     """Emits the records of Kafka's topics, by kafka-python.
 
-    The message id of a tuple is (topic, partition, offset). Partitions belong to tasks by their number. The offsets
-    that are not done are the spout's state, saved with the topology's checkpoint: a restart goes on exactly there.
-    What is committed to the consumer group follows behind it, for tools that show the lag and for the first start
-    without the checkpoint.
+    The message id of a tuple is (topic, partition, offset). Where the topic was made again, the number of its turn
+    comes last, so that tuples of the old topic are not taken for those of the new one. Partitions belong to tasks by
+    their number. The offsets that are not done are the spout's state, saved with the topology's checkpoint: a restart
+    goes on exactly there. What is committed to the consumer group follows behind it, for tools that show the lag and
+    for the first start without the checkpoint.
+
+    Keys and values are deserialized when the translator looks at them.
 
     A tuple that fails is emitted again by itself: its record is read again, and its neighbours go on meanwhile.
 
@@ -107,6 +110,9 @@ class PlainKafkaSpout(BaseRichSpout):
         #: Records that were read and not yet emitted, by partition.
         self._waiting: dict[Partition, deque[Any]] = {}
         self._paused: set[Partition] = set()
+        self._is_assigned = False
+        #: Partitions whose next offset is not in Kafka (any more), and that offset: the next look-up says what follows.
+        self._gone: dict[Partition, int] = {}
         self._next_look_up = self._next_commit = 0
         self._reader_trouble = False
         self._told_trouble: str | None = None
@@ -132,15 +138,14 @@ class PlainKafkaSpout(BaseRichSpout):
 
     def ack(self, message_id: MessageId) -> None:
         """Notes that a record is done."""
-        topic, partition, offset = message_id
-        known = self.offsets.partitions.get((topic, partition))
+        known = self._known(message_id)
         if known is not None:
-            known.ack(offset)
+            known.ack(message_id[2])
 
     def fail(self, message_id: MessageId) -> None:
         """Has a record emitted again, or gives it up."""
-        topic, number, offset = message_id
-        known = self.offsets.partitions.get((topic, number))
+        topic, number, offset, *_ = message_id
+        known = self._known(message_id)
         if known is None or not known.is_pending(offset):
             return
         retry, times = self._config.retry, known.times_failed(offset) + 1
@@ -158,6 +163,16 @@ class PlainKafkaSpout(BaseRichSpout):
         else:
             known.fail(offset, now_ms(), why)
 
+    def _known(self, message_id: MessageId) -> PartitionOffsets | None:
+        """Returns the offsets that a message is of; None if its partition has begun again since."""
+        topic, number, _, *turns = message_id
+        known = self.offsets.partitions.get((topic, number))
+        return known if known is not None and sum(turns) == known.turn else None
+
+    def _message_id(self, topic: str, number: int, offset: int) -> MessageId:
+        turn = self.offsets.partitions[topic, number].turn
+        return (topic, number, offset, turn) if turn else (topic, number, offset)
+
     def deactivate(self) -> None:
         """Has commited what may be committed."""
         self._commit()
@@ -174,34 +189,69 @@ class PlainKafkaSpout(BaseRichSpout):
     def _keep_up(self, clients: Clients, now: int) -> None:
         if now >= self._next_look_up:
             self._next_look_up = now + self._config.partition_refresh_period_ms
-            clients.look_up(LookUp(frozenset(self.offsets.partitions), not self.offsets.looked_up))
+            offsets = self.offsets
+            known, ids = frozenset(offsets.partitions), dict(offsets.topic_ids)
+            clients.look_up(LookUp(known, not offsets.looked_up, ids, dict(self._gone)))
         found = clients.found()
         if found is not None:
-            self.offsets.looked_up = True
-            for partition, start in found.starts.items():
-                self.offsets.begin(partition, start)
-        if clients.reader is not None and len(self._waiting) < len(self.offsets.partitions):
+            self._take(found, clients.reader)
+        if clients.reader is not None and not self._is_assigned:
             self._assign(clients.reader)
         if now >= self._next_commit:
             self._next_commit = now + self._config.offset_commit_period_ms
             self._commit()
 
-    def _assign(self, reader: Any) -> None:
-        """Has the reader read all partitions of the task, from where each stands."""
+    def _take(self, found: Found, reader: Any) -> None:
+        """Does what a look-up has found: also an older one than the last, of which something may be done already."""
+        offsets, ids = self.offsets, found.there.topic_ids
+        again = {topic for topic, known in offsets.topic_ids.items() if ids.get(topic, known) != known}
+        for partition in found.removed:
+            if partition[0] in again:
+                del offsets.partitions[partition]
+                self._is_assigned = False
+        for partition, elsewhere in found.elsewhere.items():
+            if partition[0] in again or partition in self._gone:
+                _log.warning("%s: %s, %d", self._name, elsewhere.why, elsewhere.offset)
+                self._go_on_elsewhere(partition, elsewhere.offset, partition[0] in again, reader)
+        for partition, start in found.starts.items():
+            if offsets.begin(partition, start):
+                self._is_assigned = False
+        mine = {topic for topic, _ in offsets.partitions}
+        offsets.topic_ids.update({topic: known for topic, known in ids.items() if topic in mine})
+        offsets.looked_up = True
+
+    def _go_on_elsewhere(self, partition: Partition, start: int, again: bool, reader: Any) -> None:
         from kafka.structs import TopicPartition
 
-        partitions = self.offsets.partitions
+        known = self.offsets.partitions[partition]
+        if again or start < known.position:
+            if pending := known.pending:
+                _log.warning("%s: %d records of %s/%d were not done, and are gone", self._name, pending, *partition)
+            known.begin_again(start)
+        else:
+            known.pass_to(start)
+        self._gone.pop(partition, None)
+        if partition in self._waiting:
+            self._waiting[partition].clear()
+            reader.seek(TopicPartition(*partition), start)
+
+    def _assign(self, reader: Any) -> None:
+        """Has the reader read all partitions of the task: new ones from where each stands."""
+        from kafka.structs import TopicPartition
+
+        partitions, before = self.offsets.partitions, self._waiting
         reader.assign([TopicPartition(*partition) for partition in partitions])
-        for partition, offsets in partitions.items():
-            reader.seek(TopicPartition(*partition), offsets.position)
-        reader.resume(*(TopicPartition(*partition) for partition in partitions))
-        self._waiting = {partition: deque() for partition in partitions}
-        self._paused = set()
+        for partition in partitions.keys() - before.keys():
+            reader.seek(TopicPartition(*partition), partitions[partition].position)
+        self._waiting = {partition: before.get(partition, deque()) for partition in partitions}
+        self._paused &= partitions.keys()
+        self._gone = {partition: offset for partition, offset in self._gone.items() if partition in partitions}
+        self._is_assigned = True
 
     def _commit(self) -> None:
         # AT_MOST_ONCE has committed before it emitted.
         if self._clients is not None and self.offsets.partitions and not self._commits_first:
-            self._clients.commit(self.offsets.committable())
+            self._clients.commit(self.offsets.committable(), self.offsets.topic_ids)
 
     def _tell_trouble(self, clients: Clients) -> None:
         trouble = clients.trouble
@@ -213,17 +263,18 @@ class PlainKafkaSpout(BaseRichSpout):
     # --- reading ---------------------------------------------------------------
 
     def _read(self, clients: Clients) -> None:
-        from kafka.errors import KafkaError, OffsetOutOfRangeError
+        from kafka.errors import KafkaError
 
         if not self._waiting:
             return
-        self._pause_full(clients.reader)
+        reader = clients.reader
+        self._pause_full(reader)
         try:
-            polled = clients.reader.poll(0)
-        except OffsetOutOfRangeError as error:
-            self._go_on_elsewhere(clients.reader, error.args[0])
-            return
+            polled = reader.poll(0)
         except KafkaError as error:
+            if lost := without_offset(error):
+                self._note_gone(lost)
+                return
             if is_final(error) or not error.retriable:
                 raise KafkaSpoutError(f"{self._name} can't read: {described(error)}") from None
             if not self._reader_trouble:
@@ -234,10 +285,24 @@ class PlainKafkaSpout(BaseRichSpout):
             self._reader_trouble = False
         for where, records in polled.items():
             self._waiting[where.topic, where.partition].extend(records)
-        if self._commits_first and polled:
-            clients.commit(
-                {(where.topic, where.partition): records[-1].offset + 1 for where, records in polled.items()}
-            )
+        # The reader also passes offsets that have no record: marks of transactions, aborted and compacted records.
+        # `position` of kafka-python looks at all partitions for each, and this at each once.
+        passed = reader._subscription.all_consumed_offsets()  # noqa: SLF001
+        for where, at in passed.items():
+            partition = where.topic, where.partition
+            if not self._waiting[partition] and partition not in self._gone:
+                self.offsets.partitions[partition].pass_to(at.offset)
+        if self._commits_first:
+            ends = {(where.topic, where.partition): at.offset for where, at in passed.items()}
+            clients.commit(ends, self.offsets.topic_ids)
+
+    def _note_gone(self, lost: Iterable[Any]) -> None:
+        """Has Kafka asked where partitions go on."""
+        for where in lost:
+            partition = where.topic, where.partition
+            if partition in self.offsets.partitions and partition not in self._gone:
+                self._gone[partition] = self.offsets.partitions[partition].position
+                self._next_look_up = 0
 
     def _pause_full(self, reader: Any) -> None:
         from kafka.structs import TopicPartition
@@ -246,33 +311,12 @@ class PlainKafkaSpout(BaseRichSpout):
         full = {
             partition
             for partition, waiting in self._waiting.items()
-            if waiting or self.offsets.partitions[partition].uncommitted >= most
+            if waiting or partition in self._gone or self.offsets.partitions[partition].uncommitted >= most
         }
         if full != self._paused:
             reader.pause(*(TopicPartition(*partition) for partition in full - self._paused))
             reader.resume(*(TopicPartition(*partition) for partition in self._paused - full))
             self._paused = full
-
-    def _go_on_elsewhere(self, reader: Any, offsets: Mapping[Any, int]) -> None:
-        from kafka.errors import KafkaError
-
-        for where, offset in offsets.items():
-            text = f"topic {where.topic} partition {where.partition}: offset {offset} is not in Kafka (any more)"
-            reset = self._config.auto_offset_reset
-            if reset == "none":
-                raise KafkaSpoutError(
-                    f'{self._name}: {text}; set auto.offset.reset to "earliest" or "latest" to go on from there'
-                )
-            ends = reader.beginning_offsets if reset == "earliest" else reader.end_offsets
-            try:
-                found = ends([where], _ANSWER_MS)[where]
-            except KafkaError:
-                # The next poll says again that the offset is not there.
-                continue
-            _log.warning("%s: %s; going on at %d, the %s", self._name, text, found, reset)
-            self.offsets.partitions[where.topic, where.partition].jump(found)
-            self._waiting[where.topic, where.partition].clear()
-            reader.seek(where, found)
 
     # --- emitting ---------------------------------------------------------------
 
@@ -283,7 +327,7 @@ class PlainKafkaSpout(BaseRichSpout):
             offsets = self.offsets.partitions[partition]
             while waiting and offsets.uncommitted < most:
                 record = waiting[0]
-                if self._commits_first and record.offset >= clients.committed.get(partition, 0):
+                if self._commits_first and not self._is_committed(clients, partition, record.offset):
                     break
                 waiting.popleft()
                 offsets.emit(record.offset)
@@ -292,12 +336,17 @@ class PlainKafkaSpout(BaseRichSpout):
                 offsets.ack(record.offset)
         return False
 
+    def _is_committed(self, clients: Clients, partition: Partition, offset: int) -> bool:
+        committed = clients.committed.get(partition)
+        same = committed is not None and committed.topic_id == self.offsets.topic_ids.get(partition[0])
+        return same and committed is not None and offset < committed.offset
+
     def _emit_again(self, now: int) -> bool:
         assert self._replay is not None
         emitted = False
         for (topic, number), offset, record in self._replay.step(now):
-            offsets = self.offsets.partitions[topic, number]
-            if offset not in offsets.failures:
+            offsets = self.offsets.partitions.get((topic, number))
+            if offsets is None or offset not in offsets.failures:
                 continue
             failure = offsets.emit_again(offset)
             if record is None:
@@ -313,7 +362,7 @@ class PlainKafkaSpout(BaseRichSpout):
     def _emit(self, record: Any) -> bool:
         """Emits a record's tuple; returns False if it has none."""
         config, collector = self._config, self._collector
-        topic, partition, offset = where = record.topic, record.partition, record.offset
+        topic, partition, offset = record.topic, record.partition, record.offset
         try:
             values = config.translator.apply(self._translated(record))
         except Exception as error:  # whatever users' functions raise
@@ -331,7 +380,8 @@ class PlainKafkaSpout(BaseRichSpout):
             streams = config.translator.streams()
             stream = DEFAULT_STREAM if DEFAULT_STREAM in streams else next(iter(streams))
             values = [None] * len(streams[stream])
-        collector.emit(values, message_id=where if self._tracks else None, stream=stream)
+        message_id = self._message_id(topic, partition, offset) if self._tracks else None
+        collector.emit(values, message_id=message_id, stream=stream)
         return self._tracks or self._untracked(topic, partition, offset)
 
     def _untracked(self, topic: str, partition: int, offset: int) -> bool:
@@ -350,21 +400,19 @@ class PlainKafkaSpout(BaseRichSpout):
         offsets.bury(offset, why)
         content = [None] * 4 if record is None else [record.key, record.value, record.timestamp, _headers(record)]
         values = [topic, partition, offset, *content, why, failures]
-        self._collector.emit(values, message_id=(topic, partition, offset), stream=stream)
+        self._collector.emit(values, message_id=self._message_id(topic, partition, offset), stream=stream)
         return True
 
     def _translated(self, record: Any) -> KafkaRecord:
         config = self._config
-        return KafkaRecord(
-            record.topic,
-            record.partition,
-            record.offset,
-            None if record.key is None else config.key_deserializer(record.key),
-            None if record.value is None else config.value_deserializer(record.value),
+        return KafkaRecord.read(
+            (record.topic, record.partition, record.offset),
+            (record.key, config.key_deserializer),
+            (record.value, config.value_deserializer),
             record.timestamp,
             _headers(record),
         )
 
 
-def _headers(record: Any) -> tuple[tuple[str, bytes], ...]:
+def _headers(record: Any) -> tuple[tuple[str, bytes | None], ...]:
     return tuple((name, value) for name, value in record.headers)

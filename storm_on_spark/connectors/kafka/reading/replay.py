@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any, Final
 
-from storm_on_spark.connectors.kafka.clients import Clients
+from storm_on_spark.connectors.kafka.clients import Clients, without_offset
 from storm_on_spark.connectors.kafka.offsets import Offsets, Partition
 
 _FAR: Final = 1000
@@ -65,20 +65,18 @@ class Replay:
             replayer.resume(where)
 
     def _poll(self) -> Iterator[tuple[Partition, int, Any]]:
-        from kafka.errors import KafkaError, OffsetOutOfRangeError
+        from kafka.errors import KafkaError
 
         replayer = self._clients.replayer
         try:
             polled = replayer.poll(0)
-        except OffsetOutOfRangeError as error:
-            for where in error.args[0]:
+        except KafkaError as error:
+            # Of other errors the keeper and the reader speak; here it is tried again.
+            for where in without_offset(error):
                 due = self._due.get((where.topic, where.partition))
                 if due:
                     yield (where.topic, where.partition), due.popleft(), None
                     self._seek(where, due)
-            return
-        except KafkaError:
-            # The keeper and the reader speak of it; here it is tried again.
             return
         for where, records in polled.items():
             partition = where.topic, where.partition

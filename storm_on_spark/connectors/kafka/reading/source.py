@@ -12,6 +12,7 @@ from storm_on_spark.api.task.collector import SpoutOutputCollector
 from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.connectors.kafka.clients import Clients, committed_offsets, consumer_settings, group_position
 from storm_on_spark.connectors.kafka.config import DEAD_LETTER_FIELDS, KafkaSpoutConfig, ProcessingGuarantee
+from storm_on_spark.connectors.kafka.errors import KafkaSpoutError
 from storm_on_spark.connectors.kafka.jars import SOURCE, SOURCE_CLASS
 from storm_on_spark.connectors.kafka.lag import shown
 from storm_on_spark.connectors.kafka.offsets import Partition
@@ -36,6 +37,9 @@ class KafkaSpout(SparkSourceSpout):
     The message id of a tuple is (topic, partition, offset). How far Spark has read is in the topology's checkpoint: a
     restart goes on exactly there. What is committed to the consumer group follows behind it, up to the first record
     that is not done, for tools that show the lag and for the first start without the checkpoint.
+
+    A topic that was deleted and made again ends the topology: Spark's source knows topics by name, and would go on at
+    the old offset.
 
     Args:
         config: what to read and how.
@@ -150,13 +154,10 @@ class KafkaSpout(SparkSourceSpout):
     def tuple_of(self, row: Mapping[str, Any]) -> Sequence[Any] | None:
         """Returns what the translator makes of a record."""
         config = self._config
-        key, value = row["key"], row["value"]
-        record = KafkaRecord(
-            row["topic"],
-            row["partition"],
-            row["offset"],
-            None if key is None else config.key_deserializer(key),
-            None if value is None else config.value_deserializer(value),
+        record = KafkaRecord.read(
+            (row["topic"], row["partition"], row["offset"]),
+            (row["key"], config.key_deserializer),
+            (row["value"], config.value_deserializer),
             row.get("timestamp", -1),
             _headers(row),
         )
@@ -207,12 +208,25 @@ class KafkaSpout(SparkSourceSpout):
     def next_tuple(self) -> None:
         """Emits tuples again that are due, and from time to time has offsets committed."""
         super().next_tuple()
-        if self._clients is not None and self._clients.failure is not None:
+        if self._clients is None:
+            self._clients = Clients(self._config, 0, 1, self._name)
+        if self._clients.failure is not None:
             raise self._clients.failure
+        self._check_ids(self._clients.topic_ids)
         now = self.clock()
         if not 0 < self._next_commit - now <= self._config.offset_commit_period_ms / 1000:
             self._next_commit = now + self._config.offset_commit_period_ms / 1000
+            self._clients.look_for_ids()
             self._commit()
+
+    def _check_ids(self, ids: Mapping[str, str]) -> None:
+        known = self._rows.ids
+        for topic, now in ids.items():
+            if known.setdefault(topic, now) != now:
+                raise KafkaSpoutError(
+                    f"{self._name}: topic {topic} was deleted and made again, and Spark's source would go on at the "
+                    "offset that it had reached before; start with a new checkpoint, topology.checkpoint.dir"
+                )
 
     def deactivate(self) -> None:
         """Has committed what may be committed."""
@@ -226,12 +240,9 @@ class KafkaSpout(SparkSourceSpout):
             self._clients = None
 
     def _commit(self) -> None:
-        offsets = self.committable()
-        if offsets and self._clients is None:
-            self._clients = Clients(self._config, 0, 1, self._name)
         if self._clients is not None:
-            self._clients.commit(offsets)
+            self._clients.commit(self.committable(), self._rows.ids)
 
 
-def _headers(row: Mapping[str, Any]) -> tuple[tuple[str, bytes], ...]:
+def _headers(row: Mapping[str, Any]) -> tuple[tuple[str, bytes | None], ...]:
     return tuple((header["key"], header["value"]) for header in row.get("headers") or ())

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+from storm_on_spark.connectors.kafka.clients import without_offset
 from storm_on_spark.xd.bus.inputs import Share
 from storm_on_spark.xd.bus.journal import Message, Positions
 from storm_on_spark.xd.bus.kafka.clients import ANSWER_MS, close_consumer
@@ -172,11 +173,13 @@ class Assigned:
         self._assigned = found
 
     def _poll(self, wait_ms: int) -> None:
-        from kafka.errors import OffsetOutOfRangeError
+        from kafka.errors import KafkaError
 
         try:
             self.buffer.add(self._consumer.poll(wait_ms))
-        except OffsetOutOfRangeError:
+        except KafkaError as error:
+            if not without_offset(error):
+                raise
             self._seek(self._assigned)
 
     def _seek(self, partitions: Collection[Partition]) -> None:
@@ -187,7 +190,8 @@ class Assigned:
         behind = self._consumer.end_offsets(wanted, ANSWER_MS)
         for each in wanted:
             at = self.buffer.behind(named((each.topic, each.partition)))
-            offset = min(max(first[each] if at is None else at, first[each]), behind[each])
+            # A position behind all records is of others: the topic was made again, or a replica leads that has less.
+            offset = at if at is not None and first[each] <= at <= behind[each] else first[each]
             if at is not None and offset != at:
                 logger.warning(
                     "%s was at record %d of %s: Kafka has %d to %d; going on at %d",

@@ -54,12 +54,16 @@ class KafkaSource(PlainKafkaSpout):
 
 
 def _message(record: KafkaRecord) -> list[Any]:
+    if isinstance(record.value, bytes):
+        raise ValueError(f"expected a text in UTF-8, got {len(record.value)} bytes that are none")
+    key = record.key
     headers = {
         "kafka_topic": record.topic,
         "kafka_partition": record.partition,
         "kafka_offset": record.offset,
         "kafka_timestamp": record.timestamp,
-        "kafka_key": record.key,
+        # A header is a text: what isn't UTF-8 in a key becomes U+FFFD, as with Java's deserializer of texts.
+        "kafka_key": key.decode("utf-8", "replace") if isinstance(key, bytes) else key,
     }
     return [record.value, headers]
 

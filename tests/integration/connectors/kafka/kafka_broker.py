@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 from collections.abc import Callable
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.consumer.fetcher import ConsumerRecord
+from kafka.errors import TopicAlreadyExistsError
+from kafka.structs import OffsetAndMetadata
 from lengths import PATIENCE_SECS
 
 from storm_on_spark import Fields
@@ -26,9 +29,25 @@ class Kafka:
     def topic(self, partitions: int = 1) -> str:
         self._topics += 1
         name = f"topic-{self._topics}"
-        with self._admin() as admin:
-            admin.create_topics({name: {"num_partitions": partitions, "replication_factor": 1}}, wait_for_metadata=True)
+        self.make(name, partitions)
         return name
+
+    def delete(self, topic: str) -> None:
+        """Returns once it is gone."""
+        with self._admin() as admin:
+            admin.delete_topics([topic])
+            until(lambda: topic not in admin.list_topics())
+
+    def make_again(self, topic: str, partitions: int = 1) -> None:
+        """Deletes a topic, and makes another one of its name."""
+        self.delete(topic)
+        self.make(topic, partitions)
+
+    def make(self, name: str, partitions: int = 1) -> None:
+        new = {name: {"num_partitions": partitions, "replication_factor": 1}}
+        with self._admin() as admin:
+            # The old one of this name may not be removed from all of the broker's parts yet.
+            until(lambda: name in _made(admin, new))
 
     def grow(self, topic: str, partitions: int) -> None:
         with self._admin() as admin:
@@ -47,10 +66,39 @@ class Kafka:
         producer.flush()
         producer.close()
 
+    def send_bytes(self, topic: str, key: bytes, value: bytes, headers: list[tuple[str, bytes]]) -> None:
+        producer = KafkaProducer(bootstrap_servers=self.server.bootstrap_servers)
+        producer.send(topic, value, key, headers)
+        producer.close()
+
+    def transaction(self, topic: str, *values: str, commit: bool = True) -> None:
+        """Sends records in one transaction, and commits or aborts it."""
+        producer = KafkaProducer(bootstrap_servers=self.server.bootstrap_servers, transactional_id=topic)
+        producer.init_transactions()
+        producer.begin_transaction()
+        for value in values:
+            producer.send(topic, value.encode(), partition=0)
+        producer.flush()
+        (producer.commit_transaction if commit else producer.abort_transaction)()
+        producer.close()
+
+    def commit(self, group: str, topic: str, offset: int, metadata: str = "") -> None:
+        """Commits an offset of a group's, as a program without the spout would."""
+        with self._admin() as admin:
+            admin.alter_group_offsets(group, {TopicPartition(topic, 0): OffsetAndMetadata(offset, metadata, -1)})
+
     def committed(self, group: str, topic: str, partition: int = 0) -> int | None:
         consumer = KafkaConsumer(bootstrap_servers=self.server.bootstrap_servers, group_id=group)
         try:
             return consumer.committed(TopicPartition(topic, partition))
+        finally:
+            consumer.close(autocommit=False)
+
+    def note(self, group: str, topic: str) -> str:
+        """Returns what was committed beside the offset."""
+        consumer = KafkaConsumer(bootstrap_servers=self.server.bootstrap_servers, group_id=group)
+        try:
+            return consumer.committed(TopicPartition(topic, 0), metadata=True).metadata
         finally:
             consumer.close(autocommit=False)
 
@@ -66,6 +114,12 @@ class Kafka:
 
     def _admin(self) -> KafkaAdminClient:
         return KafkaAdminClient(bootstrap_servers=self.server.bootstrap_servers)
+
+
+def _made(admin: KafkaAdminClient, new: dict[str, dict[str, int]]) -> set[str]:
+    with contextlib.suppress(TopicAlreadyExistsError):
+        admin.create_topics(new, wait_for_metadata=True)
+    return set(admin.list_topics())
 
 
 def records(server: KafkaServer, topic: str) -> list[ConsumerRecord]:

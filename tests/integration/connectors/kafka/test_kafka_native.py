@@ -15,6 +15,7 @@ from processes import wait_for
 from storm_on_spark import BaseBasicBolt, FailedException, Fields, TopologyBuilder, TopologyFailedError
 from storm_on_spark.connectors.kafka import (
     ByTopicRecordTranslator,
+    DefaultRecordTranslator,
     FirstPollOffsetStrategy,
     KafkaSpout,
     KafkaSpoutConfigBuilder,
@@ -77,7 +78,7 @@ def test_records_are_committed_once_done_retried_alone_and_given_up_through_rest
             consumer = KafkaConsumer(bootstrap_servers=kafka.server.bootstrap_servers, group_id="native")
             with closing(consumer):
                 place = TopicPartition(topic, 0)
-                wait_for(lambda: consumer.committed(place) == committed, "the offset that is committed", 60)
+                wait_for(lambda: consumer.committed(place) == committed, "the offset that is committed")
             return running.captured()
 
     first = run("or", committed=5)
@@ -140,16 +141,16 @@ def test_strategies_patterns_streams_by_topic_and_untracked_records(
     for name, given in spouts.items():
         builder.set_spout(name, KafkaSpout(given.build()))
     with running_topology(builder.create_topology(), spark=spark_session) as running:
-        wait_for(lambda: len(running.captured().values("pattern")) == 2, "what was there", 60)
+        wait_for(lambda: len(running.captured().values("pattern")) == 2, "what was there")
         kafka.send(lines, "new")
 
         def seen(name):
             return running.captured().values(name)
 
         for name in ("latest", "uncommitted", "timed"):
-            wait_for(lambda name=name: seen(name), name, 60)
-        wait_for(lambda: len(seen("earliest")) == 3, "all values", 60)
-        wait_for(lambda: len(seen("committed")) == 2, "what the group had not committed", 60)
+            wait_for(lambda name=name: seen(name), name)
+        wait_for(lambda: len(seen("earliest")) == 3, "all values")
+        wait_for(lambda: len(seen("committed")) == 2, "what the group had not committed")
         captured = running.captured()
     assert [seen_by for name in ("latest", "uncommitted", "timed") for seen_by in captured.values(name)] == [
         (lines, 2, "new", None, ())
@@ -171,7 +172,7 @@ def test_records_that_kafka_has_deleted_end_the_topology_or_are_passed_over(
         builder = TopologyBuilder()
         builder.set_spout("kafka", KafkaSpout(config(kafka, topic).set_prop("auto.offset.reset", reset).build()))
         with running_topology(builder.create_topology(), conf=conf, spark=spark_session) as running:
-            running.wait_until(lambda captured: len(captured.values("kafka")) == count, 60)
+            running.wait_until(lambda captured: len(captured.values("kafka")) == count)
             return [values[2] for values in running.captured().values("kafka")]
 
     kafka.send(topic, "a")
@@ -193,3 +194,61 @@ def test_without_a_topic_or_a_broker_the_topology_does_not_start_and_says_why(sp
         running_topology(builder.create_topology(), spark=spark_session),
     ):
         pass
+
+
+def test_a_topic_that_was_made_again_ends_the_topology_and_its_old_offsets_count_no_more(
+    nothing_left_behind, spark_session, kafka, tmp_path
+) -> None:
+    topic = kafka.topic()
+    kafka.send(topic, "a", "b", "c")
+
+    def topology():
+        builder = TopologyBuilder()
+        made = config(kafka, topic, group=topic).set_prop("auto.offset.reset", "earliest")
+        builder.set_spout("kafka", KafkaSpout(made.build()))
+        return builder.create_topology()
+
+    def conf(name: str) -> dict[str, str]:
+        return {"topology.checkpoint.dir": str(tmp_path / name)}
+
+    with running_topology(topology(), conf=conf("old"), spark=spark_session) as running:
+        running.wait_until(lambda captured: len(captured.values("kafka")) == 3)
+        wait_for(lambda: kafka.committed(topic, topic) == 3 and kafka.note(topic, topic), "the id that is committed")
+        # The id is saved with the next micro-batch.
+        kafka.send(topic, "d")
+        running.wait_until(lambda captured: len(captured.values("kafka")) == 4)
+        wait_for(lambda: kafka.committed(topic, topic) == 4, "the offset that is committed")
+    note = kafka.note(topic, topic)
+    kafka.make_again(topic)
+    kafka.send(topic, *"ABCDE")
+    # As a topology that was late would.
+    kafka.commit(topic, topic, 3, note)
+    with (
+        pytest.raises(TopologyFailedError, match=f"topic {topic} was deleted and made again, and Spark's source"),
+        running_topology(topology(), conf=conf("old"), spark=spark_session) as running,
+    ):
+        running.wait_until(lambda captured: False)
+    with running_topology(topology(), conf=conf("new"), spark=spark_session) as running:
+        running.wait_until(lambda captured: len(captured.values("kafka")) == 5)
+        assert {values[2] for values in running.captured().values("kafka")} == set("ABCDE")
+
+
+def test_keys_and_values_that_are_no_text_are_bytes_and_aborted_records_are_left_out(
+    nothing_left_behind, spark_session, kafka
+) -> None:
+    topic = kafka.topic()
+    kafka.transaction(topic, "a")
+    kafka.transaction(topic, "x", commit=False)
+    kafka.send_bytes(topic, b"\x80", b"\xff\xfe", [("h", b"")])
+    builder = TopologyBuilder()
+    made = config(kafka, topic, group=topic).set_prop("isolation.level", "read_committed")
+    builder.set_spout("translated", KafkaSpout(made.build()))
+    plain = made.set_group_id(f"{topic}-columns").set_record_translator(DefaultRecordTranslator())
+    builder.set_spout("columns", KafkaSpout(plain.build()))
+    with running_topology(builder.create_topology(), spark=spark_session) as running:
+        captured = running.wait_until(
+            lambda found: len(found.values("translated")) == len(found.values("columns")) == 2, 60
+        )
+    assert sorted(captured.values("translated"))[0][2:] == ("a", None, ())
+    assert sorted(captured.values("translated"))[1][2:] == (b"\xff\xfe", b"\x80", (("h", b""),))
+    assert [values[3:] for values in sorted(captured.values("columns"))] == [(None, "a"), (b"\x80", b"\xff\xfe")]
