@@ -13,6 +13,8 @@ from storm_on_spark.api.config import KNOWN_PREFIXES, problems_of
 from storm_on_spark.api.errors import ConfigError
 
 _MAX_FILE_BYTES = 1 << 20
+_WHOLE = "config"
+"""The key that may hold all of a file, if it is the only one."""
 _MEMORY_KEYS = frozenset(("spark.driver.memory", "spark.executor.memory"))
 _LEAST_MEMORY = 450 << 20
 """Spark refuses a JVM with less: one and a half times what it reserves for itself."""
@@ -59,12 +61,11 @@ def parse_pair(text: str) -> tuple[str, Any]:
     return key, found
 
 
-def read_file(path: Path, under: str | None = None) -> dict[str, Any]:
-    """Returns the configuration in a YAML file.
+def read_file(path: Path) -> dict[str, Any]:
+    """Returns the configuration in a YAML file. A single key `config` may hold all of it, as in Storm and Flux.
 
     Args:
         path: the file.
-        under: a key that may hold all of it, if it is the only one, as in Flux files.
 
     Raises:
         ConfigError: it can't be read, is no mapping from keys to values, or is larger than 1 MiB.
@@ -77,7 +78,7 @@ def read_file(path: Path, under: str | None = None) -> dict[str, Any]:
     if len(content) > _MAX_FILE_BYTES:
         raise ConfigError(f"{path} is larger than {_MAX_FILE_BYTES} bytes: that is no configuration file")
     try:
-        found, lines = _loaded(content)
+        found, lines, inner = _loaded(content)
     except RecursionError:
         raise ConfigError(f"{path} is nested too deeply") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -86,9 +87,8 @@ def read_file(path: Path, under: str | None = None) -> dict[str, Any]:
         return {}
     if not isinstance(found, dict):
         raise ConfigError(f"{path} must hold keys with values, one per line, not a {type(found).__name__}")
-    if under is not None and list(found) == [under] and isinstance(found[under], dict):
-        inside: dict[str, Any] = found[under]
-        found, lines = inside, dict.fromkeys(inside, lines[under])
+    if list(found) == [_WHOLE] and (found[_WHOLE] is None or isinstance(found[_WHOLE], dict)):
+        found, lines = found[_WHOLE] or {}, inner
     for key, value in found.items():
         if isinstance(value, dict) and f"{key}." in KNOWN_PREFIXES and value:
             first = next(iter(value))
@@ -166,19 +166,26 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def _loaded(content: bytes) -> tuple[Any, dict[Any, int]]:
-    """Returns what YAML text says, and the line of each key at its top."""
+def _loaded(content: bytes) -> tuple[Any, dict[Any, int], dict[Any, int]]:
+    """Returns what YAML text says, the line of each key at its top, and of each key below `config`."""
     loader = _Loader(content)
     try:
         node = loader.get_single_node()
         if node is None:
-            return None, {}
+            return None, {}, {}
         found = loader.construct_document(node)
-        pairs = node.value if isinstance(node, yaml.MappingNode) else []
-        numbers = [key.start_mark.line + 1 for key, _ in pairs]
-        return found, dict(zip(found, numbers, strict=False)) if isinstance(found, dict) else {}
+        below = node.value[0][1] if isinstance(node, yaml.MappingNode) and node.value else None
+        whole = found.get(_WHOLE) if isinstance(found, dict) else None
+        return found, _lines(found, node), _lines(whole, below)
     finally:
         loader.dispose()
+
+
+def _lines(found: Any, node: yaml.Node | None) -> dict[Any, int]:
+    """Returns the line of each key of a mapping."""
+    if not isinstance(found, dict) or not isinstance(node, yaml.MappingNode):
+        return {}
+    return dict(zip(found, (key.start_mark.line + 1 for key, _ in node.value), strict=False))
 
 
 def _short(text: str) -> str:

@@ -229,7 +229,7 @@ class ConfigurableTopology(ABC):
         Raises:
             ConfigError: the file can't be read, or holds what is no configuration.
         """
-        conf.update(importlib.import_module(_CONF_FILES).read_file(Path(resource), "config"))
+        conf.update(importlib.import_module(_CONF_FILES).read_file(Path(resource)))
         return conf
 
     @abstractmethod

@@ -16,9 +16,10 @@ _NAME = re.compile(rf"({_WORD})\s*=")
 _CHANNEL = re.compile(rf"(queue|topic):({_WORD})")
 _TAP = re.compile(rf"tap:(stream|job|queue|topic):({_WORD})(?:\.({_WORD})(?:\.([0-9]{{1,9}}))?)?")
 _SHORT_TAP = re.compile(rf":({_WORD})\.({_WORD})")
-_MODULE = re.compile(rf"(?:({_WORD}):)?({_WORD})")
+_MODULE = re.compile(rf"(?:({_WORD}):\s*)?({_WORD})")
 _OPTION = re.compile(r"--([A-Za-z_][A-Za-z0-9_.-]*)=")
-_BARE = re.compile(r"[^\s|>'\"][^\s|>]*")
+_BARE = re.compile(r"""[^\s|'"](?:[^\s|'"]|['"][^'"|\r\n]*['"]?)*""")
+"""A blank or tab between quotes doesn't end a value, as in Spring XD's parser."""
 _SPACE = re.compile(r"\s*")
 
 
@@ -170,7 +171,7 @@ class Parser:
         if not (self._peek("'") or self._peek('"')):
             if match := self._take(self.bare):
                 return match[0]
-            raise self._error(Code.EXPECTED_VALUE, "Expected a value; one with spaces, '|' or '>' needs quotes")
+            raise self._error(Code.EXPECTED_VALUE, "Expected a value; one with spaces or '|' needs quotes")
         quote = self._text[self._at]
         match = self._take(re.compile(f"{quote}((?:[^{quote}]|{quote}{quote})*){quote}(?!{quote})"))
         if not match:

@@ -462,13 +462,16 @@ def test_deployed_is_said_of_what_is_deployed(served: Served, state: schemas.Sta
 
 @given(words=st.lists(st.text(max_size=20), max_size=5))
 def test_quoted_words_come_back(words: list[str]) -> None:
-    assert split_line(" ".join(shlex.quote(word) for word in words)) == words
+    quoted = [f"'{word.translate({ord(each): chr(92) + each for each in (chr(92), chr(39))})}'" for word in words]
+    assert split_line(" ".join(quoted)) == words
 
 
 @given(line=st.text(alphabet="ab '\"\\\n", max_size=30))
-def test_lines_are_read_as_a_posix_shell_reads_them(line: str) -> None:
+def test_lines_are_read_as_a_posix_shell_with_escapes_in_both_quotes_reads_them(line: str) -> None:
+    oracle = shlex.shlex(line, posix=True, punctuation_chars=False)
+    oracle.whitespace_split, oracle.commenters, oracle.escapedquotes = True, "", "'\""
     try:
-        expected = shlex.split(line)
+        expected = list(oracle)
     except ValueError:
         with pytest.raises(ValueError, match="pos"):
             split_line(line)

@@ -62,6 +62,29 @@ def test_only_keys_of_topologies_are_for_components(key: ConfigKey) -> None:
     assert key.name.startswith(KNOWN_PREFIXES)
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "storm.disable.symlinks",
+        "storm.doAsUser",
+        "storm.local.mode.zmq",
+        "storm.log.dir",
+        "storm.log4j2.conf.dir",
+        "storm.thrift.tls.socket.timeout.ms",
+        "supervisor.numa.meta",
+        "supervisor.supervisors",
+        "supervisor.supervisors.commands",
+        "supervisor.thrift.tls.server.keystore.path",
+        "supervisor.worker.default.version",
+        "supervisor.worker.launcher",
+        "topology.worker.nimbus.thrift.client.use.tls",
+        "ui.title",
+    ],
+)
+def test_keys_of_storms_own_files_are_taken(name: str) -> None:
+    assert problems_of({name: "any"}) == []
+
+
 def test_no_key_is_in_a_family_by_accident() -> None:
     for family in FAMILIES:
         assert family.startswith(KNOWN_PREFIXES)

@@ -98,3 +98,18 @@ def test_a_bad_file_is_refused_with_the_position(tmp_path: Path, content: str, m
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"gone\.yaml can't be read: No such file"):
         read_file(tmp_path / "gone.yaml")
+
+
+def test_a_single_key_config_may_hold_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "conf.yaml"
+    file.write_text("config:\n  topology.workers: 2\n  my.key: a\n")
+    assert merged([file], []) == {"topology.workers": 2, "my.key": "a"}
+    file.write_text("config:\n")
+    assert merged([file], []) == {}
+
+
+def test_a_problem_below_config_is_named_with_its_own_line(tmp_path: Path) -> None:
+    file = tmp_path / "conf.yaml"
+    file.write_text("config:\n  my.key: a\n  topology.workers: x\n")
+    with pytest.raises(ConfigError, match=r"conf\.yaml:3: topology\.workers"):
+        merged([file], [])
