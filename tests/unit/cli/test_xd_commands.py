@@ -101,6 +101,15 @@ Deployed stream 'ticktock'
 """  # noqa: E501
 
 
+@pytest.mark.parametrize(
+    ("truth", "done"), [("true", "Created and deployed"), ("false", "Created new"), ("", "Created and deployed")]
+)
+def test_a_flag_may_have_a_value_as_in_spring_xds_shell(served: Served, truth: str, done: str) -> None:
+    typed = served.typed(f'stream create --name foo --definition "time | log" --deploy {truth}')
+    assert typed.exit_code == 0, typed.stderr
+    assert done in typed.stdout
+
+
 def test_the_way_back(served: Served) -> None:
     served.texts.update(a="time | log", b="time | log")
     done = served.typed(

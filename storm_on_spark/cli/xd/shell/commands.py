@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -28,6 +28,32 @@ _MOST_SCRIPT: Final = 10_000_000
 _MOST_SCRIPTS: Final = 10
 
 
+def without_truth(words: list[str], flags: Collection[str]) -> list[str]:
+    """Returns words in which flags have no value: Spring XD's shell takes `--deploy true` and `--deploy false`.
+
+    Example:
+        >>> without_truth(["create", "a", "--deploy", "true", "--json", "false"], {"--deploy", "--json"})
+        ['create', 'a', '--deploy']
+    """
+    kept: list[str] = []
+    for word in words:
+        if word.lower() in ("true", "false") and kept and kept[-1] in flags:
+            if word.lower() == "false":
+                kept.pop()
+        else:
+            kept.append(word)
+    return kept
+
+
+def _flags(command: click.Command) -> Iterator[str]:
+    for parameter in command.params:
+        if isinstance(parameter, click.Option) and parameter.is_flag:
+            yield from parameter.opts
+    if isinstance(command, click.Group):
+        for each in command.commands.values():
+            yield from _flags(each)
+
+
 class Shell:
     """Executes lines, one after the other.
 
@@ -42,6 +68,7 @@ class Shell:
         self.ended = False
         """Whether `exit` was typed."""
         self.root = _root()
+        self._flags = frozenset(_flags(self.root))
         self._depth = 0
 
     def close(self) -> None:
@@ -70,7 +97,7 @@ class Shell:
         if not line.strip() or line.lstrip().startswith(_COMMENTS):
             return 0
         try:
-            words = split_line(line)
+            words = without_truth(split_line(line), self._flags)
         except ValueError as error:
             click.echo(f"Error: the line can't be read: {error}", err=True)
             return USAGE
