@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from storm_on_spark.api.config import effective_conf
 from storm_on_spark.api.errors import ConfigError, InvalidTopologyError, StormError
 from storm_on_spark.api.info import TopologyInfo
+from storm_on_spark.api.text.printable import printable
 from storm_on_spark.api.text.traces import trace_of
 from storm_on_spark.api.topology import Topology
 from storm_on_spark.launch.conf_text import merged
@@ -165,7 +166,7 @@ def _session(conf: Mapping[str, str], checkpoint: str | None) -> Iterator[SparkS
     spark = local_session(conf=conf, checkpoint=checkpoint)
     try:
         for sentence in check_session(spark):
-            print(sentence, file=sys.stderr)  # noqa: T201 # this is a program's main
+            print(printable(sentence), file=sys.stderr)  # noqa: T201 # this is a program's main
         yield spark
     finally:
         if ours:
@@ -195,7 +196,7 @@ class _Progress:
 
     def say(self, sentence: str | None) -> None:
         if sentence is not None and not self._quiet:
-            print(sentence, file=sys.stderr, flush=True)  # noqa: T201 # this is a program's main
+            print(printable(sentence), file=sys.stderr, flush=True)  # noqa: T201 # this is a program's main
 
 
 def _await(query: TopologyQuery, progress: _Progress, stopper: Stopper) -> None:
@@ -229,7 +230,8 @@ def _print(outcome: Outcome, options: argparse.Namespace, answer: TextIO) -> Non
         _tell(outcome.error, outcome.code)
     elif info is not None and not options.json:
         for row in result if isinstance(result, list) else []:
-            print(*(row.values() if isinstance(row, dict) else [row]), sep="\t", file=answer)
+            cells = row.values() if isinstance(row, dict) else [row]
+            print(*(printable(str(cell)) for cell in cells), sep="\t", file=answer)
         if options.quiet:
             return
         latency = info.complete_latency_ms
@@ -245,4 +247,4 @@ def _tell(error: Exception, code: int) -> None:
     log = log_file()
     where = "" if code == 2 or log is None else f"\nDetails are in {log}."
     trace = "" if code == 2 else trace_of(error).rstrip()
-    print(f"Error: {error}{where}", *filter(None, [trace]), sep="\n", file=sys.stderr)  # noqa: T201
+    print(printable("\n".join(filter(None, [f"Error: {error}{where}", trace]))), file=sys.stderr)  # noqa: T201

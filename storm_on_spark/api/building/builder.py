@@ -27,7 +27,7 @@ from storm_on_spark.api.streams.grouping import (
     ShuffleGrouping,
 )
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM, GlobalStreamId, StreamSpec
-from storm_on_spark.api.text.wording import is_name, kind_of
+from storm_on_spark.api.text.wording import kind_of, name_fault
 from storm_on_spark.api.topology import ComponentKind, ComponentSpec, Topology
 from storm_on_spark.api.worker import BaseWorkerHook
 
@@ -340,9 +340,8 @@ class TopologyBuilder:
         return f"TopologyBuilder({list(self._drafts)})"
 
     def _check_id(self, name: str, is_spout: bool) -> None:
-        if not is_name(name):
-            what = "spout" if is_spout else "bolt"
-            raise InvalidTopologyError(f"the id of a {what} must be a string that is not empty, not {kind_of(name)}")
+        if fault := name_fault(name):
+            raise InvalidTopologyError(f"the id of a {'spout' if is_spout else 'bolt'} {fault}")
         where = label(name, is_spout)
         if is_system_id(name):
             raise InvalidTopologyError(

@@ -15,7 +15,7 @@ from storm_on_spark.api.building.builder import TopologyBuilder
 from storm_on_spark.api.config import Config
 from storm_on_spark.api.config.settings import Settings
 from storm_on_spark.api.errors import ConfigError, InvalidTopologyError
-from storm_on_spark.api.text.wording import kind_of
+from storm_on_spark.api.text.wording import kind_of, name_fault
 from storm_on_spark.api.topology import Topology
 
 _CLIENT: Final = "storm_on_spark.cli.client.submitter"
@@ -103,8 +103,8 @@ def taking() -> Iterator[list[Submitted]]:
 
 
 def _check(name: object, conf: object, topology: object) -> None:
-    if not isinstance(name, str) or not name:
-        raise InvalidTopologyError(f"the name of a topology is a text, not {name!r:.80}")
+    if not isinstance(name, str) or name_fault(name):
+        raise InvalidTopologyError(f"the name of a topology is a text without control characters, not {name!r:.80}")
     if not isinstance(topology, Topology):
         hint = "; give what its create_topology() returns" if isinstance(topology, TopologyBuilder) else ""
         raise InvalidTopologyError(f"topology {name!r:.80} is {kind_of(topology)}, not a Topology{hint}")

@@ -8,7 +8,7 @@ from storm_on_spark.api.errors import InvalidTopologyError
 from storm_on_spark.api.streams.constants import SYSTEM_PREFIX, is_system_id
 from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM, StreamSpec
-from storm_on_spark.api.text.wording import is_name, kind_of, quoted
+from storm_on_spark.api.text.wording import kind_of, name_fault, quoted
 
 
 class OutputFieldsDeclarer:
@@ -49,8 +49,8 @@ class OutputFieldsDeclarer:
         Raises:
             InvalidTopologyError: the stream is declared already, or an argument is not what it should be.
         """
-        if not is_name(stream):
-            raise self._error(f"a stream id must be a string that is not empty, not {kind_of(stream)}", None)
+        if fault := name_fault(stream):
+            raise self._error(f"a stream id {fault}", None)
         if is_system_id(stream):
             raise self._error(
                 f'stream "{stream}": ids that start with "{SYSTEM_PREFIX}" are reserved for the system',

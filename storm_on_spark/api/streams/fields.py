@@ -8,7 +8,7 @@ from typing import Any, NoReturn, TypeVar, final
 
 from storm_on_spark.api.errors import ConfigError, InvalidTopologyError, UnknownFieldError
 from storm_on_spark.api.streams.types import check_type
-from storm_on_spark.api.text.wording import did_you_mean, kind_of, quoted
+from storm_on_spark.api.text.wording import did_you_mean, kind_of, name_fault, quoted
 
 T = TypeVar("T")
 
@@ -59,8 +59,8 @@ class Fields:
         checked: list[str] = []
         positions: dict[str, int] = {}
         for position, name in enumerate(names):
-            if not isinstance(name, str) or not name:
-                raise InvalidTopologyError(f"field {position} must be a string that is not empty, not {kind_of(name)}")
+            if not isinstance(name, str) or name_fault(name):
+                raise InvalidTopologyError(f"field {position} {name_fault(name)}")
             if name in positions:
                 raise InvalidTopologyError(f'field "{name}" occurs twice in {quoted(names)}; names must differ')
             positions[name] = position

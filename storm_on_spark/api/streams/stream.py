@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from storm_on_spark.api.errors import InvalidTopologyError
-from storm_on_spark.api.text.wording import is_name, kind_of
+from storm_on_spark.api.text.wording import name_fault
 
 if TYPE_CHECKING:
     from storm_on_spark.api.streams.fields import Fields
@@ -31,8 +31,8 @@ class GlobalStreamId:
 
     def __post_init__(self) -> None:
         for what, name in (("component", self.component), ("stream", self.stream)):
-            if not is_name(name):
-                raise InvalidTopologyError(f"a {what} id must be a string that is not empty, not {kind_of(name)}")
+            if fault := name_fault(name):
+                raise InvalidTopologyError(f"a {what} id {fault}")
 
     def __str__(self) -> str:
         return self.component if self.stream == DEFAULT_STREAM else f"{self.component}:{self.stream}"

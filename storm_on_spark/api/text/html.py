@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
+from html import escape as _escape
 from typing import Final
+
+from storm_on_spark.api.text.printable import printable
 
 _FONT: Final = "font-family:system-ui,sans-serif;font-size:12px"
 _BOX_WIDTH: Final = 168
@@ -17,6 +19,11 @@ _MOST_ROWS: Final = 200
 _PARTS: Final = ("#93c5fd", "#fcd34d", "#d1d5db", "#34d399", "#c4b5fd", "#f3f4f6")
 """Colours of the parts of a bar."""
 _COLOURS: Final[Mapping[str, str]] = {"spout": "#dbeafe", "bolt": "#dcfce7", "acker": "#f3f4f6"}
+
+
+def escape(text: str) -> str:
+    """Returns a text for HTML: what turns the direction of a text around would do so there, too."""
+    return _escape(printable(text))
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import sys
 
+from storm_on_spark.api.text.printable import printable
+
 
 class ComponentHandler(logging.Handler):
     """Writes to standard error what no other handler takes, such as pytest's or one that the user has added."""
@@ -13,7 +15,7 @@ class ComponentHandler(logging.Handler):
         """Writes a line; the process puts component and task before it."""
         if not self._is_taken(record):
             # Looked up each time: it may have been replaced since.
-            sys.stderr.write(f"{self.format(record)}\n")
+            sys.stderr.write(f"{printable(self.format(record))}\n")
 
     def _is_taken(self, record: logging.LogRecord) -> bool:
         logger: logging.Logger | None = logging.getLogger(record.name)

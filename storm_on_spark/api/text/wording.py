@@ -5,18 +5,24 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING
 
+from storm_on_spark.api.text.printable import is_one_line, one_line
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-def is_name(value: object) -> bool:
-    """Returns whether `value` can be an id: a string that is not empty.
+def name_fault(value: object) -> str | None:
+    r"""Returns why `value` can't be an id or the name of a field, as the end of a sentence; None if it can.
 
     Example:
-        >>> is_name("count"), is_name(""), is_name(None)
-        (True, False, False)
+        >>> name_fault("count"), name_fault("")
+        (None, "must be a string that is not empty, not '' (str)")
+        >>> name_fault("a\x1b[2J")
+        "must have no control characters, not 'a\\x1b[2J' (str)"
     """
-    return isinstance(value, str) and value != ""
+    if not isinstance(value, str) or value == "":
+        return f"must be a string that is not empty, not {kind_of(value)}"
+    return None if is_one_line(value) else f"must have no control characters, not {one_line(kind_of(value))}"
 
 
 def quoted(names: Iterable[object]) -> str:

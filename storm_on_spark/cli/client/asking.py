@@ -16,6 +16,7 @@ import click
 from storm_on_spark.api.config import validate_conf
 from storm_on_spark.cli.client.needs import need_libraries
 from storm_on_spark.cli.shared import options
+from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import reporting_errors
 from storm_on_spark.launch.conf_text import merged
 
@@ -78,9 +79,9 @@ class Given:
     def answer(self, document: Any, show: Callable[[Console], None] | str) -> None:
         """Prints the answer: `document` as JSON, or what `show` makes of it."""
         if self.json:
-            click.echo(jsonlib.dumps(document, default=str))
+            echo(jsonlib.dumps(document, default=str))
         elif isinstance(show, str):
-            click.echo(show)
+            echo(show)
         else:
             from storm_on_spark.cli.shared.terminal import console
 
@@ -111,10 +112,10 @@ def warn_if_stale(page: dict[str, Any]) -> None:
     """Says on standard error that what follows may be out of date, or lacks heartbeats, if that is so."""
     if page.get("stale"):
         when = since(page.get("staleSince"))
-        click.echo(f"ZooKeeper is out of reach{when}: this is what was known before.", err=True)
+        echo(f"ZooKeeper is out of reach{when}: this is what was known before.", err=True)
     if page.get("heartbeatsUnknownSince") is not None:
         when = since(page["heartbeatsUnknownSince"])
-        click.echo(
+        echo(
             f"Heartbeats are unknown{when}: {page['heartbeatsUnknown']}. Topologies run on; their counters are old.",
             err=True,
         )

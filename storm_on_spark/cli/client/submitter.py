@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from storm_on_spark.api.building.submitter import ProgressListener, Submitted
 from storm_on_spark.api.config.secrets import without_secrets
+from storm_on_spark.api.text.printable import printable
 from storm_on_spark.cli.client.needs import need_libraries
 from storm_on_spark.cli.client.where import connect, find_cluster, topologys
 from storm_on_spark.runtime.processes.at_once import temporary_folder
@@ -29,7 +30,7 @@ def submit(submitted: Submitted, listener: ProgressListener | None = None) -> st
         compiled = compile_topology(submitted.topology, conf)
         compiled.check()
         if compiled.warning:
-            print(compiled.warning, file=sys.stderr)  # for the person at the program
+            print(printable(compiled.warning), file=sys.stderr)  # for the person at the program
         plan = PlanSummary.of_graph(compiled.graph).document()
         with temporary_folder("storm-spark-submit-") as scratch:
             folder = scratch / "packed"
@@ -87,4 +88,4 @@ class ProgressBar:
         self._say("uploaded")
 
     def _say(self, text: str) -> None:
-        print(text, file=sys.stderr)  # it is there for that
+        print(printable(text), file=sys.stderr)  # it is there for that

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from storm_on_spark.cli.client.asking import asked, cluster_options, since, warn_if_stale
+from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.plan.explain.words import counted
 
 if TYPE_CHECKING:
@@ -36,16 +37,16 @@ def show(screen: Console, summary: Json, supervisors: list[Json]) -> None:
     from storm_on_spark.cli.shared.report import print_result
 
     leader = next((f"{n['host']}:{n['port']}" for n in summary["nimbuses"] if n["is_leader"]), None)
-    click.echo(
+    echo(
         f"{counted(len(summary['nimbuses']), 'Nimbus')}, {'none leads' if leader is None else f'{leader} leads'}; "
         f"{counted(summary['topologies'], 'topology')}; {counted(summary['supervisors'], 'supervisor')} "
         f"with {counted(summary['slotsTotal'], 'slot')}, "
         f"{summary['slotsFree']} free; Storm on Spark {summary['stormVersion']}"
     )
     for problem in summary["problems"]:
-        click.echo(f"Unreadable in ZooKeeper: {problem}", err=True)
+        echo(f"Unreadable in ZooKeeper: {problem}", err=True)
     if summary.get("pacemakers"):
-        click.echo()
+        echo()
         print_result(
             screen,
             [
@@ -62,7 +63,7 @@ def show(screen: Console, summary: Json, supervisors: list[Json]) -> None:
             ],
         )
     if supervisors:
-        click.echo()
+        echo()
         print_result(
             screen,
             [

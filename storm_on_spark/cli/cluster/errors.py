@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from storm_on_spark.api.text.printable import one_line
 from storm_on_spark.cli.client.asking import asked, cluster_options, name, warn_if_stale
+from storm_on_spark.cli.shared.echo import echo
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,15 +30,15 @@ def command(name: str, **given: Any) -> None:
 def show(screen: Console, errors: dict[str, list[dict[str, Any]]]) -> None:
     """Prints the errors of all components."""
     if not any(errors.values()):
-        click.echo("No errors.")
+        echo("No errors.")
     for component, found in sorted(errors.items()):
         for error in found:
             when = datetime.fromtimestamp(error["errorTime"]).astimezone()
             task = "" if error["task"] < 0 else f", task {error['task']}"
             screen.print(
-                f"{when:%Y-%m-%d %H:%M:%S}  {component}{task}, on {error['errorHost']}:{error['errorPort']}",
+                one_line(f"{when:%Y-%m-%d %H:%M:%S}  {component}{task}, on {error['errorHost']}:{error['errorPort']}"),
                 markup=False,
                 soft_wrap=True,
             )
             for line in [*error["error"].rstrip().splitlines(), *error.get("trace", "").rstrip().splitlines()]:
-                screen.print(f"    {line}", markup=False, soft_wrap=True)
+                screen.print(one_line(f"    {line}"), markup=False, soft_wrap=True)

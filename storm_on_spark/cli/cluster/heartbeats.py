@@ -11,6 +11,7 @@ import click
 from storm_on_spark.cli.client.asking import json
 from storm_on_spark.cli.client.needs import need_libraries
 from storm_on_spark.cli.shared import options
+from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import reporting_errors
 from storm_on_spark.launch.conf_text import merged
 
@@ -39,11 +40,11 @@ def listed(path: str, pairs: tuple[str, ...], files: tuple[Path, ...], json: boo
     with reporting_errors(debug, json), _browser(pairs, files) as browser:
         names = browser.names(path)
         if json:
-            click.echo(jsonlib.dumps({"path": path, "names": names}))
+            echo(jsonlib.dumps({"path": path, "names": names}))
             return
-        click.echo(f"{path}:")
+        echo(f"{path}:")
         for name in names:
-            click.echo(f"  {name}")
+            echo(f"  {name}")
 
 
 @command.command("get")
@@ -56,11 +57,11 @@ def got(path: str, pairs: tuple[str, ...], files: tuple[Path, ...], json: bool, 
     with reporting_errors(debug, json), _browser(pairs, files) as browser:
         document: dict[str, Any] = {"path": path, "heartbeat": browser.get(path)}
         if json:
-            click.echo(jsonlib.dumps(document))
+            echo(jsonlib.dumps(document))
         elif document["heartbeat"] is None:
-            click.echo(f"There is no heartbeat at {path}.")
+            echo(f"There is no heartbeat at {path}.")
         else:
-            click.echo(jsonlib.dumps(document["heartbeat"], indent=2))
+            echo(jsonlib.dumps(document["heartbeat"], indent=2))
 
 
 def _browser(pairs: tuple[str, ...], files: tuple[Path, ...]) -> Browser:

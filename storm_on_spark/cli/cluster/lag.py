@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from storm_on_spark.api.text.printable import one_line
 from storm_on_spark.cli.client.asking import asked, cluster_options
 from storm_on_spark.cli.client.asking import name as name_argument
+from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import FAILED
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ def command(name: str, **given: Any) -> None:
         request.answer(page, lambda screen: show(screen, page))
         unknown = {spout: found["errorInfo"] for spout, found in page.items() if found.get("errorInfo")}
         for spout, why in unknown.items():
-            click.echo(f"{spout}: {why}", err=True)
+            echo(f"{spout}: {why}", err=True)
         if unknown:
             sys.exit(FAILED)
 
@@ -44,13 +46,14 @@ def command(name: str, **given: Any) -> None:
 def show(screen: Console, page: dict[str, dict[str, Any]]) -> None:
     """Prints the lag of all spouts of which it is known."""
     from rich.table import Table
+    from rich.text import Text
 
     if not page:
-        click.echo("No spout of it reads Kafka.")
+        echo("No spout of it reads Kafka.")
     for spout, found in page.items():
         if found.get("errorInfo"):
             continue
-        table = Table("topic", "partition", box=None, title=f"spout {spout}", title_justify="left")
+        table = Table("topic", "partition", box=None, title=Text(f"spout {one_line(spout)}"), title_justify="left")
         for column in ("committed", "end", "lag"):
             table.add_column(column, justify="right")
         total = 0
@@ -59,7 +62,9 @@ def show(screen: Console, page: dict[str, dict[str, Any]]) -> None:
                 committed = lag["consumerCommittedOffset"]
                 total += lag["lag"]
                 shown = "-" if committed < 0 else f"{committed:,}"
-                table.add_row(topic, number, shown, f"{lag['logHeadOffset']:,}", f"{lag['lag']:,}")
+                table.add_row(
+                    Text(one_line(topic)), Text(one_line(number)), shown, f"{lag['logHeadOffset']:,}", f"{lag['lag']:,}"
+                )
         table.add_row("", "", "", "all", f"{total:,}")
         screen.print(table)
 

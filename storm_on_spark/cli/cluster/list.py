@@ -8,6 +8,7 @@ import click
 
 from storm_on_spark.cli.client.asking import asked, cluster_options, warn_if_stale
 from storm_on_spark.cli.client.watching import watch_option, watched
+from storm_on_spark.cli.shared.echo import echo
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,7 +28,7 @@ def command(watch: bool, **given: Any) -> None:
         page = client.page("/topology/summary")
         warn_if_stale(page)
         for topology_id, reason in page.get("unreadable", {}).items():
-            click.echo(f"Warning: {topology_id} exists, but its record can't be read: {reason}.", err=True)
+            echo(f"Warning: {topology_id} exists, but its record can't be read: {reason}.", err=True)
         request.answer(page, lambda screen: show(screen, page["topologies"]))
 
 

@@ -16,6 +16,7 @@ from storm_on_spark.api.errors import NotAliveError
 from storm_on_spark.api.text.lines import lines_of
 from storm_on_spark.cli.client.asking import asked, cluster_options, name
 from storm_on_spark.cli.shared import options
+from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.runtime.processes.at_once import interrupts_raised
 
 if TYPE_CHECKING:
@@ -53,14 +54,14 @@ def command(name: str, follow: bool, lines: int, **given: Any) -> None:
             blocks = Tail(client, name, lines).blocks(follow)
             if not request.json:
                 for block in blocks:
-                    click.echo(block, nl=False)
+                    echo(block, nl=False)
             elif follow:
                 for line in whole_lines(blocks):
-                    click.echo(jsonlib.dumps({"line": line}))
+                    echo(jsonlib.dumps({"line": line}))
             else:
-                click.echo(jsonlib.dumps({"topology": name, "lines": list(whole_lines(blocks))}))
+                echo(jsonlib.dumps({"topology": name, "lines": list(whole_lines(blocks))}))
         except KeyboardInterrupt:
-            click.echo(err=True)
+            echo(err=True)
 
 
 @dataclass
@@ -79,7 +80,7 @@ class Tail:
     client: NimbusClient
     name: str
     lines: int
-    tell: Callable[[str], object] = lambda text: click.echo(text, err=True)
+    tell: Callable[[str], object] = lambda text: echo(text, err=True)
     sleep: Callable[[float], object] = time.sleep
     clock: Callable[[], float] = time.monotonic
 

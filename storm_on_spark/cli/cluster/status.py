@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from storm_on_spark.api.text.printable import printable
 from storm_on_spark.cli.client.asking import asked, cluster_options, name, warn_if_stale
 from storm_on_spark.cli.client.watching import watch_option, watched
 
@@ -33,7 +34,7 @@ def show(screen: Console, page: dict[str, Any]) -> None:
     from storm_on_spark.cli.shared.report import metric_lines, print_result
 
     def say(text: str) -> None:
-        screen.print(text, markup=False, soft_wrap=not screen.is_terminal)
+        screen.print(printable(text), markup=False, soft_wrap=not screen.is_terminal)
 
     say(f"{page['name']} ({page['id']}) is {page['status']}, submitted by {page['owner']} {page['uptime']} ago")
     say(f"driver: {_driver(page)}")

@@ -16,6 +16,7 @@ from storm_on_spark.cli.client.asking import Given, asked, cluster_options
 from storm_on_spark.cli.client.where import topologys
 from storm_on_spark.cli.cluster.stages import Stage, stage_of
 from storm_on_spark.cli.shared import options
+from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.progress import Progress
 from storm_on_spark.cli.shared.requirements import requirements_of
 from storm_on_spark.cli.shared.terminal import console
@@ -67,9 +68,9 @@ def command(
                 if wait:
                     submission.wait()
         for sentence in submission.left_out:
-            click.echo(f"Not packed: {sentence}", err=True)
+            echo(f"Not packed: {sentence}", err=True)
         for sentence in submission.warnings:
-            click.echo(f"Warning: {sentence}.", err=True)
+            echo(f"Warning: {sentence}.", err=True)
         request.answer(submission.document(), submission.summary())
 
 
@@ -144,7 +145,7 @@ class _Submission:
         compiled = compile_topology(loaded.topology(conf), conf)
         compiled.check()
         if compiled.warning:
-            click.echo(compiled.warning, err=True)
+            echo(compiled.warning, err=True)
         plan = PlanSummary.of_graph(compiled.graph).document()
         required = requirements_of(loaded, conf, requirements, quiet=self._request.json)
         return pack(self._target, folder, conf=conf, plan=plan, requirements=required), conf
@@ -197,7 +198,7 @@ class _Submission:
                 text = f"{component}: {line[0]}"
                 if text not in printed:
                     printed.add(text)
-                    click.echo(text, err=True)
+                    echo(text, err=True)
 
     def _note(self, what: str) -> None:
         self.seconds.setdefault(what, round(time.monotonic() - self._started, 3))

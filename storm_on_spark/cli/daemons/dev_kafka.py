@@ -11,6 +11,7 @@ import click
 from storm_on_spark.cli.client.asking import json
 from storm_on_spark.cli.daemons.dev_zookeeper import check_port
 from storm_on_spark.cli.shared import options
+from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import reporting_errors
 from storm_on_spark.runtime.processes.signals import ended_by_signal
 
@@ -88,7 +89,7 @@ def command(
             _tell(server.bootstrap_servers, server.pid, wanted, loaded, json)
             if not json:
                 where = "temporary" if folder is None else f"in {folder}"
-                click.echo(f"Kafka is up on {server.bootstrap_servers}, data {where}; Ctrl-C ends it.")
+                echo(f"Kafka is up on {server.bootstrap_servers}, data {where}; Ctrl-C ends it.")
             while not ended.wait(_LOOK_SECS):
                 if server.pid is None:
                     raise SetupError(f"Kafka has ended; its log was {server.log_file}")
@@ -117,11 +118,11 @@ def _fill(servers: str, wanted: dict[str, int], files: Sequence[tuple[str, Path]
 
 def _tell(servers: str, pid: int | None, wanted: Mapping[str, int], loaded: Mapping[str, int], json: bool) -> None:
     if json:
-        click.echo(jsonlib.dumps({"kafka": servers, "pid": pid, "topics": wanted, "loaded": loaded}))
+        echo(jsonlib.dumps({"kafka": servers, "pid": pid, "topics": wanted, "loaded": loaded}))
         return
     for topic in wanted:
         what = f"{loaded[topic]} lines are in topic {topic}." if topic in loaded else f"There is a topic {topic}."
-        click.echo(what)
+        echo(what)
 
 
 def _load(text: str) -> tuple[str, Path]:

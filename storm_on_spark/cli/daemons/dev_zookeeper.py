@@ -12,6 +12,7 @@ import click
 from storm_on_spark.cli.client.asking import json
 from storm_on_spark.cli.client.needs import need_libraries
 from storm_on_spark.cli.shared import options
+from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import reporting_errors
 from storm_on_spark.runtime.processes.signals import ended_by_signal
 
@@ -49,10 +50,10 @@ def command(port: int, folder: Path | None, json: bool, debug: bool) -> None:
             check_port(port)
         with ZooKeeperServer(None if folder is None else folder.absolute(), port) as server, ended_by_signal() as ended:
             if json:
-                click.echo(jsonlib.dumps({"zookeeper": server.connect_string, "pid": server.pid}))
+                echo(jsonlib.dumps({"zookeeper": server.connect_string, "pid": server.pid}))
             else:
                 where = "temporary" if folder is None else f"in {folder}"
-                click.echo(f"ZooKeeper is up on {server.connect_string}, data {where}; Ctrl-C ends it.")
+                echo(f"ZooKeeper is up on {server.connect_string}, data {where}; Ctrl-C ends it.")
             while not ended.wait(_LOOK_SECS):
                 if server.pid is None:
                     raise SetupError(f"ZooKeeper has ended; its log was {server.log_file}")

@@ -12,6 +12,7 @@ from storm_on_spark.cli.client.asking import json
 from storm_on_spark.cli.client.needs import need_libraries
 from storm_on_spark.cli.daemons.daemon import log_to_stderr
 from storm_on_spark.cli.shared import options
+from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import reporting_errors
 from storm_on_spark.launch.conf_text import merged
 from storm_on_spark.runtime.processes.signals import ended_by_signal
@@ -34,7 +35,7 @@ def command(pairs: tuple[str, ...], files: tuple[Path, ...], json: bool, debug: 
         log_to_stderr(debug)
         with Nimbus(merged(files, pairs)) as nimbus, ended_by_signal() as ended:
             if json:
-                click.echo(jsonlib.dumps({"nimbus": nimbus.address, "pid": os.getpid()}))
+                echo(jsonlib.dumps({"nimbus": nimbus.address, "pid": os.getpid()}))
             else:
-                click.echo(f"Nimbus {nimbus.address} is up; Ctrl-C ends it.")
+                echo(f"Nimbus {nimbus.address} is up; Ctrl-C ends it.")
             ended.wait()

@@ -12,6 +12,7 @@ from storm_on_spark.cli.client.asking import json
 from storm_on_spark.cli.client.needs import need_libraries
 from storm_on_spark.cli.daemons.daemon import log_to_stderr
 from storm_on_spark.cli.shared import options
+from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import reporting_errors
 from storm_on_spark.launch.conf_text import merged
 from storm_on_spark.runtime.processes.signals import ended_by_signal
@@ -42,10 +43,10 @@ def command(pairs: tuple[str, ...], files: tuple[Path, ...], stop_drivers: bool,
             with ended_by_signal() as ended:
                 said = {"supervisor": supervisor.supervisor_id, "host": supervisor.host, "slots": supervisor.ports}
                 if json:
-                    click.echo(jsonlib.dumps({**said, "pid": os.getpid()}))
+                    echo(jsonlib.dumps({**said, "pid": os.getpid()}))
                 else:
                     slots = ", ".join(map(str, supervisor.ports)) or "none"
-                    click.echo(f"Supervisor {supervisor.supervisor_id} is up, slots: {slots}; Ctrl-C ends it.")
+                    echo(f"Supervisor {supervisor.supervisor_id} is up, slots: {slots}; Ctrl-C ends it.")
                 ended.wait()
         finally:
             supervisor.stop(drivers=stop_drivers)

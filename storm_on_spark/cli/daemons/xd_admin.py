@@ -12,6 +12,7 @@ from storm_on_spark.cli.client.asking import json
 from storm_on_spark.cli.client.needs import need_libraries
 from storm_on_spark.cli.daemons.daemon import log_to_stderr
 from storm_on_spark.cli.shared import options
+from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import reporting_errors
 from storm_on_spark.launch.conf_text import merged
 from storm_on_spark.runtime.processes.signals import ended_by_signal
@@ -46,7 +47,7 @@ def command(port: int, pairs: tuple[str, ...], files: tuple[Path, ...], json: bo
             if ended.is_set():
                 return  # it was told to end while it waited for ZooKeeper
             if json:
-                click.echo(jsonlib.dumps({"admin": f"{admin.scheme}://{admin.address}", "pid": os.getpid()}))
+                echo(jsonlib.dumps({"admin": f"{admin.scheme}://{admin.address}", "pid": os.getpid()}))
             else:
-                click.echo(f"Admin {admin.scheme}://{admin.address} is up; Ctrl-C ends it.")
+                echo(f"Admin {admin.scheme}://{admin.address} is up; Ctrl-C ends it.")
             ended.wait()

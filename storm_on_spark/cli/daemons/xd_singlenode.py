@@ -17,6 +17,7 @@ from storm_on_spark.cli.daemons.daemon import log_to_stderr
 from storm_on_spark.cli.daemons.dev_zookeeper import check_port
 from storm_on_spark.cli.daemons.xd_admin import port_option
 from storm_on_spark.cli.shared import options
+from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import reporting_errors
 from storm_on_spark.launch.conf_text import merged
 from storm_on_spark.runtime.processes.at_once import temporary_folder
@@ -66,12 +67,12 @@ def command(
                 connect = _zookeeper(stack, place, keys.embedded_port or 0, ended)
             zookeeper = connect.replace("127.0.0.1", "localhost")
             if not json:
-                click.echo(f"Zookeeper at: {zookeeper}")
+                echo(f"Zookeeper at: {zookeeper}")
             admin = _nodes(stack, {**conf, Config.ZK_CLIENT_CONNECT: connect}, port, place, ended)
             if json:
-                click.echo(jsonlib.dumps({"zookeeper": zookeeper, "admin": admin, "pid": os.getpid()}))
+                echo(jsonlib.dumps({"zookeeper": zookeeper, "admin": admin, "pid": os.getpid()}))
             else:
-                click.echo(f"Admin {admin} is up; Ctrl-C ends it.")
+                echo(f"Admin {admin} is up; Ctrl-C ends it.")
             ended.wait()
 
 
@@ -86,7 +87,7 @@ def _zookeeper(stack: contextlib.ExitStack, place: Path, port: int, ended: threa
     def watch() -> None:
         while not ended.wait(_LOOK_SECS):
             if server.pid is None:
-                click.echo(f"ZooKeeper has ended; its log was {server.log_file}", err=True)
+                echo(f"ZooKeeper has ended; its log was {server.log_file}", err=True)
                 ended.set()
 
     threading.Thread(target=watch, name="zookeeper-watch", daemon=True).start()

@@ -16,6 +16,7 @@ import click
 from storm_on_spark.cli.client.asking import json
 from storm_on_spark.cli.client.needs import need_libraries
 from storm_on_spark.cli.shared import options
+from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import STOPPED, reporting_errors
 from storm_on_spark.launch.conf_text import merged
 
@@ -107,7 +108,7 @@ def _signals() -> Iterator[list[int]]:
 
 
 def _say(text: str) -> None:
-    click.echo(text, err=True)
+    echo(text, err=True)
 
 
 def _show(cluster: DevCluster, seconds: float, json: bool) -> None:
@@ -128,10 +129,10 @@ def _show(cluster: DevCluster, seconds: float, json: bool) -> None:
             "spark_master": None if cluster.spark is None else cluster.spark.master,
             "admin": cluster.admin,
         }
-        click.echo(jsonlib.dumps({**document, "zookeeper_pid": cluster.zookeeper.pid}))
+        echo(jsonlib.dumps({**document, "zookeeper_pid": cluster.zookeeper.pid}))
         return
     nimbuses = ", ".join(f"{seed} (leads)" if seed == leader else seed for seed in record.seeds)
-    click.echo(f"""\
+    echo(f"""\
 Ready after {seconds:.1f} s: {cluster.parts}.
 
   Nimbuses   {nimbuses}

@@ -12,6 +12,7 @@ import click
 from storm_on_spark.cli.client.needs import need_libraries
 from storm_on_spark.cli.client.where import topologys
 from storm_on_spark.cli.shared import options
+from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import reporting_errors
 from storm_on_spark.cli.shared.progress import Progress
 from storm_on_spark.cli.shared.requirements import requirements_of
@@ -89,13 +90,13 @@ def command(
                 quiet or json,
             )
         for sentence in warnings:
-            click.echo(f"Warning: {sentence}", err=True)
+            echo(f"Warning: {sentence}", err=True)
         for sentence in written.left_out:
-            click.echo(f"Not packed: {sentence}", err=True)
+            echo(f"Not packed: {sentence}", err=True)
         if json:
-            click.echo(jsonlib.dumps(_document(written, out, warnings)))
+            echo(jsonlib.dumps(_document(written, out, warnings)))
         else:
-            click.echo(_summary(written, out))
+            echo(_summary(written, out))
 
 
 def _write(

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from storm_on_spark.api.text.printable import one_line
 from storm_on_spark.cli.shared import options
+from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import reporting_errors
 from storm_on_spark.launch.loader import LoadError
 
@@ -42,9 +44,7 @@ def listed(kind: Kind, folder: Path | None, json: bool, debug: bool) -> None:
 
     with reporting_errors(debug, json):
         names = list_counters(_where(folder), kind)
-        click.echo(
-            jsonlib.dumps({"kind": kind, "counters": names}) if json else "\n".join(names), nl=json or bool(names)
-        )
+        echo(jsonlib.dumps({"kind": kind, "counters": names}) if json else "\n".join(names), nl=json or bool(names))
 
 
 @command.command("display")
@@ -64,10 +64,10 @@ def display(name: str, kind: Kind, resolution: str | None, folder: Path | None, 
         _check(name)
         found = read_counter(_where(folder), kind, name)
         if json:
-            click.echo(jsonlib.dumps({"kind": kind, "name": name, "values": found.values}))
+            echo(jsonlib.dumps({"kind": kind, "name": name, "values": found.values}))
             return
         for line in _lines(found, resolution or "hour"):
-            click.echo(line)
+            echo(line)
 
 
 @command.command("delete")
@@ -82,7 +82,7 @@ def delete(name: str, kind: Kind, folder: Path | None, debug: bool) -> None:
     with reporting_errors(debug):
         _check(name)
         delete_counter(_where(folder), kind, name)
-        click.echo(f"Deleted {kind} '{name}'")
+        echo(f"Deleted {kind} '{name}'")
 
 
 def _where(folder: Path | None) -> Path:
@@ -109,8 +109,4 @@ def _lines(counter: Counter, resolution: str) -> Iterator[str]:
     if counter.kind == "field-value-counter":
         ordered = dict(sorted(values.items(), key=lambda item: (-item[1], item[0]))).items()
     for value, count in ordered:
-        yield f"{_one_line(value)}  {count}"
-
-
-def _one_line(text: str) -> str:
-    return text if text.isprintable() else ascii(text)[1:-1]
+        yield f"{one_line(value)}  {count}"

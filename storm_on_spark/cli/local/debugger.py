@@ -11,11 +11,10 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from storm_on_spark.api.config import Config
 from storm_on_spark.api.errors import ConfigError, SetupError
 from storm_on_spark.cli.shared import options
+from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import DONE, STOPPED, exit_code, tell
 from storm_on_spark.cli.shared.report import print_summary
 from storm_on_spark.cli.shared.terminal import console, logs_to
@@ -64,9 +63,9 @@ def _run(request: Request) -> int:
     ):
         if not request.quiet:
             how = "breakpoint() stops it" if request.debugger_port is None else "its debugger is connected"
-            click.echo(f"{name} runs in this process, without Spark; {how}. Messages don't time out.", err=True)
+            echo(f"{name} runs in this process, without Spark; {how}. Messages don't time out.", err=True)
             if PlaceSettings.of(conf).spouts == "executors":
-                click.echo("So do its spouts: topology.spouts.placement has no effect here.", err=True)
+                echo("So do its spouts: topology.spouts.placement has no effect here.", err=True)
         try:
             topology.run(lambda: request.seconds is None or time.monotonic() - started < request.seconds)
         except (KeyboardInterrupt, _QuitDebugger):
@@ -74,9 +73,9 @@ def _run(request: Request) -> int:
     if not request.quiet:
         print_summary(console(sys.stdout), topology.info())
         if target.report is not None and not stopped and topology.failure is None:
-            click.echo("The module's report reads Spark's state, so it is not called.", err=True)
+            echo("The module's report reads Spark's state, so it is not called.", err=True)
     if stopped:
-        click.echo("Stopped in the debugger, or by Ctrl-C.", err=True)
+        echo("Stopped in the debugger, or by Ctrl-C.", err=True)
         return STOPPED
     if topology.failure is not None:
         tell(topology.failure)
@@ -132,7 +131,7 @@ def _waiting(port: int | None) -> Iterator[None]:
         raise SetupError(
             f"--debugger-port {port}: can't listen there for a debugger: {error}; choose another"
         ) from error
-    click.echo(f"Waiting for a debugger on {_HOST}:{port}; Ctrl-C ends.", err=True)
+    echo(f"Waiting for a debugger on {_HOST}:{port}; Ctrl-C ends.", err=True)
     try:
         debugpy.wait_for_client()
     except KeyboardInterrupt:

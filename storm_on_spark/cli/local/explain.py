@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from storm_on_spark.cli.shared import options
+from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import reporting_errors
 from storm_on_spark.cli.shared.terminal import width
 from storm_on_spark.launch.conf_text import spark_conf
@@ -53,7 +54,7 @@ def command(
                 TaskSettings.of(compiled.graph.conf).partitions is None
                 and expected_parallelism(master, spark_conf(conf)) is None
             ):
-                click.echo(
+                echo(
                     f"How many cores {master} has is known once Spark has started; this is the plan for {cores()}. "
                     "-c topology.partitions=N shows it for N.",
                     err=True,
@@ -61,10 +62,10 @@ def command(
             # A terminal has an edge; a pipe has none, unless COLUMNS says so.
             narrow = sys.stdout.isatty() or "COLUMNS" in os.environ
             text = compiled.explain(kind, width=width() if narrow else None, master=master, checkpoint=checkpoint)
-            click.echo(text)
+            echo(text)
             return
         spark = local_session(master, compiled.session_conf(), checkpoint)
         try:
-            click.echo(compiled.explain("spark", spark, checkpoint=checkpoint))
+            echo(compiled.explain("spark", spark, checkpoint=checkpoint))
         finally:
             stop_session(spark)

@@ -9,6 +9,7 @@ import click
 
 from storm_on_spark.cli.client.asking import cluster_options
 from storm_on_spark.cli.shared import options
+from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import reporting_errors
 
 
@@ -108,7 +109,7 @@ def _show(file: str, name: str | None, given: dict[str, Any], *, details: bool) 
         compiled = compile_topology(topology, conf)
         compiled.check()
         if details:
-            click.echo(f"topology {options.name_of(name, conf, target)}")
-            click.echo(str(topology))
+            echo(f"topology {options.name_of(name, conf, target)}")
+            echo(str(topology))
         if compiled.warning:
-            click.echo(compiled.warning, err=True)
+            echo(compiled.warning, err=True)

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import click
 
+from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import FAILED, reporting_errors
 from storm_on_spark.cli.shared.options import debug
 from storm_on_spark.cli.shared.progress import Progress
@@ -59,12 +60,12 @@ def command(names: tuple[str, ...], everything: bool, quiet: bool, json: bool, d
                     missing.append(name)
         error = _sentence(missing) if missing else None
         if json:
-            click.echo(jsonlib.dumps({"sets": [_document(name) for name in wanted or SETS], "error": error}))
+            echo(jsonlib.dumps({"sets": [_document(name) for name in wanted or SETS], "error": error}))
         else:
             for name in wanted or SETS:
-                click.echo(_line(name))
+                echo(_line(name))
         if error is not None:
-            click.echo(f"Error: {error}", err=True)
+            echo(f"Error: {error}", err=True)
             sys.exit(FAILED)
 
 

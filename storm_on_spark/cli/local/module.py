@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from storm_on_spark.cli.shared import options
+from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import reporting_errors
 from storm_on_spark.cli.shared.names import module_argument, name_argument, name_of
 from storm_on_spark.launch.loader import LoadError
@@ -33,10 +34,10 @@ def listed(json: bool, debug: bool) -> None:
     with reporting_errors(debug, json):
         registry = _registry()
         if json:
-            click.echo(jsonlib.dumps({"modules": [_document(found, registry) for found in registry.all()]}))
+            echo(jsonlib.dumps({"modules": [_document(found, registry) for found in registry.all()]}))
             return
         for found in registry.all():
-            click.echo(f"{found.type:<9}  {found.name:<19}  {found.help}")
+            echo(f"{found.type:<9}  {found.name:<19}  {found.help}")
 
 
 @command.command("info")
@@ -49,10 +50,10 @@ def info(name: str | None, json: bool, debug: bool) -> None:
         registry = _registry()
         found = _named(name_of(name), registry)
         if json:
-            click.echo(jsonlib.dumps({"modules": [_document(each, registry) for each in found]}))
+            echo(jsonlib.dumps({"modules": [_document(each, registry) for each in found]}))
             return
         for each in found:
-            click.echo(_text(each, registry))
+            echo(_text(each, registry))
 
 
 @command.command("compose")
@@ -105,7 +106,7 @@ def delete(name: str | None, debug: bool) -> None:
             registry.delete(kinds[0], short)
         except ValueError as error:
             raise LoadError(str(error)) from error
-        click.echo(f"Successfully destroyed module '{short}' with type {kinds[0]}")
+        echo(f"Successfully destroyed module '{short}' with type {kinds[0]}")
 
 
 def _registry() -> LocalRegistry:
@@ -129,7 +130,7 @@ def _named(name: str, registry: LocalRegistry) -> list[AnyModule]:
 
 
 def _tell(module: AnyModule, registry: LocalRegistry, sentence: str, json: bool) -> None:
-    click.echo(jsonlib.dumps({"modules": [_document(module, registry)]}) if json else sentence)
+    echo(jsonlib.dumps({"modules": [_document(module, registry)]}) if json else sentence)
 
 
 def _document(module: AnyModule, registry: LocalRegistry) -> dict[str, Any]:

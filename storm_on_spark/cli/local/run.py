@@ -21,6 +21,7 @@ from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.api.info import TopologyInfo
 from storm_on_spark.cli.local.request import Request
 from storm_on_spark.cli.shared import options
+from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import DONE, exit_code, record, reporting_errors, sentence, tell
 from storm_on_spark.cli.shared.pipes import reader_may_leave
 from storm_on_spark.cli.shared.progress import Progress
@@ -283,9 +284,9 @@ def _report(request: Request, outcome: Outcome, answer: TextIO) -> None:
                 print_summary(screen, outcome.info)
     if outcome.error is not None:
         if request.debug and (trace := getattr(outcome.error, "cause_text", "")):
-            click.echo(trace.rstrip(), err=True)
+            echo(trace.rstrip(), err=True)
         if outcome.log is not None:
             record(outcome.error, outcome.log)
         tell(outcome.error, outcome.log)
     elif message:
-        click.echo(message, err=True)
+        echo(message, err=True)

@@ -12,6 +12,7 @@ import click
 from storm_on_spark.api.errors import StormError
 from storm_on_spark.cli.local.request import Request
 from storm_on_spark.cli.shared import options
+from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import exit_code, reporting_errors
 
 if TYPE_CHECKING:
@@ -97,11 +98,11 @@ def validate(
             compile_topology(topology, conf).check()
         except StormError as error:
             if json:
-                click.echo(jsonlib.dumps({"valid": False, "problems": [str(error)], "warnings": []}))
+                echo(jsonlib.dumps({"valid": False, "problems": [str(error)], "warnings": []}))
                 sys.exit(exit_code(error))
             raise
         if json:
             counts = {"spouts": len(topology.spouts), "bolts": len(topology.bolts)}
-            click.echo(jsonlib.dumps({"valid": True, "problems": [], "warnings": [], **counts}))
+            echo(jsonlib.dumps({"valid": True, "problems": [], "warnings": [], **counts}))
         else:
-            click.echo(f"{target.name} is valid: {' | '.join(module.label for module in target.stream.modules)}")
+            echo(f"{target.name} is valid: {' | '.join(module.label for module in target.stream.modules)}")

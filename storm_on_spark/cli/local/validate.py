@@ -10,6 +10,7 @@ import click
 
 from storm_on_spark.api.errors import StormError
 from storm_on_spark.cli.shared import options
+from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import exit_code, reporting_errors
 from storm_on_spark.launch.loader import load
 
@@ -40,15 +41,15 @@ def command(
             compiled.check()
         except StormError as error:
             if json:
-                click.echo(jsonlib.dumps({"valid": False, "problems": str(error).splitlines(), "warnings": []}))
+                echo(jsonlib.dumps({"valid": False, "problems": str(error).splitlines(), "warnings": []}))
                 sys.exit(exit_code(error))
             raise
         warnings = [compiled.warning] if compiled.warning else []
         counts = {"spouts": len(topology.spouts), "bolts": len(topology.bolts)}
         if json:
-            click.echo(jsonlib.dumps({"valid": True, "problems": [], "warnings": warnings, **counts}))
+            echo(jsonlib.dumps({"valid": True, "problems": [], "warnings": warnings, **counts}))
         else:
             parts = (f"{count} {name[:-1] if count == 1 else name}" for name, count in counts.items())
-            click.echo(f"{loaded.where} is valid: {', '.join(parts)}")
+            echo(f"{loaded.where} is valid: {', '.join(parts)}")
             for warning in warnings:
-                click.echo(warning, err=True)
+                echo(warning, err=True)

@@ -10,8 +10,11 @@ from pathlib import Path
 
 import click
 from rich.table import Table
+from rich.text import Text
 
+from storm_on_spark.api.text.printable import printable
 from storm_on_spark.cli.shared import options
+from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import reporting_errors
 from storm_on_spark.cli.shared.terminal import console
 from storm_on_spark.streamparse.migrate import native_code, read_project, write_native
@@ -35,16 +38,18 @@ def command(folder: Path, write: bool, json: bool, debug: bool) -> None:
         if json:
             findings = [dataclasses.asdict(finding) for finding in found]
             made = {"native": [dataclasses.asdict(native) for native in natives], "written": write}
-            click.echo(jsonlib.dumps({"folder": str(folder), "findings": findings, **totals, **made}))
+            echo(jsonlib.dumps({"folder": str(folder), "findings": findings, **totals, **made}))
             return
         table = Table("where", "what", "runs", "why")
         for finding in found:
             verdict = {"runs": "yes", "differs": "yes, but", "no": "no"}[finding.verdict]
-            table.add_row(f"{finding.file}:{finding.line}", finding.what, verdict, finding.why)
+            cells = (f"{finding.file}:{finding.line}", finding.what, verdict, finding.why)
+            # Text, since a word such as [red] would be taken for markup.
+            table.add_row(*(Text(printable(cell)) for cell in cells))
         console(sys.stdout).print(table)
-        click.echo(f"{count['runs']} run as they are, {count['differs']} with a difference, {count['no']} do not run")
+        echo(f"{count['runs']} run as they are, {count['differs']} with a difference, {count['no']} do not run")
         for native in natives:
             became = f"{'is now' if write else 'can be made'} native in {native.target}" if native.target else "stays"
-            click.echo(f"{native.file}:{native.line} {native.what} {became}{native.why and ': '}{native.why}")
+            echo(f"{native.file}:{native.line} {native.what} {became}{native.why and ': '}{native.why}")
         if not write and any(native.target for native in natives):
-            click.echo("--write writes the native classes")
+            echo("--write writes the native classes")

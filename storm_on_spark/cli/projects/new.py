@@ -16,6 +16,7 @@ from click.shell_completion import CompletionItem
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cli.projects.examples import examples, find_example, first_sentence
 from storm_on_spark.cli.shared import options
+from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import reporting_errors
 from storm_on_spark.cli.shared.terminal import width
 from storm_on_spark.launch.loader import LoadError
@@ -50,11 +51,11 @@ def command(folder: Path | None, example: str | None, list_them: bool, json: boo
         written = write_skeleton(folder) if example is None else copy_example(example, folder)
         topology = folder / ("topology.py" if example is None else written[0])
         if json:
-            click.echo(jsonlib.dumps({"folder": str(folder), "topology": str(topology), "files": written}))
+            echo(jsonlib.dumps({"folder": str(folder), "topology": str(topology), "files": written}))
             return
         requirements = _shown(folder / "requirements.txt")
         tests = "" if example else f"\n  pip install -r {requirements}\n  pytest {_shown(folder)}"
-        click.echo(f"Made {_shown(folder)}. Try:\n  storm-spark run {_shown(topology)}{tests}")
+        echo(f"Made {_shown(folder)}. Try:\n  storm-spark run {_shown(topology)}{tests}")
 
 
 def write_skeleton(folder: Path) -> list[str]:
@@ -129,8 +130,8 @@ def _shown(path: Path) -> str:
 def _list(json: bool) -> None:
     found = {name: first_sentence(file) for name, file in examples().items()}
     if json:
-        click.echo(jsonlib.dumps({"examples": [{"name": name, "about": about} for name, about in found.items()]}))
+        echo(jsonlib.dumps({"examples": [{"name": name, "about": about} for name, about in found.items()]}))
         return
     for name, about in found.items():
-        click.echo(name)
-        click.echo(textwrap.fill(about, width(), initial_indent="    ", subsequent_indent="    "))
+        echo(name)
+        echo(textwrap.fill(about, width(), initial_indent="    ", subsequent_indent="    "))

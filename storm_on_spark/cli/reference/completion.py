@@ -11,6 +11,7 @@ from click.shell_completion import get_completion_class
 
 from storm_on_spark.api.errors import ConfigError, SetupError
 from storm_on_spark.cli.shared import options
+from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import reporting_errors
 
 _SHELLS: Final = ("bash", "zsh", "fish")
@@ -30,7 +31,7 @@ def command(shell: str | None, install: bool, debug: bool) -> None:
     with reporting_errors(debug):
         shell = shell or _current()
         if not install:
-            click.echo(script(shell))
+            echo(script(shell))
             return
         path = place(shell, os.environ, Path.home())
         try:
@@ -38,9 +39,7 @@ def command(shell: str | None, install: bool, debug: bool) -> None:
             path.write_text(script(shell) + "\n", "utf-8")
         except OSError as error:
             raise SetupError(f"{error.filename or path} can't be written: {error.strerror}") from error
-        click.echo(
-            f"Installed in {path}. It works in every {shell} that you start from now on{_condition(shell, path)}."
-        )
+        echo(f"Installed in {path}. It works in every {shell} that you start from now on{_condition(shell, path)}.")
 
 
 def script(shell: str) -> str:

@@ -18,6 +18,7 @@ from click.shell_completion import CompletionItem
 from storm_on_spark.api.config import KEYS, ConfigKey, Level
 from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.cli.shared import options
+from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import reporting_errors
 from storm_on_spark.cli.shared.terminal import width
 from storm_on_spark.launch.conf_text import merged
@@ -63,16 +64,16 @@ def command(
         if honoured:
             keys = [key for key in keys if key.level is Level.HONOURED]
         if json:
-            click.echo(jsonlib.dumps([described(key, given) for key in keys], indent=2))
+            echo(jsonlib.dumps([described(key, given) for key in keys], indent=2))
         elif sys.stdout.isatty():
             for line in _lines(keys, given, width()):
-                click.echo(line)
+                echo(line)
         else:
             for key in keys:
                 value = _text(given[key.name]) if key.name in given else _default(key)
-                click.echo(f"{key.name}\t{value}\t{key.type}\t{key.level.value}\t{_meaning(key)}")
+                echo(f"{key.name}\t{value}\t{key.type}\t{key.level.value}\t{_meaning(key)}")
         if not keys:
-            click.echo("No such key is set." if only_set else "No such key has an effect.", err=True)
+            echo("No such key is set." if only_set else "No such key has an effect.", err=True)
 
 
 def described(key: ConfigKey, given: Mapping[str, Any] | None = None) -> dict[str, object]:

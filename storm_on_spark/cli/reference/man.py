@@ -13,6 +13,7 @@ import click
 from storm_on_spark import __version__
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cli.shared import options
+from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import reporting_errors
 
 _PROGRAM: Final = "storm-spark"
@@ -25,7 +26,7 @@ def command(install: bool, debug: bool) -> None:
     """Print the manual page of all commands, for man -l or a package of your own."""
     with reporting_errors(debug):
         if not install:
-            click.echo(page())
+            echo(page())
             return
         path = place(os.environ, Path.home())
         try:
@@ -33,7 +34,7 @@ def command(install: bool, debug: bool) -> None:
             path.write_text(page() + "\n", "utf-8")
         except OSError as error:
             raise SetupError(f"{error.filename or path} can't be written: {error.strerror}") from error
-        click.echo(f"Installed in {path}. Read it: man {_PROGRAM}, or man -l {path}")
+        echo(f"Installed in {path}. Read it: man {_PROGRAM}, or man -l {path}")
 
 
 def place(environment: Mapping[str, str], home: Path) -> Path:

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from storm_on_spark.cli.shared import options
+from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import reporting_errors
 from storm_on_spark.launch.loader import LoadError
 
@@ -19,7 +20,7 @@ from storm_on_spark.launch.loader import LoadError
 def command(name: str | None, debug: bool) -> None:
     """Show the JSON Schema of what COMMAND prints with --json; of all commands without one."""
     with reporting_errors(debug):
-        click.echo(json.dumps(schema() if name is None else schema_of(name), indent=1))
+        echo(json.dumps(schema() if name is None else schema_of(name), indent=1))
 
 
 def schema() -> dict[str, Any]:

@@ -14,6 +14,7 @@ import click
 from storm_on_spark.api.config.secrets import scrubbed
 from storm_on_spark.api.errors import CheckpointError, ConfigError, InvalidTopologyError, StormError
 from storm_on_spark.api.text.traces import trace_of
+from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.pipes import is_no_error
 from storm_on_spark.launch.loader import LoadError
 
@@ -63,21 +64,21 @@ def reporting_errors(debug: bool, json: bool = False) -> Iterator[None]:
         if debug:
             traceback.print_exc()
         if json:
-            click.echo(jsonlib.dumps({"error": sentence(error)}))
+            echo(jsonlib.dumps({"error": sentence(error)}))
         tell(error)
         sys.exit(exit_code(error))
 
 
 def tell(error: BaseException, log: Path | None = None) -> None:
     """Prints the sentence for `error`, where in the user's code it comes from, and where the log is."""
-    click.echo(f"Error: {sentence(error)}", err=True)
+    echo(f"Error: {sentence(error)}", err=True)
     if trace := trace_of(error):
-        click.echo(trace.rstrip(), err=True)
+        echo(trace.rstrip(), err=True)
     elif not isinstance(error, StormError):
-        click.echo("This may be a mistake of storm-spark itself; --debug shows where.", err=True)
+        echo("This may be a mistake of storm-spark itself; --debug shows where.", err=True)
     # The sentence of a session that does not start names the file already.
     if log is not None and str(log) not in str(error):
-        click.echo(f"Details are in {log}", err=True)
+        echo(f"Details are in {log}", err=True)
 
 
 def record(error: BaseException, log: Path) -> None:

@@ -12,6 +12,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from storm_on_spark.api.config import KEYS, Config
+from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.launch.conf_text import merged
 from storm_on_spark.launch.loader import Target
 from storm_on_spark.launch.settings import NameSettings
@@ -250,7 +251,7 @@ def file_beside(target: Target, *, quiet: bool = False) -> tuple[Path, ...]:
     if found.is_relative_to(Path.cwd()):
         found = found.relative_to(Path.cwd())
     if not quiet:
-        click.echo(f"Configuration: {found}; --conf FILE names another", err=True)
+        echo(f"Configuration: {found}; --conf FILE names another", err=True)
     return (found,)
 
 

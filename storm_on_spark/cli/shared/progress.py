@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from storm_on_spark.api.info import TopologyInfo
+from storm_on_spark.api.text.printable import one_line, printable
 from storm_on_spark.runtime.reports.observer import Lines, Observer
 
 _MOST_ROWS = 20
@@ -54,15 +55,15 @@ class Progress:
     def say(self, note: str) -> None:
         """Shows what the command waits for, such as the start of Spark."""
         if self._live is not None:
-            self._spinner.update(text=Text(note, overflow="ellipsis", no_wrap=True))
+            self._spinner.update(text=Text(printable(note), overflow="ellipsis", no_wrap=True))
             self._live.update(self._spinner)
         elif not self._quiet:
-            self._console.print(note, markup=False, soft_wrap=True)
+            self._console.print(printable(note), markup=False, soft_wrap=True)
 
     def tell(self, sentence: str | None) -> None:
         """Prints a sentence that stays."""
         if sentence is not None and not self._quiet:
-            self._console.print(sentence, markup=False, soft_wrap=True)
+            self._console.print(printable(sentence), markup=False, soft_wrap=True)
 
     def show(self, info: TopologyInfo, note: str = "") -> None:
         """Shows the counters, and `note` after them."""
@@ -70,10 +71,10 @@ class Progress:
         self.observer.look(now, info)
         if self._live is not None:
             waited_for = "; ".join(filter(None, [note, self.observer.waits_for()]))
-            self._spinner.update(text=Text(waited_for or "running", overflow="ellipsis", no_wrap=True))
+            self._spinner.update(text=Text(printable(waited_for) or "running", overflow="ellipsis", no_wrap=True))
             self._live.update(Group(*live_view(info, self.observer), self._spinner))
         elif not self._quiet and (line := self._lines.next(now, info, self.observer, note)) is not None:
-            self._console.print(line, markup=False, soft_wrap=True)
+            self._console.print(printable(line), markup=False, soft_wrap=True)
 
 
 def live_view(info: TopologyInfo, observer: Observer) -> list[RenderableType]:
@@ -94,14 +95,14 @@ def live_view(info: TopologyInfo, observer: Observer) -> list[RenderableType]:
     for component in components[:_MOST_ROWS]:
         mean = component.execute_latency_ms
         table.add_row(
-            Text(component.id),
+            Text(one_line(component.id)),
             f"{rates.components.get(component.id, 0.0):,.0f}",
             f"{component.executed:,}",
             f"{component.emitted:,}",
             f"{component.failed:,}",
             "n/a" if mean is None else f"{mean:.3f}",
         )
-    shown: list[RenderableType] = [Text(headline, overflow="fold"), table]
+    shown: list[RenderableType] = [Text(printable(headline), overflow="fold"), table]
     if len(components) > _MOST_ROWS:
         shown.append(Text(f"and {len(components) - _MOST_ROWS} more components"))
     return shown

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from storm_on_spark.api.info import ComponentInfo, TopologyInfo
+from storm_on_spark.api.text.printable import one_line, printable
 
 _ANY_WIDTH: Final = 100_000
 """More than any table needs."""
@@ -23,7 +24,7 @@ def print_result(console: Console, result: Any) -> None:
     rows = result if isinstance(result, list) else [result]
     if not rows or not all(isinstance(row, dict) for row in rows):
         for row in rows:
-            console.print(str(row), markup=False, soft_wrap=True)
+            console.print(printable(str(row)), markup=False, soft_wrap=True)
         return
     names = list(dict.fromkeys(name for row in rows for name in row))
     numbers = {name for name in names if all(isinstance(row.get(name), (int, float)) for row in rows)}
@@ -40,8 +41,9 @@ def print_summary(console: Console, info: TopologyInfo) -> None:
     rate = info.acked / info.uptime_secs if info.uptime_secs else 0.0
     latency = info.complete_latency_ms
     console.print(
-        f"{info.name}: spouts: {info.emitted:,} emitted, {info.transferred:,} transferred, {info.acked:,} acked, "
-        f"{info.failed:,} failed, {info.pending:,} pending in {info.uptime_secs:.1f} s: {rate:,.0f} acked/s, "
+        f"{printable(info.name)}: spouts: {info.emitted:,} emitted, {info.transferred:,} transferred, "
+        f"{info.acked:,} acked, {info.failed:,} failed, {info.pending:,} pending in {info.uptime_secs:.1f} s: "
+        f"{rate:,.0f} acked/s, "
         "complete latency " + ("n/a (nothing was acked)" if latency is None else _percentiles(latency)),
         markup=False,
         # A terminal gets it broken between words; a file gets one line.
@@ -53,7 +55,7 @@ def print_summary(console: Console, info: TopologyInfo) -> None:
     _print_table(console, headings, [_cells(component) for component in info.components.values()], set(headings[1:]))
     metrics = {name: part.to_dict().get("metrics", {}) for name, part in info.components.items() if part.metrics}
     for line in metric_lines(metrics):
-        console.print(line, markup=False, soft_wrap=not console.is_terminal)
+        console.print(printable(line), markup=False, soft_wrap=not console.is_terminal)
 
 
 def metric_lines(metrics: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Iterator[str]:
@@ -83,6 +85,8 @@ def _metric(values: Mapping[str, Any]) -> str:
 
 def _print_table(console: Console, headings: Sequence[str], rows: Sequence[Sequence[str]], numbers: set[str]) -> None:
     """Prints rows as a table, or, where they are too wide for that, one below the other: no word and number is cut."""
+    headings, rows = list(map(one_line, headings)), [list(map(one_line, row)) for row in rows]
+    numbers = set(map(one_line, numbers))
     plain = not console.is_terminal
     table = Table(box=None if plain else box.SIMPLE, pad_edge=False, collapse_padding=not plain)
     for heading in headings:

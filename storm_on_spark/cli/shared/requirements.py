@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import click
-
+from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.launch.loader import Target
 from storm_on_spark.streamparse.project import project_of
 
@@ -43,7 +42,7 @@ def requirements_of(
     if not any(line and not line.startswith("#") for line in lines):
         return None
     if not quiet:
-        click.echo(
+        echo(
             f"Requirements: {path}, without {' and '.join(_STAND_INS)}; --requirements FILE names another, "
             "-c use_virtualenv=false none",
             err=True,

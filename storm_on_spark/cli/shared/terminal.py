@@ -12,6 +12,8 @@ from typing import TextIO
 
 from rich.console import Console
 
+from storm_on_spark.api.text.printable import printable
+
 _PLAIN_WIDTH = 120
 
 
@@ -67,6 +69,6 @@ class _ConsoleHandler(logging.Handler):
         self._debug = debug
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._console.print(record.getMessage(), markup=False, soft_wrap=True)
+        self._console.print(printable(record.getMessage()), markup=False, soft_wrap=True)
         if self._debug and (trace := getattr(record, "whole_trace", "")):
-            self._console.print(trace.rstrip(), markup=False, soft_wrap=True)
+            self._console.print(printable(trace.rstrip()), markup=False, soft_wrap=True)

@@ -8,6 +8,8 @@ from typing import Final
 
 import click
 
+from storm_on_spark.api.text.printable import printable
+
 _MOST_SAID: Final = 1_000
 """Characters."""
 
@@ -23,7 +25,7 @@ def readable_usage() -> Iterator[None]:
         yield
     except click.UsageError as error:
         said = error.format_message()
-        text = "".join(char if char.isprintable() or char == "\n" else ascii(char)[1:-1] for char in said)
+        text = printable(said)
         if len(text) > _MOST_SAID:
             text = f"{text[:_MOST_SAID]} ..."
         if text == said:

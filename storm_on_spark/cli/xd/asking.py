@@ -14,6 +14,7 @@ import click
 from storm_on_spark.api.config import Config, validate_conf
 from storm_on_spark.cli.client.needs import need_libraries
 from storm_on_spark.cli.shared import options
+from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import reporting_errors
 from storm_on_spark.launch.conf_text import merged
 from storm_on_spark.launch.loader import LoadError
@@ -63,9 +64,9 @@ class Asked:
         if self.json:
             import msgspec
 
-            click.echo(jsonlib.dumps(msgspec.to_builtins(document)))
+            echo(jsonlib.dumps(msgspec.to_builtins(document)))
         elif text:
-            click.echo(text)
+            echo(text)
 
 
 @contextlib.contextmanager

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from storm_on_spark.api.text.printable import one_line
 from storm_on_spark.cli.xd.asking import admin_options, asked
-from storm_on_spark.cli.xd.tables import one_line, table
+from storm_on_spark.cli.xd.tables import table
 
 if TYPE_CHECKING:
     from storm_on_spark.xd.admin.rest.schemas import ExecutionView

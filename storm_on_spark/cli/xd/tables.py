@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from rich.cells import cell_len
 
+from storm_on_spark.api.text.printable import one_line
+
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Returns a table as text; no cell is cut.
@@ -33,8 +35,3 @@ def braced(values: Mapping[str, str]) -> str:
         '{count=1, sequence=1}'
     """
     return "{" + ", ".join(f"{name}={value}" for name, value in values.items()) + "}"
-
-
-def one_line(text: str) -> str:
-    """Returns a text as one line that moves no cursor."""
-    return text if text.isprintable() else ascii(text)[1:-1]

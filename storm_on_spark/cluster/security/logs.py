@@ -1,4 +1,4 @@
-"""Logs of daemons and drivers: what looks like a secret is not in them."""
+"""Logs of daemons and drivers: what looks like a secret is not in them, and no control character."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import logging
 import sys
 
 from storm_on_spark.api.config.secrets import scrubbed
+from storm_on_spark.api.text.printable import printable
 
 
 class SafeFormatter(logging.Formatter):
-    """A formatter that makes secrets unreadable, in tracebacks too."""
+    """A formatter that makes secrets unreadable and escapes control characters, in tracebacks too."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Returns the line, or lines, for a record."""
-        return scrubbed(super().format(record))
+        return printable(scrubbed(super().format(record)))
 
 
 def log_safely(layout: str, level: int = logging.INFO) -> None:

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import NamedTuple, NoReturn
 
+from storm_on_spark.api.text.printable import printable
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.runtime.bolts.bolt_task import BoltTask
 from storm_on_spark.runtime.run.wiring import Wiring
@@ -113,7 +114,7 @@ def watch_main_thread(stall_secs: float, wiring: Wiring, folder: Folder) -> Call
 
 
 def _end(folder: Folder, stall: Stall) -> NoReturn:
-    sys.stderr.write(f"{stall.sentence}; its worker is ended and the micro-batch tried again\n")
+    sys.stderr.write(printable(f"{stall.sentence}; its worker is ended and the micro-batch tried again\n"))
     sys.stderr.flush()
     try:
         note = stall._replace(sentence=stall.sentence[:_NOTE_CHARS])

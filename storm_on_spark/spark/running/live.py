@@ -10,6 +10,7 @@ from typing import Protocol
 
 from storm_on_spark.api.info import TopologyInfo
 from storm_on_spark.api.text import html
+from storm_on_spark.api.text.printable import printable
 from storm_on_spark.runtime.reports.observer import Observer
 from storm_on_spark.spark.running.interrupts import interruptible
 
@@ -105,4 +106,4 @@ class _Lines:
             counts = f"{info.acked:,} acked, {info.failed:,} failed, {info.pending:,} pending"
             waits_for = observer.waits_for()
             text = f"{info.name}: {info.status}, {counts}" + (f"; {waits_for}" if waits_for else "")
-            print(text, file=sys.stderr)  # noqa: T201 # this is what was asked for
+            print(printable(text), file=sys.stderr)  # noqa: T201 # this is what was asked for

@@ -20,6 +20,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import BinaryIO
 
+from storm_on_spark.api.text.printable import printable
 from storm_on_spark.spark.session.dirs import own_dir, state_dir, writable_dir
 from storm_on_spark.worker_daemon import MARK
 
@@ -115,5 +116,5 @@ class OutputPump(threading.Thread):
 
 
 def _to_stderr(line: str) -> None:
-    sys.stderr.write(line)
+    sys.stderr.write(printable(line))
     sys.stderr.flush()

@@ -7,6 +7,7 @@ from typing import Final
 
 from storm_on_spark.api.component import BaseBasicBolt
 from storm_on_spark.api.task.collector import BasicOutputCollector
+from storm_on_spark.api.text.printable import one_line
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.xd.expressions import Expression
 from storm_on_spark.xd.expressions.evaluating import as_text
@@ -16,7 +17,7 @@ _LEVELS: Final = ("FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE")
 
 
 class Log(BaseBasicBolt):
-    r"""Writes a line to standard error for each message; line breaks in it are written as `\n`."""
+    """Writes a line to standard error for each message; line breaks and control characters in it are escaped."""
 
     stateless = True
 
@@ -28,9 +29,9 @@ class Log(BaseBasicBolt):
     def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
         """Writes a message."""
         text = as_text(self.expression.value(tup["payload"], tup["headers"]))
-        safe = text.replace("\\", "\\\\").replace("\r", "\\r").replace("\n", "\\n")
+        safe = one_line(text.replace("\\", "\\\\"))
         # Written at once: a Python worker may be ended without a flush.
-        sys.stderr.write(f"{self.level} sink.{self.name} - {safe}\n")
+        sys.stderr.write(f"{self.level} sink.{one_line(self.name)} - {safe}\n")
         sys.stderr.flush()
 
 

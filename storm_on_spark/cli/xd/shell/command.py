@@ -11,6 +11,7 @@ import click
 
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cli.shared import options
+from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import reporting_errors
 
 
@@ -60,7 +61,7 @@ def command(
             from storm_on_spark.cli.xd.shell.terminal import read_lines
             from storm_on_spark.xd.modules.declaration import home
 
-            click.echo(shell.banner())
+            echo(shell.banner())
             if not (reached := shell.reach()).startswith("Successfully"):
-                click.echo(reached, err=True)
+                echo(reached, err=True)
             read_lines(shell, home() / "shell-history")

@@ -11,6 +11,7 @@ import click
 
 from storm_on_spark import __version__
 from storm_on_spark.api.text.lines import lines_of
+from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import FAILED, USAGE, sentence
 from storm_on_spark.cli.shared.usage import readable_usage
 from storm_on_spark.cli.xd import counters, job, modules, runtime
@@ -99,7 +100,7 @@ class Shell:
         try:
             words = without_truth(split_line(line), self._flags)
         except ValueError as error:
-            click.echo(f"Error: the line can't be read: {error}", err=True)
+            echo(f"Error: the line can't be read: {error}", err=True)
             return USAGE
         if words[0] == "help":
             words = [*words[1:], "--help"]
@@ -110,7 +111,7 @@ class Shell:
             if error.ctx is None or error.ctx.parent is not None:
                 error.show()
             else:  # Click would show the usage of a program without a name
-                click.echo(f"Error: {error.format_message()} `help` lists the commands.", err=True)
+                echo(f"Error: {error.format_message()} `help` lists the commands.", err=True)
             return error.exit_code
         except click.ClickException as error:
             error.show()
@@ -131,13 +132,13 @@ class Shell:
                 raise ValueError(f"it has more than {_MOST_SCRIPT:,} bytes")
             lines = lines_of(content.decode())
         except OSError as error:
-            click.echo(f"Error: {path} can't be read: {error.strerror}", err=True)
+            echo(f"Error: {path} can't be read: {error.strerror}", err=True)
             return USAGE
         except ValueError as error:
-            click.echo(f"Error: {path} is no script: {error}", err=True)
+            echo(f"Error: {path} is no script: {error}", err=True)
             return USAGE
         if self._depth == _MOST_SCRIPTS:
-            click.echo(f"Error: {path}: Expected at most {_MOST_SCRIPTS} scripts inside each other", err=True)
+            echo(f"Error: {path}: Expected at most {_MOST_SCRIPTS} scripts inside each other", err=True)
             return USAGE
         self._depth += 1
         try:
@@ -150,7 +151,7 @@ class Shell:
         for number, line in enumerate(lines, 1):
             code = self.execute(line)
             if code:
-                click.echo(f"{where}, line {number}: {line.strip():.200}", err=True)
+                echo(f"{where}, line {number}: {line.strip():.200}", err=True)
                 return code
             if self.ended:
                 break
@@ -206,12 +207,12 @@ def _admin() -> click.Group:
             client = AdminClient(uri or named or DEFAULT_URL, shell.conf)
             shell.client.close()
             shell.client = client
-            click.echo(shell.reach())
+            echo(shell.reach())
 
     @config.command("info")
     def info() -> None:
         """Show the admin that this shell asks."""
-        click.echo(click.get_current_context().obj.reach())
+        echo(click.get_current_context().obj.reach())
 
     return click.Group("admin", {"config": config}, help="The admin that this shell asks.")
 
@@ -241,4 +242,4 @@ def _quit(shell: Shell) -> None:
 @click.command("version")
 def _version() -> None:
     """Show the version of this shell."""
-    click.echo(__version__)
+    echo(__version__)

@@ -5,11 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storm_on_spark.api import Fields, InvalidTopologyError, OutputFieldsDeclarer, StreamSpec
+from storm_on_spark.api.text.printable import is_one_line
 
-names = st.text(min_size=1).filter(lambda name: not name.startswith("__"))
+names = st.text(min_size=1).filter(lambda name: is_one_line(name) and not name.startswith("__"))
 
 
-@given(st.dictionaries(names, st.tuples(st.lists(st.text(min_size=1), unique=True), st.booleans())))
+@given(st.dictionaries(names, st.tuples(st.lists(st.text(min_size=1).filter(is_one_line), unique=True), st.booleans())))
 def test_what_is_declared_is_there(declared: dict[str, tuple[list[str], bool]]) -> None:
     declarer = OutputFieldsDeclarer("split")
     for stream, (fields, direct) in declared.items():

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storm_on_spark.api import Fields, InvalidTopologyError, TupleError, UnknownFieldError
+from storm_on_spark.api.text.printable import is_one_line
 
-names = st.lists(st.text(min_size=1), unique=True)
+names = st.lists(st.text(min_size=1).filter(is_one_line), unique=True)
 
 
 @given(names)

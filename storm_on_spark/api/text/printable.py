@@ -1,0 +1,48 @@
+"""Text from outside on its way to a terminal: what would move the cursor or turn the text around is shown as an escape.
+
+Tuples, errors of users' code and answers of servers may hold escape sequences. A terminal would obey them: clear the
+screen, rename its window, hide what follows.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_UNSAFE: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""C0 without tab and line feed, DEL, C1, what changes the direction of text, Unicode's line breaks, and lone
+surrogates, which can't be written."""
+
+
+def printable(text: str) -> str:
+    r"""Returns a text that is safe to print: line feeds and tabs stay.
+
+    Example:
+        >>> printable("one\n\ttwo \x1b[2J\x9b\u202e")
+        'one\n\ttwo \\x1b[2J\\x9b\\u202e'
+    """
+    return _UNSAFE.sub(_escaped, text)
+
+
+def one_line(text: str) -> str:
+    r"""Returns a text that is safe to print, as one line.
+
+    Example:
+        >>> one_line("é\n\x1b"), one_line("a\tb")
+        ('é\\n\\x1b', 'a\\tb')
+    """
+    return printable(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def is_one_line(text: str) -> bool:
+    r"""Whether a text, such as a name, is safe to print as it is.
+
+    Example:
+        >>> is_one_line("größe, x"), is_one_line("a\x1b"), is_one_line("a\n")
+        (True, False, False)
+    """
+    return one_line(text) == text
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return ascii(match[0])[1:-1]

@@ -1,0 +1,12 @@
+"""How commands print a text that is no table."""
+
+from __future__ import annotations
+
+import click
+
+from storm_on_spark.api.text.printable import printable
+
+
+def echo(text: object = "", *, nl: bool = True, err: bool = False) -> None:
+    """Prints a text; control characters in it are shown as escapes, as it may come from data or the network."""
+    click.echo(printable(str(text)), nl=nl, err=err)
