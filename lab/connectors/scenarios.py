@@ -186,7 +186,9 @@ def _transactions(table: Path) -> list[int]:
     found = []
     for path in sorted((table / "_delta_log").glob("*.json")):
         actions = [json.loads(line) for line in path.read_bytes().split(b"\n") if line]
-        found += [action["txn"]["version"] for action in actions if "txn" in action]
+        written = [action["txn"] for action in actions if "txn" in action]
+        # The other id of a writer says how it was planned.
+        found += [each["version"] for each in written if not each["appId"].endswith("/plan")]
     return found
 
 
