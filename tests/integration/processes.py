@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -64,9 +65,11 @@ def script(tmp: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
 def kill_group(process: subprocess.Popen[str]) -> None:
     """Kills a process and all that it started at once."""
     for member in members(process.pid):
-        member.suspend()  # or it would start another while its neighbours die
+        with contextlib.suppress(psutil.NoSuchProcess):  # it has ended by itself
+            member.suspend()  # or it would start another while its neighbours die
     for member in members(process.pid):
-        member.kill()
+        with contextlib.suppress(psutil.NoSuchProcess):
+            member.kill()
 
 
 def members(session: int) -> list[psutil.Process]:

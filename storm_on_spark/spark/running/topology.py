@@ -311,7 +311,7 @@ class TopologyQuery(StreamingQuery):
             LATE_REMEDY,
         )
         try:
-            self._jsq = self._again()._jsq  # noqa: SLF001 # what a StreamingQuery is made of
+            super().__init__(self._again()._jsq)  # noqa: SLF001 # what a StreamingQuery is made of
         except Exception:  # Spark is gone, or is about to be
             log.debug("the query can't be started again", exc_info=True)
             return False

@@ -130,10 +130,10 @@ def test_a_flowchart_survives_odd_names():
     odd = 'end "x" <b>|`é`; -->'
     builder = TopologyBuilder()
     builder.set_spout(odd, Spout())
-    builder.set_bolt("graph\n[(]", Bolt()).fields_grouping(odd, ['a "b"', "<c>"])
+    builder.set_bolt("graph [(]", Bolt()).fields_grouping(odd, ['a "b"', "<c>"])
     text = explain_mermaid(place(compile_graph(builder.create_topology()), 2))
     assert 'c0(["end #34;x#34; #60;b#62;#124;#96;é#96;#59; --#62;<br/>spout, task 1"])' in text
-    assert 'c1["graph#10;#91;(#93;<br/>basic bolt, task 2"]' in text
+    assert 'c1["graph #91;(#93;<br/>basic bolt, task 2"]' in text
     assert 'c0 ==>|"fields(a #34;b#34;, #60;c#62;)"| c1' in text
 
 

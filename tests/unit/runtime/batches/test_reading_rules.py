@@ -46,10 +46,10 @@ def test_a_micro_batch_that_runs_again_leaves_other_rows_and_inactive_spouts_rea
 def test_however_late_a_task_says_what_it_has_no_row_is_counted_twice_or_not_at_all(
     rows: list[int], data: st.DataObject
 ) -> None:
-    rules = ReadingRules({3: 1})
+    rules, heard = ReadingRules({3: 1}), -1
     for batch, count in enumerate(rows):
         rules.left(batch, {3: count})
-        heard = data.draw(st.integers(-1, batch))
+        heard = data.draw(st.integers(heard, batch))
         rules.reported(3, heard, pending=sum(rows[: heard + 1]), again=0)
         assert bool(rules.held(active=True)) == (sum(rows[: batch + 1]) > 0)
         rules.reported(3, heard, pending=0, again=0)
