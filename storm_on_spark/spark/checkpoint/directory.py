@@ -377,7 +377,7 @@ def reset_checkpoint(path: str | os.PathLike[str]) -> None:
         )
     checkpoint = Checkpoint(target)
     try:
-        # The lock stays: who has opened it, and waits, would hold another one than who comes next.
+        # The lock file stays: a process that has it open would otherwise lock another file than the next process.
         for entry in [*target.iterdir(), *checkpoint.folder.iterdir()]:
             if entry not in (checkpoint.folder, checkpoint.folder / "lock"):
                 shutil.rmtree(entry) if entry.is_dir() else entry.unlink()

@@ -25,7 +25,7 @@ def another_query(folder: Path) -> None:
 
 
 LEFT = ["storm", "storm/lock"]
-"""What a reset leaves: the lock, for those who have it open."""
+"""A reset leaves the lock file, because other processes may have it open."""
 
 
 def a_folder_called_storm(folder: Path) -> None:
