@@ -20,13 +20,13 @@ class LiveLine:
     Args:
         path: where it listens.
         pid: its process id.
-        prepare: called with the connection's descriptor, before anything else happens with it.
+        prepare: called with the connection, before anything else happens with it.
 
     Raises:
         OSError: nothing listens there.
     """
 
-    def __init__(self, path: str, pid: int, prepare: Callable[[int], None]) -> None:
+    def __init__(self, path: str, pid: int, prepare: Callable[[socket.socket], None]) -> None:
         self.pid = pid
         self._socket = socket.socket(socket.AF_UNIX)
         try:
@@ -34,7 +34,7 @@ class LiveLine:
         except OSError:
             self._socket.close()
             raise
-        prepare(self._socket.fileno())
+        prepare(self._socket)
         self._frames = Frames(self._socket)
         self._send(Live(on=True))
 

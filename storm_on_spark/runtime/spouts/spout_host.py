@@ -13,10 +13,11 @@ import signal
 import sys
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Iterator
 from multiprocessing.connection import Connection
-from typing import NoReturn
+from typing import NoReturn, Protocol
 
 from storm_on_spark.api.errors import CheckpointError, ComponentError, StormError
 from storm_on_spark.api.text.traces import own_trace, summary, whole_trace
@@ -44,6 +45,13 @@ from storm_on_spark.runtime.spouts.messages import (
 from storm_on_spark.runtime.spouts.opening import open_loop
 from storm_on_spark.runtime.spouts.pacing import RestRules
 from storm_on_spark.runtime.spouts.task_loop import TaskLoop
+
+
+class _Open(Protocol):
+    def fileno(self) -> int: ...
+
+
+_kept: weakref.WeakSet[_Open] = weakref.WeakSet()
 
 
 class Executor(threading.Thread):
@@ -251,15 +259,26 @@ def _end() -> NoReturn:
     os._exit(0)
 
 
-def keep_from_children(descriptor: int) -> None:
-    """Closes a file in the processes that a spout starts: a socket ends when the last process has closed it."""
-    os.set_inheritable(descriptor, False)
+def keep_from_children(line: _Open) -> None:
+    """Has a connection end with this process, whatever processes a spout starts: no child holds a copy of it.
 
-    def close() -> None:
-        with contextlib.suppress(OSError):
-            os.close(descriptor)
+    Args:
+        line: what has the connection's descriptor. Once it is closed, its number may belong to any other file.
+    """
+    os.set_inheritable(line.fileno(), False)
+    _kept.add(line)
 
-    os.register_at_fork(after_in_child=close)
+
+def _leave_kept() -> None:
+    nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    for line in list(_kept):
+        with contextlib.suppress(OSError):  # it is closed
+            # The number stays taken: the child's copy of `line` may close it once more.
+            os.dup2(nothing, line.fileno(), inheritable=False)
+    os.close(nothing)
+
+
+os.register_at_fork(after_in_child=_leave_kept)
 
 
 def main() -> None:
@@ -275,7 +294,7 @@ def main() -> None:
     with contextlib.suppress(PermissionError):  # it leads a session, and so a group
         os.setpgid(0, 0)
     connection = Connection(int(sys.argv[1]))
-    keep_from_children(connection.fileno())
+    keep_from_children(connection)
     try:
         host = SpoutHost(connection)
     except Exception as error:

@@ -65,7 +65,7 @@ def serve(line: Line, first: bytes, machine: str) -> None:
         first: its first message.
         machine: the name of this one.
     """
-    keep_from_children(line.fileno())
+    keep_from_children(line)
     try:
         # What the driver has sent over an authenticated line.
         host = RemoteSpoutHost(line, here(pickle.loads(first), machine))

@@ -280,7 +280,7 @@ def test_a_message_times_out_when_it_is_due_and_not_at_the_next_checkpoint(
             assert settle.ended.codes.tolist() == [TIMED_OUT]
             return clock() - (int(emitted) + 2)
 
-        line = LiveLine(str(found.asked.path), found.process.pid, lambda descriptor: None)
+        line = LiveLine(str(found.asked.path), found.process.pid, lambda connection: None)
         try:
             lates = [late(0.0)]
             # A machine that is busy may be late; without an own wake-up each would be, by 0.12 s or more.

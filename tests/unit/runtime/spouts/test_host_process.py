@@ -8,6 +8,8 @@ import multiprocessing
 import os
 import pickle
 import signal
+import socket
+import stat
 import subprocess
 import sys
 import threading
@@ -29,6 +31,7 @@ from storm_on_spark.runtime.run.spec import RunSpec
 from storm_on_spark.runtime.spouts import host_process
 from storm_on_spark.runtime.spouts.host_process import HostProcess
 from storm_on_spark.runtime.spouts.messages import Setup, Want
+from storm_on_spark.runtime.spouts.spout_host import keep_from_children
 
 
 class Forking(BaseRichSpout):
@@ -175,3 +178,22 @@ def test_a_host_that_is_told_something_else_first_says_so() -> None:
         said.append(pickle.loads(ours.recv_bytes()))
         assert host.wait(30) == 0
     assert said[0].message == "the first message to a spout host must be Setup, not Want"
+
+
+def test_a_child_has_no_copy_of_the_connection_and_all_other_files(tmp_path: Path) -> None:
+    ours, theirs = socket.socketpair()
+    closed, other_end = socket.socketpair()
+    keep_from_children(ours)
+    keep_from_children(closed)
+    number = closed.fileno()
+    closed.close()
+    with ours, theirs, other_end, open(tmp_path / "other", "w") as other:
+        assert other.fileno() == number, "what a spout opens may get the number of a connection that is closed"
+        child = os.fork()
+        if child == 0:
+            status = 2
+            with contextlib.suppress(OSError):
+                os.fstat(number)
+                status = int(stat.S_ISSOCK(os.fstat(ours.fileno()).st_mode))
+            os._exit(status)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
