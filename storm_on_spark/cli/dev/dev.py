@@ -19,6 +19,7 @@ from storm_on_spark.cli.shared import options
 from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import STOPPED, reporting_errors
 from storm_on_spark.launch.conf_text import merged
+from storm_on_spark.runtime.processes.signals import put_back
 
 if TYPE_CHECKING:
     from storm_on_spark.cli.dev.cluster import DevCluster
@@ -103,8 +104,7 @@ def _signals() -> Iterator[list[int]]:
     try:
         yield seen
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        put_back(before)
 
 
 def _say(text: str) -> None:

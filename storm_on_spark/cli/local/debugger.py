@@ -21,6 +21,7 @@ from storm_on_spark.cli.shared.terminal import console, logs_to
 from storm_on_spark.launch.loader import load
 from storm_on_spark.launch.settings import PlaceSettings
 from storm_on_spark.runtime.processes.at_once import interrupts_raised
+from storm_on_spark.runtime.processes.signals import put_back
 
 if TYPE_CHECKING:
     from storm_on_spark.cli.local.request import Request
@@ -110,7 +111,7 @@ def _quitting() -> Iterator[None]:
         yield
     finally:
         bdb.BdbQuit = quits  # type: ignore[misc]
-        signal.signal(signal.SIGINT, before)
+        put_back({signal.SIGINT: before})
 
 
 @contextlib.contextmanager

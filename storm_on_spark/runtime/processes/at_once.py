@@ -25,13 +25,16 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
+from storm_on_spark.runtime.processes import signals
 from storm_on_spark.runtime.processes.sessions import kill_descendants, kill_session
-from storm_on_spark.runtime.processes.signals import TO_END, handled, handling
+from storm_on_spark.runtime.processes.signals import TO_END, handled, handling, put_back
 
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _KILL_SECS: Final = 5.0
 """For the children to end; one may wait for a disk."""
 _PAUSE_SECS: Final = 0.01
+_HEARING_SECS: Final = 0.0005
+_NO_SIGNAL: Final = 0
 _LONGEST_SECS: Final = 15.0
 """After which the main thread ends the process itself: the other thread can't run while the interpreter ends."""
 _SHOW_CURSOR: Final = "\r\x1b[2K\x1b[?25h"
@@ -44,6 +47,8 @@ _leaders: dict[int, None] = {}
 _last_words: list[Callable[[str], object]] = []
 _ours = 0
 """The process that this module was installed in. Children that it forks have the same handlers."""
+_asked = _heard = 0
+"""How often the main thread has asked the other one whether it has heard everything, and the answers."""
 
 
 def end_at_once(number: int, frame: FrameType | None = None) -> None:
@@ -94,7 +99,7 @@ def interrupts_raised() -> Iterator[None]:
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, end_at_once)
+        put_back({signal.SIGINT: end_at_once})
 
 
 def end(number: int) -> None:
@@ -199,6 +204,7 @@ def _listen() -> None:
     _ours = os.getpid()
     threading.Thread(target=_hear, args=(reader,), name="end-at-once", daemon=True).start()
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    signals.all_heard = lambda: _wait_for_hearing(writer)
     # A child would write into the same pipe.
     os.register_at_fork(after_in_child=_leave_pipe)
 
@@ -208,9 +214,29 @@ def _leave_pipe() -> None:
         signal.set_wakeup_fd(-1)
 
 
+def _wait_for_hearing(writer: int) -> None:
+    """Waits until the thread has read all signals that came before.
+
+    It may be late by any time on a busy machine. It then would find the handler that is there by now, and end the
+    process by a signal that another handler has seen to.
+    """
+    global _asked
+    if os.getpid() != _ours:
+        return
+    _asked += 1
+    os.write(writer, bytes([_NO_SIGNAL]))
+    until = time.monotonic() + _LONGEST_SECS
+    while _heard != _asked and time.monotonic() < until:
+        time.sleep(_HEARING_SECS)
+
+
 def _hear(reader: int) -> None:
+    global _heard
     while True:
         for number in os.read(reader, 64):
+            if number == _NO_SIGNAL:
+                _heard += 1
+                continue
             # What another handler makes of a signal is its affair.
             if os.getpid() == _ours and signal.getsignal(number) is end_at_once:
                 end(number)

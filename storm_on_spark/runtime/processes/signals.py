@@ -15,12 +15,16 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 TO_END = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _LONGEST_SECS = 0.5
+
+all_heard: Callable[[], object] = lambda: None  # noqa: E731 # a variable
+"""Returns when a thread that also hears of signals has heard of all that have come."""
 
 
 class InterruptibleEvent(threading.Event):
@@ -61,6 +65,13 @@ def handled() -> tuple[signal.Signals, ...]:
     )
 
 
+def put_back(handlers: Mapping[signal.Signals, Any] | Mapping[int, Any]) -> None:
+    """Installs handlers again that others have replaced for a while; what came meanwhile was for those."""
+    all_heard()
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
 @contextmanager
 def handling(handler: Callable[[int, FrameType | None], object]) -> Iterator[None]:
     """Has `handler` called by the signals that are to end this process; of use in the main thread only."""
@@ -68,8 +79,7 @@ def handling(handler: Callable[[int, FrameType | None], object]) -> Iterator[Non
     try:
         yield
     finally:
-        for number, former in before.items():
-            signal.signal(number, former)
+        put_back(before)
 
 
 @contextmanager

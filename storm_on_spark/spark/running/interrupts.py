@@ -7,6 +7,7 @@ import signal
 import threading
 from collections.abc import Iterator
 
+from storm_on_spark.runtime.processes.signals import put_back
 from storm_on_spark.spark.session.interrupts import is_pysparks
 
 
@@ -25,4 +26,4 @@ def interruptible() -> Iterator[None]:
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        put_back({signal.SIGINT: before})

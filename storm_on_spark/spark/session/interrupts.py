@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType, SimpleNamespace
 from typing import Any, Final
 
-from storm_on_spark.runtime.processes.signals import TO_END
+from storm_on_spark.runtime.processes.signals import TO_END, put_back
 
 _AGAIN_SECS: Final = 0.1
 
@@ -61,8 +61,7 @@ def held(hurry: Callable[[], object], exiting: bool = False) -> Iterator[None]:
             raise
     finally:
         done.set()
-        for each, handler in former.items():
-            signal.signal(each, handler)
+        put_back(former)
     for each in seen:
         if not (exiting and each == signal.SIGINT):
             former[each](each, None)

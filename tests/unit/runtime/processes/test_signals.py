@@ -70,3 +70,35 @@ print("ends")
 """
     done = subprocess.run([sys.executable, "-c", script], timeout=40, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "ends\n"), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("within", "number", "sees_to_it"),
+    [
+        ("signals.ended_by_signal()", "SIGTERM", "OSError"),
+        ("at_once.interrupts_raised()", "SIGINT", "KeyboardInterrupt"),
+    ],
+)
+def test_a_thread_that_hears_late_leaves_a_signal_to_whoever_saw_to_it(
+    within: str, number: str, sees_to_it: str
+) -> None:
+    script = f"""
+import contextlib, os, signal, time
+from storm_on_spark.runtime.processes import at_once, signals
+
+read = os.read
+def late(descriptor, size):
+    found = read(descriptor, size)
+    time.sleep(0.3)
+    return found
+os.read = late
+
+at_once.install()
+with contextlib.suppress({sees_to_it}), {within}:
+    os.kill(os.getpid(), signal.{number})
+    time.sleep(0)
+print("ends in order", flush=True)
+time.sleep(0.6)
+"""
+    done = subprocess.run([sys.executable, "-c", script], timeout=60, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "ends in order\n", "")
