@@ -93,7 +93,7 @@ class Checkpoint:
                 (self.path / name).chmod(0o700)
             self._lock = self._locked()
         except OSError as error:
-            raise CheckpointError(f"checkpoint {self.path} can't be written: {error.strerror or error}") from error
+            raise CheckpointError(f"checkpoint {self.path} can't be written: {error}") from error
 
     def _locked(self) -> int:
         path = self.folder / "lock"

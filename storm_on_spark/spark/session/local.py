@@ -24,6 +24,7 @@ from storm_on_spark.api.errors import SetupError
 from storm_on_spark.runtime.processes import at_once
 from storm_on_spark.runtime.processes.sessions import kill_named
 from storm_on_spark.spark.session import jars
+from storm_on_spark.spark.session.accumulators import silence_its_end
 from storm_on_spark.spark.session.class_archive import find_archive
 from storm_on_spark.spark.session.classic import require_no_remote
 from storm_on_spark.spark.session.dirs import (
@@ -226,6 +227,7 @@ def _start(master: str, conf: dict[str, str]) -> SparkSession:
             builder = SparkSession.builder.master(master)
             for key, value in settings.items():
                 builder = builder.config(key, value)
+            silence_its_end()
             with handlers_kept():
                 return builder.getOrCreate()
     except Exception as error:

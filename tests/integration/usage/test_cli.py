@@ -267,15 +267,15 @@ def test_a_port_that_is_taken_is_one_sentence(start: Callable[..., Run]) -> None
 def test_a_checkpoint_that_spark_can_not_write_is_one_sentence(start: Callable[..., Run], tmp_path: Path) -> None:
     state = tmp_path / "state"
     # A file where Spark wants a folder: no user rights needed, and root is refused too.
-    state.mkdir()
-    (state / "offsets").write_text("not a folder")
+    (state / "state").mkdir(parents=True)
+    (state / "state" / "0").write_text("not a folder")
     code, _, err = start("--checkpoint", state).finish()
     assert code == 1, err
     assert "Traceback" not in err
     assert "\tat " not in err
     (sentence,) = (line for line in err.splitlines() if line.startswith("Error: "))
     assert 'topology "user-numbers" failed: ' in sentence
-    assert "offsets" in sentence
+    assert str(state / "state") in sentence
     assert "may be a mistake of storm-spark" not in err
 
 

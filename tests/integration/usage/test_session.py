@@ -63,20 +63,23 @@ assert spark.range(3).count() == 3
 
 def test_a_session_whose_jvm_was_killed_can_be_stopped_and_followed_by_another(tmp_path: Path) -> None:
     code = """
-import os, signal
+import os, signal, time
 from pyspark import SparkContext
 from storm_on_spark.spark.session import local_session, stop_session
 spark = local_session("local[1]")
+spark.sparkContext.range(3).foreach(print)  # Spark has connected to PySpark's server of accumulators now
 jvm = SparkContext._gateway.proc
 os.kill(jvm.pid, signal.SIGKILL)
 jvm.wait()
+time.sleep(1.5)  # that server looks once a second
 stop_session(spark)
 spark = local_session("local[1]")
 assert spark.range(3).count() == 3
 stop_session(spark)
 """
-    out, _ = run_python(code, tmp_path)
+    out, err = run_python(code, tmp_path)
     assert out == ""
+    assert "Traceback" not in err
 
 
 def test_a_process_with_a_thousand_open_files_is_told_so_where_a_topology_would_hang(tmp_path: Path) -> None:
