@@ -48,6 +48,8 @@ class Settings:
     seconds: float
     master: str
     conf: Mapping[str, Any]
+    tables: str | None = None
+    """Folder in which bolts of each kind write as well."""
 
     def write(self, path: Path) -> None:
         """Writes them for `main`."""
@@ -59,7 +61,8 @@ def main(path: str) -> int:
     settings = Settings(**json.loads(Path(path).read_text()))
     events = Path(settings.events)
     _die_after_sink(Path(settings.die_after_sink), events)
-    topology = build(Load(settings.messages, settings.seconds), Path(settings.ledger))
+    tables = None if settings.tables is None else Path(settings.tables)
+    topology = build(Load(settings.messages, settings.seconds), Path(settings.ledger), tables=tables)
     tell(events, "python")
     sparks = {key: str(value) for key, value in settings.conf.items() if key.startswith("spark.")}
     spark = local_session(settings.master, sparks, settings.checkpoint)

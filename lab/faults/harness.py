@@ -9,6 +9,7 @@ from pathlib import Path
 from lab.faults.run import Injection, Run
 from lab.faults.scenarios import Scenario
 from lab.faults.stores import Server
+from lab.load import sinks
 from lab.load.oracles import Evidence, Figures, check
 from lab.load.topology import Load
 from lab.suite.scenario import Result as AnyResult
@@ -67,6 +68,7 @@ def play(
     with judging(result, folder):
         run = Run(folder, load, random.Random(f"{seed}/{scenario.name}"), scenario.conf, scenario.master)
         run.store = None if server is None else server.folder(folder.name)
+        run.tables = folder / "tables" if scenario.tables else None
         result.injections, result.problems = run.injections, run.problems
         try:
             scenario.play(run, times)
@@ -82,6 +84,8 @@ def play(
         if evidence.state is not None or not result.problems:
             # Of a run that broke off, all that is missing is no news.
             result.problems += wrong
+            if run.tables is not None:
+                result.problems += sinks.check(run.tables, evidence.sink)
         check_recovery(scenario, result, patience)
         if scenario.limit_secs is not None and len(result.injections) < times:
             result.problems.append(f"the fault was injected {len(result.injections)} times, not {times}")

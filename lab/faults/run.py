@@ -68,6 +68,7 @@ class Run:
         master: Spark's.
         environment: on top of this process's.
         store: where the checkpoint is, if it is in no directory.
+        tables: where bolts of each kind write as well, if they do.
     """
 
     folder: Path
@@ -77,6 +78,7 @@ class Run:
     master: str = "local[2]"
     environment: Mapping[str, str] = field(default_factory=dict)
     store: Store | None = None
+    tables: Path | None = None
     injections: list[Injection] = field(default_factory=list)
     #: What is wrong apart from what the oracles look at.
     problems: list[str] = field(default_factory=list)
@@ -124,6 +126,7 @@ class Run:
             seconds=self.load.seconds,
             master=self.master,
             conf=conf,
+            tables=None if self.tables is None else str(self.tables),
         )
         settings.write(self._file("settings"))
         environment = {

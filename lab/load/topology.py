@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lab.load import ledger
+from lab.load import ledger, sinks
 from storm_on_spark import BaseBasicBolt, BaseRichBolt, BaseRichSpout, Fields, Topology, TopologyBuilder, Tuple
 
 KEYS = 100
@@ -263,7 +263,9 @@ class Sink(BaseBasicBolt):
         ledger.note(self._folder, ledger.SINK, *tup)
 
 
-def build(load: Load, folder: Path, messages: Messages | None = None, sink: Sink | None = None) -> Topology:
+def build(
+    load: Load, folder: Path, messages: Messages | None = None, sink: Sink | None = None, tables: Path | None = None
+) -> Topology:
     """Returns the topology.
 
     Args:
@@ -271,6 +273,7 @@ def build(load: Load, folder: Path, messages: Messages | None = None, sink: Sink
         folder: where its ledger is.
         messages: the spout, where it is to do more.
         sink: the last bolt, likewise.
+        tables: a folder in which bolts of each kind write what the sink gets; none for None.
     """
     builder = TopologyBuilder()
     builder.set_spout("messages", messages or Messages(load, str(folder)), 2)
@@ -278,4 +281,6 @@ def build(load: Load, folder: Path, messages: Messages | None = None, sink: Sink
     builder.set_bolt("count", Count(load), 2).fields_grouping("fan", Fields("key"), stream="counts")
     builder.set_bolt("join", Join(), 2).fields_grouping("fan", Fields("pair"), stream="pairs")
     builder.set_bolt("sink", sink or Sink(str(folder)), 2).fields_grouping("join", Fields("number"))
+    if tables is not None:
+        sinks.add(builder, "join", tables)
     return builder.create_topology()

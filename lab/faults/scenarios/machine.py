@@ -65,12 +65,22 @@ def two_writers(run: Run, times: int) -> None:
 
 
 def rolled_back(run: Run, times: int) -> None:
-    """Puts back an older copy of one part of the checkpoint: refused. Then that part as it was: goes on."""
+    """Puts back an older copy of one part of the checkpoint: refused. Then that part as it was: continues."""
+    _put_back(run, times, (("storm/spouts", "part of the checkpoint is missing"), ("state", "")))
+
+
+def all_rolled_back(run: Run, times: int) -> None:
+    """Puts back an older copy of all of the checkpoint, beside newer tables: refused. Then as it was: continues."""
+    _put_back(run, times, ((".", "older than what was written with it"),))
+
+
+def _put_back(run: Run, times: int, parts: Sequence[tuple[str, str]]) -> None:
+    """Puts back older copies of parts of the checkpoint, each of which must be refused with certain words."""
     run.start()
     for number in run.moments(times):
         run.kill_driver()
         run.wait_until_gone()
-        part = ("storm/spouts", "state")[number % 2]
+        part, words = parts[number % len(parts)]
         older, newer = run.folder / "older", run.folder / "newer"
         shutil.copytree(run.checkpoint / part, older)
         # It must have got on by some micro-batches that need what will be gone.
@@ -83,7 +93,7 @@ def rolled_back(run: Run, times: int) -> None:
         older.rename(run.checkpoint / part)
         run.start()
         reason = run.refused()
-        if part == "storm/spouts" and "part of the checkpoint is missing" not in reason:
+        if words not in reason:
             raise ScenarioError(f"an older copy of {part}, and the topology gave this reason: {reason}")
         run.wait_until_gone()
         shutil.rmtree(run.checkpoint / part)

@@ -24,6 +24,7 @@ class Scenario(AnyScenario[Run]):
         conf: configuration of the topology.
         limit_secs: within which progress must resume; None where no fault is injected.
         host_dies: whether spout hosts end with it, so that `ack` may be called again for what was acked last.
+        tables: whether bolts that write into tables and files are there, too.
         nothing_but_poison_fails: whether not one more message may fail than without a fault.
         on: the kinds of storage that it is for.
         missing: returns what it lacks on this machine, or None.
@@ -33,6 +34,7 @@ class Scenario(AnyScenario[Run]):
     conf: Mapping[str, Any] = field(default_factory=dict)
     limit_secs: float | None = None
     host_dies: bool = False
+    tables: bool = False
     nothing_but_poison_fails: bool = False
     on: Sequence[str] = KINDS[:1]
     missing: Callable[[], str | None] = _nothing_missing
