@@ -16,23 +16,23 @@ if TYPE_CHECKING:
 
 
 class SinkTransaction(NamedTuple):
-    """What a sink keeps beside what it wrote last, to know it again."""
+    """What a sink stores with the rows of a micro-batch, to recognise that micro-batch when it runs again."""
 
     micro_batch: int
     plan: int
-    """The fingerprint of what was planned for it: 63 bits. Executed again after a crash, a micro-batch has the same;
-    planned anew from an older checkpoint, it has another."""
+    """The fingerprint of its plan: 63 bits. It stays the same when the micro-batch runs again after a crash, and
+    differs when the micro-batch is planned again from an older checkpoint."""
 
 
 class Plans(Protocol):
-    """What a checkpoint says of the micro-batches that were planned."""
+    """The micro-batches that a checkpoint has planned."""
 
     @property
     def last(self) -> int:
         """The last one; -1 if there is none."""
 
     def of(self, micro_batch: int) -> int | None:
-        """Returns the fingerprint of a plan; None if the checkpoint does not have it, or no more."""
+        """Returns the fingerprint of a plan; None if the checkpoint does not have it, or no longer has it."""
 
 
 @dataclass(frozen=True)
@@ -59,14 +59,14 @@ class SinkContext:
 
     @property
     def transaction(self) -> SinkTransaction:
-        """What the sink keeps beside what it writes now."""
+        """What the sink stores with what it writes now."""
         return SinkTransaction(self.micro_batch, self.plan or 0)
 
     def is_written(self, last: SinkTransaction | None, where: str) -> bool:
-        """Returns whether the micro-batch was written before: by an attempt after which the driver died.
+        """Returns whether an earlier attempt, after which the driver died, has written the micro-batch.
 
         Args:
-            last: what the sink kept beside what this `writer` wrote last; None for nothing.
+            last: what the sink stored with what this `writer` wrote last; None for nothing.
             where: what is written to, for the error, such as "the table orders".
 
         Raises:
@@ -88,10 +88,10 @@ class SinkContext:
         return True
 
     def check_history(self, last: SinkTransaction | None, where: str) -> None:
-        """Checks, when a sink is opened, that all it has was written by the history that the checkpoint knows.
+        """Checks, when a sink is opened, that everything in it belongs to the checkpoint's history.
 
         Args:
-            last: what the sink kept beside what this `writer` wrote last; None for nothing.
+            last: what the sink stored with what this `writer` wrote last; None for nothing.
             where: what is written to, for the error.
 
         Raises:
@@ -118,8 +118,8 @@ class SinkContext:
 class WritesByNumber(Protocol):
     """A bolt whose tasks write outside themselves, under numbers that are part of their state.
 
-    With an older checkpoint these numbers come again, and with them other tuples. So the driver opens it like a
-    `SinkBolt`, and tells it what was planned before its tasks execute that.
+    An older checkpoint uses these numbers again, for other tuples. So the driver opens the bolt like a `SinkBolt`, and
+    tells it each plan before the tasks execute it.
     """
 
     def open_sink(self, context: SinkContext) -> None:

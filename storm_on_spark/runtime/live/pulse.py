@@ -1,7 +1,7 @@
 """The pulse of a live process: a thread that answers while the main thread executes a tuple, however long that takes.
 
-How long one tuple may take, `bolts.stall` decides in the process itself. From outside only what has no pulse is ended:
-a process that is stopped, or whose interpreter a bolt holds for longer than a tuple may take.
+`bolts.stall` limits how long one tuple may take, from within the process. From outside, a process is only ended when it
+has no pulse: it is stopped, or a bolt has held its interpreter for longer than a tuple may take.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from storm_on_spark.runtime.batches.live import Status
 from storm_on_spark.runtime.live.messages import Look
 
 _QUESTION_SECS = 1.0
-"""Who has connected may take so long to ask, before others have their turn."""
+"""How long a connection may take to ask before the next one has its turn."""
 
 
 class Pulse:
@@ -26,7 +26,7 @@ class Pulse:
 
     Args:
         listener: a socket that listens.
-        answer: gives the answer to a look, or to None: that asks only whether there is a pulse. Called on the thread.
+        answer: returns the answer to a look, or to None, which asks only whether there is a pulse. Runs on the thread.
     """
 
     def __init__(self, listener: socket.socket, answer: Callable[[Look | None], Status]) -> None:

@@ -1,4 +1,4 @@
-"""What a checkpoint says of the micro-batches that were planned: Spark's offset log, as fingerprints."""
+"""Fingerprints of the micro-batches that a checkpoint has planned, from Spark's offset log."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from storm_on_spark.spark.checkpoint.directory import last_batch
 class OffsetLog:
     """Spark's offset log; the `Plans` of a `SinkContext`.
 
-    Spark writes an entry before it executes a micro-batch, and never again: a micro-batch that is executed once more
-    has the same. An entry has the time at which it was planned, in milliseconds, beside the offsets of all sources, so
-    what is planned anew has another fingerprint.
+    Spark writes an entry once, before it executes the micro-batch, so a micro-batch that runs again after a crash has
+    the same entry. It holds the offsets of all sources and the time of planning in milliseconds. A micro-batch that is
+    planned again from an older checkpoint therefore has a different fingerprint.
 
     Args:
         root: the checkpoint.
@@ -30,7 +30,7 @@ class OffsetLog:
         return -1 if found is None else found
 
     def of(self, micro_batch: int) -> int | None:
-        """Returns the fingerprint of a plan; None if it is not there, or no more.
+        """Returns the fingerprint of a plan; None if the log does not have it, or no longer has it.
 
         Raises:
             CheckpointError: the log can't be read.
