@@ -22,7 +22,7 @@ from storm_on_spark.cluster.errors import FencedError, NotLeaderError, Unavailab
 from storm_on_spark.cluster.heartbeats.making import heartbeat_reader
 from storm_on_spark.cluster.heartbeats.settings import HeartbeatSettings
 from storm_on_spark.cluster.http.auth import Authentication
-from storm_on_spark.cluster.http.server import RestServer, listen
+from storm_on_spark.cluster.http.server import HttpServer, listen
 from storm_on_spark.cluster.leadership.clock import ClusterClock
 from storm_on_spark.cluster.leadership.zookeeper_elector import ZooKeeperLeaderElector
 from storm_on_spark.cluster.nimbus.code_gate import code_gate
@@ -225,7 +225,7 @@ class Nimbus:
             frames = frame_service(control, conf, users)
         else:
             logger.info("Nimbus %s answers no Thrift: %s", self.address, no_thrift)
-        stack.enter_context(RestServer(make_app(control, authentication), listener, tls=tls.server, frames=frames))
+        stack.enter_context(HttpServer(make_app(control, authentication), listener, tls=tls.server, frames=frames))
         self._sync.start()
         actor = threading.Thread(target=self._act, name="nimbus", daemon=True)
         actor.start()

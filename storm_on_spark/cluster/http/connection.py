@@ -1,4 +1,4 @@
-"""A connection of the HTTP server, with what `Doors` says about it carried out.
+"""A connection of the HTTP server, with what `ConnectionLimits` says about it carried out.
 
 A connection whose first byte is `FIRST_BYTE` has frames instead of HTTP, where the server has something to answer them.
 Where frames need a login, such a connection begins with `LOGIN_BYTE`.
@@ -15,7 +15,6 @@ from typing import Any, Final
 
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from storm_on_spark.cluster.http.doors import DEFAULT, Doors, Limits
 from storm_on_spark.cluster.http.frames import (
     FIRST_BYTE,
     LOGIN_BYTE,
@@ -26,6 +25,7 @@ from storm_on_spark.cluster.http.frames import (
     LoginError,
     framed,
 )
+from storm_on_spark.cluster.http.limits import DEFAULT, ConnectionLimits, Limits
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ _FULL: Final = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-L
 _CLOSING_TURNS: Final = 100
 
 
-class Hall:
+class Connections:
     """The connections of one server, by number. Only its event loop touches it.
 
     Args:
@@ -49,8 +49,8 @@ class Hall:
         self.tls = tls
         self.frames = frames
         self.pool = None if frames is None else ThreadPoolExecutor(frames.threads, "frames")
-        self.doors = Doors(limits)
-        self.connections: dict[int, asyncio.BaseTransport] = {}
+        self.places = ConnectionLimits(limits)
+        self.transports: dict[int, asyncio.BaseTransport] = {}
         self._numbers = itertools.count()
 
     def protocol(self, **arguments: Any) -> asyncio.Protocol:
@@ -61,25 +61,25 @@ class Hall:
     def enter(self, number: int, transport: asyncio.BaseTransport, now: float) -> bool:
         """Takes a connection in; whether there is a place for it, for which another may have to go."""
         address = transport.get_extra_info("peername")
-        entered = self.doors.enter(number, str(address[0]) if address else "", now)
-        for victim in self.doors.to_close():
-            _abort(self.connections[victim])
+        entered = self.places.enter(number, str(address[0]) if address else "", now)
+        for victim in self.places.to_close():
+            _abort(self.transports[victim])
         if entered:
-            self.connections[number] = transport
+            self.transports[number] = transport
         return entered
 
     def leave(self, number: int) -> None:
         """Gives a place back."""
-        self.doors.leave(number)
-        self.connections.pop(number, None)
+        self.places.leave(number)
+        self.transports.pop(number, None)
 
     async def close(self) -> None:
         """Ends all connections at once; returns when their sockets are closed, which takes some turns of the loop."""
         for _ in range(_CLOSING_TURNS):
-            for transport in list(self.connections.values()):
+            for transport in list(self.transports.values()):
                 _abort(transport)
             await asyncio.sleep(0)
-            if not self.connections:
+            if not self.transports:
                 return
 
 
@@ -89,13 +89,13 @@ class TlsGate(asyncio.Protocol):
     asyncio's own TLS server tells nobody of a connection before its handshake is done.
 
     Args:
-        hall: the server's connections.
+        connections: the server's connections.
         inner: what speaks HTTP.
         tls: the server's certificate and rules.
     """
 
-    def __init__(self, hall: Hall, inner: LimitedProtocol, tls: ssl.SSLContext) -> None:
-        self._hall = hall
+    def __init__(self, connections: Connections, inner: LimitedProtocol, tls: ssl.SSLContext) -> None:
+        self._connections = connections
         self._inner = inner
         self._tls = tls
         self._handshake: asyncio.Task[None] | None = None
@@ -104,7 +104,7 @@ class TlsGate(asyncio.Protocol):
         """Takes it in, or hangs up: without TLS there is nothing that could be said."""
         assert isinstance(transport, asyncio.Transport)
         loop = self._inner.loop
-        if self._hall.enter(self._inner.number, transport, loop.time()):
+        if self._connections.enter(self._inner.number, transport, loop.time()):
             # It begins before the loop looks for what has come: nothing of the handshake is read here.
             self._handshake = loop.create_task(self._begin(loop, transport))
         else:
@@ -117,12 +117,12 @@ class TlsGate(asyncio.Protocol):
                 self._inner,
                 self._tls,
                 server_side=True,
-                ssl_handshake_timeout=self._hall.limits.head_secs,
+                ssl_handshake_timeout=self._connections.limits.head_secs,
             )
         except (OSError, asyncio.TimeoutError):  # ssl.SSLError is one
             secured = None
         if secured is None:
-            self._hall.leave(self._inner.number)
+            self._connections.leave(self._inner.number)
             transport.abort()
         else:
             self._inner.connection_made(secured)
@@ -132,14 +132,14 @@ class LimitedProtocol(H11Protocol):
     """uvicorn's connection, which leaves it to the other side for how long it stays.
 
     Args:
-        hall: the server's connections.
+        connections: the server's connections.
         number: of this one.
         arguments: uvicorn's.
     """
 
-    def __init__(self, hall: Hall, number: int, **arguments: Any) -> None:
+    def __init__(self, connections: Connections, number: int, **arguments: Any) -> None:
         super().__init__(**arguments)
-        self._hall = hall
+        self._connections = connections
         self.number = number
         self._timer: asyncio.TimerHandle | None = None
         self._stall: asyncio.TimerHandle | None = None
@@ -157,18 +157,18 @@ class LimitedProtocol(H11Protocol):
         """Takes it in, or says that there is no place."""
         super().connection_made(transport)
         self._made = True
-        hall, now = self._hall, self.loop.time()
-        if hall.tls is not None:
+        connections, now = self._connections, self.loop.time()
+        if connections.tls is not None:
             # It has its place since before its handshake; it may have lost it since.
-            if self.number not in hall.connections:
+            if self.number not in connections.transports:
                 transport.abort()
                 return
-            hall.connections[self.number] = transport
-        elif not hall.enter(self.number, transport, now):
+            connections.transports[self.number] = transport
+        elif not connections.enter(self.number, transport, now):
             transport.write(_FULL)
             transport.close()
             # Not even that may be waited for for long.
-            self._timer = self.loop.call_later(hall.limits.head_secs, self.abort)
+            self._timer = self.loop.call_later(connections.limits.head_secs, self.abort)
             return
         self._watch()
         early, self._early = self._early or [], None
@@ -177,7 +177,7 @@ class LimitedProtocol(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Gives its place back."""
-        self._hall.leave(self.number)
+        self._connections.leave(self.number)
         for timer in (self._timer, self._stall):
             if timer is not None:
                 timer.cancel()
@@ -189,7 +189,7 @@ class LimitedProtocol(H11Protocol):
         if self._early is not None:
             self._early.append(data)
             return
-        service = self._hall.frames
+        service = self._connections.frames
         if self._fresh and service is not None:
             self._choose(data, service)
         self._fresh = False
@@ -207,7 +207,7 @@ class LimitedProtocol(H11Protocol):
 
     def on_response_complete(self) -> None:
         """Waits for the next request."""
-        self._hall.doors.idle(self.number, self.loop.time())
+        self._connections.places.idle(self.number, self.loop.time())
         super().on_response_complete()
         self._note(heard=False)
 
@@ -215,7 +215,7 @@ class LimitedProtocol(H11Protocol):
         """Gives the other side a while to read on."""
         super().pause_writing()
         if self._stall is None:
-            self._stall = self.loop.call_later(self._hall.limits.write_secs, self.abort)
+            self._stall = self.loop.call_later(self._connections.limits.write_secs, self.abort)
 
     def resume_writing(self) -> None:
         """It does."""
@@ -254,11 +254,11 @@ class LimitedProtocol(H11Protocol):
             return b""
         logger.info("A Thrift connection from %s is that of user %r", self.client, login.user)
         self._login = None
-        self._hall.doors.idle(self.number, self.loop.time())
+        self._connections.places.idle(self.number, self.loop.time())
         return login.rest
 
     def _next_frame(self, frames: FrameReader, service: FrameService | None) -> None:
-        doors, now = self._hall.doors, self.loop.time()
+        places, now = self._connections.places, self.loop.time()
         try:
             frame = frames.next()
         except FrameError as error:
@@ -266,10 +266,10 @@ class LimitedProtocol(H11Protocol):
             return
         if frame is None or service is None:
             if frames.begun:
-                doors.heard(self.number, now)
+                places.heard(self.number, now)
             self._watch()
             return
-        doors.busy(self.number, now)
+        places.busy(self.number, now)
         self._watch()
         # One call at a time: others wait in the socket.
         self.transport.pause_reading()
@@ -277,7 +277,7 @@ class LimitedProtocol(H11Protocol):
 
     async def _answer_frame(self, frame: bytes, frames: FrameReader, service: FrameService) -> None:
         try:
-            answer = await self.loop.run_in_executor(self._hall.pool, service.answer, frame)
+            answer = await self.loop.run_in_executor(self._connections.pool, service.answer, frame)
         except FrameError as error:
             self._hang_up(error)
             return
@@ -287,7 +287,7 @@ class LimitedProtocol(H11Protocol):
         await self.flow.drain()
         self._answering = None
         if not self.transport.is_closing():
-            self._hall.doors.idle(self.number, self.loop.time())
+            self._connections.places.idle(self.number, self.loop.time())
             self.transport.resume_reading()
             self._next_frame(frames, service)
 
@@ -296,18 +296,18 @@ class LimitedProtocol(H11Protocol):
         self.abort()
 
     def _note(self, *, heard: bool) -> None:
-        doors, now = self._hall.doors, self.loop.time()
+        places, now = self._connections.places, self.loop.time()
         # None before the first request, whatever uvicorn declares.
         cycle: RequestResponseCycle | None = self.cycle
         if cycle is not None and not cycle.response_complete:
-            doors.busy(self.number, now)
+            places.busy(self.number, now)
         elif heard:
-            doors.heard(self.number, now)
+            places.heard(self.number, now)
         self._watch()
 
     def _watch(self) -> None:
         """Has the connection looked at again when its time is over."""
-        deadline = self._hall.doors.deadline(self.number)
+        deadline = self._connections.places.deadline(self.number)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

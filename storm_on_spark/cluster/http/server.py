@@ -14,9 +14,9 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from storm_on_spark.api.errors import SetupError
-from storm_on_spark.cluster.http.connection import Hall
-from storm_on_spark.cluster.http.doors import DEFAULT, Limits
+from storm_on_spark.cluster.http.connection import Connections
 from storm_on_spark.cluster.http.frames import FrameService
+from storm_on_spark.cluster.http.limits import DEFAULT, Limits
 from storm_on_spark.cluster.service import Service
 
 _START_SECS: Final = 10.0
@@ -46,7 +46,7 @@ def listen(host: str, port: int) -> socket.socket:
     return found
 
 
-class RestServer(Service):
+class HttpServer(Service):
     """Serves an application.
 
     Args:
@@ -66,11 +66,11 @@ class RestServer(Service):
         frames: FrameService | None = None,
     ) -> None:
         self._listener = listener
-        self._hall = Hall(limits, tls, frames)
+        self._connections = Connections(limits, tls, frames)
         config = uvicorn.Config(
             app,
             loop="asyncio",
-            http=cast(type[asyncio.Protocol], self._hall.protocol),
+            http=cast(type[asyncio.Protocol], self._connections.protocol),
             ws="none",
             lifespan="off",
             log_config=None,
@@ -99,8 +99,8 @@ class RestServer(Service):
         self._server.should_exit = True
         if self._thread.is_alive():
             self._thread.join()
-        if self._hall.pool is not None:
-            self._hall.pool.shutdown(cancel_futures=True)
+        if self._connections.pool is not None:
+            self._connections.pool.shutdown(cancel_futures=True)
         self._listener.close()
 
     def _run(self) -> None:
@@ -112,4 +112,4 @@ class RestServer(Service):
         await self._server.serve(sockets=[self._listener])
         # Requests that outlast the grace period are cancelled, but their connections stay open; so do unfinished
         # handshakes, of which uvicorn does not know.
-        await self._hall.close()
+        await self._connections.close()

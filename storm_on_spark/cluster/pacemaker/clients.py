@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from storm_on_spark.cluster.http.doors import group_of
+from storm_on_spark.cluster.http.limits import group_of
 from storm_on_spark.cluster.pacemaker.heartbeats import Heartbeats
 from storm_on_spark.cluster.pacemaker.login.kerberos import KerberosServer
 from storm_on_spark.cluster.pacemaker.login.server import Gate

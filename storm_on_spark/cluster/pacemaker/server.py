@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import Route
 
-from storm_on_spark.cluster.http.server import RestServer, listen
+from storm_on_spark.cluster.http.server import HttpServer, listen
 from storm_on_spark.cluster.pacemaker.clients import Clients
 from storm_on_spark.cluster.pacemaker.connection import Connection, TlsGate
 from storm_on_spark.cluster.pacemaker.metrics import Metrics
@@ -51,12 +51,14 @@ class PacemakerServer(Service):
         _warn_if_open(settings)
         _allow_files(settings.limits.connections + _SPARE_FILES)
         self._tls = settings.tls
-        self.hall = Clients(settings)
+        self.clients = Clients(settings)
         with contextlib.ExitStack() as stack:
             self._listener = stack.enter_context(contextlib.closing(listen(settings.host, settings.port)))
-            self._metrics: RestServer | None = None
+            self._metrics: HttpServer | None = None
             if settings.metrics_port is not None:
-                self._metrics = RestServer(metrics_app(self.hall.metrics), listen(settings.host, settings.metrics_port))
+                self._metrics = HttpServer(
+                    metrics_app(self.clients.metrics), listen(settings.host, settings.metrics_port)
+                )
             stack.pop_all()
         self._loop = asyncio.new_event_loop()
         self._ended = asyncio.Event()
@@ -79,7 +81,7 @@ class PacemakerServer(Service):
         self._ready.wait()
         if self._metrics is not None:
             self._metrics.start()
-        logger.info("serving address=%s method=%s", self.address, self.hall.operations.rules.method)
+        logger.info("serving address=%s method=%s", self.address, self.clients.operations.rules.method)
 
     def close(self) -> None:
         """Ends it: what came whole is answered, then all connections are closed."""
@@ -101,7 +103,7 @@ class PacemakerServer(Service):
             self._loop.close()
 
     def _connection(self) -> asyncio.Protocol:
-        return Connection(self.hall) if self._tls is None else TlsGate(self.hall, self._tls)
+        return Connection(self.clients) if self._tls is None else TlsGate(self.clients, self._tls)
 
     async def _serve(self) -> None:
         server = await self._loop.create_server(
@@ -112,10 +114,10 @@ class PacemakerServer(Service):
         self._ready.set()
         while not self._ended.is_set():
             with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._ended.wait(), self.hall.limits.sweep_secs)
-            self.hall.sweep()
+                await asyncio.wait_for(self._ended.wait(), self.clients.limits.sweep_secs)
+            self.clients.sweep()
         server.close()
-        await self.hall.close()
+        await self.clients.close()
 
 
 def metrics_app(metrics: Metrics) -> Starlette:

@@ -32,7 +32,7 @@ from storm_on_spark.cluster.errors import ClusterError, CodeError, RecordError
 from storm_on_spark.cluster.http.auth import Authentication
 from storm_on_spark.cluster.http.guard import Guard
 from storm_on_spark.cluster.http.messages import LOG_SIZE, LOG_START, answer, refusal
-from storm_on_spark.cluster.http.server import RestServer, listen
+from storm_on_spark.cluster.http.server import HttpServer, listen
 from storm_on_spark.cluster.security.addresses import is_loopback
 from storm_on_spark.cluster.security.tls import Tls
 from storm_on_spark.cluster.service import Service
@@ -107,7 +107,7 @@ class LogServer(Service):
             Route("/api/v1/logs", self._logs, methods=["GET"]),
         ]
         app = Starlette(routes=routes)
-        self._server = RestServer(Guard(app, authentication), listener, tls=None if tls is None else tls.server)
+        self._server = HttpServer(Guard(app, authentication), listener, tls=None if tls is None else tls.server)
 
     def start(self) -> None:
         """Starts it and returns when it serves."""

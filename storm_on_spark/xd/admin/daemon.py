@@ -12,7 +12,7 @@ from typing import Any, Final
 from storm_on_spark.api.config import validate_conf
 from storm_on_spark.cluster.errors import FencedError, NotLeaderError, UnavailableError
 from storm_on_spark.cluster.http.auth import Authentication
-from storm_on_spark.cluster.http.server import RestServer, listen
+from storm_on_spark.cluster.http.server import HttpServer, listen
 from storm_on_spark.cluster.nimbus.settings import NimbusSettings
 from storm_on_spark.cluster.security.addresses import is_loopback
 from storm_on_spark.cluster.security.keyring import Keyring
@@ -105,7 +105,7 @@ class Admin(Service):
         jobs = ClusterJobRuntime(session, mirror, self._changed, registry)
         definitions, job_definitions = ZooKeeperDefinitions(session), ZooKeeperDefinitions(session, "job")
         app = make_app(Parts(definitions, runtime, job_definitions, jobs, registry), authentication)
-        stack.enter_context(RestServer(app, listener, tls=tls.server))
+        stack.enter_context(HttpServer(app, listener, tls=tls.server))
         supervisor = DeploymentSupervisor(mirror, Ledger(session))
 
         def act() -> None:

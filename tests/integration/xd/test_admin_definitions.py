@@ -13,7 +13,7 @@ import pytest
 
 from storm_on_spark.cluster.errors import ExistsError, FormatError, NotFoundError
 from storm_on_spark.cluster.http.auth import Authentication
-from storm_on_spark.cluster.http.server import RestServer, listen
+from storm_on_spark.cluster.http.server import HttpServer, listen
 from storm_on_spark.cluster.zookeeper import ZooKeeperServer, ZooKeeperSettings
 from storm_on_spark.xd.admin.definitions import ZooKeeperDefinitions
 from storm_on_spark.xd.admin.rest.app import Parts, make_app
@@ -83,7 +83,7 @@ def test_of_many_who_create_one_stream_one_succeeds(definitions: ZooKeeperDefini
     def create(text: str) -> int:
         return httpx.post(url, json={"name": "ticktock", "definition": text}, trust_env=False).status_code
 
-    with RestServer(app, listener), ThreadPoolExecutor(8) as pool:
+    with HttpServer(app, listener), ThreadPoolExecutor(8) as pool:
         statuses = list(pool.map(create, texts))
         shown = httpx.get(url, trust_env=False).json()["content"]
     assert sorted(statuses) == [201] + [409] * 15

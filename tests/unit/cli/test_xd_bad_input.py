@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from storm_on_spark.cli.main import main
-from storm_on_spark.cluster.http.server import RestServer, listen
+from storm_on_spark.cluster.http.server import HttpServer, listen
 from tests.unit.xd.rest_server import Admin
 
 BAD = {
@@ -56,7 +56,7 @@ def admin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Admin, str
         # No test sees the modules of who runs it.
         monkeypatch.setenv("STORM_SPARK_XD_HOME", str(tmp_path_factory.mktemp("home")))
         found, listener = Admin(), listen("127.0.0.1", 0)
-        with RestServer(found.app, listener):
+        with HttpServer(found.app, listener):
             yield found, f"http://127.0.0.1:{listener.getsockname()[1]}"
 
 

@@ -32,7 +32,7 @@ from storm_on_spark.cluster.errors import (
     TransitionError,
     UnavailableError,
 )
-from storm_on_spark.cluster.http.server import RestServer, listen
+from storm_on_spark.cluster.http.server import HttpServer, listen
 from storm_on_spark.xd.admin.rest import schemas
 from storm_on_spark.xd.client import AdminClient, checked_url
 from storm_on_spark.xd.modules.counters import Counter
@@ -65,7 +65,7 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
     # No test sees the modules of who runs it.
     monkeypatch.setenv("STORM_SPARK_XD_HOME", str(tmp_path / "home"))
     admin, listener = Admin(), listen("127.0.0.1", 0)
-    with RestServer(admin.app, listener):
+    with HttpServer(admin.app, listener):
         yield Served(admin, f"http://127.0.0.1:{listener.getsockname()[1]}")
 
 
@@ -427,7 +427,7 @@ def test_a_file_that_is_no_script(served: Served, tmp_path: Path) -> None:
 def test_the_shell_goes_to_another_admin(served: Served, shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
     other, listener = Admin(), listen("127.0.0.1", 0)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    with RestServer(other.app, listener):
+    with HttpServer(other.app, listener):
         assert shell.execute(f"admin config server {url}") == 0
         assert shell.execute(CREATE) == 0
         assert shell.execute("admin config info") == 0

@@ -83,7 +83,7 @@ def test_workers_of_servers_that_die_go_to_the_last_one() -> None:
         while (found := load.run(4.0))["connections"] != [12, 0, 0]:
             assert time.monotonic() < deadline, found
         assert found["lost"] == 8
-        assert servers[0].hall.metrics.storm()["pacemaker:send-pulse-count"] >= 8
+        assert servers[0].clients.metrics.storm()["pacemaker:send-pulse-count"] >= 8
 
 
 def test_a_server_that_is_gone_is_a_result() -> None:

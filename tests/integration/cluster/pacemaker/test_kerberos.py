@@ -322,12 +322,12 @@ def test_storms_clients_log_in_at_two_servers_and_one_is_enough(
         assert client.ask("get", BEAT.id) == "seconds 1700000000"
         assert client.ask("children", "/workerbeats") == "words-1"
         # It stays with the server that it wrote to; when that one is gone, it writes to the other.
-        [used] = [number for number, each in enumerate(servers) if each.hall.beats.exists(BEAT.id)]
+        [used] = [number for number, each in enumerate(servers) if each.clients.beats.exists(BEAT.id)]
         servers[used].close()
         assert client.ask("set", BEAT.id, 1_700_000_003) == "done"
-        assert servers[1 - used].hall.beats.exists(BEAT.id)
+        assert servers[1 - used].clients.beats.exists(BEAT.id)
         for each in servers:
-            assert "pacemaker_logins_failed_total 0\n" in each.hall.metrics.prometheus()
+            assert "pacemaker_logins_failed_total 0\n" in each.clients.metrics.prometheus()
 
 
 def test_our_client_logs_in_at_storms_server(realm: Kdc, jaas: Path, tmp_path: Path) -> None:

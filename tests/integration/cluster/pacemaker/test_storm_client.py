@@ -144,7 +144,7 @@ def test_storms_state_storage(client: StormPeer, server: PacemakerServer) -> Non
     assert client.ask("children", "/workerbeats/words-1") == "a-6700 b-6701"
     assert client.ask("delete", "/workerbeats/words-1") == "done"
     assert client.ask("children", "/workerbeats") == ""
-    assert server.hall.metrics.storm()["pacemaker:send-pulse-count"] >= 3
+    assert server.clients.metrics.storm()["pacemaker:send-pulse-count"] >= 3
 
 
 def test_a_large_value(client: StormPeer) -> None:
@@ -187,7 +187,7 @@ def test_storms_clients_with_digest_close_their_own_channel_with_either_server(t
         with ThreadPoolExecutor(len(tried)) as threads:
             for said in threads.map(written, *zip(*tried, strict=True)):
                 assert said.endswith("couldn't get response after 10 attempts."), said
-        assert found.hall.metrics.prometheus().count("pacemaker_logins_total 2\n") == 1
+        assert found.clients.metrics.prometheus().count("pacemaker_logins_total 2\n") == 1
         for port in (storms, found.port):
             with RawClient(port) as nimbus:
                 nimbus.log_in(daemon_login(LoginSettings.of(PAYLOAD)))

@@ -22,7 +22,7 @@ from storm_on_spark.cluster.errors import (
     TransitionError,
     UnavailableError,
 )
-from storm_on_spark.cluster.http.server import RestServer, listen
+from storm_on_spark.cluster.http.server import HttpServer, listen
 
 RETRY = {"storm.nimbus.retry.times": 3, "storm.nimbus.retry.interval.millis": 1000}
 DOWN = None
@@ -48,7 +48,7 @@ class Script:
             listener = listen("127.0.0.1", 0)
             self.addresses[name] = f"127.0.0.1:{listener.getsockname()[1]}"
             routes = [Route("/api/v1/{path:path}", self._handler(name), methods=["GET", "POST"])]
-            self._stack.enter_context(RestServer(Starlette(routes=routes), listener))
+            self._stack.enter_context(HttpServer(Starlette(routes=routes), listener))
 
     def __enter__(self) -> Script:
         return self

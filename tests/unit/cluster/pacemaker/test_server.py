@@ -46,7 +46,7 @@ def serve() -> Iterator[Serve]:
         def start(limits: dict[str, float] | None = None, **conf: object) -> PacemakerServer:
             dotted = {key.replace("_", "."): value for key, value in conf.items()}
             server = PacemakerServer(dotted, port=0)
-            server.hall.limits = msgspec.structs.replace(server.hall.limits, **(limits or {}))
+            server.clients.limits = msgspec.structs.replace(server.clients.limits, **(limits or {}))
             return servers.enter_context(server)
 
         yield start
@@ -131,7 +131,7 @@ def test_logins_and_what_they_are_good_for(serve: Serve, tmp_path: Path, caplog:
                 client.log_in(wrong)
     for secret in (nimbus.secret, words.secret, TOKEN, "some password"):
         assert secret not in caplog.text
-    told = server.hall.metrics.prometheus()
+    told = server.clients.metrics.prometheus()
     assert "pacemaker_logins_total 2\n" in told
     assert "pacemaker_logins_failed_total 2\n" in told
 
@@ -158,7 +158,7 @@ def test_an_address_has_so_many_connections(serve: Serve) -> None:
         assert second.ask(T.EXISTS, "/a").data is False
         assert third.hung_up()
         second.socket.close()
-        eventually(lambda: "pacemaker_connections 1\n" in server.hall.metrics.prometheus())
+        eventually(lambda: "pacemaker_connections 1\n" in server.clients.metrics.prometheus())
         with RawClient(server.port) as fourth:
             assert fourth.ask(T.EXISTS, "/a").data is False
 
@@ -170,7 +170,7 @@ def test_silence_an_unfinished_message_and_an_unfinished_login_end(serve: Serve,
         undecided.send(control(Control.SASL_TOKEN_MESSAGE_REQUEST))
         undecided.receive()
         # Only now: on a slow machine they would have been silent for so long before they said anything.
-        server.hall.limits = msgspec.structs.replace(server.hall.limits, idle_secs=0.2, login_secs=0.2)
+        server.clients.limits = msgspec.structs.replace(server.clients.limits, idle_secs=0.2, login_secs=0.2)
         assert silent.hung_up()
         assert slow.hung_up()
         assert undecided.hung_up()
@@ -185,9 +185,9 @@ def test_a_client_that_never_reads_is_held_back_and_then_dropped(serve: Serve) -
         with contextlib.suppress(OSError):
             client.socket.sendall(request * 5000)
         assert other.ask(T.EXISTS, "/large").data is True
-        eventually(lambda: "pacemaker_connections 1\n" in server.hall.metrics.prometheus())
+        eventually(lambda: "pacemaker_connections 1\n" in server.clients.metrics.prometheus())
         # Of five thousand answers of a MiB few were made: what the socket's buffers take.
-        assert server.hall.metrics.storm()["pacemaker:get-pulse=count"] < 100
+        assert server.clients.metrics.storm()["pacemaker:get-pulse=count"] < 100
 
 
 def test_a_client_that_reads_late_gets_everything(serve: Serve) -> None:
@@ -216,8 +216,8 @@ def test_a_clock_that_jumps_on_the_server_moves_nothing(
     """Neither heartbeats nor connections expire by it, and both still expire by the time that passes."""
     server = serve({"login_secs": 3600.0, "sweep_secs": 0.05})
     sweeps: list[float] = []
-    sweep = server.hall.sweep
-    monkeypatch.setattr(server.hall, "sweep", lambda: sweeps.append(time.time()) or sweep())
+    sweep = server.clients.sweep
+    monkeypatch.setattr(server.clients, "sweep", lambda: sweeps.append(time.time()) or sweep())
     now = time.time
     with RawClient(server.port) as client, RawClient(server.port) as half:
         client.ask(T.SEND_PULSE, BEAT)
@@ -230,10 +230,10 @@ def test_a_clock_that_jumps_on_the_server_moves_nothing(
             assert abs(sweeps[-1] - now()) > 3600 * 4
             assert client.ask(T.GET_PULSE, BEAT.id).data == BEAT
         client.ask(T.SEND_PULSE, BEAT)
-        server.hall.beats.expiry = 0.1
+        server.clients.beats.expiry = 0.1
         eventually(lambda: client.ask(T.EXISTS, BEAT.id).data is False)
         assert "closed" not in caplog.text
-        server.hall.limits = msgspec.structs.replace(server.hall.limits, login_secs=0.1)
+        server.clients.limits = msgspec.structs.replace(server.clients.limits, login_secs=0.1)
         assert half.hung_up()
 
 
@@ -268,11 +268,11 @@ def test_a_topology_keeps_no_more_than_a_nimbus_reads_at_once(serve: Serve, tmp_
 
 def test_a_heartbeat_that_nobody_writes_again_goes(serve: Serve) -> None:
     server = serve()
-    server.hall.beats.expiry = 0.1
+    server.clients.beats.expiry = 0.1
     with RawClient(server.port) as client:
         client.ask(T.SEND_PULSE, BEAT)
         eventually(lambda: client.ask(T.EXISTS, BEAT.id).data is False)
-        assert "pacemaker_heartbeats_expired_total 1\n" in server.hall.metrics.prometheus()
+        assert "pacemaker_heartbeats_expired_total 1\n" in server.clients.metrics.prometheus()
 
 
 def test_metrics_over_http(serve: Serve) -> None:

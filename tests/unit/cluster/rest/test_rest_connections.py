@@ -24,9 +24,9 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from storm_on_spark.cluster.http.auth import Authentication
-from storm_on_spark.cluster.http.doors import Doors, Limits
 from storm_on_spark.cluster.http.guard import Guard
-from storm_on_spark.cluster.http.server import RestServer, listen
+from storm_on_spark.cluster.http.limits import ConnectionLimits, Limits
+from storm_on_spark.cluster.http.server import HttpServer, listen
 
 TOKEN = "0123456789abcdef0123"
 LIMITS = Limits(connections=40, by_address=20, head_secs=1.0, idle_secs=2.0, write_secs=1.0)
@@ -58,7 +58,7 @@ async def much(request: Request) -> Response:
 def port() -> Iterator[int]:
     listener = listen("127.0.0.1", 0)
     routes = [Route("/", answer, methods=["GET", "POST"]), Route("/slow", slow), Route("/much", much)]
-    with RestServer(Guard(Starlette(routes=routes), Authentication(TOKEN)), listener, LIMITS):
+    with HttpServer(Guard(Starlette(routes=routes), Authentication(TOKEN)), listener, LIMITS):
         yield listener.getsockname()[1]
 
 
@@ -83,7 +83,7 @@ def tls_port(certificate: Path) -> Iterator[int]:
     context.load_cert_chain(certificate)
     listener = listen("127.0.0.1", 0)
     routes = [Route("/", answer), Route("/slow", slow), Route("/much", much)]
-    with RestServer(Guard(Starlette(routes=routes), Authentication(TOKEN)), listener, LIMITS, context):
+    with HttpServer(Guard(Starlette(routes=routes), Authentication(TOKEN)), listener, LIMITS, context):
         yield listener.getsockname()[1]
 
 
@@ -131,7 +131,7 @@ def test_no_socket_stays_open_behind_a_server_that_ends() -> None:
 
     listener = listen("127.0.0.1", 0)
     port = listener.getsockname()[1]
-    server = RestServer(Guard(Starlette(routes=[Route("/", block)]), Authentication(TOKEN)), listener, Limits())
+    server = HttpServer(Guard(Starlette(routes=[Route("/", block)]), Authentication(TOKEN)), listener, Limits())
     server.start()
     with contextlib.ExitStack() as stack:
         [first] = stack.enter_context(connections(port, 1))
@@ -277,14 +277,14 @@ def test_who_may_not_ask_is_told_so_beside_silent_ones(port: int) -> None:
 )
 def test_limits_hold_and_nothing_busy_is_closed(events: list[tuple[str, int, int]]) -> None:
     limits = Limits(connections=6, by_address=3)
-    doors, inside, busy, number = Doors(limits), {}, set(), 100
+    places, inside, busy, number = ConnectionLimits(limits), {}, set(), 100
     for now, (event, which, address) in enumerate(events):
         chosen = sorted(inside)[which % len(inside)] if inside else None
         if event == "enter":
             number += 1
             others = [each for each in inside if inside[each] == f"10.0.0.{address}"]
-            entered = doors.enter(number, f"10.0.0.{address}", float(now))
-            closed = doors.to_close()
+            entered = places.enter(number, f"10.0.0.{address}", float(now))
+            closed = places.to_close()
             assert not busy & set(closed)
             for each in closed:
                 del inside[each]
@@ -294,13 +294,13 @@ def test_limits_hold_and_nothing_busy_is_closed(events: list[tuple[str, int, int
                 # Only where everything that could have made room is busy.
                 assert set(others) <= busy if len(others) == limits.by_address else set(inside) <= busy
         elif chosen is not None and event == "leave":
-            doors.leave(chosen)
+            places.leave(chosen)
             del inside[chosen]
             busy.discard(chosen)
         elif chosen is not None:
-            getattr(doors, event)(chosen, float(now))
+            getattr(places, event)(chosen, float(now))
             busy.add(chosen) if event == "busy" else busy.discard(chosen) if event == "idle" else None
         assert len(inside) <= limits.connections
         assert all(list(inside.values()).count(name) <= limits.by_address for name in set(inside.values()))
         for each in inside:
-            assert (doors.deadline(each) is None) == (each in busy)
+            assert (places.deadline(each) is None) == (each in busy)

@@ -19,7 +19,7 @@ from storm_on_spark.cluster.errors import AuthenticationError
 from storm_on_spark.cluster.http.auth import Authentication, StaleNonceError
 from storm_on_spark.cluster.http.guard import Guard
 from storm_on_spark.cluster.http.messages import refusal
-from storm_on_spark.cluster.http.server import RestServer, listen
+from storm_on_spark.cluster.http.server import HttpServer, listen
 from storm_on_spark.cluster.security.proofs import TokenAuth, parameters
 from storm_on_spark.cluster.security.tokens import Tokens
 
@@ -42,7 +42,7 @@ def serving(authentication: Authentication) -> Iterator[tuple[str, list[tuple[st
     app = Starlette(routes=[Route("/api/v1/{rest:path}", do, methods=["GET", "POST", "PUT"])])
     listener = listen("127.0.0.1", 0)
     port = listener.getsockname()[1]
-    with RestServer(Guard(app, authentication), listener):
+    with HttpServer(Guard(app, authentication), listener):
         yield f"http://127.0.0.1:{port}/api/v1", done
 
 

@@ -19,7 +19,7 @@ from storm_on_spark.cluster.client.nimbus_client import NimbusClient
 from storm_on_spark.cluster.code.distributors import fetch
 from storm_on_spark.cluster.errors import UnavailableError
 from storm_on_spark.cluster.http.auth import Authentication
-from storm_on_spark.cluster.http.server import RestServer, listen
+from storm_on_spark.cluster.http.server import HttpServer, listen
 from storm_on_spark.cluster.security.settings import SecuritySettings
 from storm_on_spark.cluster.security.tls import Tls
 from storm_on_spark.cluster.supervisor.logs import LogServer
@@ -74,7 +74,7 @@ def serving(conf: dict[str, Any]) -> Iterator[str]:
 
     listener = listen("127.0.0.1", 0)
     address = f"127.0.0.1:{listener.getsockname()[1]}"
-    with RestServer(app, listener, tls=daemon_tls(conf).server):
+    with HttpServer(app, listener, tls=daemon_tls(conf).server):
         yield address
 
 

@@ -15,9 +15,9 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from storm_on_spark.api.errors import SetupError
-from storm_on_spark.cluster.http.doors import Limits
 from storm_on_spark.cluster.http.frames import FrameService, LoginError, framed
-from storm_on_spark.cluster.http.server import RestServer, listen
+from storm_on_spark.cluster.http.limits import Limits
+from storm_on_spark.cluster.http.server import HttpServer, listen
 from storm_on_spark.cluster.security.digest import THRIFT, Answering, Login
 from storm_on_spark.cluster.thrift.login import DIGEST, DigestLogin, Status, login_users, message
 from storm_on_spark.cluster.thrift.settings import ThriftSettings
@@ -145,7 +145,7 @@ def port() -> Iterator[int]:
 
     listener = listen("127.0.0.1", 0)
     frames = FrameService(lambda frame: frame, 100, 1, lambda: DigestLogin(USERS))
-    server = RestServer(app, listener, Limits(head_secs=0.5), frames=frames)
+    server = HttpServer(app, listener, Limits(head_secs=0.5), frames=frames)
     server.start()
     yield listener.getsockname()[1]
     server.close()

@@ -40,16 +40,16 @@ class _Place:
     since: float
 
 
-class Doors:
+class ConnectionLimits:
     """The connections of one server.
 
     Example:
-        >>> doors = Doors(Limits(connections=3, by_address=2))
-        >>> doors.enter(1, "10.0.0.1", 0.0), doors.enter(2, "10.0.0.1", 1.0), doors.busy(1, 1.5)
+        >>> places = ConnectionLimits(Limits(connections=3, by_address=2))
+        >>> places.enter(1, "10.0.0.1", 0.0), places.enter(2, "10.0.0.1", 1.0), places.busy(1, 1.5)
         (True, True, None)
-        >>> doors.enter(3, "10.0.0.1", 2.0), doors.to_close()  # the second had said nothing yet
+        >>> places.enter(3, "10.0.0.1", 2.0), places.to_close()  # the second had said nothing yet
         (True, [2])
-        >>> doors.busy(3, 3.0), doors.enter(4, "10.0.0.1", 4.0), doors.enter(5, "10.0.0.2", 5.0)
+        >>> places.busy(3, 3.0), places.enter(4, "10.0.0.1", 4.0), places.enter(5, "10.0.0.2", 5.0)
         (None, False, True)
     """
 
