@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import importlib.util
+import re
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -99,6 +100,14 @@ def test_code_reads_the_configuration_by_typed_settings_only() -> None:
     assert {name: reads for name, reads in found.items() if reads} == {}
     # The search finds what it looks for.
     assert reads_of_keys(paths["api/building/builder.py"]) != []
+
+
+def test_http_is_served_with_limits() -> None:
+    """The room `cluster.http` knows how long a connection may stay, and how many there may be."""
+    servers = re.compile(r"\b(from|import) (uvicorn|hypercorn|http\.server|socketserver|wsgiref|aiohttp|xmlrpc)\b")
+    room = PACKAGE / "cluster" / "http"
+    found = [path for path in PACKAGE.rglob("*.py") if servers.search(path.read_text("utf-8"))]
+    assert {path.parent for path in found} == {room}, found
 
 
 def imports(module: str, path: Path, modules: Iterable[str]) -> set[str]:

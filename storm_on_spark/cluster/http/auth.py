@@ -19,12 +19,11 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import urlsplit
 
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.api.text.lines import lines_of
 from storm_on_spark.cluster.errors import AuthenticationError
-from storm_on_spark.cluster.security.addresses import is_loopback
+from storm_on_spark.cluster.security.addresses import asked_host, is_loopback
 from storm_on_spark.cluster.security.proofs import SCHEME, UNSIGNED, challenge_header, parameters, proof
 from storm_on_spark.cluster.security.settings import SecuritySettings
 from storm_on_spark.cluster.security.tokens import Tokens, read_secret_file
@@ -169,11 +168,11 @@ class Authentication:
         return found
 
     def _check_local(self, headers: Mapping[str, str]) -> None:
-        host = urlsplit(f"//{headers.get('host', '')}").hostname or ""
+        host = asked_host(headers.get("host", ""))
         if not is_loopback(host):
             raise AuthenticationError(f"without authentication only this host is served, not {host[:80]!r}")
         origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != headers.get("host"):
+        if origin is not None and origin.partition("://")[2] != headers.get("host"):
             raise AuthenticationError(f"a request must come from this server's own pages, not from {origin[:80]!r}")
 
     def _check_proof(self, given: Mapping[str, str], method: str, target: str) -> Caller:

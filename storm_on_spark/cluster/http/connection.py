@@ -10,9 +10,12 @@ import asyncio
 import itertools
 import logging
 import ssl
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from http import HTTPStatus
 from typing import Any, Final
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from storm_on_spark.cluster.http.frames import (
@@ -31,6 +34,11 @@ logger = logging.getLogger(__name__)
 
 _FULL: Final = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 _CLOSING_TURNS: Final = 100
+
+#: What uvicorn says of a connection. Its warnings are of what others send: they have no address, and their number no
+#: end.
+_uvicorn = logging.getLogger(f"{__name__}.uvicorn")
+_uvicorn.setLevel(logging.ERROR)
 
 
 class Connections:
@@ -139,6 +147,7 @@ class LimitedProtocol(H11Protocol):
 
     def __init__(self, connections: Connections, number: int, **arguments: Any) -> None:
         super().__init__(**arguments)
+        self.logger = _uvicorn
         self._connections = connections
         self.number = number
         self._timer: asyncio.TimerHandle | None = None
@@ -148,6 +157,8 @@ class LimitedProtocol(H11Protocol):
         self._early: list[bytes] | None = []
         #: Whether nothing has come yet.
         self._fresh = True
+        #: Whether what comes is read no more, as it is no HTTP.
+        self._refused = False
         self._frames: FrameReader | None = None
         #: The login that is under way.
         self._login: FrameLogin | None = None
@@ -186,6 +197,8 @@ class LimitedProtocol(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Takes bytes of a request."""
+        if self._refused:
+            return
         if self._early is not None:
             self._early.append(data)
             return
@@ -203,13 +216,36 @@ class LimitedProtocol(H11Protocol):
                 self._next_frame(self._frames, service)
             return
         super().data_received(data)
-        self._note(heard=True)
+        self._note(len(data))
 
     def on_response_complete(self) -> None:
         """Waits for the next request."""
         self._connections.places.idle(self.number, self.loop.time())
         super().on_response_complete()
-        self._note(heard=False)
+        self._note(0)
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuses what is no request, or has too long a head; uvicorn calls it while it handles h11's error.
+
+        The connection ends when the client has read the answer, or at the deadline of the head: if it were closed
+        with bytes unread, the client's system could drop the answer.
+        """
+        # None before the first request, whatever uvicorn declares.
+        cycle: RequestResponseCycle | None = self.cycle
+        if cycle is not None and not cycle.response_complete:  # a body that is none
+            self.abort()
+            return
+        error = sys.exc_info()[1]
+        status = HTTPStatus(error.error_status_hint if isinstance(error, h11.RemoteProtocolError) else 400)
+        text = f"{status.phrase}: {error}\n".encode("ascii", "backslashreplace")
+        head = (
+            f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: text/plain; charset=utf-8\r\n"
+            f"Content-Length: {len(text)}\r\nConnection: close\r\n\r\n"
+        )
+        self._refused = True
+        self.transport.write(head.encode() + text)
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
 
     def pause_writing(self) -> None:
         """Gives the other side a while to read on."""
@@ -295,13 +331,17 @@ class LimitedProtocol(H11Protocol):
         logger.warning("A Thrift connection from %s is closed: %s", self.client, error)
         self.abort()
 
-    def _note(self, *, heard: bool) -> None:
+    def _note(self, received: int) -> None:
+        """Notes what a connection does now that so many bytes have come."""
         places, now = self._connections.places, self.loop.time()
         # None before the first request, whatever uvicorn declares.
         cycle: RequestResponseCycle | None = self.cycle
         if cycle is not None and not cycle.response_complete:
-            places.busy(self.number, now)
-        elif heard:
+            if cycle.more_body:
+                places.body(self.number, received, now)
+            else:
+                places.busy(self.number, now)
+        elif received:
             places.heard(self.number, now)
         self._watch()
 

@@ -2,8 +2,9 @@
 
 A connection costs a server something before the client is authenticated. So one that has not sent a whole request
 head by a deadline is closed, however slowly its bytes come. There is a limit per address and one for all connections.
-Above a limit, the connection that has been idle longest is closed, of the address that has most idle connections.
-A request that is being answered is never broken off for another.
+Above a limit, the connection that has been idle longest is closed, of the address that has most idle connections. A
+body that comes more slowly than `LEAST_RATE` counts as idle time too. A request that has come whole is never broken off
+for another.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ class Limits:
     connections: int = 256
     by_address: int = 128
     """Less than all: no single address can take every place."""
+    head_bytes: int = 16 * 1024
     head_secs: float = 10.0
     """From the connection, or from the first byte of a later request, to the end of the request's head."""
     idle_secs: float = 30.0
@@ -29,8 +31,10 @@ class Limits:
 
 
 DEFAULT: Final = Limits()
+LEAST_RATE: Final = 4096
+"""Bytes a second of a long body, on average."""
 
-Phase = Literal["head", "idle", "busy"]
+Phase = Literal["head", "body", "busy", "idle"]
 
 
 @dataclass
@@ -38,6 +42,7 @@ class _Place:
     address: str
     phase: Phase
     since: float
+    """When the phase began; of a body, as much later as what has come of it takes at `LEAST_RATE`."""
 
 
 class ConnectionLimits:
@@ -74,8 +79,17 @@ class ConnectionLimits:
         self._places[connection] = _Place(group, "head", now)
         return True
 
+    def body(self, connection: int, received: int, now: float) -> None:
+        """Notes that so many bytes came of a request whose body has not come whole."""
+        place = self._places.get(connection)
+        if place is None:
+            return
+        if place.phase == "body":
+            now = min(now, place.since + received / LEAST_RATE)
+        self._change(connection, "body", now)
+
     def busy(self, connection: int, now: float) -> None:
-        """Notes that a request is being answered."""
+        """Notes that a request has come whole, and is being answered."""
         self._change(connection, "busy", now)
 
     def idle(self, connection: int, now: float) -> None:
@@ -93,9 +107,12 @@ class ConnectionLimits:
         self._places.pop(connection, None)
 
     def deadline(self, connection: int) -> float | None:
-        """Returns when a connection is to be closed if nothing happens; None while it is busy, or not here."""
+        """Returns when a connection is to be closed if nothing happens; None in a body, while busy, or not here.
+
+        Who reads a body knows how long it may take.
+        """
         place = self._places.get(connection)
-        if place is None or place.phase == "busy":
+        if place is None or place.phase in ("body", "busy"):
             return None
         return place.since + (self._limits.head_secs if place.phase == "head" else self._limits.idle_secs)
 

@@ -94,6 +94,27 @@ def refusal(error: Exception) -> Response:
     return answer(body, 500)
 
 
+async def read_body(request: Request, most: int = MAX_BODY, secs: float = BODY_SECS) -> bytes:
+    """Returns the body of a request.
+
+    Args:
+        request: the request.
+        most: bytes that it may have.
+        secs: that it may take to arrive.
+
+    Raises:
+        LimitError: it is too large.
+        TimeoutError: it takes too long.
+    """
+    body = bytearray()
+    with anyio.fail_after(secs):
+        async for part in request.stream():
+            body += part
+            if len(body) > most:
+                raise LimitError(f"a request has at most {most:,} bytes")
+    return bytes(body)
+
+
 async def read_json(request: Request, kind: type[T], *, strict: bool = True) -> T | None:
     """Returns the body of a request; None if it has none.
 
@@ -106,19 +127,14 @@ async def read_json(request: Request, kind: type[T], *, strict: bool = True) -> 
         LimitError: it is too large, or takes too long.
         RecordError: it is something else.
     """
-    body = bytearray()
     try:
-        with anyio.fail_after(BODY_SECS):
-            async for part in request.stream():
-                body += part
-                if len(body) > MAX_BODY:
-                    raise LimitError(f"a request has at most {MAX_BODY:,} bytes")
+        body = await read_body(request)
     except TimeoutError:
         raise LimitError(f"a request has at most {BODY_SECS:g} s to arrive") from None
     if not body:
         return None
     try:
-        return msgspec.convert(msgspec.json.decode(bytes(body)), kind, strict=strict)
+        return msgspec.convert(msgspec.json.decode(body), kind, strict=strict)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise RecordError(f"{request.method} {request.url.path}: {error}") from error
 

@@ -1,4 +1,4 @@
-"""The HTTP server of a Nimbus, on a thread of its own."""
+"""The HTTP server that all have who serve HTTP here: REST, logs, metrics, the source `http` of streams."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 class HttpServer(Service):
-    """Serves an application.
+    """Serves an application on a thread of its own.
 
     Args:
         app: the application.
         listener: of `listen`; closed with the server.
-        limits: how many connections it bears, and for how long.
+        limits: how many connections it bears, for how long, and how long a head.
         tls: serves HTTPS with it; None for HTTP.
         frames: what answers connections that have frames instead of HTTP; None for nothing.
     """
@@ -72,15 +72,18 @@ class HttpServer(Service):
             loop="asyncio",
             http=cast(type[asyncio.Protocol], self._connections.protocol),
             ws="none",
+            interface="asgi3",
+            proxy_headers=False,
             lifespan="off",
             log_config=None,
             access_log=False,
             server_header=False,
+            h11_max_incomplete_event_size=limits.head_bytes,
             timeout_keep_alive=math.ceil(limits.idle_secs),
             timeout_graceful_shutdown=_STOP_SECS,
         )
         self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(target=self._run, name="rest", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="http", daemon=True)
         self._ready = threading.Event()
 
     def start(self) -> None:
@@ -92,7 +95,7 @@ class HttpServer(Service):
         self._thread.start()
         # What listens takes connections already; they wait until the loop runs.
         if not self._ready.wait(_START_SECS) or not self._thread.is_alive():
-            raise SetupError("the REST interface did not start; see the log")
+            raise SetupError("the HTTP server did not start; see the log")
 
     def close(self) -> None:
         """Ends it; requests under way have a few seconds."""

@@ -23,6 +23,7 @@ from storm_on_spark.api.errors import NotAliveError
 from storm_on_spark.cluster.errors import CodeError, LimitError, RecordError, TransitionError
 from storm_on_spark.cluster.http.auth import Authentication
 from storm_on_spark.cluster.http.guard import Guard
+from storm_on_spark.cluster.http.limits import LEAST_RATE
 from storm_on_spark.cluster.http.messages import ErrorBody, answer, path_parameter, read_json, refusal
 from storm_on_spark.cluster.nimbus.control import Control
 from storm_on_spark.cluster.nimbus.submission import SubmissionState, SubmitRequest, check_key
@@ -37,8 +38,6 @@ _MOST_UPLOADS = 16
 """At the same time."""
 _MOST_LAGS = 4
 """Threads that ask Kafka at the same time."""
-LEAST_RATE = 4096
-"""Bytes a second of an upload, on average."""
 
 Handler = Callable[[Request], Awaitable[Response]]
 

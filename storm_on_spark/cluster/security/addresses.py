@@ -3,6 +3,20 @@
 from __future__ import annotations
 
 import ipaddress
+from urllib.parse import urlsplit
+
+
+def asked_host(header: str) -> str:
+    """Returns the host in a request's header `Host`; empty if there is none.
+
+    Example:
+        >>> [asked_host(header) for header in ("localhost:8080", "[::1]:8080", "", "[", "a b")]
+        ['localhost', '::1', '', '', 'a b']
+    """
+    try:
+        return urlsplit(f"//{header}").hostname or ""
+    except ValueError:
+        return ""
 
 
 def is_loopback(host: str) -> bool:

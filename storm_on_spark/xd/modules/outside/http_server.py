@@ -1,27 +1,32 @@
-"""The HTTP server of the source `http`: requests with limits, that wait until their messages are processed."""
+"""The HTTP server of the source `http`: requests that wait until their messages are processed."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hmac
-import re
-import socket
 import threading
 from collections import deque
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Final, Literal
-from urllib.parse import urlsplit
+from concurrent.futures import Future, InvalidStateError
+from typing import Any, Final
+
+import anyio
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import Receive, Scope, Send
 
 from storm_on_spark.api.errors import SetupError
-from storm_on_spark.cluster.security.addresses import is_loopback
+from storm_on_spark.cluster.http.limits import Limits
+from storm_on_spark.cluster.http.messages import BODY_SECS, MAX_BODY, read_body
+from storm_on_spark.cluster.http.server import HttpServer, listen
+from storm_on_spark.cluster.security.addresses import asked_host, is_loopback
 from storm_on_spark.cluster.security.tokens import read_tokens
 
-Answer = Literal["processed", "received"]
-
-_MOST_CONNECTIONS: Final = 200
+#: Senders wait for their answers, and all those behind a proxy have one address.
+_LIMITS: Final = Limits(connections=512, by_address=256)
 _MOST_WAITING_BYTES: Final = 100_000_000
-_IDLE_SECS: Final = 30.0
-_ANSWER_SECS: Final = 5.0
+_MESSAGE_BYTES: Final = 100
+"""What a message costs beside its text, about."""
 _NDJSON: Final = "application/x-ndjson"
 
 
@@ -32,55 +37,67 @@ class Post:
         self.payloads = payloads
         self.headers = headers
         self.size = size
-        self.done = threading.Event()
+        """Bytes that it takes while it waits, about."""
+        self.done: Future[bool] = Future()
+        """Whether all of them were processed, once that is known."""
         self._left = len(payloads)
-
-    @property
-    def processed(self) -> bool:
-        """Whether all of them are."""
-        return self._left <= 0
 
     def settle(self) -> None:
         """Notes that one of the messages was processed; called by one thread."""
         self._left -= 1
         if not self._left:
-            self.done.set()
+            self.end(True)
+
+    def end(self, processed: bool) -> None:
+        """Has its sender answered, if that waits."""
+        with contextlib.suppress(InvalidStateError):
+            self.done.set_result(processed)
 
 
-class HttpServer:
-    """Listens on threads of its own.
+class PostServer:
+    """Listens on a thread of its own, with the limits of every HTTP server of ours.
+
+    Args:
+        host: the address.
+        port: 0 for any that is free.
+        path: the only path; empty for all.
+        token_file: a file with tokens, one of which a request must send; empty for none.
+        waits: whether a sender gets its answer when its messages were processed, and not at once.
+        max_bytes: of a body.
+        timeout: seconds until a sender that waits gets 504.
 
     Answers: 200; 400 for what is no UTF-8, 401 without a token, 403 for the page of a browser, 404 for another path,
-    405 for another method, 411 without a length, 413 for a body that is too long, 503 while too much waits, 504 when
-    the processing takes too long.
+    405 for another method, 408 for a body that comes too slowly, 411 without a length, 413 for a body that is too long,
+    431 for a head that is too long, 503 while too much waits, 504 when the processing takes too long.
 
     Raises:
         SetupError: the port is taken, there is no such address, or the file of tokens can't be used.
     """
 
     def __init__(
-        self, host: str, port: int, *, path: str, token_file: str, answer: Answer, max_bytes: int, timeout: float
+        self, host: str, port: int, *, path: str, token_file: str, waits: bool, max_bytes: int, timeout: float
     ) -> None:
         self.path = path
         self.tokens = read_tokens(token_file) if token_file else ()
-        self.answer = answer
+        self.waits = waits
         self.max_bytes = max_bytes
         self.timeout = timeout
-        #: Both change under the lock.
+        self.local = is_loopback(host)
+        #: All change under the lock.
         self._waiting: deque[Post] = deque()
         self._waiting_bytes = 0
+        self._closed = False
         #: Every request whose sender waits, also after `next_post`.
         self._open: set[Post] = set()
         self._lock = threading.Lock()
-        self.closed = False
         try:
-            self._server = _Server(host, port, self)
-        except OSError as error:
-            raise SetupError(f"http can't listen on {host:.100}:{port}: {error.strerror or error}") from error
-        name = f"[{host}]" if ":" in host else host
-        self.address = f"http://{name}:{self._server.server_address[1]}"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), name="http source", daemon=True)
-        self._thread.start()
+            listener = listen(host.strip("[]"), port)
+        except SetupError as error:
+            raise SetupError(f"http {error}") from error
+        name = f"[{host.strip('[]')}]" if ":" in host else host
+        self.address = f"http://{name}:{listener.getsockname()[1]}"
+        self._server = HttpServer(self._serve, listener, _LIMITS)
+        self._server.start()
 
     def next_post(self) -> Post | None:
         """Returns the request that waits longest, if one does."""
@@ -91,178 +108,98 @@ class HttpServer:
             self._waiting_bytes -= post.size
             return post
 
-    def put(self, post: Post) -> bool:
-        """Has a request wait; returns whether there is room."""
-        with self._lock:
-            if self.closed or self._waiting_bytes + post.size > _MOST_WAITING_BYTES:
-                return False
-            self._waiting.append(post)
-            self._waiting_bytes += post.size
-            self._open.add(post)
-            return True
-
-    def forget(self, post: Post) -> None:
-        """Notes that nobody waits for a request any more."""
-        with self._lock:
-            self._open.discard(post)
-
     def close(self) -> None:
         """Listens no more. Senders that wait get 503."""
         with self._lock:
-            self.closed = True
+            self._closed = True
             self._waiting.clear()
             unanswered = list(self._open)
         for post in unanswered:
-            post.done.set()
-        self._server.shutdown()
-        self._thread.join()
-        self._server.finish()
-        self._server.server_close()
+            post.end(False)
+        self._server.close()
 
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def __init__(self, host: str, port: int, owner: HttpServer) -> None:
-        if ":" in host:
-            self.address_family = socket.AF_INET6
-        self.owner = owner
-        self.local = is_loopback(host)
-        self._slots = threading.Semaphore(_MOST_CONNECTIONS)
-        #: Changes under the condition's lock.
-        self._connections: set[socket.socket] = set()
-        self._changed = threading.Condition()
-        super().__init__((host.strip("[]"), port), _Handler)
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Starts a thread, unless there are too many connections: then this one is closed."""
-        if not self._slots.acquire(blocking=False):
-            self.shutdown_request(request)
-            return
-        with self._changed:
-            self._connections.add(request)
-        super().process_request(request, client_address)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Handles a connection."""
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
         try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._slots.release()
-            with self._changed:
-                self._connections.discard(request)
-                self._changed.notify_all()
-
-    def finish(self) -> None:
-        """Reads no more, and waits until what was read is answered; not for long."""
-        with self._changed:
-            self._end(socket.SHUT_RD)
-            self._changed.wait_for(lambda: not self._connections, _ANSWER_SECS)
-            self._end(socket.SHUT_RDWR)
-
-    def _end(self, how: int) -> None:
-        for connection in self._connections:
-            with contextlib.suppress(OSError):
-                connection.shutdown(how)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Says nothing: a sender that went away is no trouble of the stream's."""
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server_version = "storm-spark"
-    sys_version = ""
-    timeout = _IDLE_SECS
-    server: _Server
-
-    def do_POST(self) -> None:  # the name that the base class calls
-        """Takes messages, and answers when their time has come."""
-        owner = self.server.owner
-        try:
-            size = self._size(owner)
-            body = self.rfile.read(size)
-            if len(body) < size:
-                raise _Refusal(400, f"expected {size} bytes, got {len(body)}")
-            post = self._post(body)
+            post = await self._post(request)
             if post.payloads:
-                _have_processed(post, owner)
+                await self._have_processed(post)
+            response = Response()
+        except ClientDisconnect:
+            response = Response(status_code=400)  # nobody reads it
         except _Refusal as refusal:
-            self._answer(refusal.status, f"{refusal.message}\n")
-        else:
-            self._answer(200, "")
+            headers = {"Allow": "POST"} if refusal.status == 405 else None
+            response = PlainTextResponse(f"{refusal.message}\n", refusal.status, headers)
+        await response(scope, receive, send)
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("do_"):
-            return self._refuse_method
-        raise AttributeError(name)
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 # the base class's name
-        """Logs nothing: standard error belongs to the stream."""
-
-    def _refuse_method(self) -> None:
-        self._answer(405, "expected POST\n")
-
-    def _size(self, owner: HttpServer) -> int:
-        """Returns the length of the body, once the request may be read."""
-        host = urlsplit(f"//{self.headers.get('Host', '')}").hostname or ""
-        # Otherwise the pages that a user of this machine looks at could post here.
-        if "Origin" in self.headers or (self.server.local and not is_loopback(host)):
-            raise _Refusal(403, "expected a request of this machine's programs, not of a browser's page")
-        if owner.tokens and not self._authorized(owner.tokens):
-            raise _Refusal(401, "expected Authorization: Bearer with a token of the file")
-        if owner.path and urlsplit(self.path).path != owner.path:
-            raise _Refusal(404, f"expected the path {owner.path}")
-        length = self.headers.get("Content-Length", "")
-        if not re.fullmatch(r"[0-9]{1,15}", length) or "Transfer-Encoding" in self.headers:
-            raise _Refusal(411, "expected a Content-Length")
-        if int(length) > owner.max_bytes:
-            raise _Refusal(413, f"expected at most {owner.max_bytes} bytes, got {length}")
-        return int(length)
-
-    def _authorized(self, tokens: tuple[str, ...]) -> bool:
-        kind, _, given = self.headers.get("Authorization", "").partition(" ")
-        matches = [hmac.compare_digest(given.strip().encode(), token.encode()) for token in tokens]
-        return kind.lower() == "bearer" and any(matches)
-
-    def _post(self, body: bytes) -> Post:
+    async def _post(self, request: Request) -> Post:
+        """Returns a request as messages, once it may be read."""
+        size = self._size(request)
+        # A longer body has more time: as much a byte as the longest that REST takes.
+        secs = BODY_SECS * max(1.0, size / MAX_BODY)
+        try:
+            body = await read_body(request, size, secs)
+        except TimeoutError:
+            raise _Refusal(408, f"expected {size} bytes within {secs:g} s") from None
         try:
             text = body.decode()
         except UnicodeDecodeError as error:
             raise _Refusal(400, f"expected UTF-8, got other bytes at {error.start}") from error
-        kind = self.headers.get_content_type()
-        payloads = [line for line in text.split("\n") if line.strip()] if kind == _NDJSON else [text]
-        headers = {"contentType": self.headers["Content-Type"]} if "Content-Type" in self.headers else {}
-        return Post(payloads, headers, len(body))
+        kind = request.headers.get("content-type")
+        many = kind is not None and kind.partition(";")[0].strip().lower() == _NDJSON
+        payloads = [line for line in text.split("\n") if line.strip()] if many else [text]
+        return Post(payloads, {} if kind is None else {"contentType": kind}, size + _MESSAGE_BYTES * len(payloads))
 
-    def _answer(self, status: int, text: str) -> None:
-        body = text.encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "text/plain; charset=utf-8")
-        self.send_header("Content-Length", str(len(body)))
-        if status == 405:
-            self.send_header("Allow", "POST")
-        if status not in (200, 503, 504):
-            # The rest of the request may not have been read.
-            self.close_connection = True
-            self.send_header("Connection", "close")
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
+    def _size(self, request: Request) -> int:
+        """Returns the length of the body of a request that may be read."""
+        headers = request.headers
+        if request.method != "POST":
+            raise _Refusal(405, "expected POST")
+        # Otherwise the pages that a user of this machine looks at could post here.
+        if "origin" in headers or (self.local and not is_loopback(asked_host(headers.get("host", "")))):
+            raise _Refusal(403, "expected a request of this machine's programs, not of a browser's page")
+        if self.tokens and not self._authorized(headers.get("authorization", "")):
+            raise _Refusal(401, "expected Authorization: Bearer with a token of the file")
+        if self.path and request.scope["raw_path"].decode("ascii") != self.path:
+            raise _Refusal(404, f"expected the path {self.path}")
+        length = headers.get("content-length")
+        if length is None or "transfer-encoding" in headers:
+            raise _Refusal(411, "expected a Content-Length")
+        if int(length) > self.max_bytes:
+            raise _Refusal(413, f"expected at most {self.max_bytes} bytes, got {length}")
+        return int(length)
 
+    def _authorized(self, header: str) -> bool:
+        kind, _, given = header.partition(" ")
+        matches = [hmac.compare_digest(given.strip().encode(), token.encode()) for token in self.tokens]
+        return kind.lower() == "bearer" and any(matches)
 
-def _have_processed(post: Post, owner: HttpServer) -> None:
-    if not owner.put(post):
-        raise _Refusal(503, "too much waits to be processed; post it again later")
-    try:
-        if owner.answer == "received":
+    async def _have_processed(self, post: Post) -> None:
+        if not self._put(post):
+            raise _Refusal(503, "too much waits to be processed; post it again later")
+        if not self.waits:
             return
-        if not post.done.wait(owner.timeout):
-            raise _Refusal(504, f"not processed within {owner.timeout:g} s; it may still be")
-    finally:
-        owner.forget(post)
-    if not post.processed:
-        raise _Refusal(503, "the stream has ended; post it again later")
+        try:
+            with anyio.fail_after(self.timeout):
+                processed = await asyncio.wrap_future(post.done)
+        except TimeoutError:
+            raise _Refusal(504, f"not processed within {self.timeout:g} s; it may still be") from None
+        finally:
+            with self._lock:
+                self._open.discard(post)
+        if not processed:
+            raise _Refusal(503, "the stream has ended; post it again later")
+
+    def _put(self, post: Post) -> bool:
+        """Has a request wait; returns whether there is room, which a request alone always has."""
+        with self._lock:
+            if self._closed or (self._waiting and self._waiting_bytes + post.size > _MOST_WAITING_BYTES):
+                return False
+            self._waiting.append(post)
+            self._waiting_bytes += post.size
+            if self.waits:
+                self._open.add(post)
+            return True
 
 
 class _Refusal(Exception):  # noqa: N818 # no error of the server's

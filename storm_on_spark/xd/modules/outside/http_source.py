@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import Any, Final, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
+from storm_on_spark.api.errors import SetupError
 from storm_on_spark.api.task.collector import SpoutOutputCollector
 from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.cluster.security.addresses import is_loopback
 from storm_on_spark.xd.modules.declaration import ModuleDeclaration, Option, OptionError
-from storm_on_spark.xd.modules.outside.http_server import Answer, HttpServer, Post
 from storm_on_spark.xd.modules.repeating import RepeatingSource
 
+if TYPE_CHECKING:
+    from storm_on_spark.xd.modules.outside.http_server import Post
+
+Answer = Literal["processed", "received"]
+
+_NEEDS: Final = "the source http needs the extra storm-on-spark[cluster] on every machine"
 _MOST_BODY: Final = 100_000_000
 _HIGHEST_PORT: Final = 65_535
 
@@ -65,19 +71,24 @@ class HttpSource(RepeatingSource):
         """Listens.
 
         Raises:
-            SetupError: the port is taken, there is no such address, or the file of tokens can't be used.
+            SetupError: the extra `cluster` is not installed, the port is taken, there is no such address, or
+                the file of tokens can't be used.
         """
         super().open(conf, context, collector)
+        try:
+            from storm_on_spark.xd.modules.outside.http_server import PostServer
+        except ImportError as error:
+            raise SetupError(_NEEDS) from error
         #: The request whose messages are being emitted, and the number of the next of them.
         self._current: tuple[Post, int] | None = None
         #: Number of a message -> the request that it came in.
         self._emitted: dict[int, Post] = {}
-        self._server = HttpServer(
+        self._server = PostServer(
             self.host,
             self.port,
             path=self.path,
             token_file=self.token_file,
-            answer=self.answer,
+            waits=self.answer == "processed",
             max_bytes=self.max_bytes,
             timeout=self.timeout,
         )

@@ -11,7 +11,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from http.client import HTTPConnection, HTTPSConnection
+from http.client import HTTPConnection, HTTPResponse, HTTPSConnection
 from pathlib import Path
 
 import anyio
@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
@@ -43,6 +43,13 @@ async def slow(request: Request) -> Response:
     return Response("ok")
 
 
+async def read(request: Request) -> Response:
+    try:
+        return Response(str(len(await request.body())))
+    except ClientDisconnect:
+        return Response(status_code=400)
+
+
 async def much(request: Request) -> Response:
     async def parts():
         try:
@@ -58,6 +65,7 @@ async def much(request: Request) -> Response:
 def port() -> Iterator[int]:
     listener = listen("127.0.0.1", 0)
     routes = [Route("/", answer, methods=["GET", "POST"]), Route("/slow", slow), Route("/much", much)]
+    routes.append(Route("/read", read, methods=["POST"]))
     with HttpServer(Guard(Starlette(routes=routes), Authentication(TOKEN)), listener, LIMITS):
         yield listener.getsockname()[1]
 
@@ -254,6 +262,72 @@ def test_requests_that_are_answered_are_not_broken_off_for_others(port: int) -> 
     assert ask(port) == 200
 
 
+def test_slow_bodies_close_the_server_to_nobody(port: int) -> None:
+    head = f"POST /read HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\nContent-Length: 1000000\r\n\r\n"
+    with contextlib.ExitStack() as stack:
+        upload = HTTPConnection("127.0.0.1", port, 20)
+        stack.callback(upload.close)
+        upload.putrequest("POST", "/read")
+        upload.putheader("Authorization", f"Bearer {TOKEN}")
+        upload.putheader("Content-Length", "1000000")
+        upload.endheaders()
+        slow = stack.enter_context(connections(port, LIMITS.by_address - 1))
+        for each in slow:
+            each.sendall(head.encode() + b"x")
+        time.sleep(0.5)
+        upload.send(bytes(500_000))
+        # Slow ones make room, and not the body that came at a good rate, although it began before them.
+        assert [ask(port) for _ in range(5)] == [200] * 5
+        upload.send(bytes(500_000))
+        response = upload.getresponse()
+        assert (response.status, response.read()) == (200, b"1000000")
+
+
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [
+        (b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 1_000_000 + b"\r\n\r\n", 431),
+        (b"GET /" + b"a" * 1_000_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", 431),
+        (b"GET / HTTP/1.1\r\n\r\n", 400),
+        (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: many\r\n\r\n", 400),
+        (b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n", 501),
+        (b"\x16\x03\x01 no HTTP\r\n\r\n", 400),
+    ],
+)
+def test_what_is_no_request_is_refused_with_its_status(
+    port: int, request_: bytes, status: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    with connections(port, 1) as [connection]:
+        connection.settimeout(10)
+        connection.sendall(request_)
+        response = HTTPResponse(connection)
+        response.begin()
+        assert response.status == status
+        assert len(response.read()) == int(response.headers["Content-Length"])
+        assert is_closed(connection, 5 * LIMITS.head_secs)
+    assert ask(port) == 200
+    assert caplog.messages == [], "what others send fills no log"
+
+
+def test_a_body_that_breaks_off_hurts_nobody(port: int, caplog: pytest.LogCaptureFixture) -> None:
+    with connections(port, 1) as [connection]:
+        head = f"POST /read HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\nTransfer-Encoding: chunked\r\n\r\n"
+        connection.sendall(head.encode() + b"no chunk\r\n")
+        assert is_closed(connection, 5.0)
+    assert ask(port) == 200
+    assert caplog.messages == []
+
+
+@pytest.mark.parametrize("host", ["[", "[::1", "a b", "127.0.0.1:"])
+def test_a_host_that_is_none_is_refused(host: str, caplog: pytest.LogCaptureFixture) -> None:
+    listener = listen("127.0.0.1", 0)
+    app = Guard(Starlette(routes=[Route("/", answer)]), Authentication())
+    with HttpServer(app, listener, LIMITS), connections(listener.getsockname()[1], 1) as [connection]:
+        connection.sendall(f"GET / HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+        assert connection.recv(12) == (b"HTTP/1.1 200" if host.startswith("1") else b"HTTP/1.1 403")
+    assert caplog.messages == []
+
+
 def test_many_requests_over_one_connection(port: int) -> None:
     connection = HTTPConnection("127.0.0.1", port, 10)
     for _ in range(50):
@@ -272,12 +346,15 @@ def test_who_may_not_ask_is_told_so_beside_silent_ones(port: int) -> None:
 
 @given(
     st.lists(
-        st.tuples(st.sampled_from(["enter", "busy", "idle", "heard", "leave"]), st.integers(0, 12), st.integers(0, 3))
+        st.tuples(
+            st.sampled_from(["enter", "body", "busy", "idle", "heard", "leave"]), st.integers(0, 12), st.integers(0, 3)
+        )
     )
 )
 def test_limits_hold_and_nothing_busy_is_closed(events: list[tuple[str, int, int]]) -> None:
     limits = Limits(connections=6, by_address=3)
     places, inside, busy, number = ConnectionLimits(limits), {}, set(), 100
+    bodies: set[int] = set()
     for now, (event, which, address) in enumerate(events):
         chosen = sorted(inside)[which % len(inside)] if inside else None
         if event == "enter":
@@ -297,10 +374,15 @@ def test_limits_hold_and_nothing_busy_is_closed(events: list[tuple[str, int, int
             places.leave(chosen)
             del inside[chosen]
             busy.discard(chosen)
+        elif chosen is not None and event == "body":
+            places.body(chosen, 4096 * address, float(now))
+            bodies.add(chosen)
+            busy.discard(chosen)
         elif chosen is not None:
             getattr(places, event)(chosen, float(now))
+            bodies -= {chosen} if event != "heard" else set()
             busy.add(chosen) if event == "busy" else busy.discard(chosen) if event == "idle" else None
         assert len(inside) <= limits.connections
         assert all(list(inside.values()).count(name) <= limits.by_address for name in set(inside.values()))
         for each in inside:
-            assert (places.deadline(each) is None) == (each in busy)
+            assert (places.deadline(each) is None) == (each in busy | bodies)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
+import re
+import socket
 import sqlite3
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -255,6 +259,63 @@ def test_http_tells_senders_that_the_stream_ends(poster: Callable[..., Poster]) 
     posts.tester.close()
     sender.join(30)
     assert answers == [(503, "the stream has ended; post it again later\n")]
+
+
+def test_http_answers_beside_slow_connections(poster: Callable[..., Poster]) -> None:
+    posts = poster(answer="received")
+    began = [b"POST / HTTP/1.1\r\nX: ", b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n", b""]
+    with contextlib.ExitStack() as stack:
+        for number in range(600):  # more than it bears of one address
+            connection = stack.enter_context(socket.create_connection(("127.0.0.1", posts.port), 30))
+            connection.sendall(began[number % 3])
+            time.sleep(0.003)  # a short queue of the listener's would drop some, and they would close nothing
+        assert [posts.send(b"a") for _ in range(5)] == [(200, "")] * 5
+    assert payloads(posts.tester, 9) == ["a"] * 5
+
+
+def test_http_ends_beside_slow_connections(poster: Callable[..., Poster]) -> None:
+    posts = poster()
+    head = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n"
+    with contextlib.ExitStack() as stack:
+        connect = (socket.create_connection(("127.0.0.1", posts.port), 30) for _ in range(50))
+        made = [stack.enter_context(connection) for connection in connect]
+        for number, connection in enumerate(made):
+            connection.sendall(head[: 20 + number * 5])
+        ended = threading.Thread(target=posts.tester.close, daemon=True)
+        ended.start()
+        ended.join(PATIENCE_SECS)
+        assert not ended.is_alive()
+        for connection in made:
+            with contextlib.suppress(ConnectionResetError):
+                assert connection.recv(1) == b""
+
+
+def test_http_tells_of_a_body_or_a_head_that_is_much_too_long(poster: Callable[..., Poster]) -> None:
+    posts = poster()
+    assert posts.send(bytes(20_000_000)) == (413, "expected at most 1000000 bytes, got 20000000\n")
+    assert posts.send(b"a", X="a" * 1_000_000)[0] == 431
+
+
+def test_http_waits_for_no_body_for_long(poster: Callable[..., Poster], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("storm_on_spark.xd.modules.outside.http_server.BODY_SECS", 0.01)
+    with socket.create_connection(("127.0.0.1", poster().port), 30) as connection:
+        connection.sendall(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nno")
+        assert connection.recv(12) == b"HTTP/1.1 408"
+
+
+def test_http_takes_only_so_much_that_waits(poster: Callable[..., Poster], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("storm_on_spark.xd.modules.outside.http_server._MOST_WAITING_BYTES", 1000)
+    posts = poster(answer="received")
+    assert posts.send(b"a" * 2000) == (200, ""), "a request alone always has room"
+    assert posts.send(b"a")[0] == 503
+    assert payloads(posts.tester) == ["a" * 2000]
+    assert [posts.send(b"a")[0] for _ in range(12)] == [200] * 9 + [503] * 3, "each takes more than its text"
+
+
+def test_http_says_which_library_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "storm_on_spark.xd.modules.outside.http_server", None)
+    with pytest.raises(SetupError, match=re.escape("the source http needs the extra storm-on-spark[cluster]")):
+        SpoutTester(made("source", "http", port="0"))
 
 
 def test_http_says_why_it_can_not_listen(poster: Callable[..., Poster]) -> None:
