@@ -50,11 +50,7 @@ def _folder() -> Iterator[tuple[Path, Path | None]]:
         yield unpacked, None
         return
     _verify(archive)
-    # The names and the lock by which a later start removes what a killed driver left.
-    folder = Path(tempfile.mkdtemp(prefix=f"storm-on-spark-{os.getpid()}-"))
-    lock = os.open(folder / "owner.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    with contextlib.suppress(OSError):
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    folder, lock = _owned()
     try:
         with zipfile.ZipFile(archive) as content:
             for entry in content.infolist():
@@ -65,6 +61,27 @@ def _folder() -> Iterator[tuple[Path, Path | None]]:
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         os.close(lock)
+
+
+def _owned() -> tuple[Path, int]:
+    """Makes a folder with the name and the lock by which a later start removes what a killed driver left.
+
+    `storm_on_spark.spark.session.owned` does it elsewhere; it is still in the archive.
+    """
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=f"storm-on-spark-{os.getpid()}-"))
+        lock = os.open(folder / "owner.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(lock).st_nlink:
+                return folder, lock
+        except BlockingIOError:
+            pass
+        except OSError:  # a file system without locks: nobody else gets one either
+            return folder, lock
+        # Somebody who sweeps up was quicker.
+        os.close(lock)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _here() -> Path:

@@ -34,6 +34,7 @@ from storm_on_spark.multilang.framing import framing_of
 from storm_on_spark.multilang.guardian import IDLE_SECS, Guardian, end_family
 from storm_on_spark.multilang.messages import log_message
 from storm_on_spark.multilang.own_libraries import with_libraries
+from storm_on_spark.runtime.processes.lock_file import is_file
 from storm_on_spark.runtime.processes.run_folder import make_private
 from storm_on_spark.runtime.processes.sessions import started_at
 
@@ -172,7 +173,7 @@ class Child:
                 if time.monotonic() > deadline:  # an attempt that was given up, and still runs
                     return False
                 time.sleep(0.01)
-        if not (self.folder / "record").exists() or not self.alive():
+        if not is_file(self._record, self.folder / "record") or not self.alive():
             return False
         if json.loads(os.pread(self._record, _RECORD_BYTES, 0))["turn"] != last:
             return False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import getpass
 import os
 import re
@@ -17,6 +16,7 @@ from typing import IO
 from storm_on_spark.cluster.code.checksums import check_artifact, copy_verified
 from storm_on_spark.cluster.errors import CodeError
 from storm_on_spark.cluster.records import ArtifactInfo
+from storm_on_spark.runtime.processes import lock_file
 
 
 def holds_all(folder: Path, artifacts: Sequence[ArtifactInfo]) -> bool:
@@ -134,10 +134,19 @@ def store(artifacts: Sequence[ArtifactInfo], folder: Path, write: Callable[[Arti
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Holds a folder's lock: one thread of one process at a time; the system gives it back if the process dies."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    """Makes a private folder and holds its lock: one thread of one process at a time.
+
+    The system gives the lock back if the process dies.
+    """
+    descriptor = lock_file.locked(folder, wait=True, opened=_made)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
         os.close(descriptor)
+
+
+def _made(folder: Path) -> int:
+    while True:
+        make_private(folder)
+        with contextlib.suppress(FileNotFoundError):  # removed by the one that held it before
+            return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

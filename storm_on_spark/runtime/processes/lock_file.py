@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 
@@ -12,20 +13,26 @@ def open_lock(path: Path) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
-def locked(path: Path) -> int:
+def locked(path: Path, *, wait: bool = False, opened: Callable[[Path], int] = open_lock) -> int:
     """Returns a descriptor that holds a lock until it is closed, or this process ends.
 
     Between the opening and the locking another process may remove the file, and a third one make and lock a new one.
-    So what is locked is compared with what has the name now.
+    So what is locked is compared with what has the name now. This helps as long as nobody removes a file that another
+    holds.
+
+    Args:
+        path: of the file.
+        wait: whether to wait until no other holds the lock.
+        opened: opens the file, or folder, and makes it if it is missing.
 
     Raises:
-        BlockingIOError: another process holds the lock.
+        BlockingIOError: another process holds the lock, and `wait` is false.
         OSError: the file can't be opened, or its file system has no locks.
     """
     while True:
-        descriptor = open_lock(path)
+        descriptor = opened(path)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except OSError:
             os.close(descriptor)
             raise

@@ -377,9 +377,9 @@ def reset_checkpoint(path: str | os.PathLike[str]) -> None:
         )
     checkpoint = Checkpoint(target)
     try:
-        # The lock file stays: a process that has it open would otherwise lock another file than the next process.
+        # Lock files stay: a process that has one open would otherwise lock another file than the next process.
         for entry in [*target.iterdir(), *checkpoint.folder.iterdir()]:
-            if entry not in (checkpoint.folder, checkpoint.folder / "lock"):
+            if entry not in (checkpoint.folder, *(checkpoint.folder / name for name in ("lock", "owner.lock"))):
                 shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
     finally:
         checkpoint.close()

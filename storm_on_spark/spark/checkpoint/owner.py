@@ -9,7 +9,6 @@ one that slept since it was allowed to start comes too late (a fencing token, as
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import time
@@ -18,6 +17,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Protocol
 
 from storm_on_spark.api.errors import CheckpointError
+from storm_on_spark.runtime.processes.lock_file import locked, open_lock
 from storm_on_spark.runtime.processes.sessions import session_members, this_kernel
 from storm_on_spark.runtime.storage.durable import make_folder, write_file
 from storm_on_spark.spark.checkpoint.location import local_directory
@@ -194,24 +194,25 @@ class OwnerFence:
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
         """Keeps other claims of this machine out, or a late one could win between our look and our writing."""
-        descriptor = os.open(self._folder / "owner.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        path = self._folder / "owner.lock"
         try:
-            with contextlib.suppress(OSError):  # a file system without locks: epochs still order the owners
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            descriptor = locked(path, wait=True)
+        except OSError:
+            descriptor = open_lock(path)  # a file system without locks: epochs still order the owners
+        try:
             yield
         finally:
             os.close(descriptor)
 
     def _lock_is_free(self) -> bool:
-        descriptor = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        path = self._folder / "lock"
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            descriptor = locked(path)
         except BlockingIOError:
             return False
         except OSError:
-            return True  # a file system without locks has none that is taken
-        finally:
-            os.close(descriptor)
+            descriptor = open_lock(path)  # a file system without locks has none that is taken
+        os.close(descriptor)
         return True
 
 

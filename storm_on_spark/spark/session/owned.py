@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from storm_on_spark.runtime.processes.at_once import make_temporary, remove_temporary
+from storm_on_spark.runtime.processes.lock_file import is_file, locked, open_lock
 from storm_on_spark.runtime.processes.sessions import is_on_a_command_line
 
 PREFIX: Final = "storm-on-spark"
@@ -40,20 +41,15 @@ def make_owned(parent: Path | None = None) -> Path:
     """
     while True:
         folder = make_temporary(f"{PREFIX}-{os.getpid()}-", parent)
-        lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        taken = True
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            taken = os.fstat(lock).st_nlink == 0
-        except BlockingIOError:
-            pass  # somebody who sweeps up was quicker
+            lock = locked(folder / _LOCK)
+        except (BlockingIOError, FileNotFoundError):  # somebody who sweeps up was quicker
+            remove_temporary(folder)
+            continue
         except OSError:
-            taken = False  # a file system without locks: nobody else gets one either
-        if not taken:
-            _held[folder] = lock
-            return folder
-        os.close(lock)
-        remove_temporary(folder)
+            lock = open_lock(folder / _LOCK)  # a file system without locks: nobody else gets one either
+        _held[folder] = lock
+        return folder
 
 
 def remove_owned(folder: Path) -> None:
@@ -101,7 +97,7 @@ def _remove_if_abandoned(folder: Path) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # Its JVM may be about to start. It ends by itself when it sees that nobody is there, but not if it finds
         # nothing where it is to write first.
-        if not is_on_a_command_line(folder):
+        if is_file(lock, folder / _LOCK) and not is_on_a_command_line(folder):
             shutil.rmtree(folder, ignore_errors=True)
     finally:
         os.close(lock)

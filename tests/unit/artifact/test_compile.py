@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
 import subprocess
 import sys
+import tempfile
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -285,4 +287,22 @@ def test_what_a_killed_driver_has_unpacked_is_removed_by_a_later_start(written: 
         driver.kill()
     assert folder.exists()
     remove_abandoned([tmp_path])
+    assert not folder.exists()
+
+
+def test_what_is_removed_before_the_driver_has_locked_it_is_unpacked_elsewhere(
+    written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flock = fcntl.flock
+
+    def late(descriptor: int, how: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", flock)
+        remove_abandoned([tmp_path])  # of a driver that starts just now
+        flock(descriptor, how)
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(program, "__file__", str(written / "main.py"))
+    monkeypatch.setattr(fcntl, "flock", late)
+    with vars(program)["_folder"]() as (folder, _):
+        assert {"job.json", "owner.lock"} <= {path.name for path in folder.iterdir()}
     assert not folder.exists()

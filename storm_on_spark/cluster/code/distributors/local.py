@@ -125,7 +125,6 @@ class LocalFileSystemCodeDistributor(CodeDistributor):
         # It stays after a failure, for the next attempt to go on with.
         parts = into.parent / f".{into.name}.parts"
         try:
-            folders.make_private(parts)
             with folders.locked(parts):
                 if folders.holds_all(into, artifacts):
                     return

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
+import shutil
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from lengths import examples
 
+from storm_on_spark.cluster.code import folders
 from storm_on_spark.cluster.code.checksums import verify
 from storm_on_spark.cluster.code.distributor import Peers
 from storm_on_spark.cluster.code.distributors.local import LocalFileSystemCodeDistributor
@@ -356,3 +359,30 @@ def test_closing_ends_a_fetch_that_is_under_way(tmp_path: Path, artifacts: Path,
     assert [type(problem) for problem in problems] == [CodeError]
     with pytest.raises(CodeError, match="the distributor was closed"):
         distributor.fetch(TOPOLOGY, metafile_of(artifacts))
+
+
+def test_a_folder_whose_holder_removed_it_is_locked_as_it_is_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts, flock, ended = tmp_path / "parts", fcntl.flock, threading.Event()
+    entered, end = threading.Event(), threading.Event()
+
+    def another() -> None:
+        with folders.locked(parts):
+            entered.set()
+            end.wait(30)
+            ended.set()
+
+    def late(descriptor: int, how: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", flock)
+        shutil.rmtree(parts)
+        threading.Thread(target=another).start()
+        assert entered.wait(30)
+        threading.Timer(0.2, end.set).start()
+        flock(descriptor, how)
+
+    folders.make_private(parts)
+    monkeypatch.setattr(fcntl, "flock", late)
+    with folders.locked(parts):
+        assert ended.is_set()
+        assert parts.is_dir()

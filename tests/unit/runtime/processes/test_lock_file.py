@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -47,5 +48,29 @@ def test_a_file_that_was_removed_and_not_made_again_is_made(tmp_path: Path, monk
 
     monkeypatch.setattr(fcntl, "flock", late)
     descriptor = locked(path)
+    assert is_file(descriptor, path)
+    os.close(descriptor)
+
+
+def test_one_that_waits_waits_for_the_file_that_has_the_name_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, flock, ended = tmp_path / "lock", fcntl.flock, threading.Event()
+
+    def late(descriptor: int, how: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", flock)
+        path.unlink()
+        other = locked(path)  # of another process, which made a new file
+
+        def end() -> None:
+            ended.set()
+            os.close(other)
+
+        threading.Timer(0.2, end).start()
+        flock(descriptor, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    descriptor = locked(path, wait=True)
+    assert ended.is_set()
     assert is_file(descriptor, path)
     os.close(descriptor)

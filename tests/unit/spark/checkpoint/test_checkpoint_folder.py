@@ -8,6 +8,7 @@ import pytest
 
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.spark.checkpoint.directory import Checkpoint, reset_checkpoint
+from storm_on_spark.spark.checkpoint.owner import Owner, OwnerFence
 
 
 def tree(folder: Path) -> list[str]:
@@ -98,7 +99,8 @@ def test_a_reset_leaves_the_lock_for_those_who_have_it_open(tmp_path):
     first = Checkpoint(target)
     (target / "storm" / "manifest.json").write_text("{}")
     first.close()
-    lock = (target / "storm" / "lock").stat().st_ino
+    OwnerFence(target, Owner("count-1-1700000000", 1, "a"))
+    locks = {name: (target / "storm" / name).stat().st_ino for name in ("lock", "owner.lock")}
     reset_checkpoint(target)
-    assert [path.relative_to(target).as_posix() for path in target.rglob("*")] == ["storm", "storm/lock"]
-    assert (target / "storm" / "lock").stat().st_ino == lock
+    assert {path.name: path.stat().st_ino for path in (target / "storm").iterdir()} == locks
+    assert [path.name for path in target.iterdir()] == ["storm"]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.runtime.batches.offsets import Offset
+from storm_on_spark.runtime.processes.lock_file import locked
 from storm_on_spark.runtime.processes.sessions import this_kernel
 from storm_on_spark.spark.checkpoint.owner import Owner, OwnerFence
 from storm_on_spark.spark.compiled import _fenced
@@ -165,3 +168,26 @@ def test_without_ownership_nothing_is_planned(tmp_path: Path) -> None:
     assert fenced(start) == start
     assert len(asked) == 2
     assert all("was taken over" in failure for failure in failures)
+
+
+def test_a_claim_waits_for_one_that_made_the_lock_file_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, flock = tmp_path / "storm" / "owner.lock", fcntl.flock
+    fence(tmp_path, 9)
+    newer = (tmp_path / "storm" / "owner.json").read_bytes()
+    (tmp_path / "storm" / "owner.json").unlink()
+
+    def late(descriptor: int, how: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", flock)
+        path.unlink()
+        other = locked(path)
+
+        def claim() -> None:
+            (tmp_path / "storm" / "owner.json").write_bytes(newer)
+            os.close(other)
+
+        threading.Timer(0.2, claim).start()
+        flock(descriptor, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    with pytest.raises(CheckpointError, match="has a newer owner: epoch 9"):
+        fence(tmp_path, 8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from storm_on_spark.runtime.processes.lock_file import locked
 from storm_on_spark.spark.session import dirs
 from storm_on_spark.spark.session.dirs import session_scratch
 from storm_on_spark.spark.session.owned import make_owned, remove_abandoned, remove_owned, temporary_checkpoint
@@ -154,3 +156,43 @@ def test_sockets_are_swept_up_where_the_temporary_folder_is_too_long_for_them(
         process.wait()
     remove_owned(session_scratch())
     assert not old.exists()
+
+
+def test_a_folder_that_is_removed_before_it_is_locked_is_not_handed_out(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flock = fcntl.flock
+
+    def late(descriptor: int, how: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", flock)
+        remove_abandoned([temporary])  # of a process that starts just now
+        flock(descriptor, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    folder = make_owned()
+    assert list(temporary.iterdir()) == [folder]
+    remove_abandoned([temporary])
+    assert folder.is_dir(), "its owner lives"
+    remove_owned(folder)
+
+
+def test_a_folder_that_was_made_again_before_the_lock_was_got_stays(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flock = fcntl.flock
+    with owner(temporary) as (process, folder):
+        process.kill()
+        process.wait()
+    new: list[int] = []
+
+    def late(descriptor: int, how: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", flock)
+        remove_abandoned([temporary])
+        folder.mkdir()
+        new.append(locked(folder / "owner.lock"))
+        flock(descriptor, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    remove_abandoned([temporary])
+    assert (folder / "owner.lock").is_file()
+    os.close(new[0])
