@@ -118,8 +118,10 @@ class HostListener:
                 return
             with self._lock:
                 if len(self._strangers) >= _MOST_STRANGERS:
-                    connection.close()
-                    continue
+                    # The one that has been silent for longest makes room: a host proves itself in no time.
+                    oldest = next(iter(self._strangers))
+                    del self._strangers[oldest]
+                    _shut(oldest)
                 thread = threading.Thread(target=self._meet, args=(connection,), name="spout-caller", daemon=True)
                 self._strangers[connection] = thread
             thread.start()
@@ -141,7 +143,7 @@ class HostListener:
             timer.cancel()
             timer.join()
             with self._lock:
-                del self._strangers[connection]
+                self._strangers.pop(connection, None)
             if not met:
                 connection.close()
         if met:

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from lengths import PATIENCE_SECS
 
 from storm_on_spark.runtime.spouts.messages import Settle
-from storm_on_spark.runtime.spouts.remote import listener as listener_module
 from storm_on_spark.runtime.spouts.remote.line import Line, LineError, answer_host, call_driver
 from storm_on_spark.runtime.spouts.remote.listener import Hello, HostListener
 from storm_on_spark.runtime.tracking.runs import Runs
@@ -181,17 +180,10 @@ def test_a_stranger_does_not(ears: Ears) -> None:
     assert not ears.came
 
 
-def test_silent_connections_keep_nobody_out_for_long(ears: Ears, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listener_module, "HANDSHAKE_SECONDS", 0.5)
+def test_silent_connections_keep_nobody_out(ears: Ears) -> None:
     silent = [socket.create_connection(("127.0.0.1", ears.listener.port)) for _ in range(200)]
     try:
-        deadline = time.monotonic() + PATIENCE_SECS
-        while True:
-            with contextlib.suppress(OSError, EOFError):
-                line = ears.call()
-                break
-            assert time.monotonic() < deadline, "nobody gets in"
-            time.sleep(0.05)
+        line = ears.call()
         line.send_bytes(Hello(0, 1, 2, "here", "").to_bytes())
         _until(lambda: ears.came)
         line.close()
