@@ -45,8 +45,9 @@ is true there, so that a mistake in a bolt ends the run with a message.
 
 These prefixes are Storm's: {starts}.
 A key that starts with one of them and is not known is an error that suggests the nearest known key. So is a value of
-the wrong type. Every other key is your own: it passes unchecked, and `open` and `prepare` receive it. Keys that start
-with `spark.` are given to Spark by the command line (`-c spark.driver.memory=4g`).
+the wrong type. Keys of the [families](#families-of-keys) below load with a warning that they have no effect. Every
+other key is your own: it passes unchecked, and `open` and `prepare` receive it. Keys that start with `spark.` are given
+to Spark by the command line (`-c spark.driver.memory=4g`).
 
 Every known key has a level:
 
@@ -75,7 +76,8 @@ def page() -> str:
     parts.append("## Keys that have nothing to act on here\n")
     parts += sections(Level.ACCEPTED)
     parts.append("## Families of keys\n")
-    parts.append("All keys that start like this are accepted unchecked and have no effect.\n")
+    parts.append("All keys that start like this are Storm's, too. They are accepted unchecked, and a topology")
+    parts.append("that sets one gets a warning that it has no effect.\n")
     parts += ["| starts with | why |", "|---|---|"]
     parts += [f"| `{prefix}` | {sentence(why)} |" for prefix, why in sorted(FAMILIES.items())]
     return "\n".join(parts) + "\n"

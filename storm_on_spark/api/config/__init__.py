@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from storm_on_spark.api.config.cluster_keys import FAMILIES
 from storm_on_spark.api.config.config import (
     KEYS,
     KNOWN_PREFIXES,
@@ -13,6 +12,7 @@ from storm_on_spark.api.config.config import (
     validate_conf,
 )
 from storm_on_spark.api.config.effects import without_effect, without_effect_sentence
+from storm_on_spark.api.config.families import FAMILIES, family_key
 from storm_on_spark.api.config.profiles import PROFILES
 from storm_on_spark.api.config.types import ConfigKey, ConfigType, Level
 
@@ -27,6 +27,7 @@ __all__ = [
     "Level",
     "default_of",
     "effective_conf",
+    "family_key",
     "problems_of",
     "validate_conf",
     "without_effect",

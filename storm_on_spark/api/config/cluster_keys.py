@@ -5,7 +5,6 @@ They are checked wherever they stand, so that one file can configure a cluster a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 from storm_on_spark.api.config.names import ConfigNames as N
@@ -439,58 +438,3 @@ CLUSTER_KEYS: Final[tuple[ConfigKey, ...]] = (
         "put a reverse proxy in front of it for HTTPS",
     ),
 )
-
-FAMILIES: Final[Mapping[str, str]] = {
-    "nimbus.assignments.": _THRIFT,
-    "nimbus.impersonation.": _THRIFT,
-    "nimbus.local.assignments.": _THRIFT,
-    "nimbus.scheduler.": "Spark schedules the tasks",
-    "nimbus.thrift.client.": _THRIFT,
-    "nimbus.thrift.tls.": _THRIFT,
-    "nimbus.topology.action.": _RPC,
-    "nimbus.worker.heartbeats.": _NIMBUS,
-    "storm.auth.": _THRIFT,
-    "storm.blobstore.": _BLOBS,
-    "storm.cgroup.": "Spark's cluster manager isolates processes",
-    "storm.cluster.metrics.": "daemons report no metrics",
-    "storm.daemon.metrics.": "daemons report no metrics",
-    "storm.disable.symlinks": _BLOBS,
-    "storm.doAsUser": _THRIFT,
-    "storm.exhibitor.": "name the ZooKeeper servers in `storm.zookeeper.servers`",
-    "storm.group.mapping.": _THRIFT,
-    "storm.hdfs.": "Spark logs in to HDFS",
-    "storm.health.check.": "watch the daemons with the tools of your system",
-    "storm.local.mode.zmq": "local mode runs in this process and needs no such setting",
-    "storm.log.dir": "daemons log to standard error: direct it to a file where you start them",
-    "storm.log4j2.": "daemons are Python processes and log to standard error; there is no Log4j",
-    "storm.messaging.": "tuples travel through Spark's exchanges",
-    "storm.metricprocessor.": "daemons report no metrics",
-    "storm.metricstore.": "daemons report no metrics",
-    "storm.network.topography.": "Spark decides where tasks run",
-    "storm.nimbus.zookeeper.acls.": _ZOOKEEPER,
-    "storm.oci.": "Spark's cluster manager isolates processes",
-    "storm.principal.": _THRIFT,
-    "storm.resource.isolation.": "Spark's cluster manager isolates processes",
-    "storm.supervisor.": "Spark's cluster manager isolates processes",
-    "storm.thrift.tls.": _THRIFT,
-    "storm.topology.": _JVM,
-    "storm.worker.": "Spark's cluster manager isolates processes",
-    "storm.workers.": "workers are processes of Spark",
-    "storm.zookeeper.ssl.": _ZOOKEEPER,
-    "supervisor.blobstore.": _BLOBS,
-    "supervisor.localizer.": _BLOBS,
-    "supervisor.numa.": "Spark's cluster manager isolates processes",
-    "supervisor.supervisors": "start one `storm-spark supervisor` per host",
-    "supervisor.thrift.client.": "clients use Nimbus; supervisors have no Thrift service",
-    "supervisor.thrift.tls.": "clients use Nimbus; supervisors have no Thrift service",
-    "supervisor.thrift.transport": "clients use Nimbus; supervisors have no Thrift service",
-    "supervisor.worker.default.version": _SUPERVISOR,
-    "supervisor.worker.launcher": "Spark's cluster manager isolates processes",
-    "supervisor.worker.version.": _SUPERVISOR,
-    "topology.worker.nimbus.thrift.client.use.tls": _THRIFT,
-    "ui.filter": "put a reverse proxy in front of it for authentication",
-    "ui.http.": "put a reverse proxy in front of it for authentication",
-    "ui.https.": "put a reverse proxy in front of it for HTTPS",
-    "ui.title": "the web interface has a title of its own",
-}
-"""Families of keys of mechanisms that don't exist here: how they start, and why they have no effect."""

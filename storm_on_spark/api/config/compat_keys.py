@@ -97,6 +97,13 @@ COMPAT_KEYS: Final[tuple[ConfigKey, ...]] = (
         "Milliseconds per wait on level 3.",
         _PRESSURE,
     ),
+    accepted(
+        N.TOPOLOGY_ENABLE_SEND_ICONNECTION_METRICS,
+        BOOL,
+        True,
+        "Whether metrics of the connections between workers are reported.",
+        _QUEUES,
+    ),
     # Waiting for input.
     accepted(
         N.TOPOLOGY_SPOUT_WAIT_STRATEGY,

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from storm_on_spark.api.config.cluster_keys import CLUSTER_KEYS, FAMILIES
+from storm_on_spark.api.config.cluster_keys import CLUSTER_KEYS
 from storm_on_spark.api.config.compat_keys import COMPAT_KEYS
+from storm_on_spark.api.config.families import FAMILIES
 from storm_on_spark.api.config.names import ConfigNames
 from storm_on_spark.api.config.pacemaker_keys import PACEMAKER_KEYS
 from storm_on_spark.api.config.profiles import PROFILES
@@ -301,7 +302,8 @@ def _unknown(name: str) -> str:
         return f'unknown key "{name}". Storm has dropped it, and no other key took its place: remove it.'
     prefix, dot, rest = name.partition(".")
     # Only what follows the first word is compared: it would make all keys look alike.
-    family = {key.partition(".")[2]: key for key in KEYS if key.startswith(f"{prefix}{dot}")}
+    known = (*KEYS, *(key for key in FAMILIES if not key.endswith(".")))
+    family = {key.partition(".")[2]: key for key in known if key.startswith(f"{prefix}{dot}")}
     alike = (near for near in difflib.get_close_matches(rest, family, n=10) if _is_slip(rest, near))
     nearest = _right_prefix(name) or next((family[near] for near in alike), None)
     if nearest is not None:

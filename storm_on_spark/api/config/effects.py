@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from storm_on_spark.api.config.config import KEYS
+from storm_on_spark.api.config.families import family_key
 from storm_on_spark.api.config.types import ConfigKey, Level
 
 _NAMED: Final = 8
@@ -25,10 +26,12 @@ def without_effect(*confs: Mapping[str, object]) -> list[ConfigKey]:
         ['topology.priority']
     """
     found = {
-        name: KEYS[name]
+        name: key
         for conf in confs
         for name, value in conf.items()
-        if name in KEYS and KEYS[name].level is not Level.HONOURED and not _is_default(value, KEYS[name].default)
+        if (key := KEYS.get(name) or family_key(str(name)))
+        and key.level is not Level.HONOURED
+        and not _is_default(value, key.default)
     }
     return [found[name] for name in sorted(found)]
 

@@ -396,6 +396,13 @@ PLANNED_KEYS: Final[tuple[ConfigKey, ...]] = (
     ),
     planned(N.TOPOLOGY_ENABLE_V2_METRICS_TICK, BOOL, False, "Whether consumers get metrics of v2 too.", _METRICS),
     planned(
+        N.TOPOLOGY_V2_METRICS_TICK_INTERVAL_SECONDS,
+        integer(1),
+        60,
+        "Seconds between two reports of metrics of v2 to consumers.",
+        _METRICS,
+    ),
+    planned(
         N.TOPOLOGY_EVENTLOGGER_EXECUTORS,
         integer(0),
         0,

@@ -15,7 +15,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from storm_on_spark.api.config import KEYS, ConfigKey, Level
+from storm_on_spark.api.config import KEYS, ConfigKey, Level, family_key
 from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.cli.shared import options
 from storm_on_spark.cli.shared.echo import echo
@@ -58,7 +58,7 @@ def command(
         if only_set and not files and here.is_file():
             files = (here,)
         given = merged(files, pairs)
-        keys = _matching(pattern)
+        keys = _matching(pattern, given)
         if only_set:
             keys = [key for key in keys if key.name in given]
         if honoured:
@@ -90,12 +90,15 @@ def described(key: ConfigKey, given: Mapping[str, Any] | None = None) -> dict[st
     return {**found, "value": given[key.name]} if given and key.name in given else found
 
 
-def _matching(pattern: str | None) -> list[ConfigKey]:
-    keys = sorted(KEYS.values(), key=lambda key: key.name)
+def _matching(pattern: str | None, given: Mapping[str, Any]) -> list[ConfigKey]:
+    outside = [key for name in given if name not in KEYS and (key := family_key(name))]
+    keys = sorted((*KEYS.values(), *outside), key=lambda key: key.name)
     if pattern is None:
         return keys
     wanted = pattern.lower()
     found = [key for key in keys if fnmatch.fnmatchcase(key.name.lower(), f"*{wanted}*")]
+    if not found and (key := family_key(pattern)):
+        return [key]
     if not found:
         near = difflib.get_close_matches(wanted, KEYS, n=1)
         hint = f"; did you mean {near[0]}?" if near else "; `storm-spark config` lists all"

@@ -182,6 +182,16 @@ def test_config_lists_every_key() -> None:
     assert {key["key"] for key in json.loads(invoke("config", "--json").stdout)} == set(KEYS)
 
 
+def test_config_says_why_a_key_of_a_mechanism_that_is_not_here_does_nothing() -> None:
+    (line,) = invoke("config", "storm.log.dir").stdout.splitlines()
+    assert line.split("\t")[3:] == [
+        "accepted",
+        "A key of Storm's. No effect: daemons log to standard error: direct it to a file where you start them.",
+    ]
+    (line,) = invoke("config", "--set", "-c", "worker.childopts=-Xmx1g").stdout.splitlines()
+    assert line.startswith('worker.childopts\t"-Xmx1g"')
+
+
 def test_new_makes_a_project_that_is_valid(tmp_path: Path, module: Write) -> None:
     done = invoke("new", tmp_path / "my words")
     assert done.exit_code == 0, done.output

@@ -18,6 +18,14 @@ def test_a_key_is_named_exactly_if_it_has_no_effect(key: str) -> None:
     assert without_effect({key: KEYS[key].default}) == without_effect({key: None}) == []
 
 
+@pytest.mark.parametrize("name", ["storm.log.dir", "worker.childopts", "logviewer.port", "storm.messaging.x"])
+def test_a_key_of_a_family_is_named(name: str) -> None:
+    assert without_effect({name: None}) == []
+    assert without_effect_sentence(without_effect({name: 1})) == (
+        f"No effect here: {name} (accepted). `storm-spark config KEY` says why."
+    )
+
+
 def test_the_file_of_all_defaults_names_none(request: pytest.FixtureRequest) -> None:
     assert without_effect(read_file(request.config.rootpath / "conf" / "defaults.yaml")) == []
 
