@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from storm_on_spark.xd.dsl import Code, DslError, Job, Stream, Tap, parse_job, parse_stream
+from storm_on_spark.xd.dsl import Channel, Code, DslError, Job, Stream, Tap, parse_job, parse_stream
 from storm_on_spark.xd.modules.local_registry import LocalRegistry
 from storm_on_spark.xd.parts import parts_of
 from storm_on_spark.xd.steps import check_steps
@@ -35,6 +35,9 @@ def check_stream(name: str | None, definition: str, registry: LocalRegistry, oth
     stream = parse_stream(definition, name)
     if isinstance(stream.source, Tap):
         _check_tap(stream.source, definition, others())
+    for channel in (stream.source, stream.sink):
+        if channel is not None and ":" in channel.name:
+            raise _scoped(channel, definition)
     if len(stream.modules) == 1 and stream.source is None and stream.sink is None:
         message = "Expected a source and a sink, or a channel in the place of one"
         raise DslError(Code.INCOMPLETE, definition, stream.modules[0].position, message)
@@ -64,6 +67,15 @@ def check_job(name: str | None, definition: str, registry: LocalRegistry) -> Job
     job = parse_job(definition, name)
     check_steps(job, definition, registry)
     return job
+
+
+def _scoped(channel: Channel | Tap, definition: str) -> DslError:
+    """Returns the error about a channel such as `queue:job:nightly`, by which Spring XD launches jobs."""
+    scope, _, name = channel.name.partition(":")
+    message = "Expected the name of a channel without ':'"
+    if scope == "job":
+        message = f"Expected a channel without ':': streams launch no jobs; let a scheduler run `job launch {name}`"
+    return DslError(Code.EXPECTED_CHANNEL, definition, definition.index(f":{channel.name}") + 1, message)
 
 
 def _check_tap(tap: Tap, definition: str, others: Mapping[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""The parser of jobs: steps in a sequence, `a || b`, and in a split, `<a & b>`."""
+"""The parser of jobs: steps in a sequence, `a || b`, in a split, `<a & b>`, and parts in brackets, `(a || b)`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from typing import ClassVar, Final
 
 from storm_on_spark.xd.dsl.errors import Code, DslError
 from storm_on_spark.xd.dsl.model import Flow, Job, Sequence, Split
-from storm_on_spark.xd.dsl.parsing import MAXIMUM_LENGTH, Parser
+from storm_on_spark.xd.dsl.parsing import IN_QUOTES, MAXIMUM_LENGTH, Parser
 
 MOST_STEPS: Final = 100
 """Steps that a job may have."""
 _MOST_LEVELS: Final = 20
+_NO_TRANSITIONS: Final = (
+    "Expected '||' between steps; transitions are not offered: let a script launch the other job by the exit code of "
+    "`job launch NAME --wait`"
+)
 
 
 def parse_job(text: str, name: str | None = None) -> Job:
@@ -35,7 +39,12 @@ def parse_job(text: str, name: str | None = None) -> Job:
 
 
 class _JobParser(Parser):
-    bare: ClassVar[re.Pattern[str]] = re.compile(r"[^\s|<>&'\"][^\s|<>&]*")
+    bare: re.Pattern[str] = re.compile(rf"""(?:[^\s|&>'"]|{IN_QUOTES}|>(?=[^\s|&>]))+""")
+    """A `>` at the end of a value closes a split."""
+    _bare_in_brackets: ClassVar[re.Pattern[str]] = re.compile(
+        rf"""(?:[^\s|&>()'"]|{IN_QUOTES}|\((?:[^()\s|&'"]|{IN_QUOTES})*\)|\(|>(?=[^\s|&>)]))+"""
+    )
+    """A `)` without a `(` in the same value closes the part in brackets, too."""
 
     def job(self, name: str | None) -> Job:
         """See `parse_job`."""
@@ -52,18 +61,33 @@ class _JobParser(Parser):
         parts: list[Flow] = []
         while True:
             self._skip()
-            parts.append(self._split(job, labels, level + 1) if self._peek("<") else self._step(job, labels))
+            part = self._part(job, labels, level)
+            parts += part.parts if isinstance(part, Sequence) else (part,)
             self._skip()
             if not self._peek("||"):
                 break
             self._at += 2
         if self._peek("|"):
-            raise self._error(Code.UNEXPECTED_TEXT, "Expected '||' between steps; transitions are not offered")
+            raise self._error(Code.UNEXPECTED_TEXT, _NO_TRANSITIONS)
         return parts[0] if len(parts) == 1 else Sequence(tuple(parts))
 
+    def _part(self, job: str | None, labels: set[str], level: int) -> Flow:
+        if not self._peek("<") and not self._peek("("):
+            return self._step(job, labels)
+        if level == _MOST_LEVELS:
+            raise self._error(Code.TOO_LONG, f"Expected at most {_MOST_LEVELS} splits and brackets inside each other")
+        if self._peek("<"):
+            return self._split(job, labels, level + 1)
+        outer, self.bare = self.bare, self._bare_in_brackets
+        self._at += 1
+        flow = self._sequence(job, labels, level + 1)
+        if not self._peek(")"):
+            raise self._error(Code.UNEXPECTED_TEXT, "Expected '||', or ')' at the end of the part in brackets")
+        self._at += 1
+        self.bare = outer
+        return flow
+
     def _split(self, job: str | None, labels: set[str], level: int) -> Flow:
-        if level > _MOST_LEVELS:
-            raise self._error(Code.TOO_LONG, f"Expected at most {_MOST_LEVELS} splits inside each other")
         branches: list[Flow] = []
         while True:
             self._at += 1

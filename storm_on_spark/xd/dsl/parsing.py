@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import ClassVar, Literal, cast
+from typing import Literal, cast
 
 from storm_on_spark.xd.dsl.errors import Code, DslError
 from storm_on_spark.xd.dsl.model import Channel, Module, Stream, Tap
@@ -13,13 +13,21 @@ MAXIMUM_LENGTH = 65_536
 
 _WORD = r"[A-Za-z_][A-Za-z0-9_-]*"
 _NAME = re.compile(rf"({_WORD})\s*=")
-_CHANNEL = re.compile(rf"(queue|topic):({_WORD})")
-_TAP = re.compile(rf"tap:(stream|job|queue|topic):({_WORD})(?:\.({_WORD})(?:\.([0-9]{{1,9}}))?)?")
+_CHANNEL = re.compile(rf"(queue|topic):({_WORD}(?::{_WORD})*)")
+_TAP = re.compile(
+    rf"tap:(?:(stream|job):({_WORD})(?:\.({_WORD})(?:\.([0-9]{{1,9}}))?)?|(queue|topic):({_WORD}(?::{_WORD})*))"
+)
+_CHANNEL_BEGUN = re.compile(r":|(?:tap|queue|topic):")
 _SHORT_TAP = re.compile(rf":({_WORD})\.({_WORD})")
 _MODULE = re.compile(rf"(?:({_WORD}):\s*)?({_WORD})")
-_OPTION = re.compile(r"--([A-Za-z_][A-Za-z0-9_.-]*)=")
-_BARE = re.compile(r"""[^\s|'"](?:[^\s|'"]|['"][^'"|\r\n]*['"]?)*""")
-"""A blank or tab between quotes doesn't end a value, as in Spring XD's parser."""
+_OPTION = re.compile(rf"--({_WORD}(?:\.[A-Za-z0-9_-]+)*)=")
+_QUOTED = {
+    quote: re.compile(rf"{quote}([^{quote}]*(?:{quote}{quote}[^{quote}]*)*){quote}(?!{quote})") for quote in "'\""
+}
+IN_QUOTES = r"""'[^'\r\n]*'|"[^"\r\n]*"|['"]"""
+"""What a value without quotes around it may have in quotes, such as blanks; a quote that nothing closes is itself."""
+_BARE = re.compile(rf"""(?:[^\s|>'"]|{IN_QUOTES}|>(?!\s*(?:queue|topic):))+""")
+"""A `>` before a channel ends a value, as in Spring XD's parser; there every other one is an error."""
 _SPACE = re.compile(r"\s*")
 
 
@@ -50,7 +58,7 @@ class Parser:
         text: the definition.
     """
 
-    bare: ClassVar[re.Pattern[str]] = _BARE
+    bare: re.Pattern[str] = _BARE
     """A value without quotes."""
 
     def __init__(self, text: str) -> None:
@@ -98,13 +106,13 @@ class Parser:
     def _source(self) -> Channel | Tap | None:
         found: Channel | Tap
         if match := self._take(_TAP):
-            kind = cast(Literal["stream", "job", "queue", "topic"], match[1])
-            found = Tap(kind, match[2], match[3], int(match[4]) if match[4] else None)
+            kind = cast(Literal["stream", "job", "queue", "topic"], match[1] or match[5])
+            found = Tap(kind, match[2] or match[6], match[3], int(match[4]) if match[4] else None)
         elif match := self._take(_SHORT_TAP):
             found = Tap("stream", match[1], match[2])
         elif match := self._take(_CHANNEL):
             found = Channel(cast(Literal["queue", "topic"], match[1]), match[2])
-        elif self._peek(":") or re.match(r"(tap|queue|topic):", self._text[self._at :]):
+        elif _CHANNEL_BEGUN.match(self._text, self._at):
             raise self._error(
                 Code.EXPECTED_CHANNEL, "Expected queue:name, topic:name, tap:stream:name or :stream.label"
             )
@@ -161,22 +169,26 @@ class Parser:
             if option[1] in options:
                 raise self._error(Code.DUPLICATE_OPTION, f"Expected each option once, got --{option[1]} again")
             self._at = option.end()
-            positions.append(self._at + (self._peek("'") or self._peek('"')))
-            options[option[1]] = self._value()
+            options[option[1]], position = self._value()
+            positions.append(position)
             end = self._at
             self._skip()
         return Module(match[2], match[1] or match[2], tuple(options.items()), match.start(), tuple(positions))
 
-    def _value(self) -> str:
-        if not (self._peek("'") or self._peek('"')):
-            if match := self._take(self.bare):
-                return match[0]
-            raise self._error(Code.EXPECTED_VALUE, "Expected a value; one with spaces or '|' needs quotes")
-        quote = self._text[self._at]
-        match = self._take(re.compile(f"{quote}((?:[^{quote}]|{quote}{quote})*){quote}(?!{quote})"))
-        if not match:
-            raise self._error(Code.UNCLOSED_QUOTE, f"Expected a closing {quote}")
-        return match[1].replace(quote * 2, quote)
+    def _value(self) -> tuple[str, int]:
+        """Returns a value, and where it begins, behind its quote."""
+        start = self._at
+        if quoted := _QUOTED.get(self._text[start : start + 1]):
+            match = self._take(quoted)
+            if not match:
+                raise self._error(Code.UNCLOSED_QUOTE, f"Expected a closing {self._text[start]}")
+            if not self.bare.match(self._text, self._at):
+                return match[1].replace(match[0][0] * 2, match[0][0]), start + 1
+            # The quotes are part of the value, as in 'a'+payload.
+            self._at = start
+        if match := self._take(self.bare):
+            return match[0], start
+        raise self._error(Code.EXPECTED_VALUE, "Expected a value; one with spaces or '|' needs quotes")
 
     def _skip(self) -> None:
         self._take(_SPACE)

@@ -21,6 +21,10 @@ _TOKEN = re.compile(
     r"\s*(?:(?P<number>[0-9]{1,18}(?:\.[0-9]{1,18})?(?![0-9A-Za-z_]))|(?P<word>[A-Za-z_][A-Za-z0-9_]*)"
     r"|(?P<text>'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\")|(?P<sign>==|!=|<=|>=|&&|\|\||[-+*/%<>!?:.,()\[\]])|(?P<end>$))"
 )
+_JSON_PATH: Final = re.compile(
+    r"""#jsonPath\(\s*payload\s*,\s*(?:'\$|"\$)((?:\.[A-Za-z_][A-Za-z0-9_]{0,99}|\[[0-9]{1,9}\]){1,50})['"]"""
+)
+"""A path that is also an expression here."""
 _LITERALS: Final = {"true": True, "false": False, "null": None}
 _WORDS: Final = {
     "and": "&&", "or": "||", "not": "!", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
@@ -64,15 +68,28 @@ class _Parser:
         while not tokens or tokens[-1].kind != "end":
             match = _TOKEN.match(self._text, at)
             if match is None or match.lastgroup is None:
-                at += len(self._text[at:]) - len(self._text[at:].lstrip())
-                what = "a closing quote" if self._text[at] in "'\"" else "a value or an operator"
-                raise ExpressionError(self._text, at, f"Expected {what}, got {self._text[at : at + 20]!r}")
+                raise self._unread(at)
             kind, found = match.lastgroup, match[match.lastgroup]
             if kind == "word" and found in _WORDS and not (tokens and tokens[-1].text == "."):
                 kind, found = "sign", _WORDS[found]
             tokens.append(_Token(kind, found, match.start(match.lastgroup)))
             at = match.end()
         return tokens
+
+    def _unread(self, at: int) -> ExpressionError:
+        """Returns what is wrong where no token begins."""
+        at += len(self._text[at:]) - len(self._text[at:].lstrip())
+        got = self._text[at : at + 20]
+        if got.startswith("#jsonPath"):
+            path = _JSON_PATH.match(self._text, at)
+            instead = f"payload{path[1]}" if path else "a path such as payload.user.name or payload['user'][0]"
+            message = f"Expected no #jsonPath: put the module json-to-tuple before this one, and write {instead}"
+        elif got[0] == "#":
+            message = f"Expected a value or an operator, got {got!r}; there are no variables and no functions with '#'"
+        else:
+            what = "a closing quote" if got[0] in "'\"" else "a value or an operator"
+            message = f"Expected {what}, got {got!r}"
+        return ExpressionError(self._text, at, message)
 
     def whole(self) -> Node:
         node = self._choice()

@@ -164,6 +164,8 @@ LAUNCH = ("POST", "/jobs/executions")
         (CREATE, {"name": "x", "definition": "tap:stream:none > log"}, 400, "XD118E: (pos 11)"),
         (CREATE, {"name": "x", "definition": "tap:stream:there.filter > log"}, 400, "one of time, log"),
         (CREATE, {"name": "x", "definition": "tap:job:there > log"}, 400, "jobs have none"),
+        (CREATE, {"name": "x", "definition": "trigger > queue:job:nightly"}, 400, "run `job launch nightly`"),
+        (CREATE, {"name": "x", "definition": "topic:a:b > log"}, 400, "XD106E: (pos 6)"),
         (CREATE, {"name": "there", "definition": "time | log"}, 409, "already a stream named 'there'"),
         (CREATE, {"name": "x", "definition": "time | log", "more": 1}, 400, "more"),
         (("POST", "/streams/deployments/there"), {"properties": {"count": "2"}}, 400, "module.<label>"),

@@ -64,7 +64,7 @@ def test_stream(text: str, stream: Stream) -> None:
         ("queue : a > log", Code.UNEXPECTED_TEXT, 6),
         ("time | f :log", Code.UNEXPECTED_TEXT, 9),
         ("log --name=f(a b) | log", Code.UNEXPECTED_TEXT, 15),
-        ("log --name=''Hi, you'' | log", Code.UNEXPECTED_TEXT, 13),
+        ("log --name=''Hi, you'' | log", Code.UNEXPECTED_TEXT, 17),
         ("queue:a log", Code.EXPECTED_CHANNEL, 8),
         ("time log", Code.UNEXPECTED_TEXT, 5),
         ("a" * 65_537, Code.TOO_LONG, 0),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -107,6 +108,21 @@ def test_what_is_no_expression(text: str, position: int) -> None:
 def test_what_has_no_value(text: str, payload: Any, position: int) -> None:
     with pytest.raises(ExpressionError) as caught:
         parse_expression(text).value(payload)
+    assert caught.value.position == position
+
+
+@pytest.mark.parametrize(
+    ("text", "position", "instead"),
+    [
+        ("#jsonPath(payload,'$.user.names[0]') == 'a'", 0, "write payload.user.names[0]"),
+        ("1 + #jsonPath(payload, '$..name')", 4, "write a path such as payload.user.name or payload['user'][0]"),
+        ("#jsonPath(headers, '$.a')", 0, "put the module json-to-tuple before this one"),
+        ("#root.payload", 0, "there are no variables and no functions with '#'"),
+    ],
+)
+def test_what_spring_xd_has_with_a_hash_is_refused_with_what_to_use(text: str, position: int, instead: str) -> None:
+    with pytest.raises(ExpressionError, match=re.escape(instead)) as caught:
+        parse_expression(text)
     assert caught.value.position == position
 
 
