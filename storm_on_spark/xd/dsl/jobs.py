@@ -39,10 +39,11 @@ def parse_job(text: str, name: str | None = None) -> Job:
 
 
 class _JobParser(Parser):
-    bare: re.Pattern[str] = re.compile(rf"""(?:[^\s|&>'"]|{IN_QUOTES}|>(?=[^\s|&>]))+""")
+    bare: re.Pattern[str] = re.compile(rf"""(?:[^\s|&>'"]|{IN_QUOTES}|['"]|>(?=[^\s|&>]))+""")
     """A `>` at the end of a value closes a split."""
+    # No lone quotes between the brackets: what can be read in two ways takes exponential time where no bracket closes.
     _bare_in_brackets: ClassVar[re.Pattern[str]] = re.compile(
-        rf"""(?:[^\s|&>()'"]|{IN_QUOTES}|\((?:[^()\s|&'"]|{IN_QUOTES})*\)|\(|>(?=[^\s|&>)]))+"""
+        rf"""(?:[^\s|&>()'"]|{IN_QUOTES}|['"]|\((?:[^()\s|&'"]|{IN_QUOTES})*\)|\(|>(?=[^\s|&>]))+"""
     )
     """A `)` without a `(` in the same value closes the part in brackets, too."""
 

@@ -24,9 +24,9 @@ _OPTION = re.compile(rf"--({_WORD}(?:\.[A-Za-z0-9_-]+)*)=")
 _QUOTED = {
     quote: re.compile(rf"{quote}([^{quote}]*(?:{quote}{quote}[^{quote}]*)*){quote}(?!{quote})") for quote in "'\""
 }
-IN_QUOTES = r"""'[^'\r\n]*'|"[^"\r\n]*"|['"]"""
-"""What a value without quotes around it may have in quotes, such as blanks; a quote that nothing closes is itself."""
-_BARE = re.compile(rf"""(?:[^\s|>'"]|{IN_QUOTES}|>(?!\s*(?:queue|topic):))+""")
+IN_QUOTES = r"""'[^'\r\n]*'|"[^"\r\n]*\""""
+"""What a value without quotes around it may have in quotes, such as blanks."""
+_BARE = re.compile(rf"""(?:[^\s|>'"]|{IN_QUOTES}|['"]|>(?!\s*(?:queue|topic):))+""")
 """A `>` before a channel ends a value, as in Spring XD's parser; there every other one is an error."""
 _SPACE = re.compile(r"\s*")
 

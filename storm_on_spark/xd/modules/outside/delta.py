@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 _PAYLOAD: Final = "payload"
 _NEEDS: Final = "delta needs the extra storm-on-spark[delta] on every machine"
-_COMMA: Final = re.compile(r",(?![^(]*\))")
 _BATCH: Final = 1_000
 
 
@@ -245,7 +244,7 @@ def _plain(value: Any) -> Any:
 
 def _columns(text: str) -> Columns:
     types: dict[str, str] = {}
-    for part in _COMMA.split(text):
+    for part in _between_commas(text):
         name, _, kind = part.strip().partition(" ")
         if not kind or name in types:
             raise ValueError(f"Expected columns such as id long, total double, each once; got {text!r:.200}")
@@ -254,6 +253,20 @@ def _columns(text: str) -> Columns:
         return Columns(types)
     except ConfigError as error:
         raise ValueError(str(error)) from error
+
+
+def _between_commas(text: str) -> Iterator[str]:
+    """Yields what stands between commas that no brackets hold, in one pass: `a decimal(9, 2)` is one part."""
+    pieces: list[str] = []
+    open_brackets = 0
+    for piece in text.split(","):
+        pieces.append(piece)
+        open_brackets += piece.count("(") - piece.count(")")
+        if open_brackets <= 0:
+            yield ",".join(pieces)
+            pieces, open_brackets = [], 0
+    if pieces:
+        yield ",".join(pieces)
 
 
 def _a_folder(text: str) -> None:
