@@ -90,8 +90,8 @@ def _read(start: str, piece: re.Pattern[str], signs: tuple[str, ...]) -> tuple[s
 
 
 def _is_channel(text: str) -> bool:
-    text = re.sub(_NAMED, "", text, count=1).strip()
-    return text.startswith((*_CHANNELS, "tap:", ":"))
+    named = _NAMED.match(text)
+    return text[named.end() if named else 0 :].strip().startswith((*_CHANNELS, "tap:", ":"))
 
 
 def _with(head: str, segment: str, words: Iterable[str]) -> tuple[str, ...]:

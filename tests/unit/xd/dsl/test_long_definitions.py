@@ -31,6 +31,8 @@ TEXTS: dict[str, Callable[[int], str]] = {
     "an option without an end": lambda n: "a --" + "a.a" * (n // 3),
     "blanks": lambda n: "a" + " " * n + "b",
     "blanks behind a colon": lambda n: "a:" + " " * n,
+    "a name before a sign": lambda n: "a" * n + ">",
+    "blanks before a sign": lambda n: " " * n + ">",
     "labels": lambda n: "a: " * (n // 3),
     "a channel": lambda n: "queue:" + "a:" * (n // 2),
     "a tap": lambda n: "tap:stream:" + "a." * (n // 2),
