@@ -92,6 +92,15 @@ GOOD_STREAMS = [
     ('foo --bar=payload.matches("hello\t  world")', 'foo bar=[payload.matches("hello\t  world")]'),
     ("foo --bar=payload.matches('a|b') | log", "foo bar=[payload.matches('a|b')] -> log"),
     ("http | filter --expression=payload.length()>4 | log", "http -> filter expression=[payload.length()>4] -> log"),
+    ("http | filter --expression=payload=='good' | log", "http -> filter expression=[payload=='good'] -> log"),
+    (
+        "a | filter --expression=#jsonPath(payload,'$.firstName').contains('John') | b",
+        "a -> filter expression=[#jsonPath(payload,'$.firstName').contains('John')] -> b",
+    ),
+    (
+        "a | aggregator --count=3 --aggregation=T(a.B).join(#this.![payload],' ') | b",
+        "a -> aggregator count=[3] aggregation=[T(a.B).join(#this.![payload],' ')] -> b",
+    ),
     # Channels and taps.
     ("queue:foobar > file", "queue.foobar => file"),
     ("topic:foo > goo | blah | file", "topic.foo => goo -> blah -> file"),
