@@ -27,6 +27,14 @@ _SPARE_FILES = 16
 """Files that a test may leave open: modules and loggers keep some."""
 
 
+@pytest.fixture(scope="session", autouse=True)
+def state_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keeps the token and the clusters of whoever runs the tests out of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
 def pytest_configure() -> None:
     """Lets Ctrl-C reach the programs under test, also when a shell started the tests in the background.
 

@@ -407,6 +407,8 @@ class Nimbus(Document):
     """`nimbus`, when it is up."""
 
     nimbus: str
+    token_file: str | None
+    """The token that it asks for; null with `--open`."""
     pid: int
 
 
@@ -431,6 +433,8 @@ class XdAdmin(Document):
 
     admin: str
     """URL of its REST interface."""
+    token_file: str | None
+    """The token that it asks for; null with `--open`."""
     pid: int
 
 
@@ -449,6 +453,8 @@ class XdSingleNode(Document):
     """`host:port`."""
     admin: str
     """URL of its REST interface."""
+    token_file: str | None
+    """The token that it asks for; null with `--open`."""
     pid: int
 
 

@@ -46,7 +46,13 @@ class Node:
         self._log = self.log_file.open("wb")
         self.process = subprocess.Popen(
             [sys.executable, "-m", "storm_on_spark.cli", *arguments],
-            env={**os.environ, "PYTHONPATH": str(ROOT), "STORM_SPARK_XD_HOME": str(home), "TMPDIR": str(home)},
+            env={
+                **os.environ,
+                "PYTHONPATH": str(ROOT),
+                "STORM_SPARK_XD_HOME": str(home),
+                "TMPDIR": str(home),
+                "XDG_STATE_HOME": str(home / "state"),
+            },
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=self._log,
@@ -102,6 +108,8 @@ class Node:
 class Cluster:
     """Admins and containers around a ZooKeeper; closed with a `with` statement.
 
+    They are open: tests and benchmarks ask them, and read their nodes, as anybody.
+
     Args:
         home: the folder that they share.
         connect: of ZooKeeper.
@@ -139,7 +147,7 @@ class Cluster:
             (self.admins if kind == "admin" else self.containers)[node.said[kind]] = node
 
     def _node(self, command: str, *arguments: str) -> Node:
-        node = Node(self.home, f"{command}-{len(self.nodes)}", command, "--json", *self._conf, *arguments)
+        node = Node(self.home, f"{command}-{len(self.nodes)}", command, "--json", "--open", *self._conf, *arguments)
         self.nodes.append(node)
         return node
 

@@ -13,10 +13,9 @@ import msgspec
 from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.cluster.client.answers import error_of
 from storm_on_spark.cluster.errors import ClusterError, UnavailableError
-from storm_on_spark.cluster.security.proofs import auth_of
+from storm_on_spark.cluster.security.own import auth_of_client
 from storm_on_spark.cluster.security.settings import SecuritySettings
 from storm_on_spark.cluster.security.tls import Tls
-from storm_on_spark.cluster.security.tokens import Tokens
 from storm_on_spark.cluster.service import Closing
 from storm_on_spark.xd.admin.rest import schemas
 from storm_on_spark.xd.admin.rest.resources import DEFAULT_PORT, RESOURCES
@@ -33,7 +32,8 @@ class AdminClient(Closing):
 
     Args:
         url: of the admin, such as `http://localhost:9393`; https with `storm.tls.ca.file`.
-        conf: the file with the token (`nimbus.auth.token.file`) and that with the CA, where there are such.
+        conf: the file with the token (`nimbus.auth.token.file`) and that with the CA, where there are such. An admin on
+            loopback gets the user's own token if none is named.
 
     Raises:
         ConfigError: the URL is none.
@@ -51,7 +51,7 @@ class AdminClient(Closing):
         settings = SecuritySettings.of(self.conf)
         self._http = httpx.Client(
             base_url=self.url,
-            auth=auth_of(Tokens.of(settings)),
+            auth=auth_of_client(settings, [urlsplit(self.url).netloc]),
             verify=Tls.of_client(settings).verify,
             timeout=_TIMEOUT,
             trust_env=False,

@@ -4,6 +4,18 @@ from __future__ import annotations
 
 import logging
 
+import click
+
+from storm_on_spark.cli.shared.echo import echo
+
+open_option = click.option(
+    "--open",
+    "is_open",
+    is_flag=True,
+    help="Ask for no token: every user of this host can run code as you then. Without it and without "
+    "nimbus.auth.token.file, the daemon makes a token that your own commands find.",
+)
+
 
 def log_to_stderr(debug: bool) -> None:
     """Has everything logged that happens in a daemon."""
@@ -13,3 +25,9 @@ def log_to_stderr(debug: bool) -> None:
     logging.getLogger("storm_on_spark").setLevel(logging.DEBUG if debug else logging.INFO)
     for name in ("httpx", "kazoo", "py4j"):
         logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def tell_token(file: str | None) -> None:
+    """Says where the token is, if there is one: for `curl`, or a client of another user."""
+    if file is not None:
+        echo(f"Its token is in {file}")

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from storm_on_spark.cli.client.asking import json
-from storm_on_spark.cli.daemons.dev_zookeeper import check_port
+from storm_on_spark.cli.daemons.dev_zookeeper import check_port, tell_open
 from storm_on_spark.cli.shared import options
 from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import reporting_errors
@@ -90,6 +90,7 @@ def command(
             if not json:
                 where = "temporary" if folder is None else f"in {folder}"
                 echo(f"Kafka is up on {server.bootstrap_servers}, data {where}; Ctrl-C ends it.")
+            tell_open()
             while not ended.wait(_LOOK_SECS):
                 if server.pid is None:
                     raise SetupError(f"Kafka has ended; its log was {server.log_file}")

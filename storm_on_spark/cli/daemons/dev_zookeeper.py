@@ -54,9 +54,15 @@ def command(port: int, folder: Path | None, json: bool, debug: bool) -> None:
             else:
                 where = "temporary" if folder is None else f"in {folder}"
                 echo(f"ZooKeeper is up on {server.connect_string}, data {where}; Ctrl-C ends it.")
+            tell_open()
             while not ended.wait(_LOOK_SECS):
                 if server.pid is None:
                     raise SetupError(f"ZooKeeper has ended; its log was {server.log_file}")
+
+
+def tell_open() -> None:
+    """Says on standard error that a server for development asks nobody who he is."""
+    echo("Every user of this host may read and write it.", err=True)
 
 
 def check_port(port: int) -> None:

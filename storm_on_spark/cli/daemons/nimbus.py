@@ -10,7 +10,7 @@ import click
 
 from storm_on_spark.cli.client.asking import json
 from storm_on_spark.cli.client.needs import need_libraries
-from storm_on_spark.cli.daemons.daemon import log_to_stderr
+from storm_on_spark.cli.daemons.daemon import log_to_stderr, open_option, tell_token
 from storm_on_spark.cli.shared import options
 from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import reporting_errors
@@ -20,9 +20,10 @@ from storm_on_spark.runtime.processes.signals import ended_by_signal
 
 @click.command("nimbus", short_help="Run a Nimbus.")
 @options.configuration
+@open_option
 @json
 @options.debug
-def command(pairs: tuple[str, ...], files: tuple[Path, ...], json: bool, debug: bool) -> None:
+def command(pairs: tuple[str, ...], files: tuple[Path, ...], is_open: bool, json: bool, debug: bool) -> None:
     """Run a Nimbus: it accepts topologies, assigns them to supervisors, and answers questions about them.
 
     One of several Nimbuses leads, elected through ZooKeeper (storm.zookeeper.servers). The others stand by.
@@ -31,11 +32,16 @@ def command(pairs: tuple[str, ...], files: tuple[Path, ...], json: bool, debug: 
     with reporting_errors(debug, json):
         need_libraries()
         from storm_on_spark.cluster.daemons.nimbus import Nimbus
+        from storm_on_spark.cluster.security.own import with_own_token
+        from storm_on_spark.cluster.security.settings import SecuritySettings
 
         log_to_stderr(debug)
-        with Nimbus(merged(files, pairs)) as nimbus, ended_by_signal() as ended:
+        conf = with_own_token(merged(files, pairs), "nimbus", is_open=is_open)
+        token_file = SecuritySettings.of(conf).token_file
+        with Nimbus(conf) as nimbus, ended_by_signal() as ended:
             if json:
-                echo(jsonlib.dumps({"nimbus": nimbus.address, "pid": os.getpid()}))
+                echo(jsonlib.dumps({"nimbus": nimbus.address, "token_file": token_file, "pid": os.getpid()}))
             else:
                 echo(f"Nimbus {nimbus.address} is up; Ctrl-C ends it.")
+                tell_token(token_file)
             ended.wait()

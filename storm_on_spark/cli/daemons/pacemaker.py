@@ -30,10 +30,15 @@ def command(pairs: tuple[str, ...], files: tuple[Path, ...], json: bool, debug: 
     with reporting_errors(debug, json):
         need_libraries()
         from storm_on_spark.api.config import validate_conf
+        from storm_on_spark.cluster.pacemaker.login.identities import LoginSettings
         from storm_on_spark.cluster.pacemaker.server import PacemakerServer
+        from storm_on_spark.cluster.security.own import with_own_token
 
         log_to_stderr(debug)
         conf = merged(files, pairs)
+        if LoginSettings.of(conf).method != "NONE":
+            # Logins of topologies are derived from it.
+            conf = with_own_token(conf, "pacemaker")
         validate_conf(conf, "pacemaker")
         with PacemakerServer(conf) as server, ended_by_signal() as ended:
             if json:

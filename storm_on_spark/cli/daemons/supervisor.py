@@ -10,7 +10,7 @@ import click
 
 from storm_on_spark.cli.client.asking import json
 from storm_on_spark.cli.client.needs import need_libraries
-from storm_on_spark.cli.daemons.daemon import log_to_stderr
+from storm_on_spark.cli.daemons.daemon import log_to_stderr, open_option
 from storm_on_spark.cli.shared import options
 from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import reporting_errors
@@ -21,9 +21,12 @@ from storm_on_spark.runtime.processes.signals import ended_by_signal
 @click.command("supervisor", short_help="Run a supervisor.")
 @options.configuration
 @click.option("--stop-drivers", is_flag=True, help="End its drivers, too, when it ends.")
+@open_option
 @json
 @options.debug
-def command(pairs: tuple[str, ...], files: tuple[Path, ...], stop_drivers: bool, json: bool, debug: bool) -> None:
+def command(
+    pairs: tuple[str, ...], files: tuple[Path, ...], stop_drivers: bool, is_open: bool, json: bool, debug: bool
+) -> None:
     """Run a supervisor: it runs a driver for each topology that is assigned to it, at most one in a slot.
 
     It ends on Ctrl-C or SIGTERM. As in Storm, its drivers go on, and a supervisor that is started again with the
@@ -33,9 +36,10 @@ def command(pairs: tuple[str, ...], files: tuple[Path, ...], stop_drivers: bool,
         need_libraries()
         from storm_on_spark.api.config import validate_conf
         from storm_on_spark.cluster.daemons.supervisor import Supervisor
+        from storm_on_spark.cluster.security.own import with_own_token
 
         log_to_stderr(debug)
-        conf = merged(files, pairs)
+        conf = with_own_token(merged(files, pairs), "supervisor", is_open=is_open)
         validate_conf(conf, "supervisor")
         supervisor = Supervisor(conf)
         supervisor.start()

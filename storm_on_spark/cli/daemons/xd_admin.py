@@ -10,7 +10,7 @@ import click
 
 from storm_on_spark.cli.client.asking import json
 from storm_on_spark.cli.client.needs import need_libraries
-from storm_on_spark.cli.daemons.daemon import log_to_stderr
+from storm_on_spark.cli.daemons.daemon import log_to_stderr, open_option, tell_token
 from storm_on_spark.cli.shared import options
 from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import reporting_errors
@@ -30,9 +30,10 @@ port_option = click.option(
 @click.command("xd-admin", short_help="Run an admin of streams.")
 @port_option
 @options.configuration
+@open_option
 @json
 @options.debug
-def command(port: int, pairs: tuple[str, ...], files: tuple[Path, ...], json: bool, debug: bool) -> None:
+def command(port: int, pairs: tuple[str, ...], files: tuple[Path, ...], is_open: bool, json: bool, debug: bool) -> None:
     """Run an admin: it takes streams in by REST, and has containers run their modules.
 
     One of several admins leads, elected through ZooKeeper (zk.client.connect); any of them answers requests. It ends on
@@ -40,14 +41,23 @@ def command(port: int, pairs: tuple[str, ...], files: tuple[Path, ...], json: bo
     """
     with reporting_errors(debug, json):
         need_libraries()
+        from storm_on_spark.cluster.security.own import with_own_token
+        from storm_on_spark.cluster.security.settings import SecuritySettings
         from storm_on_spark.xd.admin.daemon import Admin
 
         log_to_stderr(debug)
-        with ended_by_signal() as ended, Admin(merged(files, pairs), port, ended) as admin:
+        conf = with_own_token(merged(files, pairs), "nimbus", is_open=is_open)
+        token_file = SecuritySettings.of(conf).token_file
+        with ended_by_signal() as ended, Admin(conf, port, ended) as admin:
             if ended.is_set():
                 return  # it was told to end while it waited for ZooKeeper
             if json:
-                echo(jsonlib.dumps({"admin": f"{admin.scheme}://{admin.address}", "pid": os.getpid()}))
+                echo(
+                    jsonlib.dumps(
+                        {"admin": f"{admin.scheme}://{admin.address}", "token_file": token_file, "pid": os.getpid()}
+                    )
+                )
             else:
                 echo(f"Admin {admin.scheme}://{admin.address} is up; Ctrl-C ends it.")
+                tell_token(token_file)
             ended.wait()

@@ -11,7 +11,7 @@ import click
 
 from storm_on_spark.cli.client.asking import json
 from storm_on_spark.cli.client.needs import need_libraries
-from storm_on_spark.cli.daemons.daemon import log_to_stderr
+from storm_on_spark.cli.daemons.daemon import log_to_stderr, open_option
 from storm_on_spark.cli.shared import options
 from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import reporting_errors
@@ -26,10 +26,17 @@ _LONGEST = 1_000
 @click.option("--groups", metavar="A,B", default="", help="Groups that it is in, for criteria of deployments.")
 @click.option("--attributes", metavar="A=1,B=2", default="", help="Attributes that it has, for the same.")
 @options.configuration
+@open_option
 @json
 @options.debug
 def command(
-    groups: str, attributes: str, pairs: tuple[str, ...], files: tuple[Path, ...], json: bool, debug: bool
+    groups: str,
+    attributes: str,
+    pairs: tuple[str, ...],
+    files: tuple[Path, ...],
+    is_open: bool,
+    json: bool,
+    debug: bool,
 ) -> None:
     """Run a container: it runs the modules that the leading admin gives it.
 
@@ -38,11 +45,14 @@ def command(
     """
     with reporting_errors(debug, json):
         need_libraries()
+        from storm_on_spark.cluster.security.own import with_own_token
         from storm_on_spark.xd.container.daemon import Container
 
         names, values = groups_of(groups), attributes_of(attributes)
         log_to_stderr(debug)
-        with ended_by_signal() as ended, Container(merged(files, pairs), names, values, ended=ended) as container:
+        # An admin with this configuration has the same token.
+        conf = with_own_token(merged(files, pairs), "nimbus", is_open=is_open)
+        with ended_by_signal() as ended, Container(conf, names, values, ended=ended) as container:
             if ended.is_set():
                 return  # it was told to end while it waited for ZooKeeper
             if json:

@@ -13,7 +13,7 @@ import click
 from storm_on_spark.api.config import Config
 from storm_on_spark.cli.client.asking import json
 from storm_on_spark.cli.client.needs import need_libraries
-from storm_on_spark.cli.daemons.daemon import log_to_stderr
+from storm_on_spark.cli.daemons.daemon import log_to_stderr, open_option, tell_token
 from storm_on_spark.cli.daemons.dev_zookeeper import check_port
 from storm_on_spark.cli.daemons.xd_admin import port_option
 from storm_on_spark.cli.shared import options
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     import threading
 
 _LOOK_SECS = 0.2
+_LOGIN = "login"
+"""File with the password, in the folder of ZooKeeper."""
 
 
 @click.command("xd-singlenode", short_help="Run ZooKeeper, an admin and a container of streams, in one.")
@@ -39,10 +41,17 @@ _LOOK_SECS = 0.2
     help="Keep ZooKeeper's data and messages there. Without it they are temporary.",
 )
 @options.configuration
+@open_option
 @json
 @options.debug
 def command(
-    port: int, folder: Path | None, pairs: tuple[str, ...], files: tuple[Path, ...], json: bool, debug: bool
+    port: int,
+    folder: Path | None,
+    pairs: tuple[str, ...],
+    files: tuple[Path, ...],
+    is_open: bool,
+    json: bool,
+    debug: bool,
 ) -> None:
     """Run streams on this machine: an embedded ZooKeeper, an admin and a container. It ends on Ctrl-C or SIGTERM.
 
@@ -51,11 +60,14 @@ def command(
     """
     with reporting_errors(debug, json):
         need_libraries()
+        from storm_on_spark.cluster.security.own import with_own_token
+        from storm_on_spark.cluster.security.settings import SecuritySettings
+        from storm_on_spark.cluster.zookeeper.settings import ZooKeeperSettings
         from storm_on_spark.xd.tree.session import XdSettings
 
-        conf = merged(files, pairs)
-        keys = XdSettings.of(conf)
         log_to_stderr(debug)
+        conf = with_own_token(merged(files, pairs), "nimbus", is_open=is_open)
+        keys = XdSettings.of(conf)
         with ended_by_signal() as ended, contextlib.ExitStack() as stack:
             place = (
                 folder.absolute() if folder is not None else stack.enter_context(temporary_folder("storm-spark-xd-"))
@@ -64,16 +76,37 @@ def command(
             if connect is None:
                 if keys.embedded_port is not None:
                     check_port(keys.embedded_port)
+                guarded = not is_open or (place / "zookeeper" / _LOGIN).exists()
+                if guarded and ZooKeeperSettings.from_conf(conf).auth_scheme is None:
+                    conf |= _login(place / "zookeeper")
                 connect = _zookeeper(stack, place, keys.embedded_port or 0, ended)
             zookeeper = connect.replace("127.0.0.1", "localhost")
             if not json:
                 echo(f"Zookeeper at: {zookeeper}")
             admin = _nodes(stack, {**conf, Config.ZK_CLIENT_CONNECT: connect}, port, place, ended)
+            token_file = SecuritySettings.of(conf).token_file
             if json:
-                echo(jsonlib.dumps({"zookeeper": zookeeper, "admin": admin, "pid": os.getpid()}))
+                echo(
+                    jsonlib.dumps(
+                        {"zookeeper": zookeeper, "admin": admin, "token_file": token_file, "pid": os.getpid()}
+                    )
+                )
             else:
                 echo(f"Admin {admin} is up; Ctrl-C ends it.")
+                tell_token(token_file)
             ended.wait()
+
+
+def _login(folder: Path) -> dict[str, Any]:
+    """Returns the login that ZooKeeper's nodes are made for; its password stays with the data."""
+    from storm_on_spark.cluster.security.own import kept_secret
+    from storm_on_spark.cluster.security.tokens import read_tokens
+
+    [password] = read_tokens(kept_secret(folder / _LOGIN))
+    return {
+        Config.STORM_ZOOKEEPER_AUTH_SCHEME: "digest",
+        Config.STORM_ZOOKEEPER_AUTH_PAYLOAD: f"storm:{password}",
+    }
 
 
 def _zookeeper(stack: contextlib.ExitStack, place: Path, port: int, ended: threading.Event) -> str:

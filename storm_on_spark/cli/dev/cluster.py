@@ -28,6 +28,7 @@ from storm_on_spark.cli.client.dev_record import DevFile
 from storm_on_spark.cli.dev.guard import MARK
 from storm_on_spark.cluster.client.nimbus_client import NimbusClient
 from storm_on_spark.cluster.errors import ClusterError
+from storm_on_spark.cluster.security.own import make_secret_file
 from storm_on_spark.cluster.standalone import StandaloneCluster
 from storm_on_spark.cluster.zookeeper.server import HOST, ZooKeeperServer, free_ports
 from storm_on_spark.plan.explain.words import counted
@@ -247,8 +248,7 @@ class DevCluster:
 
     def _secret(self, name: str, content: str) -> Path:
         path = self.folder / name
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write(content + "\n")
+        make_secret_file(path, content)
         return path
 
     def _launch_zookeeper(self, *, wait: bool) -> None:

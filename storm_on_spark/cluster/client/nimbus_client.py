@@ -24,7 +24,8 @@ from storm_on_spark.cluster.client.settings import ClientSettings
 from storm_on_spark.cluster.code.checksums import artifacts_of
 from storm_on_spark.cluster.errors import ConflictError, NotLeaderError, UnavailableError
 from storm_on_spark.cluster.nimbus.submission import SubmissionState, SubmitRequest, name_of
-from storm_on_spark.cluster.security.proofs import auth_of
+from storm_on_spark.cluster.security.own import auth_of_client
+from storm_on_spark.cluster.security.proofs import TokenAuth
 from storm_on_spark.cluster.security.settings import SecuritySettings
 from storm_on_spark.cluster.security.tls import Tls
 from storm_on_spark.cluster.security.tokens import Tokens
@@ -64,7 +65,7 @@ class NimbusClient(Closing):
     Args:
         conf: where the Nimbuses are (`nimbus.seeds`, `nimbus.thrift.port`), how often to try
             (`storm.nimbus.retry.*`), the file with the token (`nimbus.auth.token.file`) and that with the CA
-            (`storm.tls.ca.file`), where there are such.
+            (`storm.tls.ca.file`), where there are such. Nimbuses on loopback get the user's own token if none is named.
         seeds: `host:port` of Nimbuses, in the place of the configuration's.
         token: in the place of the configuration's. It proves the requests, and is never sent.
         auth: name and password of a user, in the place of a token.
@@ -95,12 +96,16 @@ class NimbusClient(Closing):
         self._retry = Retry.of(settings)
         self._sleep = sleep
         self._clock = clock
-        tokens = None if token is None else Tokens((token,))
-        if token is None and auth is None:
-            tokens = Tokens.of(security)
+        proves: httpx.Auth | None
+        if auth is not None:
+            proves = httpx.DigestAuth(*auth)
+        elif token is not None:
+            proves = TokenAuth(Tokens((token,)))
+        else:
+            proves = auth_of_client(security, self.seeds)
         self._tls = Tls.of_client(security)
         self._http = httpx.Client(
-            auth=auth_of(tokens) if auth is None else httpx.DigestAuth(*auth),
+            auth=proves,
             verify=self._tls.verify,
             timeout=_TIMEOUT,
             trust_env=False,

@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from storm_on_spark.api.config import Config
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.api.text.lines import lines_of
 from storm_on_spark.cluster.errors import AuthenticationError
@@ -152,7 +153,7 @@ class Authentication:
         if kind.lower() == "digest" and self._users:
             return Caller(self._check_digest(parameters(rest), method, target))
         ways = "the cluster's token" + (", or a user's name and password" if self._users else "")
-        raise AuthenticationError(f"say who you are: send {ways}")
+        raise AuthenticationError(f"say who you are: send {ways} ({Config.NIMBUS_AUTH_TOKEN_FILE}, --token-file)")
 
     def challenges(self, stale: bool = False) -> list[str]:
         """Returns values of `WWW-Authenticate` for a refused request."""

@@ -134,6 +134,8 @@ def metrics_app(metrics: Metrics) -> Starlette:
 
 def _warn_if_open(settings: ServerSettings) -> None:
     if is_loopback(settings.host):
+        if settings.rules.method == "NONE":
+            logger.warning("Every user of this host may read and write heartbeats: pacemaker.auth.method is NONE")
         return
     if settings.rules.method == "NONE":
         logger.warning(

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.integration]
 @pytest.mark.representative
 def test_a_single_node_shows_its_whole_state_in_zookeeper(tmp_path: Path) -> None:
     port = free_port()
-    node = Node(tmp_path, "node", "xd-singlenode", "--port", "0", "-c", f"zk.embedded.server.port={port}")
+    node = Node(tmp_path, "node", "xd-singlenode", "--open", "--port", "0", "-c", f"zk.embedded.server.port={port}")
     with contextlib.closing(node), contextlib.ExitStack() as stack:
         assert node.line() == f"Zookeeper at: localhost:{port}"
         shell = stack.enter_context(Shell(node.line().split()[1]))

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import jsonschema
 import psutil
 import pytest
@@ -420,12 +421,23 @@ def test_daemons_by_themselves(tmp_path: Path) -> None:
         )
         supervisor = start("supervisor", "--conf", "conf.yaml", "-c", "storm.local.dir=s", *NO_SLOTS)
         assert supervisor["slots"] == []
+        # Loopback is not a user: who can't read the file is not served.
+        token = Path(nimbus["token_file"])
+        assert token.is_relative_to(dev.state)
+        assert token.stat().st_mode & 0o777 == 0o600
+        url = f"http://{nimbus['nimbus']}/api/v1"
+        assert httpx.get(f"{url}/cluster/summary").status_code == 401
+        assert httpx.post(f"{url}/submissions", json={}).status_code == 401
 
         def there() -> bool:
             found = dev.document("cluster", "--nimbus", nimbus["nimbus"])
             return [row["id"] for row in found["supervisorList"]] == [supervisor["supervisor"]]
 
         wait_until(there, lambda: "no supervisor")
+        bearer = {"Authorization": f"Bearer {token.read_text().strip()}"}
+        [row] = httpx.get(f"{url}/supervisor/summary", headers=bearer).json()["supervisors"]
+        logs = row["workerLogsLink"]
+        assert [httpx.get(logs, headers=given).status_code for given in ({}, bearer)] == [401, 200]
     finally:
         for process in reversed(started):
             process.send_signal(signal.SIGTERM)
