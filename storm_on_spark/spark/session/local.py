@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import os
 import re
+import secrets
 import signal
 import site
 import subprocess
@@ -310,6 +311,9 @@ def _settings(master: str, log: Path, scratch: Path, bare_fs: tuple[Path, ...] |
         settings |= {
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
+            # Every user of the host reaches that address, and Spark's ports there take messages and give blocks.
+            "spark.authenticate": "true",
+            "spark.authenticate.secret": secrets.token_hex(32),
             # What is shuffled stays in this machine's memory, and ids hardly shrink.
             "spark.shuffle.compress": "false",
         }

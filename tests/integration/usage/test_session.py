@@ -61,6 +61,34 @@ assert spark.range(3).count() == 3
     assert all(path.stat().st_mode & 0o077 == 0 for path in logs)
 
 
+_STRANGER = """
+import os, sys
+from storm_on_spark.spark.session import local_session
+spark = local_session("local[1]", {"spark.authenticate": "false"})
+spark_package = spark._jvm.org.apache.spark
+for port in (spark.conf.get("spark.driver.port"), sys.argv[1]):
+    address = spark_package.rpc.RpcAddress("127.0.0.1", int(port))
+    try:
+        spark_package.SparkEnv.get().rpcEnv().setupEndpointRef(address, "HeartbeatReceiver")
+        print("reached")
+    except Exception:
+        print("refused")
+"""
+
+
+def test_spark_of_a_session_on_this_host_takes_no_messages_of_other_users(tmp_path: Path) -> None:
+    """The stranger's messages reach its own Spark, which asks for no secret, and not ours."""
+    (tmp_path / "stranger.py").write_text(_STRANGER)
+    code = """
+import subprocess, sys
+from storm_on_spark.spark.session import local_session
+spark = local_session("local[1]")
+command = [sys.executable, "stranger.py", spark.conf.get("spark.driver.port")]
+print(subprocess.run(command, capture_output=True, text=True, check=True).stdout, end="")
+"""
+    assert run_python(code, tmp_path)[0].split() == ["reached", "refused"]
+
+
 def test_a_session_whose_jvm_was_killed_can_be_stopped_and_followed_by_another(tmp_path: Path) -> None:
     code = """
 import os, signal, time
