@@ -491,6 +491,8 @@ class Dev(Document):
     processes: dict[str, int | None]
     spark_master: str | None
     """With `--spark-workers`: the address for `spark-submit --master`."""
+    spark_conf_file: str | None
+    """With the secret of that Spark, for `spark-submit --properties-file` and `--conf`."""
     zookeeper_pid: int | None
 
 

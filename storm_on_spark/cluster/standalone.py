@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import subprocess
 import sys
 import time
@@ -71,6 +72,7 @@ class StandaloneCluster(Service):
         self._cores = cores
         self._count = workers
         self._master: subprocess.Popen[bytes] | None = None
+        self._secret = secrets.token_hex(32)
         self.workers: dict[str, subprocess.Popen[bytes]] = {}
         """The workers' processes, by address."""
         self.master = ""
@@ -84,6 +86,7 @@ class StandaloneCluster(Service):
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.executor.memory": "512m",
+            **self.secret,
             # What doesn't answer on this host is gone: Spark would try three times, five seconds apart.
             "spark.shuffle.io.retryWait": "500ms",
             "spark.executor.extraJavaOptions": _OPTIONS,
@@ -92,6 +95,11 @@ class StandaloneCluster(Service):
             paths = os.pathsep.join(map(str, bare_fs))
             settings |= {"spark.driver.extraClassPath": paths, "spark.executor.extraClassPath": paths}
         return settings
+
+    @property
+    def secret(self) -> dict[str, str]:
+        """Settings by which an application is let in; without, every user of this host could run code as this one."""
+        return {"spark.authenticate": "true", "spark.authenticate.secret": self._secret}
 
     @property
     def environment(self) -> dict[str, str]:
@@ -209,7 +217,9 @@ class StandaloneCluster(Service):
             "SPARK_LOCAL_IP": host,
             "SPARK_LOCAL_DIRS": str(self._folder / f"{name}-local"),
             "SPARK_DAEMON_MEMORY": "256m",
-            "SPARK_DAEMON_JAVA_OPTS": _OPTIONS,
+            "SPARK_DAEMON_JAVA_OPTS": f"{_OPTIONS} -Dspark.authenticate=true",
+            # Spark's own name for it. Others can't read an environment, as they can a command line.
+            "_SPARK_AUTH_SECRET": self._secret,
             "PYSPARK_UDS_MODE": "true",
             **self._more,
         }

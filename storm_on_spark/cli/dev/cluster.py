@@ -110,6 +110,8 @@ class DevCluster:
     """Of modules of streams, with an admin; no streams if there are none."""
     admin: str | None = None
     """URL of that admin."""
+    spark_conf_file: str | None = None
+    """With the secret of that Spark."""
     daemons: list[Daemon] = field(default_factory=list)
     _patience: float = _END_SECS
 
@@ -220,6 +222,9 @@ class DevCluster:
         """Starts Spark's master and workers, and returns the configuration by which drivers run topologies there."""
         assert self.spark is not None
         self.spark.launch()
+        # As YAML for --conf, and as properties for spark-submit.
+        lines = (f"{key}: {value}" for key, value in self.spark.secret.items())
+        self.spark_conf_file = str(self._secret("spark.yaml", "\n".join(lines)))
         return {
             **self.spark.conf,
             "spark.master": self.spark.master,

@@ -127,6 +127,7 @@ def _show(cluster: DevCluster, seconds: float, json: bool) -> None:
                 **({} if cluster.spark is None else cluster.spark.processes),
             },
             "spark_master": None if cluster.spark is None else cluster.spark.master,
+            "spark_conf_file": cluster.spark_conf_file,
             "admin": cluster.admin,
         }
         echo(jsonlib.dumps({**document, "zookeeper_pid": cluster.zookeeper.pid}))
@@ -154,7 +155,10 @@ Ctrl-C ends the cluster, and what runs on it.""")
 
 
 def _spark(cluster: DevCluster) -> str:
-    return "" if cluster.spark is None else f"\n  Spark      {cluster.spark.master}, where topologies run"
+    if cluster.spark is None:
+        return ""
+    own = f"spark-submit --master {cluster.spark.master} --properties-file {cluster.spark_conf_file}"
+    return f"\n  Spark      {cluster.spark.master}, where topologies run; for others, {own} ..."
 
 
 def _streams(cluster: DevCluster) -> str:

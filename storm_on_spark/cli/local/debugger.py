@@ -132,7 +132,11 @@ def _waiting(port: int | None) -> Iterator[None]:
         raise SetupError(
             f"--debugger-port {port}: can't listen there for a debugger: {error}; choose another"
         ) from error
-    echo(f"Waiting for a debugger on {_HOST}:{port}; Ctrl-C ends.", err=True)
+    echo(
+        f"Waiting for a debugger on {_HOST}:{port}; Ctrl-C ends. Every user of this host can connect, and run code as "
+        "you.",
+        err=True,
+    )
     try:
         debugpy.wait_for_client()
     except KeyboardInterrupt:

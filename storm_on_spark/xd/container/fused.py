@@ -223,7 +223,7 @@ class FusedStream:
         session = pid if os.getsid(0) == pid else 0
         scope = self._plan.there.id
         owner = Owner(scope, self._epoch, self._plan.container, this_kernel(), session, started_at(session) or "")
-        self._plan.folder.mkdir(parents=True, exist_ok=True)
+        self._plan.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         fence = take_over(str(self._plan.checkpoint), owner, None)
         try:
             fence.await_former(_GRACE_SECS, _PATIENCE_SECS)

@@ -363,7 +363,7 @@ def _loaded(source: bytes, location: str) -> ModuleDeclaration:
 
 
 def _write_whole(path: Path, content: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     half = path.with_name(f".{path.name}-{uuid.uuid4().hex}.tmp")
     try:
         half.write_bytes(content)

@@ -165,7 +165,9 @@ def test_an_artifact_runs_where_storm_on_spark_is_not_installed(
     assert (
         line == "spark-submit --master spark://HOST:7077 --driver-java-options -Xss8m main.py --checkpoint CHECKPOINT"
     )
-    line = line.replace("spark://HOST:7077", dev.said["spark_master"])
+    line = line.replace(
+        "spark://HOST:7077", f"{dev.said['spark_master']} --properties-file {dev.said['spark_conf_file']}"
+    )
     line = line.replace("CHECKPOINT", str(tmp_path / "checkpoint"))
     secret = tmp_path / "secret.yaml"
     secret.write_text("words.api.token: given at the start\n")

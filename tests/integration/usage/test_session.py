@@ -66,10 +66,10 @@ import os, sys
 from storm_on_spark.spark.session import local_session
 spark = local_session("local[1]", {"spark.authenticate": "false"})
 spark_package = spark._jvm.org.apache.spark
-for port in (spark.conf.get("spark.driver.port"), sys.argv[1]):
+for port, name in ((spark.conf.get("spark.driver.port"), "HeartbeatReceiver"), sys.argv[1:]):
     address = spark_package.rpc.RpcAddress("127.0.0.1", int(port))
     try:
-        spark_package.SparkEnv.get().rpcEnv().setupEndpointRef(address, "HeartbeatReceiver")
+        spark_package.SparkEnv.get().rpcEnv().setupEndpointRef(address, name)
         print("reached")
     except Exception:
         print("refused")
@@ -83,8 +83,21 @@ def test_spark_of_a_session_on_this_host_takes_no_messages_of_other_users(tmp_pa
 import subprocess, sys
 from storm_on_spark.spark.session import local_session
 spark = local_session("local[1]")
-command = [sys.executable, "stranger.py", spark.conf.get("spark.driver.port")]
+command = [sys.executable, "stranger.py", spark.conf.get("spark.driver.port"), "HeartbeatReceiver"]
 print(subprocess.run(command, capture_output=True, text=True, check=True).stdout, end="")
+"""
+    assert run_python(code, tmp_path)[0].split() == ["reached", "refused"]
+
+
+def test_a_standalone_cluster_takes_no_messages_of_other_users(tmp_path: Path) -> None:
+    (tmp_path / "stranger.py").write_text(_STRANGER)
+    code = """
+import subprocess, sys
+from pathlib import Path
+from storm_on_spark.testing.servers.standalone import StandaloneCluster
+with StandaloneCluster(Path("spark").absolute(), 0) as cluster:
+    command = [sys.executable, "stranger.py", cluster.master.rpartition(":")[2], "Master"]
+    print(subprocess.run(command, capture_output=True, text=True, check=True).stdout, end="")
 """
     assert run_python(code, tmp_path)[0].split() == ["reached", "refused"]
 

@@ -88,7 +88,7 @@ class StepProcess:
         )
 
     def _lived(self, begun: ReportNode) -> tuple[Status, int | None, str]:
-        self._log.parent.mkdir(parents=True, exist_ok=True)
+        self._log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         reader, writer = os.pipe()
         with os.fdopen(reader, "rb") as result:
             try:

@@ -80,7 +80,7 @@ def write_counter(folder: str | os.PathLike[str], counter: Counter, writer: str)
         OSError: it can't be written.
     """
     path = _path(folder, counter.kind, counter.name) / f"{writer}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     half = path.with_name(f".{uuid.uuid4().hex}.tmp")
     document = {"version": _VERSION, "kind": counter.kind, "name": counter.name, "values": counter.values}
     try:

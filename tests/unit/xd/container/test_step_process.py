@@ -108,6 +108,7 @@ def test_a_step_that_ends_has_completed(tmp_path: Path) -> None:
     found = step.ended()
     assert (found.status, found.exit, found.error) == ("COMPLETED", 0, "")
     assert step.log.read_text() == "acting {'day': '7'}\n"
+    assert step.log.parent.stat().st_mode & 0o077 == 0, "other users can read what it printed"
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,8 @@ def test_a_counter_is_there_before_its_first_message(tmp_path: Path) -> None:
     with sink(tmp_path, "counter", name="n") as tester:
         tester.tick()
     assert (list_counters(tmp_path, "counter"), read_counter(tmp_path, "counter", "n").values) == (["n"], {"value": 0})
+    [file] = tmp_path.rglob("*.json")
+    assert file.parent.stat().st_mode & 0o077 == 0, "other users can read it"
 
 
 def test_values_are_counted_up_to_a_number_of_them(tmp_path: Path) -> None:
