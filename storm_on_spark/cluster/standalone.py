@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from storm_on_spark.api.errors import SetupError
+from storm_on_spark.cluster.security.own import make_secret_file
 from storm_on_spark.cluster.service import Service
 from storm_on_spark.runtime.processes.parent import die_with_parent
 from storm_on_spark.runtime.processes.sessions import kill_session, session_members
@@ -29,6 +30,8 @@ _READY_SECS: Final = 60.0
 _POLL_SECS: Final = 0.05
 _MASTER: Final = re.compile(r"Starting Spark master at (spark://[\d.]+:\d+)")
 _WORKER: Final = re.compile("(Successfully registered with master)")
+_FILTER: Final = "org.apache.spark.ui.JWSFilter"
+_PROPERTIES: Final = "daemons.conf"
 _OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
@@ -124,6 +127,14 @@ class StandaloneCluster(Service):
         """
         self._folder.mkdir(parents=True, exist_ok=True)
         self._home = linked_home(self._folder)
+        # Pages show what applications print: they ask for a token now, and nobody has one. The other way to submit
+        # applications asks for no secret.
+        lines = (
+            "spark.master.rest.enabled false",
+            f"spark.ui.filters {_FILTER}",
+            f"spark.{_FILTER}.param.secretKey {secrets.token_urlsafe(48)}",
+        )
+        make_secret_file(self._folder / _PROPERTIES, "\n".join(lines))
         self._start_master()
         for number in range(self._count):
             self.start_worker(f"127.0.0.{2 + number}", wait=False)
@@ -209,6 +220,7 @@ class StandaloneCluster(Service):
 
     def _run(self, name: str, host: str, command: list[str], before: Sequence[str] = ()) -> subprocess.Popen[bytes]:
         java, home = require_java(), self._home
+        properties = ("--properties-file", str(self._folder / _PROPERTIES))
         assert home is not None
         environment = {
             **os.environ,
@@ -225,7 +237,7 @@ class StandaloneCluster(Service):
         }
         with (self._folder / f"{name}.log").open("wb") as output:
             process = subprocess.Popen(
-                die_with_parent([*before, str(home / "bin" / "spark-class"), *command]),
+                die_with_parent([*before, str(home / "bin" / "spark-class"), *command, *properties]),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

@@ -89,17 +89,23 @@ print(subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert run_python(code, tmp_path)[0].split() == ["reached", "refused"]
 
 
-def test_a_standalone_cluster_takes_no_messages_of_other_users(tmp_path: Path) -> None:
+def test_a_standalone_cluster_serves_no_other_users(tmp_path: Path) -> None:
     (tmp_path / "stranger.py").write_text(_STRANGER)
     code = """
-import subprocess, sys
+import httpx, psutil, subprocess, sys
 from pathlib import Path
 from storm_on_spark.testing.servers.standalone import StandaloneCluster
 with StandaloneCluster(Path("spark").absolute(), 0) as cluster:
     command = [sys.executable, "stranger.py", cluster.master.rpartition(":")[2], "Master"]
     print(subprocess.run(command, capture_output=True, text=True, check=True).stdout, end="")
+    for pid in cluster.processes.values():
+        for port in {at.laddr.port for at in psutil.Process(pid).net_connections() if at.status == "LISTEN"}:
+            try:
+                print(httpx.get(f"http://127.0.0.1:{port}/").status_code)
+            except httpx.HTTPError:
+                pass  # the port of messages
 """
-    assert run_python(code, tmp_path)[0].split() == ["reached", "refused"]
+    assert run_python(code, tmp_path)[0].split() == ["reached", "refused", "403"]
 
 
 def test_a_session_whose_jvm_was_killed_can_be_stopped_and_followed_by_another(tmp_path: Path) -> None:
