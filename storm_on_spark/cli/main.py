@@ -7,67 +7,71 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import click
+from click.shell_completion import CompletionItem
 
 from storm_on_spark import __version__
 from storm_on_spark.cli.shared.pipes import output_may_be_cut
 from storm_on_spark.cli.shared.usage import readable_usage
 
-SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
+SECTIONS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
     "Here": {
-        "run": "local.run",
-        "flux": "local.flux",
-        "stream": "xd.stream",
-        "module": "xd.module",
-        "counter": "xd.counter",
-        "compile": "local.compiling",
-        "explain": "local.explain",
-        "validate": "local.validate",
-        "jars": "local.jars",
-        "config": "reference.config",
-        "new": "projects.new",
-        "migrate": "projects.migrate",
+        "run": ("local.run", "Run a topology here."),
+        "flux": ("local.flux", "Run, submit or show a topology in a Flux file."),
+        "stream": ("xd.stream", "Run a stream that one line of text describes, or deploy it on containers."),
+        "module": ("xd.module", "Show the modules of streams, and add your own."),
+        "counter": ("xd.counter", "Show what streams have counted."),
+        "compile": ("local.compiling", "Write a topology as a job for spark-submit."),
+        "explain": ("local.explain", "Show what a topology compiles to."),
+        "validate": ("local.validate", "Check a topology and its configuration."),
+        "jars": ("local.jars", "Show or fetch the jars that some features need."),
+        "config": ("reference.config", "List the configuration keys."),
+        "new": ("projects.new", "Make a small project."),
+        "migrate": ("projects.migrate", "Say what of a streamparse project runs here."),
     },
     "On a cluster": {
-        "submit": "cluster.submit",
-        "list": "cluster.list",
-        "status": "cluster.status",
-        "logs": "cluster.logs",
-        "errors": "cluster.errors",
-        "lag": "cluster.lag",
-        "activate": "cluster.activate",
-        "deactivate": "cluster.deactivate",
-        "rebalance": "cluster.rebalance",
-        "kill": "cluster.kill",
-        "cluster": "cluster.cluster",
-        "nimbuses": "cluster.nimbuses",
-        "heartbeats": "cluster.heartbeats",
+        "submit": ("cluster.submit", "Give a topology to a cluster."),
+        "list": ("cluster.list", "List the topologies of a cluster."),
+        "status": ("cluster.status", "Show one topology."),
+        "logs": ("cluster.logs", "Show what a topology's driver has printed."),
+        "errors": ("cluster.errors", "Show the last errors of a topology."),
+        "lag": ("cluster.lag", "Show how far Kafka spouts are behind."),
+        "activate": ("cluster.activate", "Let a topology's spouts emit again."),
+        "deactivate": ("cluster.deactivate", "Stop a topology's spouts."),
+        "rebalance": ("cluster.rebalance", "Restart a topology, changed or elsewhere."),
+        "kill": ("cluster.kill", "End a topology."),
+        "cluster": ("cluster.cluster", "Show a cluster in numbers, and its supervisors."),
+        "nimbuses": ("cluster.nimbuses", "List the Nimbuses of a cluster, the leader first."),
+        "heartbeats": ("cluster.heartbeats", "Look at drivers' heartbeats where they are kept."),
     },
     "Streams on containers": {
-        "xd-shell": "xd.shell.command",
-        "runtime": "xd.runtime",
-        "job": "xd.job",
+        "xd-shell": ("xd.shell.command", "A shell for the streams of an admin."),
+        "runtime": ("xd.runtime", "Show the containers of an admin, and their modules."),
+        "job": ("xd.job", "Jobs on the containers of an admin."),
     },
     "A cluster's daemons": {
-        "dev": "dev.dev",
-        "nimbus": "daemons.nimbus",
-        "pacemaker": "daemons.pacemaker",
-        "supervisor": "daemons.supervisor",
-        "xd-admin": "daemons.xd_admin",
-        "xd-container": "daemons.xd_container",
-        "xd-singlenode": "daemons.xd_singlenode",
-        "dev-zookeeper": "daemons.dev_zookeeper",
-        "dev-kafka": "daemons.dev_kafka",
+        "dev": ("dev.dev", "Run a whole cluster in this terminal."),
+        "nimbus": ("daemons.nimbus", "Run a Nimbus."),
+        "pacemaker": ("daemons.pacemaker", "Run a Pacemaker, which keeps heartbeats in memory."),
+        "supervisor": ("daemons.supervisor", "Run a supervisor."),
+        "xd-admin": ("daemons.xd_admin", "Run an admin of streams."),
+        "xd-container": ("daemons.xd_container", "Run a container of modules of streams."),
+        "xd-singlenode": ("daemons.xd_singlenode", "Run ZooKeeper, an admin and a container of streams, in one."),
+        "dev-zookeeper": ("daemons.dev_zookeeper", "Run a ZooKeeper, for development."),
+        "dev-kafka": ("daemons.dev_kafka", "Run a Kafka broker, for development."),
     },
     "About these commands": {
-        "schema": "reference.schema",
-        "completion": "reference.completion",
-        "man": "reference.man",
+        "schema": ("reference.schema", "Show the JSON Schema of --json output."),
+        "completion": ("reference.completion", "Complete commands in the shell."),
+        "man": ("reference.man", "Show or install the manual page."),
     },
 }
-"""Command -> its module below `storm_on_spark.cli`, by what it is for."""
+"""Command -> its module below `storm_on_spark.cli`, and its short help, by what it is for.
+
+The short help stands here too: to ask the commands for it would import them all.
+"""
 
 
-_MODULES: Final = {name: module for section in SECTIONS.values() for name, module in section.items()}
+_MODULES: Final = {name: module for section in SECTIONS.values() for name, (module, _) in section.items()}
 
 
 class _Lazy(Mapping[str, click.Command]):
@@ -104,12 +108,18 @@ class _Commands(click.Group):
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         width = max(map(len, _MODULES))
         for title, section in SECTIONS.items():
-            rows = [
-                (name.ljust(width), self.commands[name].get_short_help_str(formatter.width - width - 4))
-                for name in section
-            ]
             with formatter.section(title):
-                formatter.write_dl(rows)
+                formatter.write_dl([(name.ljust(width), short) for name, (_, short) in section.items()])
+
+    def shell_complete(self, context: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Returns the commands that begin so; no command is imported for it."""
+        found = [
+            CompletionItem(name, help=short)
+            for section in SECTIONS.values()
+            for name, (_, short) in section.items()
+            if name.startswith(incomplete)
+        ]
+        return found + super(click.Group, self).shell_complete(context, incomplete)
 
 
 @click.command(

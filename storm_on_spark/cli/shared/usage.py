@@ -8,8 +8,6 @@ from typing import Final
 
 import click
 
-from storm_on_spark.api.text.printable import printable
-
 _MOST_SAID: Final = 1_000
 """Characters."""
 
@@ -24,6 +22,9 @@ def readable_usage() -> Iterator[None]:
     try:
         yield
     except click.UsageError as error:
+        # Imported here: the programming model comes along with it, and a good command line shows its help without.
+        from storm_on_spark.api.text.printable import printable
+
         said = error.format_message()
         text = printable(said)
         if len(text) > _MOST_SAID:

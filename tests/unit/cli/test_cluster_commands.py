@@ -19,7 +19,7 @@ from storm_on_spark.cli.client.dev_document import DevRecord
 from storm_on_spark.cli.client.dev_record import DevFile, find, path_of
 from storm_on_spark.cli.client.where import connect, find_cluster
 from storm_on_spark.cli.cluster.stages import stage_of
-from storm_on_spark.cli.main import main
+from storm_on_spark.cli.main import SECTIONS, main
 from storm_on_spark.cluster.errors import UnavailableError
 
 ROOT = Path(__file__).parents[3]
@@ -248,6 +248,36 @@ def test_commands_are_imported_when_they_are_called() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def imported(program: str, *arguments: str, **environment: str) -> set[str]:
+    """Returns the modules that a program has imported when it ends."""
+    code = f"import atexit, sys\natexit.register(lambda: print(*sys.modules, file=sys.stderr))\n{program}"
+    command = [sys.executable, "-c", code, *arguments]
+    given = {**os.environ, **environment}
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, env=given)
+    return set(done.stderr.split())
+
+
+def test_the_package_is_imported_without_what_a_topology_may_need() -> None:
+    found = imported("import storm_on_spark")
+    assert {name for name in found if name.startswith("storm_on_spark")} == {"storm_on_spark"}
+    assert not found & {"numpy", "pandas", "pyarrow", "pyspark", "click", "rich"}
+
+
+@pytest.mark.parametrize("completing", [False, True])
+def test_neither_help_nor_completion_imports_a_command(completing: bool) -> None:
+    words = {"_STORM_SPARK_COMPLETE": "bash_complete", "COMP_WORDS": "storm-spark ", "COMP_CWORD": "1"}
+    program = "from storm_on_spark.cli.main import main\nmain(prog_name='storm-spark')"
+    found = imported(program, *([] if completing else ["--help"]), **(words if completing else {}))
+    parts = {name.split(".")[1] for name in found if name.startswith("storm_on_spark.")}
+    assert parts == {"cli"}
+    assert not found & {"numpy", "pandas", "pyarrow", "pyspark", "rich", "yaml"}
+
+
+def test_the_list_of_commands_says_of_each_what_it_says_itself() -> None:
+    listed = {name: short for section in SECTIONS.values() for name, (_, short) in section.items()}
+    assert listed == {name: command.get_short_help_str(1_000) for name, command in main.commands.items()}
 
 
 def test_main_is_a_group_as_any_other() -> None:
