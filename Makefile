@@ -7,8 +7,11 @@ MAKEFLAGS += --no-print-directory
 
 VENV := .venv
 PY := $(VENV)/bin/python
-# The stamp's name carries the checksum of what was installed: a changed lock or pyproject.toml installs anew.
-STAMP := $(VENV)/installed-$(shell cat requirements-dev.lock pyproject.toml tools/setup.sh | cksum | cut -d ' ' -f 1)
+# A stamp's name carries the checksum of what was installed: a changed lock or pyproject.toml installs anew.
+# `make run` needs the package alone; all other targets need the development tools as well.
+stamp-of = $(VENV)/installed-$(basename $(1))-$(shell cat $(1) pyproject.toml tools/setup.sh | cksum | cut -d ' ' -f 1)
+RUN_STAMP := $(call stamp-of,requirements.lock)
+STAMP := $(call stamp-of,requirements-dev.lock)
 
 # A path is always a string, and it may hold blanks and quotes: quoted for YAML, then for the shell.
 quote := '
@@ -22,17 +25,24 @@ help: ## print this list
 .PHONY: setup
 setup: $(STAMP) ## make .venv with the locked dependencies
 
-$(STAMP):
-	@sh tools/setup.sh $(VENV) $@
-	@# Optional, as well: without it, each start of Spark takes some seconds longer.
+$(RUN_STAMP):
+	@sh tools/setup.sh $(VENV) requirements.lock
+	@touch $@
+
+$(STAMP): $(RUN_STAMP)
+	@sh tools/setup.sh $(VENV) requirements-dev.lock
+	@# Optional, as what follows: a command that needs a jar fetches it. With -m Python would warn that it is imported already.
+	@$(PY) -c 'from storm_on_spark.spark.session.jars import main; main()' >&2 || true
+	@# Without it, each start of Spark takes some seconds longer.
 	@$(PY) -m storm_on_spark.spark.class_archive || true
+	@touch $@
 
 .PHONY: java
 java:
 	@python=$$(sh tools/find-python.sh) && "$$python" -I storm_on_spark/spark/session/java.py
 
 .PHONY: run
-run: java $(STAMP) ## count the words of Python's documentation, or of INPUT=path (ARGS= for more options)
+run: java $(RUN_STAMP) ## count the words of Python's documentation, or of INPUT=path (ARGS= for more options)
 	@$(VENV)/bin/storm-spark run jobs/word_count.py \
 	  $(if $(value INPUT),-c $(call for-shell,word.count.input=$(call for-yaml,$(value INPUT)))) $(ARGS)
 
@@ -145,7 +155,7 @@ docs: $(STAMP) ## write the generated files: notebooks, configuration reference,
 	@$(PY) tools/generate_support_matrix.py
 
 .PHONY: lock
-lock: $(STAMP) ## resolve requirements-dev.lock again for every supported Python (UPGRADE=1: newest versions)
+lock: ## resolve requirements-dev.lock and requirements.lock again for every supported Python (UPGRADE=1: newest versions)
 	@sh tools/lock.sh $(if $(UPGRADE),--upgrade)
 
 .PHONY: clean

@@ -1,11 +1,10 @@
 #!/bin/sh
-# Makes the virtual environment with the locked dependencies and this package in editable form.
-# Usage: tools/setup.sh VENV STAMP
+# Makes the virtual environment if there is none, and installs a lock and this package in editable form into it.
+# Usage: tools/setup.sh VENV LOCK
 set -eu
 
 venv=$1
-stamp=$2
-log=build/setup.log
+lock=$2
 
 fail() {
     echo "$1" >&2
@@ -19,21 +18,14 @@ if ! "$venv/bin/python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>
     "$python" -m venv --clear "$venv"
 fi
 
-mkdir -p build
-echo "Installing the locked dependencies into $venv: about a minute the first time." >&2
+# Also the stamps of longer names: who installs the package anew checks the development tools again.
+rm -f "$venv/installed-${lock%.lock}"-*
+
+# Standard output belongs to the command that comes after the set-up.
+exec >&2
+echo "Installing the packages of $lock into $venv. Spark is the largest of them, and takes minutes the first time."
 # Hashes are checked by pip because the lock has them. The project itself comes last, without dependencies
 # and without a build environment, so nothing that the lock doesn't name is put into the environment.
-if ! {
-    "$venv/bin/python" -m pip install --disable-pip-version-check -r requirements-dev.lock &&
-        "$venv/bin/python" -m pip install --disable-pip-version-check --no-deps --no-build-isolation -e .
-} >"$log" 2>&1; then
-    tail -n 5 "$log" >&2
-    fail "The dependencies could not be installed; $log has all that pip said."
-fi
-
-# Optional, so never a reason to fail: what its absence costs is said by the command itself. Its package imports the
-# module, so with -m Python would warn that it is there already.
-"$venv/bin/python" -c 'from storm_on_spark.spark.session.jars import main; main()' >&2 || true
-
-rm -f "$venv"/installed-*
-touch "$stamp"
+"$venv/bin/python" -m pip install --disable-pip-version-check -r "$lock" &&
+    "$venv/bin/python" -m pip install --disable-pip-version-check --no-deps --no-build-isolation -e . ||
+    fail "The packages of $lock could not be installed: pip says above why. The same command goes on from here."

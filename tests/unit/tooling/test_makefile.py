@@ -34,11 +34,28 @@ def test_any_path_reaches_the_job_as_it_is(tmp_path: Path, path: str) -> None:
     script.chmod(0o755)
     stamp = tmp_path / "stamp"
     stamp.touch()
-    done = make("run", f"INPUT={path}", f"VENV={tmp_path}", f"STAMP={stamp}")
+    done = make("run", f"INPUT={path}", f"VENV={tmp_path}", f"RUN_STAMP={stamp}")
     assert done.returncode == 0, done.stderr
     given = shown.read_text().splitlines()
     assert given[:3] == ["run", "jobs/word_count.py", "-c"]
     assert parse_pair(given[3]) == ("word.count.input", path)
+
+
+def test_only_a_run_begins_without_the_development_tools(tmp_path: Path) -> None:
+    assert "requirements.lock" in make("-n", "run", f"VENV={tmp_path}").stdout
+    assert "requirements-dev.lock" not in make("-n", "run", f"VENV={tmp_path}").stdout
+    # What the package needs comes first, and a change of it makes the rest look again.
+    setup = make("-n", "test-unit", f"VENV={tmp_path}").stdout
+    assert 0 <= setup.index("requirements.lock") < setup.index("requirements-dev.lock")
+
+
+def test_both_locks_name_the_same_versions() -> None:
+    small, whole = (
+        set(re.findall(r"^([\w.-]+==\S+)", (ROOT / name).read_text(), re.MULTILINE))
+        for name in ("requirements.lock", "requirements-dev.lock")
+    )
+    assert {name.partition("==")[0] for name in small} >= {"pyspark", "pyarrow", "click", "hatchling"}
+    assert small < whole
 
 
 def test_help_is_the_default_and_names_every_target() -> None:
