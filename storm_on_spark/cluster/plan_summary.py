@@ -85,7 +85,7 @@ class PlanSummary(msgspec.Struct, frozen=True):
             raise RecordError(f"{where}: {len(data):,} bytes; a plan has at most {MAX_BYTES:,}")
         try:
             return msgspec.json.decode(data, type=cls)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise RecordError(f"{where}: no plan of a topology: {error}") from error
 
     def document(self) -> dict[str, Any]:

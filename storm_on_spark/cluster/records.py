@@ -290,5 +290,5 @@ def decode(type_: type[R], data: bytes, where: str) -> R:
             known = " and ".join(map(str, type_.READS))
             raise kind(f"{where}: version {version!r} of {name}; this release reads {known}")
         return msgspec.convert(fields, type_)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise RecordError(f"{where}: no {name}: {error}") from error

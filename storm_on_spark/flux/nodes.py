@@ -11,9 +11,8 @@ from yaml.constructor import SafeConstructor
 
 from storm_on_spark.flux.errors import FluxError, Place
 from storm_on_spark.flux.reading import BREAK, PLACEHOLDER, Substitution, Text
+from storm_on_spark.launch.bounded_yaml import MAX_DEPTH, MAX_NODES, BoundedLoader
 
-MAX_NODES: Final = 100_000
-MAX_DEPTH: Final = 50
 MAX_ALIASES: Final = 50
 _PREFIX = "tag:yaml.org,2002:"
 _SCALARS = frozenset(("bool", "float", "int", "null"))
@@ -42,7 +41,7 @@ class Node:
         return FluxError(message, self.place)
 
 
-class _Composer(yaml.SafeLoader):
+class _Composer(BoundedLoader):
     """Composes nodes only; nothing is constructed from them but scalars."""
 
     def __init__(self, text: Text) -> None:
@@ -53,8 +52,7 @@ class _Composer(yaml.SafeLoader):
         if self.check_event(yaml.AliasEvent):
             self._aliases += 1
             if self._aliases > MAX_ALIASES:
-                mark = self.peek_event().start_mark  # type: ignore[no-untyped-call] # PyYAML's
-                raise yaml.MarkedYAMLError(problem=f"more than {MAX_ALIASES} aliases (*name)", problem_mark=mark)
+                raise self._refused(f"more than {MAX_ALIASES} aliases (*name)")
         return super().compose_node(parent, index)
 
 
@@ -68,8 +66,6 @@ def parse(text: Text, values: Substitution) -> Node:
     try:
         composer = _Composer(text)
         root = composer.get_single_node()
-    except RecursionError:
-        raise FluxError(f"it is nested more than {MAX_DEPTH} levels deep", Place(text.source, 0, 0)) from None
     except yaml.YAMLError as error:
         # PyYAML's own text shows the line with the values put in.
         raise _syntax_error(error, text, values) from None

@@ -73,10 +73,11 @@ def _logical(lines: list[str]) -> Iterator[tuple[int, str]]:
         whole = line.lstrip(" \t\f")
         if not whole or whole[0] in "#!":
             continue
-        while len(whole) - len(whole.rstrip("\\")) & 1:
+        parts = [whole]
+        while len(parts[-1]) - len(parts[-1].rstrip("\\")) & 1:
             _, following = next(waiting, (0, ""))
-            whole = whole[:-1] + following.lstrip(" \t\f")
-        yield number, whole
+            parts[-1:] = parts[-1][:-1], following.lstrip(" \t\f")
+        yield number, "".join(parts)
 
 
 def _plain(text: str, place: Place) -> str:

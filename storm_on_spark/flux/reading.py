@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import functools
 import os
 import re
 from collections.abc import Mapping
@@ -102,7 +103,7 @@ class Text:
     def place(self, line: int, column: int) -> Place:
         """Returns the place in the file of a position in `text`."""
         moved = self._moved.get(line, ())
-        index = bisect.bisect_right([start for start, _, _ in moved], column) - 1
+        index = bisect.bisect_right(moved, column, key=lambda found: found[0]) - 1
         if index < 0:
             return Place(self.source, line, column)
         _, end, original = moved[index]
@@ -160,9 +161,15 @@ def _length_at(line: str, column: int) -> int:
 
 
 def _element(text: str, index: int, name: str, place: Place) -> str:
-    stripped = text.strip()
-    inner = stripped[1:-1].strip() if stripped[:1] == "[" and stripped[-1:] == "]" else ""
-    elements = [part.strip().strip("\"'") for part in inner.split(",")] if inner else []
+    elements = _elements(text)
     if index >= len(elements):
         raise FluxError(f"${{{name}[{index}]}}: {name} has {len(elements)} elements", place)
     return elements[index]
+
+
+@functools.lru_cache(maxsize=16)
+def _elements(text: str) -> tuple[str, ...]:
+    """Returns the elements of a list; a file may name each of many."""
+    stripped = text.strip()
+    inner = stripped[1:-1].strip() if stripped[:1] == "[" and stripped[-1:] == "]" else ""
+    return tuple(part.strip().strip("\"'") for part in inner.split(",")) if inner else ()

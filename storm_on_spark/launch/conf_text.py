@@ -11,6 +11,7 @@ import yaml
 
 from storm_on_spark.api.config import KNOWN_PREFIXES, problems_of
 from storm_on_spark.api.errors import ConfigError
+from storm_on_spark.launch.bounded_yaml import BoundedLoader
 
 _MAX_FILE_BYTES = 1 << 20
 _WHOLE = "config"
@@ -54,8 +55,6 @@ def parse_pair(text: str) -> tuple[str, Any]:
         raise ConfigError(f"-c takes KEY=VALUE, such as topology.workers=2, not {_short(text)}")
     try:
         found = parse_value(value)
-    except RecursionError:
-        raise ConfigError(f"-c {key}: the value is nested too deeply", key=key) from None
     except (yaml.YAMLError, ValueError) as error:
         raise ConfigError(f"-c {key}: {_problem(error)} in {_short(value)}", key=key) from error
     return key, found
@@ -79,8 +78,6 @@ def read_file(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path} is larger than {_MAX_FILE_BYTES} bytes: that is no configuration file")
     try:
         found, lines, inner = _loaded(content)
-    except RecursionError:
-        raise ConfigError(f"{path} is nested too deeply") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}{_position(error)}: {_problem(error)}") from error
     if found is None:
@@ -147,13 +144,12 @@ def _check_memory(key: str, text: str) -> None:
         raise ConfigError(f"{key} must be an amount of at least 450m, such as 2g, not {_short(text)}", key=key)
 
 
-class _Loader(yaml.SafeLoader):
-    """Plain data only: no aliases, which can grow without bound, and no key twice."""
+class _Loader(BoundedLoader):
+    """No aliases, which can grow without bound, and no key twice."""
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
-            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call] # PyYAML's
-            raise yaml.MarkedYAMLError(problem="aliases (*name) are not supported", problem_mark=mark)
+            raise self._refused("aliases (*name) are not supported")
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:

@@ -55,7 +55,7 @@ class JsonFraming(Framing):
     """
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._rest = bytearray()
         self._searched = 0
         self._encode = json.JSONEncoder(
             ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain
@@ -68,17 +68,17 @@ class JsonFraming(Framing):
             raise ValueError(str(error)) from None
 
     def feed(self, data: bytes) -> list[Any]:
-        data = self._rest + data if self._rest else data
+        self._rest += data
         found: list[Any] = []
         start, search = 0, self._searched
-        while (end := _END.search(data, search)) is not None:
-            text = data[start : end.start()]
+        while (end := _END.search(self._rest, search)) is not None:
+            text = bytes(self._rest[start : end.start()])
             start = search = end.end()
             try:
                 found.append(json.loads(text))
             except (ValueError, RecursionError):
                 raise ShellError(f"it sent what is no JSON: {text[:_EXCERPT]!r}") from None
-        self._rest = data[start:]
+        del self._rest[:start]
         # The end mark may have been cut in two.
         self._searched = max(0, len(self._rest) - 6)
         _check_size(self._rest)
@@ -86,7 +86,7 @@ class JsonFraming(Framing):
 
     @property
     def rest(self) -> bytes:
-        return self._rest
+        return bytes(self._rest)
 
 
 class MsgpackFraming(Framing):
@@ -103,7 +103,7 @@ class MsgpackFraming(Framing):
         self._pack = msgpack.Packer(use_bin_type=True, default=_plain).pack
         self._unpacker = msgpack.Unpacker(raw=False, max_buffer_size=MAX_MESSAGE_BYTES + (1 << 20))
         self._errors = (ValueError, msgpack.UnpackException)
-        self._rest = b""
+        self._rest = bytearray()
         #: Position in the stream at which `_rest` begins.
         self._start = 0
 
@@ -117,21 +117,24 @@ class MsgpackFraming(Framing):
     def feed(self, data: bytes) -> list[Any]:
         self._rest += data
         found = []
+        done = self._start
         try:
             self._unpacker.feed(data)
             for message in self._unpacker:
                 found.append(message)
-                position = self._unpacker.tell()
-                self._rest = self._rest[position - self._start :]
-                self._start = position
+                done = self._unpacker.tell()
         except self._errors:
-            raise ShellError(f"it sent what is no MessagePack: {self._rest[:_EXCERPT]!r}") from None
+            begin = done - self._start
+            excerpt = bytes(self._rest[begin : begin + _EXCERPT])
+            raise ShellError(f"it sent what is no MessagePack: {excerpt!r}") from None
+        del self._rest[: done - self._start]
+        self._start = done
         _check_size(self._rest)
         return found
 
     @property
     def rest(self) -> bytes:
-        return self._rest
+        return bytes(self._rest)
 
 
 def framing_of(serializer: str) -> Framing:
@@ -155,11 +158,11 @@ def framing_of(serializer: str) -> Framing:
     )
 
 
-def _check_size(rest: bytes) -> None:
+def _check_size(rest: bytearray) -> None:
     if len(rest) > MAX_MESSAGE_BYTES:
         raise ShellError(
             f"it sent a message of more than {MAX_MESSAGE_BYTES >> 20} MB, or does not end its messages: "
-            f"{rest[:_EXCERPT]!r}"
+            f"{bytes(rest[:_EXCERPT])!r}"
         )
 
 

@@ -94,7 +94,7 @@ class AdminClient(Closing):
             return None
         try:
             return msgspec.json.decode(response.content, type=resource.gives)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise ClusterError(f"{self.url}: the answer to {name} is not that of an admin: {error}") from error
 
     def every(self, name: str, /, query: Mapping[str, Any] | None = None) -> Iterator[Any]:

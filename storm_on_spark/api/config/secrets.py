@@ -24,7 +24,7 @@ _KEY: Final = re.compile(
 
 _ORDINARY: Final = re.compile(
     r"(?:file|path|dir|directory|location|provider|providers|class|classes|type|algorithm|enabled?|required|length|size"
-    r"|count|secs?|seconds|ms|millis|minutes|hours|interval|timeout|limit|max|min|bits|[._-]per[._-]\w+)$",
+    r"|count|secs?|seconds|ms|millis|minutes|hours|interval|timeout|limit|max|min|bits|[._-]per[._-]\w{1,40})$",
     re.IGNORECASE,
 )
 """Ends of names of what is said *about* a secret."""

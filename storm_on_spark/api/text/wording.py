@@ -10,6 +10,9 @@ from storm_on_spark.api.text.printable import is_one_line, one_line
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+_MOST_COMPARED = 200
+"""Characters of a name for which a similar one is looked for."""
+
 
 def name_fault(value: object) -> str | None:
     r"""Returns why `value` can't be an id or the name of a field, as the end of a sentence; None if it can.
@@ -44,7 +47,9 @@ def did_you_mean(name: object, valid: Iterable[str]) -> str:
         >>> did_you_mean("x", ["word", "count"])
         ''
     """
-    close = difflib.get_close_matches(str(name), list(valid), n=1)
+    text = str(name)
+    # The comparison of two texts takes time by the product of their lengths.
+    close = difflib.get_close_matches(text, list(valid), n=1) if len(text) <= _MOST_COMPARED else []
     return f' Did you mean "{close[0]}"?' if close else ""
 
 

@@ -80,7 +80,7 @@ def json_of(response: httpx.Response) -> Json:
     """
     try:
         return msgspec.json.decode(response.content, type=dict[str, Any])
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise ClusterError(f"{response.request.url}: the answer is no JSON object: {error}") from error
 
 
@@ -130,7 +130,7 @@ def error_of(response: httpx.Response, address: str, server: str = "Nimbus") -> 
     """
     try:
         body = msgspec.json.decode(response.content, type=dict[str, Any])
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         body = {}
     message = str(body.get("errorMessage") or f"{server} {address} answered with HTTP {response.status_code}")
     if response.status_code == 421:

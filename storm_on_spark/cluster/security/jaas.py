@@ -24,7 +24,7 @@ from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cluster.security.tokens import read_secret_file
 
 _TOKEN: Final = re.compile(
-    r'(?P<blank>\s+|//[^\n]*|/\*.*?\*/)|(?P<word>[A-Za-z0-9_$*./:@-]+)|"(?P<text>(?:[^"\\\n]|\\["\\])*)"|(?P<mark>[{};=])',
+    r'(?P<blank>\s+|//[^\n]*|/\*.*?(?:\*/|\Z))|(?P<word>[A-Za-z0-9_$*./:@-]+)|"(?P<text>(?:[^"\\\n]|\\["\\])*)"|(?P<mark>[{};=])',
     re.DOTALL,
 )
 _FLAGS: Final = frozenset({"required", "requisite", "sufficient", "optional"})
@@ -169,6 +169,8 @@ class _Parser:
                 what = "a text without its second quote" if text[at] == '"' else f"{text[at]!r} has no meaning here"
                 raise self._wrong(here, what)
             kind = str(match.lastgroup)
+            if match[0].startswith("/*") and not match[0].endswith("*/", 2):
+                raise self._wrong(here, "a comment without its end")
             if kind != "blank":
                 found = re.sub(r"\\(.)", r"\1", match[kind]) if kind == "text" else match[kind]
                 tokens.append(_Token(kind, found, line, here.column))

@@ -236,7 +236,7 @@ def _envelope(kind: str, data: bytes, path: str) -> _Envelope:
         if len(data) > MAX_BYTES:
             raise SignatureError(f"{path}: {len(data):,} bytes; a {kind} has at most {MAX_BYTES:,}")
         return msgspec.json.decode(data, type=_Envelope)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise SignatureError(f"{path}: no signed {kind}: {error}") from error
 
 

@@ -135,4 +135,5 @@ def parameters(text: str) -> Mapping[str, str]:
     return {name.lower(): quoted or plain for name, quoted, plain in _PARAMETER.findall(text[:4096])}
 
 
-_PARAMETER = re.compile(r'([a-z]+)=(?:"([^"\\]*)"|([^\s,"]+))(?:,|$)\s*', re.IGNORECASE)
+# Not within a word or a value: a search from each of their characters takes time by the square of their length.
+_PARAMETER = re.compile(r'(?<![^\s,])([a-z]+)=(?:"([^"\\]*)"|([^\s,"]+))(?:,|$)\s*', re.IGNORECASE)

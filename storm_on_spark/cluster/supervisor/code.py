@@ -77,7 +77,7 @@ class CodeStore:
 
     def installed(self, requirements: bytes | None) -> Path | None:
         """Installs the requirements into a folder that all topologies with the same requirements share."""
-        if requirements is None or not re.search(rb"^\s*[^#\s]", requirements, re.MULTILINE):
+        if requirements is None or not re.search(rb"^[^\S\n]*[^#\s]", requirements, re.MULTILINE):
             return None
         key = hashlib.sha256(requirements + sys.version.encode()).hexdigest()[:32]
         target = self._packages / key

@@ -1,7 +1,7 @@
 """Checks that the bytes of a call are Thrift's binary protocol, before a library reads them.
 
 The library trusts lengths: a list of 2,000,000,000 elements of no size would keep it busy.
-Here every element costs a byte.
+Here every element costs a byte, and a call has a limited number of them.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from typing import Final
 from storm_on_spark.cluster.http.frames import FrameError
 
 MOST_DEPTH: Final = 16
+MOST_VALUES: Final = 100_000
+"""Fields of structs and elements of lists and maps. A million tiny ones fit into a frame, and take seconds."""
 _CALL: Final = 1
 _VERSION: Final = 0x8001
 _SIZES: Final = {2: 1, 3: 1, 4: 8, 6: 2, 8: 4, 10: 8}
@@ -26,6 +28,7 @@ class _Walk:
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._at = 0
+        self._left = MOST_VALUES
 
     def number(self, form: str) -> int:
         size = struct.calcsize(form)
@@ -39,6 +42,17 @@ class _Walk:
             raise FrameError(f"a call of {len(self._data):,} bytes has a value of {size:,} at byte {start:,}")
         return self._data[start : self._at]
 
+    def count(self) -> range:
+        """Returns the elements of a list or a map, by number."""
+        found = range(self.number("!i"))
+        self.take(len(found))
+        return found
+
+    def take(self, values: int) -> None:
+        self._left -= values
+        if self._left < 0:
+            raise FrameError(f"a call has more than {MOST_VALUES:,} values")
+
     def value(self, kind: int, depth: int) -> None:
         if kind in _SIZES:
             self.skip(_SIZES[kind])
@@ -49,15 +63,16 @@ class _Walk:
         elif kind == _STRUCT:
             while field := self.number("!b"):
                 self.skip(2)
+                self.take(1)
                 self.value(field, depth + 1)
         elif kind == _MAP:
             key, item = self.number("!b"), self.number("!b")
-            for _ in range(self.number("!i")):
+            for _ in self.count():
                 self.value(key, depth + 1)
                 self.value(item, depth + 1)
         elif kind in _LISTS:
             item = self.number("!b")
-            for _ in range(self.number("!i")):
+            for _ in self.count():
                 self.value(item, depth + 1)
         else:
             raise FrameError(f"a call has a value of the unknown type {kind} before byte {self._at:,}")

@@ -220,7 +220,7 @@ def id_in(note: str | None) -> str | None:
     """
     try:
         found = json.loads(note or "")
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     known = found.get(_KEY) if isinstance(found, dict) else None
     return known if isinstance(known, str) else None

@@ -146,7 +146,7 @@ def stream_types(folder: str | os.PathLike[str]) -> dict[str, str]:
         return Columns(note["types"]).types
     except FileNotFoundError:
         raise SetupError(f"{folder} has no stream: a StreamBolt makes it when its topology starts") from None
-    except (OSError, ValueError, KeyError, TypeError, ConfigError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, ConfigError) as error:
         raise SetupError(f"{place} can't be read: {type(error).__name__}: {error!s:.200}") from error
 
 

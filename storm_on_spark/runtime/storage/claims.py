@@ -104,7 +104,7 @@ def read_claim(storage: Storage, claim: Claim) -> dict[str, Any] | None:
     """Returns a claimer's description of itself; None if the claim is gone, or of another format."""
     try:
         about = json.loads(storage.read(str(claim), 0, _MAX_BYTES))
-    except (FileNotFoundError, ValueError):
+    except (FileNotFoundError, ValueError, RecursionError):
         return None
     if not isinstance(about, dict) or about.pop("version", None) != VERSION:
         return None

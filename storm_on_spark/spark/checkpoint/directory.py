@@ -220,7 +220,7 @@ def manifest_in(root: Storage) -> Manifest | None:
         if version != VERSION:
             raise CheckpointError(f"{where} has format version {version}; this release reads version {VERSION}")
         return Manifest(data["name"], data["storm_id"], int(data["partitions"]), data["fingerprint"])
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CheckpointError(f"{where} can't be read: {type(error).__name__}: {error}") from error
 
 

@@ -222,7 +222,7 @@ def _parsed(content: bytes) -> Owner | None:
         if data.pop("version") != VERSION:
             return None
         owner = Owner(**data)
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
     texts, numbers = (owner.scope, owner.token, owner.kernel, owner.started), (owner.epoch, owner.session)
     right = all(isinstance(text, str) for text in texts) and all(isinstance(number, int) for number in numbers)

@@ -16,11 +16,8 @@ from storm_on_spark.api.text.traces import with_sources
 from storm_on_spark.runtime.reports.report import Failure
 
 _MAX_CHARS = 500
-_PYTHON = re.compile(
-    r"(?:^([ \t]+))?Traceback \(most recent call last\):\n(?:(?:(?(1)\1)[ \t][^\n]*)?\n)*(?(1)\1)(\S[^\n]*)",
-    re.MULTILINE,
-)
-"""Traces of Python with the line that ends them. Spark indents what a daemon of Python workers printed."""
+_PYTHON = "Traceback (most recent call last):"
+"""Begins a trace of Python."""
 _WRAPPED = "py4j.protocol.Py4JJavaError:"
 """So ends the traceback of a Python callback that got the error from Java; the reason follows."""
 _CAUSE = re.compile(r"^(?:Caused by)?: (?!py4j\.Py4JException)(.+)$", re.MULTILINE)
@@ -67,7 +64,7 @@ def reason_of(trace: str, advice: Mapping[str, str] | None = None) -> str:
 def _innermost(trace: str) -> str:
     if is_late_process(trace):
         return f"a Python process that Spark needs was not ready within 10 s; {LATE_REMEDY}"
-    python = [line for _, line in _PYTHON.findall(trace) if not line.startswith(_WRAPPED)]
+    python = [line for line in _python_ends(trace) if not line.startswith(_WRAPPED)]
     if python:
         # Spark puts the SQLSTATE of its own exception behind the message.
         return _short(python[-1].partition(" SQLSTATE: ")[0])
@@ -83,6 +80,27 @@ def _innermost(trace: str) -> str:
     if conditions and "[" not in innermost:
         return f"{_short(innermost)} ({_short(conditions[-1].partition(' SQLSTATE: ')[0])})"
     return _short(innermost)
+
+
+def _python_ends(trace: str) -> list[str]:
+    """Returns the lines that end traces of Python. Spark indents what a daemon of Python workers printed."""
+    ends: list[str] = []
+    #: Indentations of traces without their end, the outermost first. Each begins with the one before it.
+    waiting: list[str] = []
+    for line in trace.split("\n"):
+        while waiting and line and not line.startswith((f"{waiting[-1]} ", f"{waiting[-1]}\t")):
+            indent = waiting.pop()
+            rest = line[len(indent) :]
+            if line.startswith(indent) and rest[:1].strip():
+                ends.append(rest)
+        if line.endswith(_PYTHON):
+            indent = line[: -len(_PYTHON)]
+            if not indent.strip(" \t"):
+                waiting.append(indent)
+            elif not waiting or waiting[0]:
+                # It is indented by nothing: what stands before it on its line is Java's.
+                waiting.insert(0, "")
+    return ends
 
 
 @contextlib.contextmanager

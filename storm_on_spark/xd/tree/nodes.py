@@ -192,7 +192,7 @@ def decode(data: bytes, kind: type[N], path: str) -> N | None:
     """Returns a value; None, and a warning, for what is none: it counts as if it was not there."""
     try:
         return msgspec.json.decode(data, type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         logger.warning("ZooKeeper's node %s is not what it should be: %s", path, error)
         return None
 

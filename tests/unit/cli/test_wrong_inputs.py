@@ -178,7 +178,7 @@ MATRIX: list[tuple[str, int, tuple[str, ...]]] = [
     ("run good.py --conf alias.yaml", 2, ("alias.yaml:2", "aliases")),
     ("run good.py --conf tabs.yaml", 2, ("tabs.yaml:2",)),
     ("run good.py --conf binary.yaml", 2, ("binary.yaml",)),
-    ("run good.py --conf deep.yaml", 2, ("deep.yaml is nested too deeply",)),
+    ("run good.py --conf deep.yaml", 2, ("deep.yaml:1:54: it is nested more than 50 levels deep",)),
     ("run good.py --conf huge.yaml", 2, ("huge.yaml is larger than 1048576 bytes",)),
     ("run good.py --conf number_key.yaml", 2, ("number_key.yaml:1: a key must be a string, not 1 (int)",)),
     ("validate conf.d/topology.py", 2, ("conf.d/conf.yaml:1: topology.workers must be an int",)),

@@ -24,7 +24,7 @@ from storm_on_spark.spark.session.jars import use
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_ERROR: Final = re.compile(r"org\.apache\.kafka\.[\w.]*?(\w+(?:Exception|Error)): ([^\n]+)")
+_ERROR: Final = re.compile(r"(?<![\w.])org\.apache\.kafka\.(?:\w+\.)*(\w+(?:Exception|Error)): ([^\n]+)")
 
 
 class KafkaBolt(SinkBolt, RecordMaking):

@@ -50,7 +50,7 @@ class Hello:
         try:
             found: Any = json.loads(data)
             hello = cls(**found)
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, RecursionError) as error:
             raise LineError(f"a spout host's first message is malformed: {error}") from None
         numbers: tuple[object, ...] = hello.number, hello.attempt, hello.pid
         texts: tuple[object, ...] = hello.machine, hello.previous

@@ -153,7 +153,7 @@ class StepProcess:
     def _outcome(self, code: int, result: Any) -> tuple[Status, int | None, str]:
         try:
             told = msgspec.json.decode(result.read(_MOST_RESULT), type=StepResult)
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, RecursionError):
             told = None
         if told is not None and told.exit == code == 0:
             # It was completed before it heard that it was to end.

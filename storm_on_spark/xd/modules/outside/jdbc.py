@@ -165,7 +165,7 @@ def driver_arguments(path: str) -> dict[str, Any]:
     """
     try:
         found = json.loads(read_secret_file(path, "jdbc's connection"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise SetupError(f"jdbc's connection {path}: expected JSON") from error
     if not isinstance(found, dict):
         raise SetupError(f"jdbc's connection {path}: expected a JSON object of the driver's arguments")

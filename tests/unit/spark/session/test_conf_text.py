@@ -83,7 +83,7 @@ def test_an_empty_file_is_an_empty_configuration(tmp_path: Path) -> None:
         ("a: 1\nb: 2\na: 3\n", r"conf\.yaml:3:1: 'a' is there twice"),
         ("topology:\n  workers: 2\n", "keys are written in full: topology.workers: 2"),
         ("a: !!python/object/apply:os.system [echo]\n", r"conf\.yaml:1:4: could not determine a constructor"),
-        ("a: " + "[" * 100_000, "nested too deeply|conf.yaml"),
+        ("a: " + "[" * 100_000, r"conf\.yaml:1:54: it is nested more than 50 levels deep"),
         ("a: '" + "x" * (1 << 20) + "'", "larger than 1048576 bytes"),
         ("a: \x00", "conf.yaml"),
     ],
