@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.api.sink import SinkContext
+from storm_on_spark.api.text.printable import printable
 from storm_on_spark.connectors.tables import TableBolt
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def _takes_three(function: Callable[..., object]) -> bool:
 
 
 class ConsoleBolt(TableBolt):
-    """Prints each micro-batch in the driver, as Spark's console sink does.
+    """Prints each micro-batch in the driver, as Spark's console sink does. Control characters are shown as escapes.
 
     Args:
         columns: a type of Spark SQL for each field.
@@ -78,7 +79,19 @@ class ConsoleBolt(TableBolt):
     def write_table(self, table: pa.Table, context: SinkContext) -> None:
         """Prints."""
         print(f"micro-batch {context.micro_batch}: {table.num_rows} rows")  # noqa: T201 # it is what the bolt does
-        context.spark.createDataFrame(table.slice(0, self._shown)).show(self._shown, truncate=False)
+        import pyarrow as pa
+
+        # Spark escapes line feeds and tabs, but not what clears a terminal.
+        rows = table.slice(0, self._shown).to_pydict()
+        shown = pa.table({name: _printable(values) for name, values in rows.items()}, table.schema)
+        context.spark.createDataFrame(shown).show(self._shown, truncate=False)
+
+
+def _printable(value: Any) -> Any:
+    """Returns a value with its texts fit for a terminal."""
+    if isinstance(value, str):
+        return printable(value)
+    return list(map(_printable, value)) if isinstance(value, list) else value
 
 
 class MemoryBolt(TableBolt):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
-from storm_on_spark.api.text.wording import did_you_mean, quoted, short_repr
+from storm_on_spark.api.text.wording import did_you_mean, name_fault, quoted, short_repr
 from storm_on_spark.flux.errors import FluxError
 from storm_on_spark.flux.nodes import Node
 
@@ -305,6 +305,8 @@ def _items(keys: Mapping[str, Node], name: str) -> list[Node]:
 def _string(node: Node, what: str) -> str:
     if not isinstance(node.value, str) or not node.value:
         raise node.error(f"{what} must be a string that is not empty, not {_a(node)}")
+    if fault := name_fault(node.value):
+        raise node.error(f"{what} {fault}")
     return node.value
 
 

@@ -13,6 +13,7 @@ from typing import TextIO
 from rich.console import Console
 
 from storm_on_spark.api.text.printable import printable
+from storm_on_spark.cluster.security.logs import SafeFormatter
 
 _PLAIN_WIDTH = 120
 
@@ -36,7 +37,7 @@ def width(stream: TextIO | None = None) -> int:
 
 @contextlib.contextmanager
 def logs_to(error_console: Console, file: Path | None, *, debug: bool = False) -> Iterator[None]:
-    """Shows our own warnings as plain lines, and puts those of the libraries into `file`.
+    """Shows our own warnings as plain lines, and puts those of the libraries into `file`, fit for a terminal.
 
     Args:
         error_console: on standard error.
@@ -49,7 +50,7 @@ def logs_to(error_console: Console, file: Path | None, *, debug: bool = False) -
         logging.NullHandler() if file is None else logging.FileHandler(file, delay=True, encoding="utf-8")
     )
     rest.setLevel(logging.WARNING)
-    rest.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    rest.setFormatter(SafeFormatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
     ours.addHandler(shown)
     root.addHandler(rest)
     try:

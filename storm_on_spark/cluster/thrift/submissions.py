@@ -17,6 +17,7 @@ from typing import Any, Final
 from storm_on_spark.api.config import Config
 from storm_on_spark.api.config.secrets import hidden, without_secrets
 from storm_on_spark.api.errors import ConfigError, InvalidTopologyError, StormError
+from storm_on_spark.api.text.wording import name_fault
 from storm_on_spark.cluster.code.checksums import CODE, artifacts_of
 from storm_on_spark.cluster.code.packing import archive
 from storm_on_spark.cluster.code.packing.bundle import pack_files
@@ -198,7 +199,7 @@ def description(topology: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for kind, parts in (("spout", spouts), ("bolt", bolts)):
         for name, part in parts.items():
-            where = f'component "{_text(name, "the name of a component")[:200]}"'
+            where = f'component "{_id(name, "the name of a component")[:200]}"'
             if name in found:
                 raise InvalidTopologyError(f"{where} is a spout and a bolt")
             found[name] = _component(kind, part, where)
@@ -238,8 +239,8 @@ def _component(kind: str, part: Any, where: str) -> dict[str, Any]:
         "tasks": tasks,
         "conf": conf,
         "streams": {
-            _text(name, f"{where}: the id of a stream"): {
-                "fields": [_text(field, f"{where}: a field") for field in info.output_fields or ()],
+            _id(name, f"{where}: the id of a stream"): {
+                "fields": [_id(field, f"{where}: a field") for field in info.output_fields or ()],
                 "direct": bool(info.direct),
             }
             for name, info in (common.streams or {}).items()
@@ -249,10 +250,10 @@ def _component(kind: str, part: Any, where: str) -> dict[str, Any]:
 
 
 def _input(source: Any, grouping: Any, where: str) -> dict[str, Any]:
-    component = _text(source.componentId, f"{where}: componentId of an input")
-    found = {"component": component, "stream": _text(source.streamId, f"{where}: streamId of an input"), "fields": []}
+    component = _id(source.componentId, f"{where}: componentId of an input")
+    found = {"component": component, "stream": _id(source.streamId, f"{where}: streamId of an input"), "fields": []}
     if grouping.fields is not None:
-        return {**found, "grouping": "fields", "fields": [_text(name, f"{where}: a field") for name in grouping.fields]}
+        return {**found, "grouping": "fields", "fields": [_id(name, f"{where}: a field") for name in grouping.fields]}
     for name in SIMPLE_GROUPINGS:
         if getattr(grouping, name) is not None:
             return {**found, "grouping": name}
@@ -303,6 +304,12 @@ def _text(value: object, what: str) -> str:
     if not isinstance(value, str):
         raise InvalidTopologyError(f"{what}: expected text, given {type(value).__name__}")
     return value
+
+
+def _id(value: object, what: str) -> str:
+    if fault := name_fault(value):
+        raise InvalidTopologyError(f"{what} {fault}")
+    return str(value)
 
 
 def _some(names: Any) -> str:

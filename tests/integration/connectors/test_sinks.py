@@ -111,6 +111,18 @@ def test_files_database_view_and_console_get_each_tuple_once(nothing_left_behind
         spark_session.catalog.dropTempView(view)
 
 
+def test_what_the_console_shows_moves_no_cursor(nothing_left_behind, spark_session, capfd):
+    types = {"word": "string", "words": "array<string>", "count": "long"}
+    row = ("a\x1b[2J\n", ["b\x9b", None, "c\u202e"], 3)
+    builder = TopologyBuilder()
+    builder.set_spout("words", ListSpout([row], fields=list(types)))
+    builder.set_bolt("console", ConsoleBolt(types)).shuffle_grouping("words")
+    run_topology(builder.create_topology(), spark=spark_session)
+    printed = capfd.readouterr().out
+    assert r"|a\x1b[2J\n|[b\x9b, NULL, c\u202e]|3    |" in printed
+    assert not set(printed) & set("\x1b\x9b\u202e")
+
+
 @pytest.mark.slow
 def test_a_driver_killed_between_a_delta_commit_and_that_of_spark_leaves_each_row_once(spark_session, tmp_path):
     with script(tmp_path / "tmp", "-m", "topologies.delta_counts", str(tmp_path)) as process:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import logging
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -12,6 +14,7 @@ from storm_on_spark.api.info import ComponentInfo, TopologyInfo
 from storm_on_spark.cli.cluster.status import show
 from storm_on_spark.cli.shared.progress import Progress, live_view
 from storm_on_spark.cli.shared.report import print_result, print_summary
+from storm_on_spark.cli.shared.terminal import logs_to
 from storm_on_spark.launch.document import document
 from storm_on_spark.runtime.reports.observer import Observer
 
@@ -35,6 +38,13 @@ def plain() -> Console:
 def written(console: Console) -> str:
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
+
+
+def test_logs_of_libraries_are_fit_for_a_terminal(tmp_path: Path) -> None:
+    file = tmp_path / "log"
+    with logs_to(plain(), file):
+        logging.getLogger("of.a.library").warning("no such host %s\npassword=hush", "\x1b[2J")
+    assert file.read_text().endswith(" WARNING of.a.library no such host \\x1b[2J\npassword=*****\n")
 
 
 def test_the_document_has_the_same_keys_whether_the_topology_ran_or_not() -> None:

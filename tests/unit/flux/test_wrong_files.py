@@ -41,6 +41,11 @@ WRONG: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "broken": ("name: [a\nbolts: 1", "2:6", ("expected ',' or ']'",)),
     "tab": ("name:\n\t- a", "2:1", ("cannot start any token",)),
     "control": ("name: \x01", "1:7", ("U+0001",)),
+    "control in an id": (
+        'spouts: [{id: "a\\e[2J", className: flux_parts.Words}]',
+        "1:15",
+        ("the id of a spout must have no control characters, not 'a\\x1b[2J'",),
+    ),
     "two documents": ("name: a\n---\nname: b", "2:1", ("another document",)),
     "python tag": ("name: !!python/object/apply:os.system [ls]", "1:7", ("!!python/object/apply:os.system",)),
     "own tag": ("name: !secret x", "1:7", ("the tag !secret is not allowed",)),

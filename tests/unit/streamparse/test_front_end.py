@@ -342,6 +342,25 @@ def test_a_wrong_class_is_refused_with_its_line(tmp_path: Path, clean_imports: N
         load(str(path))
 
 
+@pytest.mark.parametrize(
+    ("outputs", "name", "message"),
+    [
+        (["word"], "a\x1b[2J", r"the id of a spout must have no control characters, not 'a\\x1b\[2J'"),
+        (["a\x1b"], "words", r"field 0 must have no control characters, not 'a\\x1b'"),
+    ],
+)
+def test_names_with_control_characters_are_refused(
+    tmp_path: Path, clean_imports: None, outputs: list[str], name: str, message: str
+) -> None:
+    path = tmp_path / "other.py"
+    path.write_text(
+        f"from streamparse import Spout, Topology\n\nclass Words(Spout):\n    outputs = {outputs!r}\n\n"
+        f"class Named(Topology):\n    words = Words.spec(name={name!r})\n"
+    )
+    with pytest.raises(InvalidTopologyError, match=message):
+        load(str(path)).topology({})
+
+
 def test_two_topologies_in_a_file_are_told_apart_by_name(tmp_path: Path, clean_imports: None) -> None:
     path = tmp_path / "other.py"
     path.write_text(

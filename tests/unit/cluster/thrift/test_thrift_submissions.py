@@ -220,6 +220,12 @@ WRONG: dict[str, tuple[Callable[[Any], dict[str, Any]], str]] = {
     "conf": (lambda types: {"bolt": common(conf="[1]")}, "json_conf: expected a JSON object, given list"),
     "conf of tasks": (lambda types: {"bolt": common(conf='{"topology.tasks": 1000000000000}')}, "topology.tasks is"),
     "bytes": (lambda types: {"bolt_object": shell("\udcff", b"\xff")}, "script: expected text, given bytes"),  # type: ignore[arg-type]
+    "control characters": (
+        lambda types: {
+            "bolt": common({types.GlobalStreamId("words", "a\x1b[2J"): types.Grouping(shuffle=types.NullStruct())})
+        },
+        r"streamId of an input must have no control characters, not 'a\\x1b\[2J'",
+    ),
     "grouping": (
         lambda types: {
             "bolt": common({types.GlobalStreamId("words", "default"): types.Grouping(custom_serialized=b"x")})
