@@ -17,6 +17,7 @@ from storm_on_spark.api.config import Config
 from storm_on_spark.api.errors import InvalidTopologyError, TopologyFailedError
 from storm_on_spark.api.info import ErrorInfo, TopologyInfo
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM
+from storm_on_spark.api.text.printable import printable
 from storm_on_spark.api.topology import ComponentKind, Topology
 from storm_on_spark.testing.records import CapturedOutcome, CapturedTuple
 from storm_on_spark.testing.running.capture import (
@@ -263,7 +264,7 @@ def _with_inputs(topology: Topology, inputs: Mapping[str, Iterable[Any]], marker
 def _summary(captured: Captured) -> str:
     info = captured.info
     counts = ", ".join(f"{name} executed {part.executed}" for name, part in info.components.items())
-    errors = "".join(f"; {error.component}: {error.message}" for error in captured.errors[-3:])
+    errors = "".join(f"; {error.component}: {printable(error.message)}" for error in captured.errors[-3:])
     return (
         f"{info.status}, emitted {info.emitted}, acked {info.acked}, failed {info.failed}, "
         f"pending {info.pending}; {counts}{errors}"

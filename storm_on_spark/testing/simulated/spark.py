@@ -13,6 +13,7 @@ from typing import Any
 
 from storm_on_spark.api.config import effective_conf, validate_conf
 from storm_on_spark.api.errors import TopologyFailedError
+from storm_on_spark.api.text.printable import printable
 from storm_on_spark.api.topology import Topology
 from storm_on_spark.plan.compile import compile_graph, place
 from storm_on_spark.plan.model import Operator
@@ -238,7 +239,7 @@ class SimulatedSpark:
                 assert header.flags & chunk.CARRIED, f"a chunk for task {header.target} reached the sink"
                 carried.append(body)
         fatal = [report for report in reports if isinstance(report, Failure) and report.fatal]
-        assert not fatal, fatal[0].trace or fatal[0].message
+        assert not fatal, printable(fatal[0].trace or fatal[0].message)
         return outcomes, carried, reports
 
     def exchanged(self, batch: int, rows: list[Row]) -> list[Row]:
