@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from storm_on_spark.api.component import BaseRichBolt
@@ -47,6 +47,7 @@ class SinkContext:
         plan: the fingerprint of what was planned for the micro-batch, see `SinkTransaction`.
         plans: what the checkpoint has planned, when the sink is opened; None where there is no checkpoint.
         durable: whether what is written must survive the loss of the machine when `write` returns.
+        report: takes an error that doesn't end the topology; it is among those of the component once `write` returns.
     """
 
     spark: Any
@@ -56,6 +57,7 @@ class SinkContext:
     plan: int = 0
     plans: Plans | None = None
     durable: bool = False
+    report: Callable[[str], None] = field(default=lambda message: None, compare=False)
 
     @property
     def transaction(self) -> SinkTransaction:

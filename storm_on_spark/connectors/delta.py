@@ -7,14 +7,16 @@ import os
 import random
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from storm_on_spark.api.errors import ConfigError, SetupError, StormError
 from storm_on_spark.api.sink import SinkContext, SinkTransaction
 from storm_on_spark.connectors.columns import single_valued
-from storm_on_spark.connectors.tables import TableBolt, last_by
+from storm_on_spark.connectors.dead_letters import DeadLetters, Refused, refused_rows
+from storm_on_spark.connectors.delta_trial import reason, refuses, taking, trial_of
+from storm_on_spark.connectors.tables import TableBolt, last_by, rows_at
 from storm_on_spark.runtime.storage.durable import sync_file_system
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ _log = logging.getLogger(__name__)
 _PATIENCE_SECS: Final = 60.0
 _MOST_PAUSE_SECS: Final = 2.0
 _MOST_DOUBLINGS: Final = 10
+_GENERATED: Final = "delta.generationExpression"
 
 
 class DeltaBoltError(StormError, RuntimeError):
@@ -49,12 +52,17 @@ class DeltaBolt(TableBolt):
     say because the table has lost a column, ends the topology; started again from its checkpoint it goes on with the
     same micro-batch. The driver writes by the package `deltalake` (extra `delta`), without a jar.
 
+    A row that the table refuses, by a constraint or for a missing value, ends the topology too, with that row. With
+    `dead_letters`, the refused rows are put into files, reported among the bolt's errors and acked, and the others are
+    written in the same transaction. Which rows these are is tried on a table in the driver's temporary folder.
+
     Args:
         table: a path that the driver reaches, or a URI such as `s3://bucket/words`; access is configured by the
             environment, as `deltalake` reads it.
         columns: a type of Spark SQL for each field that is written.
         keys: the columns that make a row unique, no arrays; none to append.
         partition_by: columns, no arrays, by which the table is partitioned if the bolt makes it.
+        dead_letters: a folder for refused rows, on this machine or shared by all that a driver may run on.
 
     Raises:
         ConfigError: an argument makes no sense.
@@ -70,11 +78,13 @@ class DeltaBolt(TableBolt):
         *,
         keys: Sequence[str] = (),
         partition_by: Sequence[str] = (),
+        dead_letters: str | os.PathLike[str] | None = None,
     ) -> None:
         super().__init__(columns)
         self.location = checked_location(table)
         self._keys = single_valued(keys, self.columns, "keys")
         self._partition_by = single_valued(partition_by, self.columns, "partition_by")
+        self._dead_letters = DeadLetters(dead_letters, f"the Delta table {self.location}")
         #: As each writer read it last; in the driver only, where topologies may share a bolt.
         self._tables: dict[str, DeltaTable] = {}
 
@@ -97,6 +107,7 @@ class DeltaBolt(TableBolt):
             from deltalake.exceptions import DeltaError
         except ImportError as error:
             raise SetupError("a DeltaBolt needs the extra storm-on-spark[delta]") from error
+        self._dead_letters.open()
         try:
             DeltaTable.create(
                 self.location, self.columns.schema(), mode="ignore", partition_by=list(self._partition_by)
@@ -114,15 +125,17 @@ class DeltaBolt(TableBolt):
             DeltaBoltError: other writers were faster for a minute.
             CheckpointError: the table is ahead of the checkpoint.
             SetupError: the table lacks a column, or has one of another type.
+            RefusedRowError: the table refuses a row, and there is no folder for dead letters.
         """
         from deltalake.exceptions import CommitFailedError
 
-        rows = last_by(table, self._keys) if self._keys else table
+        rows, kept = last_by(table, self._keys), False
         began, attempts = time.monotonic(), 0
         while True:
             target = self._newest(context.writer)
             if context.is_written(_last(target, context), f"the Delta table {self.location}"):
                 _log.info("%s has micro-batch %s of %s already", self.location, context.micro_batch, context.writer)
+                self._dead_letters.finish(context, kept=True)
                 return
             self._check(target)
             try:
@@ -142,10 +155,34 @@ class DeltaBolt(TableBolt):
                 _log.info("%s was changed meanwhile, and is written again: %s", self.location, error)
                 # Random, so that two that collided don't do so again.
                 time.sleep(random.uniform(0, min(_MOST_PAUSE_SECS, 0.05 * 2 ** min(attempts, _MOST_DOUBLINGS))))
+            except Exception as error:
+                if not refuses(error):
+                    raise
+                rows, kept = self._accepted(target, table, context, error), True
             else:
+                self._dead_letters.finish(context, kept=kept)
                 if context.durable and os.path.isdir(self.location):  # noqa: PTH112 # it may be a URI
                     sync_file_system(Path(self.location))
                 return
+
+    def _accepted(self, target: DeltaTable, table: pa.Table, context: SinkContext, error: Exception) -> pa.Table:
+        """Returns the rows that the table takes, once the others are kept.
+
+        Raises:
+            RefusedRowError: there is no folder for them.
+        """
+        refused = set()
+
+        def found() -> Generator[Refused]:
+            with trial_of(target, table, self._keys) as trial:
+                for number, refusal in refused_rows(table, self._keys, taking(trial, self._put)):
+                    refused.add(number)
+                    row = rows_at(table, [number]).to_pylist()[0]
+                    yield Refused(row, reason(target, row, refusal))
+
+        if not self._dead_letters.keep(found(), context):
+            raise error  # no row alone is to blame
+        return last_by(rows_at(table, [n for n in range(len(table)) if n not in refused]), self._keys)
 
     def _newest(self, writer: str) -> DeltaTable:
         from deltalake import DeltaTable
@@ -177,12 +214,21 @@ class DeltaBolt(TableBolt):
                     f"the column {field.name} of the Delta table {self.location} is {_type_name(there[field.name])}, "
                     f"and the bolt writes {self.columns.types[field.name]}"
                 )
+        others = [each for each in target.schema().fields if each.name not in self.columns.types]
+        needed = [each.name for each in others if not each.nullable and _GENERATED not in each.metadata]
+        if needed and not self._keys:
+            raise SetupError(
+                f"the Delta table {self.location} wants a value for {', '.join(needed)}, and the bolt has no such "
+                f"column; it writes {', '.join(self.columns.names)}"
+            )
 
     def commit(self, target: DeltaTable, rows: pa.Table, context: SinkContext) -> None:
         """Commits rows on top of the version of the table that `target` holds."""
+        self._put(target, rows, _transaction(context))
+
+    def _put(self, target: DeltaTable, rows: pa.Table, properties: CommitProperties | None = None) -> None:
         from deltalake import write_deltalake
 
-        properties = _transaction(context)
         if not self._keys:
             # Columns that the bolt does not have are filled up with nulls; those that it has are in the table.
             write_deltalake(target, rows, mode="append", schema_mode="merge", commit_properties=properties)
@@ -211,19 +257,6 @@ def _transaction(context: SinkContext) -> CommitProperties:
 
     ids = zip((context.writer, _plans_id(context)), context.transaction, strict=True)
     return CommitProperties(app_transactions=[Transaction(name, version) for name, version in ids])
-
-
-def refuses(error: Exception) -> bool:
-    """Returns whether a table refused rows: others may be written. Otherwise the table or its store failed.
-
-    `deltalake` has no class of errors for that: constraints are told by their words, and values that it can't cast by
-    errors that are not its own.
-    """
-    from deltalake.exceptions import DeltaError
-
-    if isinstance(error, DeltaError):
-        return "Invalid data found" in str(error)
-    return not isinstance(error, (OSError, MemoryError))
 
 
 def checked_location(table: str | os.PathLike[str]) -> str:

@@ -25,6 +25,10 @@ class ForeachBatchBolt(TableBolt):
     number beside what it writes, to write each micro-batch once, should take a third argument, a `SinkContext`, keep
     its `transaction`, and ask `is_written`.
 
+    What the function raises ends the topology, and the micro-batch is not committed. There are no dead letters as with
+    `DeltaBolt`: only the function knows whether it can write a part. One that goes on without refused rows puts them
+    where they belong itself, and says so by `context.report`.
+
     Args:
         columns: a type of Spark SQL for each field.
         function: gets the DataFrame and the micro-batch's number, and a `SinkContext` if it takes three arguments.

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from storm_on_spark.api.errors import ConfigError, SetupError
+from storm_on_spark.api.errors import ConfigError, SetupError, StormError
 from storm_on_spark.api.sink import SinkContext, SinkTransaction
 from storm_on_spark.connectors.columns import single_valued
-from storm_on_spark.connectors.refusals import commits_by_itself
-from storm_on_spark.connectors.tables import TableBolt, last_by
+from storm_on_spark.connectors.dead_letters import DeadLetters, Refused, one_line, refused_rows
+from storm_on_spark.connectors.refusals import commits_by_itself, errors_of, refuses
+from storm_on_spark.connectors.tables import TableBolt, last_by, rows_at
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,6 +25,7 @@ _SIGNS: Final = {"qmark": "?", "format": "%s", "pyformat": "%s"}
 _WORD: Final = r"[A-Za-z_][A-Za-z0-9_]{0,62}"
 _LEDGER: Final = "storm_written"
 """The table in which each writer's last micro-batch and its plan's fingerprint stand."""
+_SAVEPOINT: Final = "storm_part"
 
 
 class JdbcBolt(TableBolt):
@@ -36,8 +39,12 @@ class JdbcBolt(TableBolt):
     number, and a fingerprint of what was planned, in the table `storm_written`, which is made if it is missing. A
     micro-batch that is executed again after a crash is not written again if it is noted. A database that has later
     micro-batches than the checkpoint, or other tuples under the same number, is refused. A tuple is acked once its
-    transaction and its micro-batch are committed. What the database refuses ends the topology, which goes on there
-    when it is started again from its checkpoint.
+    transaction and its micro-batch are committed.
+
+    A row that the database refuses, say by a constraint, ends the topology with that row, and nothing of its
+    micro-batch is written; started again from its checkpoint, it goes on there. With `dead_letters`, the refused rows
+    are put into files, reported among the bolt's errors and acked, and the others are written. The database then needs
+    savepoints. Constraints that it checks at the commit alone still end the topology, as anything else does.
 
     Args:
         connect: returns a new connection, which must not commit by itself. It is called for each micro-batch, and
@@ -46,6 +53,7 @@ class JdbcBolt(TableBolt):
         columns: a type of Spark SQL for each field that is written; columns have the same names.
         keys: the columns that make a row unique, no arrays; none to insert.
         paramstyle: the module's own: `qmark` for sqlite3, `format` or `pyformat` for those of PostgreSQL and MySQL.
+        dead_letters: a folder for refused rows, on this machine or shared by all that a driver may run on.
 
     Raises:
         ConfigError: an argument makes no sense.
@@ -64,6 +72,7 @@ class JdbcBolt(TableBolt):
         *,
         keys: Sequence[str] = (),
         paramstyle: str = "qmark",
+        dead_letters: str | os.PathLike[str] | None = None,
     ) -> None:
         super().__init__(columns)
         if not callable(connect):
@@ -82,6 +91,7 @@ class JdbcBolt(TableBolt):
         self._table = table
         self._keys = single_valued(keys, self.columns, "keys")
         self._sign = _SIGNS[paramstyle]
+        self._dead_letters = DeadLetters(dead_letters, f"the table {table}")
 
     def replaced_rows(self) -> str:
         """Returns which rows the bolt replaces, in words; nothing where it inserts."""
@@ -94,17 +104,20 @@ class JdbcBolt(TableBolt):
             SetupError: the database can't be reached, lacks something, or commits by itself.
             CheckpointError: it is ahead of the checkpoint.
         """
-        names = ", ".join(self.columns.names)
+        self._dead_letters.open()
         try:
-            with self._transaction() as cursor:
-                cursor.execute(f"SELECT {names} FROM {self._table} WHERE 1 = 0")  # noqa: S608 # checked names
-            # Refused where it is there: not every database knows IF NOT EXISTS.
-            with contextlib.suppress(Exception), self._transaction() as cursor:
-                cursor.execute(
-                    f"CREATE TABLE {_LEDGER} (writer VARCHAR(255) PRIMARY KEY, micro_batch BIGINT, plan BIGINT)"
-                )
-            with self._transaction() as cursor:
-                last = self._last(cursor, context)
+            with self._connected() as connection:
+                with _transaction(connection) as cursor:
+                    self._look(cursor)
+                    if self._dead_letters:
+                        cursor.execute(f"SAVEPOINT {_SAVEPOINT}")
+                # Refused where it is there: not every database knows IF NOT EXISTS.
+                with contextlib.suppress(Exception), _transaction(connection) as cursor:
+                    cursor.execute(
+                        f"CREATE TABLE {_LEDGER} (writer VARCHAR(255) PRIMARY KEY, micro_batch BIGINT, plan BIGINT)"
+                    )
+                with _transaction(connection) as cursor:
+                    last = self._last(cursor, context)
         except SetupError:
             raise
         except Exception as error:
@@ -116,20 +129,78 @@ class JdbcBolt(TableBolt):
 
         Raises:
             CheckpointError: the database is ahead of the checkpoint.
+            RefusedRowError: the database refuses a row, and there is no folder for dead letters.
         """
-        rows = last_by(table, self._keys) if self._keys else table
-        values = list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
-        with self._transaction() as cursor:
+        with self._connected() as connection:
+            try:
+                with _transaction(connection) as cursor:
+                    if not self._note(cursor, context):
+                        return
+                    self._put(cursor, last_by(table, self._keys, nulls_differ=True))
+            except StormError:
+                raise
+            except Exception as error:
+                if not self._is_refusal(connection, error):
+                    raise
+                self._write_accepted(connection, table, context, error)
+            else:
+                self._dead_letters.finish(context, kept=False)
+
+    def _write_accepted(self, connection: Any, table: pa.Table, context: SinkContext, refusal: Exception) -> None:
+        """Commits the rows that the database takes.
+
+        Raises:
+            RefusedRowError: it doesn't take all, and there is no folder for the others.
+        """
+        with _transaction(connection) as cursor:
             if not self._note(cursor, context):
-                _log.info("%s has micro-batch %s of %s already", self._table, context.micro_batch, context.writer)
                 return
-            if self._keys:
-                same = " AND ".join(f"{key} = {self._sign}" for key in self._keys)
-                places = [self.columns.names.index(key) for key in self._keys]
-                found = [tuple([row[place] for place in places]) for row in values]
-                cursor.executemany(f"DELETE FROM {self._table} WHERE {same}", found)  # noqa: S608 # checked names
-            names, signs = ", ".join(self.columns.names), ", ".join([self._sign] * len(self.columns.names))
-            cursor.executemany(f"INSERT INTO {self._table} ({names}) VALUES ({signs})", values)  # noqa: S608 # the same
+
+            def put(part: pa.Table) -> Exception | None:
+                try:
+                    cursor.execute(f"SAVEPOINT {_SAVEPOINT}")
+                except Exception:  # it has none, and is not to blame
+                    raise refusal from None
+                found = None
+                try:
+                    self._put(cursor, part)
+                except Exception as error:
+                    cursor.execute(f"ROLLBACK TO SAVEPOINT {_SAVEPOINT}")
+                    if not self._is_refusal(connection, error):
+                        raise
+                    found = error
+                cursor.execute(f"RELEASE SAVEPOINT {_SAVEPOINT}")
+                return found
+
+            found = refused_rows(table, self._keys, put, nulls_differ=True)
+            rows = (Refused(rows_at(table, [number]).to_pylist()[0], one_line(error)) for number, error in found)
+            kept = self._dead_letters.keep(rows, context)
+        self._dead_letters.finish(context, kept=kept)
+
+    def _put(self, cursor: Any, rows: pa.Table) -> None:
+        values = list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
+        if self._keys:
+            same = " AND ".join(f"{key} = {self._sign}" for key in self._keys)
+            places = [self.columns.names.index(key) for key in self._keys]
+            found = [tuple([row[place] for place in places]) for row in values]
+            cursor.executemany(f"DELETE FROM {self._table} WHERE {same}", found)  # noqa: S608 # checked names
+        names, signs = ", ".join(self.columns.names), ", ".join([self._sign] * len(self.columns.names))
+        cursor.executemany(f"INSERT INTO {self._table} ({names}) VALUES ({signs})", values)  # noqa: S608 # the same
+
+    def _look(self, cursor: Any) -> None:
+        cursor.execute(f"SELECT {', '.join(self.columns.names)} FROM {self._table} WHERE 1 = 0")  # noqa: S608 # the same
+
+    def _is_refusal(self, connection: Any, error: Exception) -> bool:
+        def still_answers() -> bool:
+            try:
+                with contextlib.closing(connection.cursor()) as cursor:
+                    self._look(cursor)
+            except Exception:  # whatever the driver has for it
+                return False
+            return True
+
+        errors = errors_of(connection)
+        return errors is not None and refuses(errors, error, still_answers)
 
     def _note(self, cursor: Any, context: SinkContext) -> bool:
         """Notes the micro-batch; returns whether it was not noted yet.
@@ -144,8 +215,10 @@ class JdbcBolt(TableBolt):
         if cursor.rowcount:
             return True
         last = self._last(cursor, context)
-        if last is not None:
-            return not context.is_written(last, f"the table {self._table}")
+        if last is not None and context.is_written(last, f"the table {self._table}"):
+            _log.info("%s has micro-batch %s of %s already", self._table, context.micro_batch, context.writer)
+            self._dead_letters.finish(context, kept=True)
+            return False
         first = f"INSERT INTO {_LEDGER} (micro_batch, plan, writer) VALUES ({sign}, {sign}, {sign})"  # noqa: S608
         cursor.execute(first, (number, plan, writer))
         return True
@@ -156,14 +229,19 @@ class JdbcBolt(TableBolt):
         return None if row is None else SinkTransaction(int(row[0]), int(row[1]))
 
     @contextlib.contextmanager
-    def _transaction(self) -> Iterator[Any]:
+    def _connected(self) -> Iterator[Any]:
         with contextlib.closing(self._connect()) as connection:
             if commits_by_itself(connection):
                 raise SetupError("the connection commits by itself: connect without autocommit")
-            try:
-                with contextlib.closing(connection.cursor()) as cursor:
-                    yield cursor
-                connection.commit()
-            except BaseException:
-                connection.rollback()
-                raise
+            yield connection
+
+
+@contextlib.contextmanager
+def _transaction(connection: Any) -> Iterator[Any]:
+    try:
+        with contextlib.closing(connection.cursor()) as cursor:
+            yield cursor
+        connection.commit()
+    except BaseException:
+        connection.rollback()
+        raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import sys
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -26,11 +27,19 @@ def commits_by_itself(connection: Any) -> bool:
     )
 
 
+def errors_of(connection: Any) -> Any:
+    """Returns what has DB-API's classes of errors: the connection where its driver goes that far, or a module of it."""
+    parts = type(connection).__module__.split(".")
+    modules = (sys.modules.get(".".join(parts[:end])) for end in range(len(parts), 0, -1))
+    found = (each for each in (connection, *modules) if hasattr(each, "Error") and hasattr(each, "InternalError"))
+    return next(found, None)
+
+
 def refuses(module: Any, error: Exception, still_answers: Callable[[], bool]) -> bool:
     """Returns whether a database refused rows: others may be written. Otherwise the system failed.
 
     Args:
-        module: the driver, a module of DB-API 2.
+        module: what has the classes of errors: the driver, a module of DB-API 2, or see `errors_of`.
         error: what a statement or the commit raised; the transaction was rolled back.
         still_answers: asks the table for nothing over the same connection; called where the error alone doesn't tell.
 

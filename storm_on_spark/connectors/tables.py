@@ -181,11 +181,35 @@ def from_bytes(body: bytes) -> pa.Table:
         return reader.read_all()
 
 
-def last_by(table: pa.Table, keys: Sequence[str]) -> pa.Table:
-    """Returns the last row of each key, in the order of the rows."""
+def last_by(table: pa.Table, keys: Sequence[str], *, nulls_differ: bool = False) -> pa.Table:
+    """Returns the last row of each key, in the order of the rows; all rows where there are no keys."""
+    return rows_at(table, last_numbers(table, keys, nulls_differ=nulls_differ)) if keys else table
+
+
+def rows_at(table: pa.Table, numbers: Sequence[int]) -> pa.Table:
+    """Returns the rows with these numbers."""
     import pyarrow as pa
 
+    return table.take(pa.array(numbers, pa.int64()))
+
+
+def last_numbers(table: pa.Table, keys: Sequence[str], *, nulls_differ: bool = False) -> list[int]:
+    """Returns the number of the last row of each key, in order; of all rows where there are no keys.
+
+    Args:
+        table: the rows.
+        keys: columns.
+        nulls_differ: whether a null is like no other, as in SQL.
+    """
+    import pyarrow as pa
+
+    if not keys:
+        return list(range(table.num_rows))
     numbered = table.append_column(_NUMBER, pa.array(range(table.num_rows), pa.int64()))
+    incomplete: set[int] = set()
+    if nulls_differ and any(table[key].null_count for key in keys):
+        complete = numbered.select([*keys, _NUMBER]).drop_null()
+        incomplete = set(range(table.num_rows)).difference(complete[_NUMBER].to_pylist())
+        numbered = complete
     last = numbered.group_by(list(keys)).aggregate([(_NUMBER, "max")])
-    numbers = last[f"{_NUMBER}_max"].combine_chunks()
-    return table.take(numbers.sort())
+    return sorted(incomplete.union(last[f"{_NUMBER}_max"].to_pylist()))

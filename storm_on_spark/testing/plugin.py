@@ -41,8 +41,9 @@ def spark_session() -> Iterator[SparkSession]:
 
 
 @pytest.fixture
-def nothing_left_behind(spark_session: SparkSession) -> Iterator[None]:
+def nothing_left_behind(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Fails a test that leaves a thread, a process, a running query or a temporary file behind."""
+    tmp_path_factory.getbasetemp()  # it is pytest's own, and made by the first test that asks for a folder
     # Longer than by default: a busy machine ends processes late, and only a test that fails waits so long.
     with no_leaks(spark_session, timeout=30):
         yield

@@ -125,7 +125,7 @@ class Sink:
                 raise StormError(report.message)
         with self._writing():
             # While nothing of the micro-batch is durable yet: outcomes follow what they stand for.
-            self._written.write(frame.sparkSession, batch, handed)
+            reports += self._written.write(frame.sparkSession, batch, handed)
             self._coordinator.deliver(batch, outcomes, carried)
         for report in [*self._overcome(), *reports]:
             if isinstance(report, Failure):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import traceback
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
@@ -102,7 +103,7 @@ class Written:
             with self._named(name, micro_batch):
                 bolt.note_plan(self._context(spark, name, micro_batch))
 
-    def write(self, spark: SparkSession, micro_batch: int, handed: Iterable[bytes]) -> None:
+    def write(self, spark: SparkSession, micro_batch: int, handed: Iterable[bytes]) -> list[Failure]:
         """Writes what a micro-batch brought, sink by sink.
 
         Args:
@@ -110,9 +111,13 @@ class Written:
             micro_batch: its number.
             handed: WRITTEN chunks in any order.
 
+        Returns:
+            What sinks reported that does not end the topology.
+
         Raises:
             WriteError: a sink raised.
         """
+        reported: list[Failure] = []
         found: dict[str, list[tuple[int, int, bytes]]] = defaultdict(list)
         for body in handed:
             header = chunk.read_header(body)
@@ -120,8 +125,9 @@ class Written:
             found[self._component_of[header.source]].append((header.source, header.sequence, written))
         for name in sorted(found):
             with self._named(name, micro_batch):
-                context = self._context(spark, name, micro_batch)
+                context = replace(self._context(spark, name, micro_batch), report=_reporter(name, reported))
                 self._bolts[name].write([written for _, _, written in sorted(found[name])], context)
+        return reported
 
     @contextlib.contextmanager
     def _named(self, name: str, micro_batch: int) -> Iterator[None]:
@@ -140,6 +146,10 @@ class Written:
         return f"{self._storm_id}/{name}"
 
 
+def _reporter(name: str, reported: list[Failure]) -> Callable[[str], None]:
+    return lambda message: reported.append(Failure(name, None, f'bolt "{name}": {message}', fatal=False))
+
+
 def _short(error: Exception) -> str:
     lines = [line for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[0] if lines else ''}"[:500]
+    return f"{type(error).__name__}: {lines[0] if lines else ''}"[:1000]

@@ -16,6 +16,8 @@ from processes import kill_group, killed, script, wait_for
 from topologies import delta_counts
 
 from storm_on_spark import BatchBolt, Fields, LocalCluster, TopologyBuilder, TopologyFailedError
+from storm_on_spark.connectors.columns import Columns
+from storm_on_spark.connectors.delta import DeltaBolt
 from storm_on_spark.connectors.files import FileBolt
 from storm_on_spark.connectors.frames import ConsoleBolt, ForeachBatchBolt, MemoryBolt
 from storm_on_spark.connectors.jdbc import JdbcBolt
@@ -123,8 +125,40 @@ def test_what_the_console_shows_moves_no_cursor(nothing_left_behind, spark_sessi
     assert not set(printed) & set("\x1b\x9b\u202e")
 
 
+def test_of_a_thousand_rows_one_is_refused_and_the_others_are_written_once(
+    nothing_left_behind, spark_session, tmp_path
+):
+    connect = partial(sqlite3.connect, str(tmp_path / "words.db"))
+    with contextlib.closing(connect()) as connection:
+        connection.execute("CREATE TABLE words (n BIGINT CHECK (n <> 577))")
+    columns = {"n": "long"}
+    DeltaTable.create(tmp_path / "table", Columns(columns).schema()).alter.add_constraint({"taken": "n <> 577"})
+    builder = TopologyBuilder()
+    builder.set_spout("numbers", ListSpout([[n] for n in range(1000)], fields=["n"]))
+    bolts = {
+        "database": JdbcBolt(connect, "words", columns, dead_letters=tmp_path / "refused"),
+        "delta": DeltaBolt(tmp_path / "table", columns, dead_letters=tmp_path / "refused"),
+    }
+    for name, bolt in bolts.items():
+        builder.set_bolt(name, bolt, 2).shuffle_grouping("numbers")
+    captured = run_topology(builder.create_topology(), spark=spark_session, capture=[])
+
+    assert (captured.info.acked, captured.info.failed) == (1000, 0), "what is in a file is done"
+    left = [n for n in range(1000) if n != 577]
+    with contextlib.closing(connect()) as connection:
+        assert sorted(connection.execute("SELECT n FROM words")) == [(n,) for n in left]
+    assert sorted(DeltaTable(tmp_path / "table").to_pyarrow_table()["n"].to_pylist()) == left
+    refused = spark_session.read.json(str(tmp_path / "refused"))
+    assert [row["n"] for row in refused.select("row.n").collect()] == [577, 577]
+    reported = {error.component: error.message for error in captured.info.errors}
+    assert 'bolt "database": the table words refuses 1 row: IntegrityError' in reported["database"]
+    assert "refuses 1 row: constraint taken (n != 577)" in reported["delta"]
+
+
 @pytest.mark.slow
 def test_a_driver_killed_between_a_delta_commit_and_that_of_spark_leaves_each_row_once(spark_session, tmp_path):
+    n = DeltaTable.create(tmp_path / "appended", Columns({"n": "long"}).schema())
+    n.alter.add_constraint({"taken": "n % 50 <> 7"})
     with script(tmp_path / "tmp", "-m", "topologies.delta_counts", str(tmp_path)) as process:
         wait_for(lambda: (tmp_path / "noted").exists() or process.poll() is not None, "the third commit", 150)
         kill_group(process)
@@ -145,9 +179,12 @@ def test_a_driver_killed_between_a_delta_commit_and_that_of_spark_leaves_each_ro
         assert after == sorted(set(after)), "no micro-batch is committed twice"
     assert transactions(tmp_path / "appended")[:3] == before
     numbers = range(delta_counts.COUNT)
-    expected = spark_session.createDataFrame([(n,) for n in numbers], "n long")
+    expected = spark_session.createDataFrame([(n,) for n in numbers if n % 50 != 7], "n long")
     appended = spark_session.createDataFrame(DeltaTable(tmp_path / "appended").to_pyarrow_table())
     assert_df_equality(appended, expected, ignore_row_order=True)
+    refused = spark_session.read.json(str(tmp_path / "refused")).select("row.n")
+    letters = spark_session.createDataFrame([(n,) for n in numbers if n % 50 == 7], "n long")
+    assert_df_equality(refused, letters, ignore_row_order=True)
     counts = [(key, len([n for n in numbers if n % delta_counts.KEYS == key])) for key in range(delta_counts.KEYS)]
     upserted = spark_session.createDataFrame(DeltaTable(tmp_path / "upserted").to_pyarrow_table())
     assert_df_equality(upserted, spark_session.createDataFrame(counts, "key int, count long"), ignore_row_order=True)

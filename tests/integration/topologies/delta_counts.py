@@ -50,7 +50,7 @@ def delta_counts(folder: str) -> Topology:
     builder = TopologyBuilder()
     builder.set_spout("numbers", Numbers(COUNT, burst=20))
     # Sinks are written in the order of their names: "appended" is committed, "upserted" is not, when the driver dies.
-    appended = Halting(base / "noted", base / "appended", {"n": "long"})
+    appended = Halting(base / "noted", base / "appended", {"n": "long"}, dead_letters=base / "refused")
     builder.set_bolt("appended", appended, 2).shuffle_grouping("numbers")
     builder.set_bolt("count", CountByKey()).global_grouping("numbers")
     upserted = DeltaBolt(base / "upserted", {"key": "int", "count": "long"}, keys=["key"])

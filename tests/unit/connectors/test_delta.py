@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, Field, write_deltalake
@@ -12,6 +15,7 @@ from hypothesis import strategies as st
 from storm_on_spark import ConfigError, SetupError, SinkContext
 from storm_on_spark.connectors import delta
 from storm_on_spark.connectors.columns import Columns
+from storm_on_spark.connectors.dead_letters import RefusedRowError
 from storm_on_spark.connectors.delta import DeltaBolt, DeltaBoltError
 from storm_on_spark.connectors.tables import last_by
 from storm_on_spark.runtime.values import pickling
@@ -142,6 +146,112 @@ def test_a_merge_beside_a_writer_that_is_always_faster_ends_with_what_to_do(plac
     monkeypatch.setattr(bolt, "commit", commit)
     bolt.write_table(rows_of(("a", 2)), context(2))
     assert ("a", 2) in held(place), "started again, it goes on with that micro-batch"
+
+
+def letters(folder):
+    """Returns rows that were refused, with the micro-batch of each."""
+    found = [json.loads(line) for file in sorted(folder.iterdir()) for line in file.read_text().splitlines()]
+    return [(each["micro_batch"], tuple(each["row"].values())) for each in found]
+
+
+@pytest.fixture
+def positive(place):
+    """A table whose counts are above 0."""
+    DeltaTable.create(place, Columns(COLUMNS).schema()).alter.add_constraint({"positive": "count > 0"})
+    return place
+
+
+def test_a_row_that_the_table_refuses_ends_the_topology_with_that_row_and_the_way_out(positive):
+    bolt = opened(positive)
+    message = r'refuses a row: constraint positive \(count > 0\) \(given {"word": "b", "count": -1}\).*dead_letters='
+    with pytest.raises(RefusedRowError, match=message):
+        bolt.write_table(rows_of(("a", 1), ("b", -1), ("c", -1)), context(1))
+    assert held(positive) == []
+    bolt.write_table(rows_of(("a", 1), ("b", 1)), context(1))
+    assert held(positive) == [("a", 1), ("b", 1)]
+
+
+@pytest.mark.parametrize("keys", [[], ["word"]])
+def test_a_refused_row_is_a_dead_letter_and_its_neighbours_are_written_once(positive, tmp_path, keys):
+    rows = [(f"w{number}", -1 if number == 577 else number + 1) for number in range(1000)]
+    reported = []
+    bolt = opened(positive, keys=keys, dead_letters=tmp_path / "refused")
+    before = DeltaTable(positive).version()
+    for _ in range(2):  # the driver died after the commit of the first
+        bolt.write_table(rows_of(*rows), replace(context(1), report=reported.append))
+    assert DeltaTable(positive).version() == before + 1, "the others are one transaction"
+    assert held(positive) == sorted((row for row in rows if row[1] > 0), key=str)
+    assert letters(tmp_path / "refused") == [(1, ("w577", -1))]
+    assert "refuses 1 row: constraint positive (count > 0) (given" in reported[0]
+    assert reported[1] == reported[0], "the driver that was told first is gone"
+
+
+@pytest.mark.parametrize("still_refused", [True, False])
+def test_a_driver_that_dies_before_the_commit_leaves_each_row_in_one_place(
+    positive, tmp_path, monkeypatch, still_refused
+):
+    rows = rows_of(("a", 1), ("b", -1), ("c", 3))
+    bolt = opened(positive, dead_letters=tmp_path / "refused")
+    commit = bolt.commit
+
+    def killed(target, rows, context):
+        if len(rows) == 2:
+            raise KeyboardInterrupt
+        commit(target, rows, context)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(bolt, "commit", killed)
+        with pytest.raises(KeyboardInterrupt):
+            bolt.write_table(rows, context(1))
+    assert (held(positive), letters(tmp_path / "refused")) == ([], [(1, ("b", -1))])
+    if not still_refused:
+        DeltaTable(positive).alter.drop_constraint("positive")
+    opened(positive, dead_letters=tmp_path / "refused").write_table(rows, context(1))
+    assert sorted(held(positive) + [row for _, row in letters(tmp_path / "refused")]) == [("a", 1), ("b", -1), ("c", 3)]
+    assert len(letters(tmp_path / "refused")) == still_refused
+
+
+def test_rows_with_equal_keys_are_refused_one_by_one_and_the_last_that_fits_stays(positive, tmp_path):
+    bolt = opened(positive, keys=["word"], dead_letters=tmp_path / "refused")
+    bolt.write_table(rows_of(("a", 1), ("b", 1), (None, 1)), context(1))
+    bolt.write_table(rows_of(("a", 2), ("a", 3), ("a", -1), ("b", -2), ("a", -3), (None, 2), (None, -1)), context(2))
+    assert held(positive) == [("a", 3), ("b", 1), (None, 2)]
+    assert {row for _, row in letters(tmp_path / "refused")} == {("a", -3), ("a", -1), ("b", -2), (None, -1)}
+
+
+def test_a_constraint_on_columns_that_the_bolt_lacks_is_tried_on_the_rows_as_they_would_be(place, tmp_path):
+    write_deltalake(place, pa.table({"word": ["a", "b", None], "count": [1, 1, 1], "most": [5, 50, 5]}))
+    DeltaTable(place).alter.add_constraint({"fits": "count <= most"})
+    bolt = opened(place, keys=["word"], dead_letters=tmp_path / "refused")
+    bolt.write_table(rows_of(("a", 10), ("b", 10), (None, 3)), context(1))
+    assert held(place) == [("a", 1, 5), ("b", 10, 50), (None, 3, 5)]
+    assert letters(tmp_path / "refused") == [(1, ("a", 10))]
+
+
+def test_a_micro_batch_of_which_all_rows_are_refused_is_done(positive, tmp_path):
+    bolt = opened(positive, dead_letters=tmp_path / "refused")
+    for _ in range(2):
+        bolt.write_table(rows_of(("a", -1), ("b", -1)), context(1))
+    bolt.write_table(rows_of(("c", 1)), context(2))
+    assert held(positive) == [("c", 1)]
+    assert letters(tmp_path / "refused") == [(1, ("a", -1)), (1, ("b", -1))]
+
+
+def test_a_missing_value_is_refused_by_its_column(place, tmp_path):
+    word, count = Columns(COLUMNS).schema()
+    DeltaTable.create(place, pa.schema([word.with_nullable(False), count]), partition_by=["count"])
+    reported = []
+    bolt = opened(place, dead_letters=tmp_path / "refused")
+    bolt.write_table(rows_of(("a", 1), (None, 2), ("c", None)), replace(context(1), report=reported.append))
+    assert held(place) == [("a", 1), ("c", None)]
+    assert 'no value for word (given {"word": null, "count": 2})' in reported[0]
+
+
+def test_a_table_that_wants_a_column_that_the_bolt_lacks_is_refused_at_the_start(place):
+    day = pa.field("day", pa.date32(), nullable=False)
+    DeltaTable.create(place, pa.schema([*Columns(COLUMNS).schema(), day]))
+    with pytest.raises(SetupError, match="wants a value for day, and the bolt has no such column"):
+        opened(place)
 
 
 def test_a_table_of_somebody_else_keeps_its_other_columns(place):
