@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -13,10 +14,12 @@ from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
 from storm_on_spark.api.task.collector import OutputCollector
 from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.tuple import Tuple
+from storm_on_spark.connectors.dead_letters import DeadLetters, Refused
 from storm_on_spark.connectors.kafka.errors import KafkaBoltError
 from storm_on_spark.connectors.kafka.jars import SOURCE, SOURCE_CLASS
 from storm_on_spark.connectors.kafka.options import kafka_properties
 from storm_on_spark.connectors.kafka.writing.making import DEFAULTS, Failing, OutRecord, RecordMaking
+from storm_on_spark.connectors.kafka.writing.singly import is_refusal, refused_records
 from storm_on_spark.connectors.kafka.writing.trial import refusal
 from storm_on_spark.connectors.tables import from_bytes, to_bytes
 from storm_on_spark.spark.session.jars import use
@@ -35,7 +38,9 @@ class KafkaBolt(SinkBolt, RecordMaking):
     The records of all tasks are written in the order of the tasks' tuples. Ticks are acked and write nothing.
 
     A tuple of which no record can be made fails, with the reason. What Kafka doesn't take ends the topology: started
-    again from its checkpoint, it goes on with the same micro-batch.
+    again from its checkpoint, it goes on with the same micro-batch. After `with_dead_letters` a record that Kafka
+    refuses, say because it is too large, goes to a file. The micro-batch is then sent again record by record, so its
+    other records may be in the topic twice.
 
     Args:
         bootstrap_servers: `host:port,host:port,…`.
@@ -56,8 +61,18 @@ class KafkaBolt(SinkBolt, RecordMaking):
 
     def __init__(self, bootstrap_servers: str) -> None:
         RecordMaking.__init__(self, bootstrap_servers)
+        self._dead_letters = _dead_letters(None)
         self._records: list[tuple[Tuple, OutRecord]] = []
         self._written = b""
+
+    def with_dead_letters(self, folder: str | os.PathLike[str]) -> KafkaBolt:
+        """Says where records go that Kafka refuses: a folder on this machine, or shared by all with drivers.
+
+        Raises:
+            ConfigError: it is no path.
+        """
+        self._dead_letters = _dead_letters(folder)
+        return self
 
     def _checked_properties(self, properties: Mapping[str, Any]) -> Mapping[str, Any]:
         # All together: a user name needs its mechanism.
@@ -115,6 +130,7 @@ class KafkaBolt(SinkBolt, RecordMaking):
             SetupError: they aren't, no broker answers, or the jars can't be had.
         """
         self._check_told()
+        self._dead_letters.open()
         use(context.spark, SOURCE, SOURCE_CLASS)
         reason = refusal(context.spark, self._settings(), self._topic)
         if reason is not None:
@@ -125,6 +141,7 @@ class KafkaBolt(SinkBolt, RecordMaking):
 
         Raises:
             KafkaBoltError: Kafka did not take them.
+            RefusedRowError: Kafka refused one, and there is no folder for dead letters.
         """
         import pyarrow as pa
 
@@ -138,12 +155,31 @@ class KafkaBolt(SinkBolt, RecordMaking):
             found = _ERROR.search(str(error))
             if found is None:
                 raise
-            text = f"{len(records)} records were not written: {found[1]}: {scrubbed(found[2])}"
-            raise KafkaBoltError(text) from None
+            text = f"{found[1]}: {scrubbed(found[2])}"
+            if not is_refusal(found[1], found[2]):
+                raise KafkaBoltError(f"{len(records)} records were not written: {text}") from None
+            if self._dead_letters:
+                refused = refused_records(context.spark, self._settings(), records)
+            else:
+                # To find it out would write its neighbours again.
+                refused = (each for each in [(_largest(records), f"{text} (the largest of {len(records)} is shown)")])
+            kept = self._dead_letters.keep((Refused(*each) for each in refused), context)
+        else:
+            kept = False
+        self._dead_letters.finish(context, kept=kept)
 
     def _settings(self) -> dict[str, str]:
         servers = ",".join(self._servers)
         return {**kafka_properties({**DEFAULTS, **self._properties}), "bootstrap.servers": servers}
+
+
+def _dead_letters(folder: str | os.PathLike[str] | None) -> DeadLetters:
+    return DeadLetters(folder, "Kafka", "with_dead_letters(FOLDER)")
+
+
+def _largest(records: pa.Table) -> dict[str, Any]:
+    rows: list[dict[str, Any]] = records.to_pylist()
+    return max(rows, key=lambda row: len(row["key"] or b"") + len(row["value"] or b""))
 
 
 def _table(records: Sequence[OutRecord]) -> pa.Table:

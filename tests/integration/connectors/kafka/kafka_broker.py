@@ -6,6 +6,7 @@ import contextlib
 import re
 import time
 from collections.abc import Callable
+from typing import Any
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.consumer.fetcher import ConsumerRecord
@@ -26,10 +27,10 @@ class Kafka:
         self.server = server
         self._topics = 0
 
-    def topic(self, partitions: int = 1) -> str:
+    def topic(self, partitions: int = 1, **configs: str) -> str:
         self._topics += 1
         name = f"topic-{self._topics}"
-        self.make(name, partitions)
+        self.make(name, partitions, **configs)
         return name
 
     def delete(self, topic: str) -> None:
@@ -43,8 +44,9 @@ class Kafka:
         self.delete(topic)
         self.make(topic, partitions)
 
-    def make(self, name: str, partitions: int = 1) -> None:
-        new = {name: {"num_partitions": partitions, "replication_factor": 1}}
+    def make(self, name: str, partitions: int = 1, **configs: str) -> None:
+        settings = {key.replace("_", "."): value for key, value in configs.items()}
+        new = {name: {"num_partitions": partitions, "replication_factor": 1, "configs": settings}}
         with self._admin() as admin:
             # The old one of this name may not be removed from all of the broker's parts yet.
             until(lambda: name in _made(admin, new))
@@ -116,7 +118,7 @@ class Kafka:
         return KafkaAdminClient(bootstrap_servers=self.server.bootstrap_servers)
 
 
-def _made(admin: KafkaAdminClient, new: dict[str, dict[str, int]]) -> set[str]:
+def _made(admin: KafkaAdminClient, new: dict[str, dict[str, Any]]) -> set[str]:
     with contextlib.suppress(TopicAlreadyExistsError):
         admin.create_topics(new, wait_for_metadata=True)
     return set(admin.list_topics())

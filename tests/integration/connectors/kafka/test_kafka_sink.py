@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 
@@ -12,7 +13,7 @@ from processes import kill_group, killed, script, wait_for
 from topologies import kafka_numbers
 from topologies.parts import Numbers
 
-from storm_on_spark import Fields, LocalCluster, SetupError, TopologyBuilder
+from storm_on_spark import Fields, LocalCluster, SetupError, TopologyBuilder, TopologyFailedError
 from storm_on_spark.connectors.kafka import FieldNameTopicSelector, KafkaBolt
 from storm_on_spark.testing import ListSpout, run_topology, running_topology
 from storm_on_spark.testing.plugin import kafka_server
@@ -93,6 +94,43 @@ def test_a_broker_that_does_not_answer_ends_the_topology_and_a_restart_goes_on_w
     captured = run_topology(topology, conf=conf, spark=spark_session, capture=[])
     assert set(captured.acked()) == set(range(total)) - acked
     assert {int(record.value) for record in records(kafka.server, topic)} == set(range(total))
+
+
+def test_a_record_that_kafka_refuses_is_a_dead_letter_and_the_others_are_written_in_their_order(
+    nothing_left_behind, spark_session, kafka, tmp_path
+):
+    topic = kafka.topic(2, cleanup_policy="compact")
+    rows = [(f"k{number % 5}", str(number)) for number in range(1000)]
+    rows[577] = (None, "577")  # the broker wants a key
+    rows[900] = ("k0", "x" * 2_000_000)  # the client refuses it
+    bolt = KafkaBolt(kafka.server.bootstrap_servers).with_topic_selector(topic)
+    builder = TopologyBuilder()
+    builder.set_spout("rows", ListSpout(rows, fields=["key", "message"]))
+    builder.set_bolt("kafka", bolt, 2).fields_grouping("rows", Fields("key"))
+    topology = builder.create_topology()
+    conf = {"topology.checkpoint.dir": str(tmp_path / "checkpoint")}
+    message = r"Kafka refuses a row: \w+Exception: .*\(the largest of \d+ is shown\).*with_dead_letters\(FOLDER\)"
+    with pytest.raises(TopologyFailedError, match=message):
+        run_topology(topology, conf=conf, spark=spark_session, capture=[])
+
+    bolt.with_dead_letters(tmp_path / "refused")
+    captured = run_topology(topology, conf=conf, spark=spark_session, capture=[])
+    assert (captured.info.acked, captured.info.failed) == (1000, 0), "what is in a file is done"
+    taken = [row for number, row in enumerate(rows) if number not in (577, 900)]
+    written = records(kafka.server, topic)
+    for key in {key for key, _ in taken}:
+        of_key = [record.value.decode() for record in written if record.key.decode() == key]
+        values = [value for each, value in taken if each == key]
+        assert of_key[-len(values) :] == values, "what Spark had written before is there twice"
+    refused = [json.loads(line) for file in (tmp_path / "refused").iterdir() for line in file.read_text().splitlines()]
+    assert sorted((each["row"]["key"] or "", each["row"]["value"][:3]) for each in refused) == [
+        ("", "577"),
+        ("k0", "xxx"),
+    ]
+    kinds = {each["error"].split(":")[0] for each in refused}
+    assert kinds == {"InvalidRecordException", "RecordTooLargeException"}
+    assert {error.component for error in captured.info.errors} == {"kafka"}
+    assert {"Kafka refuses" in error.message for error in captured.info.errors} == {True}
 
 
 @pytest.mark.slow
