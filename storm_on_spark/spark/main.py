@@ -30,6 +30,7 @@ from storm_on_spark.runtime.processes import at_once
 from storm_on_spark.runtime.processes.stopper import Stopper
 from storm_on_spark.runtime.reports.observer import Lines, Observer
 from storm_on_spark.runtime.run.settings import TrackingSettings
+from storm_on_spark.spark.checkpoint.temporary import check_temporary
 from storm_on_spark.spark.compiled import compile_topology
 from storm_on_spark.spark.session import check_session, local_session, log_file, stop_session
 from storm_on_spark.spark.session.answer import answer_only
@@ -133,6 +134,8 @@ def _run(
     name = outcome.name = options.name or NameSettings.of(conf).name or script or "topology"
     compiled = compile_topology(build(conf), conf)
     checkpoint = options.checkpoint or CheckpointSettings.of(conf).folder
+    if checkpoint is None:
+        check_temporary(compiled.graph)
     progress, stopper = _Progress(options.quiet), Stopper()
     progress.say("Starting Spark ...")
     with _session(compiled.session_conf(), checkpoint) as spark, contextlib.ExitStack() as stack:

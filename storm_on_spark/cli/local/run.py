@@ -138,6 +138,7 @@ def run(request: Request, answer: TextIO) -> int:
 def _run(request: Request, outcome: Outcome, stopper: Stopper, screen: Console) -> None:
     from storm_on_spark.spark.checkpoint.directory import check_place
     from storm_on_spark.spark.checkpoint.stored import is_in_a_store, reset_stored
+    from storm_on_spark.spark.checkpoint.temporary import check_temporary
     from storm_on_spark.spark.compiled import compile_topology
 
     target = request.loaded or load(request.target)
@@ -151,7 +152,9 @@ def _run(request: Request, outcome: Outcome, stopper: Stopper, screen: Console) 
     in_store = checkpoint is not None and is_in_a_store(checkpoint)
     if request.reset_checkpoint and not in_store:
         _reset(checkpoint)
-    if checkpoint is not None:
+    if checkpoint is None:
+        check_temporary(compiled.graph)
+    else:
         check_place(checkpoint)
     with (
         # Outside of the rest: signals are counted until all of it has ended.

@@ -231,8 +231,12 @@ class Clients:
             self._commit = {where: order for where, order in self._commit.items() if commit.get(where) != order}
 
 
-def committed_offsets(config: KafkaSpoutConfig) -> dict[Partition, int | None]:
+def committed_offsets(config: KafkaSpoutConfig, *, missing_ok: bool = False) -> dict[Partition, int | None]:
     """Returns what the group has committed of all partitions of the spout's topics; None where it has nothing.
+
+    Args:
+        config: of the spout.
+        missing_ok: whether topics that are named may be missing.
 
     Raises:
         KafkaSpoutError: Kafka doesn't answer, or has not all topics that are named.
@@ -246,7 +250,7 @@ def committed_offsets(config: KafkaSpoutConfig) -> dict[Partition, int | None]:
         client = consumer(group_id=config.group_id, **consumer_settings(config))
         try:
             present = client.topics()
-            if missing := sorted(set(config.topics) - set(present)):
+            if (missing := sorted(set(config.topics) - set(present))) and not missing_ok:
                 raise KafkaSpoutError(f"Kafka at {servers} has no topic {', '.join(missing)}: create it first")
             topics = [topic for topic in present if topic in config.topics or config.matches(topic)]
             found = [(topic, number) for topic in topics for number in client.partitions_for_topic(topic)]
@@ -265,12 +269,12 @@ def group_position(config: KafkaSpoutConfig) -> str:
     """Returns in words how far the group has come, if a first start goes on from there; empty if it does not.
 
     Raises:
-        KafkaSpoutError: Kafka doesn't answer, or has not all topics that are named.
+        KafkaSpoutError: Kafka doesn't answer.
         SetupError: kafka-python is not installed, or too old.
     """
     if not config.first_poll_offset_strategy.name.startswith("UNCOMMITTED"):
         return ""
-    topics = Counter(topic for (topic, _), offset in committed_offsets(config).items() if offset)
+    topics = Counter(topic for (topic, _), offset in committed_offsets(config, missing_ok=True).items() if offset)
     found = ", ".join(f"{topic} ({count} partition{'s' * (count > 1)})" for topic, count in topics.items())
     return f"consumer group {config.group_id} has committed offsets of {found}" if found else ""
 

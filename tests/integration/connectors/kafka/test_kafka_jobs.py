@@ -11,7 +11,8 @@ import pytest
 from chispa import assert_df_equality
 from deltalake import DeltaTable
 from kafka_broker import Kafka
-from processes import wait_for
+from lengths import PATIENCE_SECS
+from processes import ROOT, script, wait_for
 
 sys.path.insert(0, str(Path(__file__).parents[4] / "jobs"))
 
@@ -54,6 +55,44 @@ def test_words_of_a_topic_are_counted_in_a_table_as_by_a_batch_job_and_on_throug
     written = spark_session.createDataFrame(DeltaTable(table).to_pyarrow_table())
     expected = kafka_word_count.by_plain_spark(spark_session, servers, topic)
     assert_df_equality(written, expected, ignore_row_order=True, ignore_nullable=True)
+
+
+def test_the_documented_command_without_its_checkpoint_is_refused_once_the_group_has_offsets(
+    nothing_left_behind: None, spark_session: Any, kafka: Kafka, tmp_path: Path
+) -> None:
+    topic, table, group = kafka.topic(), tmp_path / "counts", "kafka-word-count"
+    conf: dict[str, Any] = {
+        kafka_word_count.SERVERS: kafka.server.bootstrap_servers,
+        kafka_word_count.TOPIC: topic,
+        kafka_word_count.TABLE: str(table),
+    }
+    kept = {**conf, Config.TOPOLOGY_CHECKPOINT_DIR: str(tmp_path / "checkpoint")}
+    kafka.send(topic, "a a a", "b")
+    with running_topology(kafka_word_count.build(kept), conf=kept, spark=spark_session, capture=()):
+        wait_for(lambda: sum(row["count"] for row in rows(table)) == 4, "all words", every=LOOK)
+    wait_for(lambda: kafka.committed(group, topic) == 2, "the group's offset")
+    kafka.send(topic, "a")
+
+    said = tmp_path / "conf.json"
+    said.write_text(json.dumps(conf))
+    job = ROOT / "jobs" / "kafka_word_count.py"
+    with script(tmp_path / "tmp", "-m", "storm_on_spark.cli", "run", str(job), "--conf", str(said)) as process:
+        process.wait(PATIENCE_SECS)
+        assert process.stderr is not None
+        error = process.stderr.read()
+    assert process.returncode == 2
+    assert f"consumer group {group} has committed offsets of {topic} (1 partition)" in error
+    assert "--checkpoint DIR" in error
+    assert "another consumer group, or first_poll_offset_strategy EARLIEST" in error
+    counts = {row["word"]: row["count"] for row in rows(table)}
+    assert counts == {"a": 3, "b": 1}, "it would have written a: 1"
+
+    # The two ways out.
+    with running_topology(kafka_word_count.build(kept), conf=kept, spark=spark_session, capture=()):
+        wait_for(lambda: {row["word"]: row["count"] for row in rows(table)}["a"] == 4, "the new word", every=LOOK)
+    other = {**conf, kafka_word_count.GROUP: "another", kafka_word_count.TABLE: str(tmp_path / "again")}
+    with running_topology(kafka_word_count.build(other), conf=other, spark=spark_session, capture=()):
+        wait_for(lambda: sum(row["count"] for row in rows(tmp_path / "again")) == 5, "all words", every=LOOK)
 
 
 def test_clicks_are_joined_as_by_a_batch_job_and_late_ones_are_in_a_table_of_their_own(

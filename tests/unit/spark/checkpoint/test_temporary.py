@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 from collections import Counter
 
 import pytest
+from lengths import PATIENCE_SECS
 
 from storm_on_spark import BaseBasicBolt, CheckpointError, Fields, TopologyBuilder, compile_topology
 from storm_on_spark.connectors.delta import DeltaBolt
@@ -88,3 +91,41 @@ def test_the_numbers_of_files_are_no_state_that_a_trial_loses(tmp_path, caplog):
     builder.set_bolt("files", FileBolt(tmp_path, ["word"])).shuffle_grouping("words")
     check_temporary(compile_topology(builder.create_topology()).graph)
     assert not caplog.records
+
+
+JOB = """
+from storm_on_spark import BaseBasicBolt, Fields, TopologyBuilder
+from storm_on_spark.spark.main import run_main
+from storm_on_spark.testing import ListSpout
+
+class Committing(ListSpout):
+    def committed_outside(self):
+        return "group g has committed offsets"
+
+class Count(BaseBasicBolt):
+    def prepare(self, conf, context):
+        self.count = 0
+
+    def execute(self, tup, collector):
+        self.count += 1
+
+def build(conf):
+    builder = TopologyBuilder()
+    builder.set_spout("words", Committing(["a"], fields=["word"]))
+    builder.set_bolt("count", Count()).global_grouping("words")
+    return builder.create_topology()
+
+if __name__ == "__main__":
+    run_main(build)
+"""
+
+
+@pytest.mark.parametrize(("command", "code"), [(["-m", "storm_on_spark.cli", "run"], 2), ([], 1)])
+def test_a_command_without_a_checkpoint_is_refused_before_spark_starts(tmp_path, command, code):
+    job = tmp_path / "job.py"
+    job.write_text(JOB)
+    given = [sys.executable, *command, str(job)]
+    done = subprocess.run(given, capture_output=True, text=True, cwd=tmp_path, timeout=PATIENCE_SECS, check=False)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert 'spout "words" would go on amid its input: group g has committed offsets' in done.stderr
+    assert "Starting Spark" not in done.stderr
