@@ -124,9 +124,9 @@ def _made(admin: KafkaAdminClient, new: dict[str, dict[str, Any]]) -> set[str]:
     return set(admin.list_topics())
 
 
-def records(server: KafkaServer, topic: str) -> list[ConsumerRecord]:
+def records(server: KafkaServer, topic: str, **settings: Any) -> list[ConsumerRecord]:
     """Returns all records of a topic."""
-    consumer = KafkaConsumer(bootstrap_servers=server.bootstrap_servers, group_id=None)
+    consumer = KafkaConsumer(bootstrap_servers=server.bootstrap_servers, group_id=None, **settings)
     try:
         partitions = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
         ends = consumer.end_offsets(partitions)
