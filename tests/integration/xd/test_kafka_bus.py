@@ -292,3 +292,80 @@ def test_no_message_is_missing_or_doubled_when_a_container_and_the_broker_are_ki
         for name in written:
             # What a killed reader wrote and the other one got, it takes back when it runs again.
             eventually(lambda: numbers(out(name)) == list(range(MESSAGES)), xd.logs)  # noqa: B023 # called at once
+
+
+def _make_again(bus: KafkaBus, topic: str, partitions: int = 1) -> None:
+    """Deletes a topic of the bus and makes another one of its name, as somebody might by hand."""
+    admin = bus.clients.admin()
+    admin.delete_topics([topic])
+    eventually(lambda: topic not in admin.list_topics())
+    admin.close()
+    bus.topics.known(fresh=True)
+    eventually(lambda: bus.topics.ensure(topic, partitions) is None)
+
+
+@pytest.mark.parametrize("runs", [True, False])
+def test_a_topic_that_was_made_again_is_read_from_its_first_record(
+    bus: KafkaBus, opened: Callable[..., Port], runs: bool
+) -> None:
+    """Also where it has more records than were read of the old one."""
+    feed, readers = ModuleFeed(_id("g"), "time"), (f"{_id('g')}.log.1",)
+    source = opened("g", "time", readers=readers)
+    for number in range(4):
+        _send(source, number)
+    log = opened("g", "log", input=feed)
+    assert _take(log, 4) == [0, 1, 2, 3]
+    if not runs:
+        log.close()
+    _make_again(bus, bus.names.output(_id("g"), "time"))
+    source.close()
+    source = opened("g", "time", readers=readers)
+    for number in range(10, 30):
+        _send(source, number)
+    if runs:
+        with pytest.raises(BusError, match="was deleted and made again: beginning again with its first record"):
+            eventually(lambda: list(log.next(1)) and False)
+        log.close()
+    log = opened("g", "log", input=feed)
+    assert _take(log, 20) == list(range(10, 30))
+    log.close()
+    assert _take_none(opened("g", "log", input=feed)), "what it began anew is kept"
+
+
+def _take_none(port: Port) -> bool:
+    return not [each for _ in range(20) for each in port.next(10) if each.mine]
+
+
+def test_a_queue_that_was_made_again_is_read_from_its_first_record(bus: KafkaBus, opened: Callable[..., Port]) -> None:
+    source = opened("h", "time", output=QUEUE)
+    _send(source, 0)
+    reader = opened("h", "file", input=ChannelFeed(QUEUE))
+    topic = bus.names.channel(QUEUE)
+    assert _take(reader, 1) == [0]
+    _make_again(bus, topic, 4)
+    source.close()
+    source = opened("h", "time", output=QUEUE)
+    for number in range(10, 30):
+        _send(source, number)
+    with pytest.raises(BusError, match="was deleted and made again"):
+        eventually(lambda: list(reader.next(1)) and False)
+    reader.close()
+    assert sorted(_take(opened("h", "file", input=ChannelFeed(QUEUE)), 20)) == list(range(10, 30))
+
+
+def test_aborted_records_whose_keys_are_no_text_are_passed(bus: KafkaBus, opened: Callable[..., Port]) -> None:
+    source = opened("i", "time", readers=(f"{_id('i')}.log.1",))
+    topic = bus.names.output(_id("i"), "time")
+    for number in range(3):
+        _send(source, number)
+        stranger = bus.clients.producer(f"stranger-{number}")
+        stranger.init_transactions()
+        stranger.begin_transaction()
+        # Aborted, and with a key that is no text.
+        stranger.send(topic, b"not sealed", b"\x80\xff", partition=0)
+        stranger.flush()
+        stranger.abort_transaction()
+        stranger.close()
+    log = opened("i", "log", input=ModuleFeed(_id("i"), "time"))
+    assert _take(log, 3) == [0, 1, 2]
+    assert _take_none(log)

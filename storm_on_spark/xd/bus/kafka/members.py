@@ -6,12 +6,12 @@ commit what it read of it: the group's generation is part of the transaction.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from storm_on_spark.xd.bus.journal import Positions
 from storm_on_spark.xd.bus.kafka.clients import ANSWER_MS, close_consumer
-from storm_on_spark.xd.bus.kafka.reading import Buffer, named
+from storm_on_spark.xd.bus.kafka.reading import Buffer, named, note_ids
 from storm_on_spark.xd.bus.port import BusError, Input
 
 _WAIT_MS: Final = 5
@@ -51,10 +51,13 @@ class Member:
         consumer: of the group.
         topic: of the queue.
         buffer: of what was read.
+        ids: topic -> id of the topics that are there.
     """
 
-    def __init__(self, consumer: Any, topic: str, buffer: Buffer) -> None:
-        self._consumer = consumer
+    def __init__(self, consumer: Any, topic: str, buffer: Buffer, ids: Callable[[], Mapping[str, str]]) -> None:
+        self._consumer, self._topic = consumer, topic
+        self._ids_now = ids
+        self._ids = dict(ids())
         self.buffer = buffer
         self._given = _Given()
         #: What it has taken over of `_given`.
@@ -65,6 +68,7 @@ class Member:
 
     def next(self, most: int) -> Iterator[Input]:
         """Yields messages behind the positions; none while Kafka shares the partitions out."""
+        note_ids(self._ids, [self._topic], self._ids_now())
         there = self.buffer.count()
         if there < most:
             found = self._consumer.poll(0 if there else _WAIT_MS)

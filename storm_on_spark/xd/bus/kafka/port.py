@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -16,7 +16,7 @@ from storm_on_spark.xd.bus.kafka.clients import ANSWER_MS, COMMIT_MS, LARGEST_RE
 from storm_on_spark.xd.bus.kafka.members import Member
 from storm_on_spark.xd.bus.kafka.reading import Accept, Assigned, Buffer, named
 from storm_on_spark.xd.bus.kafka.shared import Shared
-from storm_on_spark.xd.bus.kafka.states import Kept, begin, last_kept
+from storm_on_spark.xd.bus.kafka.states import Kept, begin, in_topics_that_are, last_kept
 from storm_on_spark.xd.bus.kafka.topics import Partition
 from storm_on_spark.xd.bus.port import (
     BusError,
@@ -85,15 +85,16 @@ class KafkaPort:
         consumer = bus.clients.consumer()
         try:
             partitions = bus.topics.known(fresh=True)[self._state[0]]
+            ids = bus.topics.ids()
             found = last_kept(consumer, bus.seals, self._state[0], partitions)
-            kept = {sequence: each for sequence, (_, each) in found.items()}
+            kept = in_topics_that_are({sequence: each for sequence, (_, each) in found.items()}, ids, place.name)
             own = kept.get(place.sequence)
             self._kept_at = found[place.sequence][0] if own is not None else 0
             if isinstance(place.input, ChannelFeed) and place.input.shared:
                 self._join(place.input)
             elif place.input is not None:
                 positions, self._base = begin(place.era, place.sequence, kept, partial(self._first, place.input))
-                self._reader = self._assigned(consumer, place.input, positions)
+                self._reader = self._assigned(consumer, place.input, positions, ids)
                 self._kept = dict(positions)
                 if own is None or own.record.generation != place.era:
                     record = Record() if own is None else own.record
@@ -159,14 +160,15 @@ class KafkaPort:
         bus.ensure_channel(feed.channel)
         topic = bus.names.channel(feed.channel)
         consumer = bus.clients.member(topic, bus.names.own(self._place.name))
-        self._reader = Member(consumer, topic, Buffer(bus.seals, Share(1, 1), lambda sender: True, {}))
+        buffer = Buffer(bus.seals, Share(1, 1), lambda sender: True, {})
+        self._reader = Member(consumer, topic, buffer, bus.topics.ids)
 
-    def _assigned(self, consumer: Any, feed: Feed, positions: Positions) -> Assigned:
+    def _assigned(self, consumer: Any, feed: Feed, positions: Positions, ids: Mapping[str, str]) -> Assigned:
         place, bus = self._place, self._bus
         if isinstance(feed, ChannelFeed):
             bus.ensure_channel(feed.channel)
         buffer = Buffer(bus.seals, Share(place.sequence, place.count), _accepts(feed), positions)
-        return Assigned(consumer, lambda: bus.partitions(feed), buffer, place.name, bus.clock)
+        return Assigned(consumer, lambda: bus.partitions(feed), buffer, place.name, ids, bus.topics.ids, bus.clock)
 
     def _first(self, feed: Feed) -> Positions:
         """Returns where a module begins that never ran."""
@@ -186,7 +188,7 @@ class KafkaPort:
         topic, partition = self._target()
         chunks, lost = self._chunks(topic, record.messages)
         letters = [*letters, *lost]
-        kept = bus.seals.sealed(self._state[0], Kept(replace(record, messages=()), self._base))
+        kept = bus.seals.sealed(self._state[0], Kept(replace(record, messages=()), self._base, self._ids(record)))
         if len(kept) > _LARGEST_CHUNK:
             raise BusError(f"the state of {place.name} has {len(kept)} bytes; a record of Kafka has {_LARGEST_CHUNK}")
         if letters:
@@ -218,6 +220,13 @@ class KafkaPort:
         self._producer._sender.wakeup()  # noqa: SLF001
         if not result.wait(COMMIT_MS):
             raise BusError(f"Kafka at {', '.join(self._bus.clients.servers)} has not answered for {COMMIT_MS} ms")
+
+    def _ids(self, record: Record) -> dict[str, str]:
+        """Returns the ids of the topics that positions are in."""
+        if not isinstance(self._reader, Assigned):
+            return {}
+        topics = {name.rpartition("/")[0] for name in (*record.positions, *self._base)}
+        return {topic: each for topic, each in self._reader.ids.items() if topic in topics}
 
     def _target(self) -> Partition:
         """Returns where messages go."""

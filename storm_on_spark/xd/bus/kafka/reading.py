@@ -14,7 +14,7 @@ from storm_on_spark.xd.bus.inputs import Share
 from storm_on_spark.xd.bus.journal import Message, Positions
 from storm_on_spark.xd.bus.kafka.clients import ANSWER_MS, close_consumer
 from storm_on_spark.xd.bus.kafka.topics import Partition
-from storm_on_spark.xd.bus.port import Input
+from storm_on_spark.xd.bus.port import BusError, Input
 from storm_on_spark.xd.bus.seals import Seals
 
 logger = logging.getLogger(__name__)
@@ -129,6 +129,8 @@ class Assigned:
         find: returns the partitions.
         buffer: of what was read.
         name: of the instance.
+        ids: topic -> id of topics that positions are in.
+        ids_now: returns topic -> id of the topics that are there.
         clock: seconds.
     """
 
@@ -138,8 +140,13 @@ class Assigned:
         find: Callable[[], Collection[Partition]],
         buffer: Buffer,
         name: str,
+        ids: Mapping[str, str],
+        ids_now: Callable[[], Mapping[str, str]],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        #: Of the topics that it has seen.
+        self.ids = dict(ids)
+        self._ids_now = ids_now
         self._consumer, self._find, self._name, self._clock = consumer, find, name, clock
         self.buffer = buffer
         self._looked: float | None = None
@@ -166,6 +173,7 @@ class Assigned:
 
     def _look(self) -> None:
         found = set(self._find())
+        note_ids(self.ids, {topic for topic, _ in found}, self._ids_now())
         if found == self._assigned:
             return
         self._consumer.assign([_kafka(each) for each in found])
@@ -198,6 +206,22 @@ class Assigned:
                     self._name, at, named((each.topic, each.partition)), first[each], behind[each] - 1, offset,
                 )  # fmt: skip
             self._consumer.seek(each, offset)
+
+
+def note_ids(seen: dict[str, str], topics: Collection[str], now: Mapping[str, str]) -> None:
+    """Notes the ids of topics that are read.
+
+    Args:
+        seen: topic -> id that it had.
+        topics: that are read.
+        now: topic -> id that it has.
+
+    Raises:
+        BusError: one was made again. Its positions are of another topic, and the instance has to begin again.
+    """
+    for topic in sorted(topics):
+        if topic in now and seen.setdefault(topic, now[topic]) != now[topic]:
+            raise BusError(f"topic {topic} was deleted and made again: beginning again with its first record")
 
 
 def named(partition: Partition) -> str:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from storm_on_spark.xd.bus.journal import Positions, Record
 from storm_on_spark.xd.bus.kafka.clients import ANSWER_MS
 from storm_on_spark.xd.bus.port import BusError
 from storm_on_spark.xd.bus.seals import Seals
+
+logger = logging.getLogger(__name__)
 
 _FIRST_STEP: Final = 16
 _STEP_FACTOR: Final = 16
@@ -24,10 +27,17 @@ class Kept:
     Args:
         record: of its last step, without messages.
         base: where all instances of its deployment began.
+        ids: topic -> id, of the topics that these positions are in.
     """
 
     record: Record
     base: Positions = field(default_factory=dict)
+    ids: Mapping[str, str] = field(default_factory=dict)
+
+    def without(self, topics: Collection[str]) -> Kept:
+        """Returns it without the positions in topics."""
+        positions, base = _without(self.record.positions, topics), _without(self.base, topics)
+        return replace(self, record=replace(self.record, positions=positions), base=base)
 
 
 def begin(
@@ -60,6 +70,29 @@ def begin(
     if own is not None and own.record.generation == before and _numbers(before)[1] == _numbers(era)[1]:
         return own.record.positions, base
     return base, base
+
+
+def in_topics_that_are(kept: Mapping[int, Kept], ids: Mapping[str, str], name: str) -> dict[int, Kept]:
+    """Returns what is kept without positions in topics that were deleted and made again since: they begin anew.
+
+    Args:
+        kept: sequence -> what an instance kept last.
+        ids: topic -> id that it has now.
+        name: of the instance that begins, for the log.
+    """
+    found: dict[int, Kept] = {}
+    again: set[str] = set()
+    for sequence, each in kept.items():
+        others = {topic for topic, was in each.ids.items() if ids.get(topic, was) != was}
+        found[sequence] = each.without(others)
+        again |= others
+    for topic in sorted(again):
+        logger.warning("%s: topic %s was deleted and made again: beginning with its first record", name, topic)
+    return found
+
+
+def _without(positions: Positions, topics: Collection[str]) -> Positions:
+    return {name: at for name, at in positions.items() if name.rpartition("/")[0] not in topics}
 
 
 def _least(kept: Mapping[int, Kept], era: str) -> Positions:

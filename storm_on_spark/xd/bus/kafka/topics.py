@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
+import uuid
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -56,6 +57,7 @@ class Topics:
         self._lock = threading.Lock()
         self._admin: Any = None
         self._known: dict[str, int] = {}
+        self._ids: dict[str, str] = {}
         self._looked: float | None = None
         self._failed: tuple[float, str] | None = None
         #: When it was swept last, and since when streams are gone.
@@ -69,10 +71,18 @@ class Topics:
             fresh: whether as they are now.
         """
         if fresh or self._looked is None or self._clock() - self._looked >= _LOOK_SECS:
-            found = {each["name"]: len(each["partitions"]) for each in self._client().describe_topics()}
-            self._known = {name: count for name, count in found.items() if self._names.is_own(name)}
+            found = {
+                each["name"]: each for each in self._client().describe_topics() if self._names.is_own(each["name"])
+            }
+            self._ids = {name: str(each["topic_id"]) for name, each in found.items() if _is_id(each["topic_id"])}
+            self._known = {name: len(each["partitions"]) for name, each in found.items()}
             self._looked = self._clock()
         return self._known
+
+    def ids(self) -> Mapping[str, str]:
+        """Returns topic -> id, of the same topics. One that is made again has another; brokers before 2.8 have none."""
+        self.known()
+        return self._ids
 
     def ensure(self, topic: str, partitions: int, retained_bytes: int = -1) -> None:
         """Makes a topic, or more partitions of it, unless they are there.
@@ -178,6 +188,10 @@ class Topics:
                     self._failed = self._clock(), str(error)
                     raise
             return self._admin
+
+
+def _is_id(given: Any) -> bool:
+    return given is not None and bool(uuid.UUID(str(given)).int)
 
 
 def _kafka(partition: Partition) -> Any:
