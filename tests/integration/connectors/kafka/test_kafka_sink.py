@@ -13,9 +13,9 @@ from processes import kill_group, killed, script, wait_for
 from topologies import kafka_numbers
 from topologies.parts import Numbers
 
-from storm_on_spark import Fields, LocalCluster, SetupError, TopologyBuilder, TopologyFailedError
+from storm_on_spark import Fields, LocalCluster, SetupError, SinkContext, TopologyBuilder, TopologyFailedError
 from storm_on_spark.connectors.kafka import FieldNameTopicSelector, KafkaBolt
-from storm_on_spark.testing import ListSpout, run_topology, running_topology
+from storm_on_spark.testing import BoltTester, ListSpout, make_tuple, run_topology, running_topology
 from storm_on_spark.testing.plugin import kafka_server
 
 __all__ = ["kafka_server"]
@@ -131,6 +131,23 @@ def test_a_record_that_kafka_refuses_is_a_dead_letter_and_the_others_are_written
     assert kinds == {"InvalidRecordException", "RecordTooLargeException"}
     assert {error.component for error in captured.info.errors} == {"kafka"}
     assert {"Kafka refuses" in error.message for error in captured.info.errors} == {True}
+
+
+def test_a_micro_batch_with_a_refused_record_that_is_written_again_has_one_dead_letter(spark_session, kafka, tmp_path):
+    topic, reported = kafka.topic(), []
+    bolt = KafkaBolt(kafka.server.bootstrap_servers).with_topic_selector(topic).with_dead_letters(tmp_path / "refused")
+    again = SinkContext(spark_session, "words-1/out", 7, plan=3, report=reported.append)
+    bolt.open_sink(again)
+    with BoltTester(bolt) as tester:
+        rows = [("a", "1"), ("b", "x" * 2_000_000), ("c", "3")]
+        tester.execute(*(make_tuple(list(row), ["key", "message"]) for row in rows))
+        handed = tester.bolt.take_written()
+    for _ in range(2):  # the driver died after the first, before the commit
+        bolt.write([handed], again)
+    assert {record.key for record in records(kafka.server, topic)} == {b"a", b"c"}
+    (file,) = (tmp_path / "refused").iterdir()
+    assert [json.loads(line)["row"]["key"] for line in file.read_text().splitlines()] == ["b"]
+    assert ["Kafka refuses 1 row: RecordTooLargeException" in said for said in reported] == [True, True]
 
 
 @pytest.mark.slow
