@@ -208,3 +208,12 @@ def test_keys_that_nobody_reads_may_be_anything(kafka: Kafka) -> None:
     config = kafka.config(topic).set_group_id(topic).set_key_deserializer(refuse).build()
     with SpoutTester(PlainKafkaSpout(config)) as tester:
         assert values(read(tester, 3)) == ["1", "200", "3"]
+
+
+def test_a_topic_that_is_not_there_yet_hinders_no_start_without_a_checkpoint(kafka: Kafka) -> None:
+    there, missing = kafka.topic(), "not-there-yet"
+    spout = PlainKafkaSpout(kafka.config(there, missing).set_group_id(there).build())
+    assert spout.committed_outside() == ""
+    kafka.send(there, "a")
+    kafka.commit(there, there, 1)
+    assert spout.committed_outside() == f"consumer group {there} has committed offsets of {there} (1 partition)"
