@@ -107,6 +107,29 @@ class ComponentInfo:
 
 
 @dataclass(frozen=True)
+class ComponentAtWork:
+    """How far a component has come with the tuples that a micro-batch has brought to it so far."""
+
+    component: str
+    executed: int
+    tuples: int
+
+
+@dataclass(frozen=True)
+class MicroBatchInfo:
+    """The micro-batch that Spark prepares or runs. Its tuples count in `TopologyInfo` when it has ended."""
+
+    secs: float
+    """For how long it has been prepared or run."""
+    number: int | None = None
+    """Spark's number of it; `None` while Spark prepares it."""
+    is_first: bool = False
+    """Whether no other has ended since the topology was started."""
+    at_work: tuple[ComponentAtWork, ...] = ()
+    """Bolts that have been executing for more than a second, where the checkpoint is in a file system."""
+
+
+@dataclass(frozen=True)
 class TopologyInfo:
     """A topology's state at one moment.
 
@@ -140,6 +163,8 @@ class TopologyInfo:
     """Why the topology failed, if it did."""
     error_trace: str = ""
     """The traceback of that with the user's own frames; empty where there is none."""
+    micro_batch: MicroBatchInfo | None = None
+    """What Spark has in hand; `None` if there is nothing to do. For people who watch: no part of `to_dict`."""
 
     @property
     def errors(self) -> tuple[ErrorInfo, ...]:

@@ -38,6 +38,7 @@ from storm_on_spark.plan.settings import LiveSettings, TaskSettings
 from storm_on_spark.runtime.batches.clock import Clock, SystemClock
 from storm_on_spark.runtime.batches.coordinator import Coordinator
 from storm_on_spark.runtime.batches.offsets import Offset
+from storm_on_spark.runtime.bolts.at_work import clear_work
 from storm_on_spark.runtime.bolts.stall import clear_notes, read_notes
 from storm_on_spark.runtime.processes.at_once import belongs_here
 from storm_on_spark.runtime.processes.run_folder import remove_run_folder, run_folder
@@ -326,6 +327,7 @@ class CompiledTopology:
             folder = ("", store.place) if isinstance(store.own, Storage) else (str(store.own), None)
             spec = make_spec(plan, name, manifest.storm_id, start_id, _user_path(), folder[0], folder[1], port)
             clear_notes(store.own)
+            clear_work(store.own)
             durable = None
             if store.location.path is not None:
                 drop_torn(store.location.path)

@@ -82,7 +82,7 @@ def live_view(info: TopologyInfo, observer: Observer) -> list[RenderableType]:
     rates = observer.rates()
     latency = info.complete_latency_ms
     headline = (
-        f"{info.name}  {info.uptime_secs:,.0f} s  {rates.acked:,.0f} acked/s  {info.acked:,} acked  "
+        f"{info.name}  {info.uptime_secs:,.0f} s  {observer.acked_rate()} acked/s  {info.acked:,} acked  "
         f"{info.failed:,} failed  {info.pending:,} pending"
     )
     if latency is not None:

@@ -40,11 +40,13 @@ def print_summary(console: Console, info: TopologyInfo) -> None:
     """Prints the totals and a line for each component."""
     rate = info.acked / info.uptime_secs if info.uptime_secs else 0.0
     latency = info.complete_latency_ms
+    # Of what Spark reads itself, nobody knows when it was emitted.
+    unknown = "n/a" if info.acked else "n/a (nothing was acked)"
     console.print(
         f"{printable(info.name)}: spouts: {info.emitted:,} emitted, {info.transferred:,} transferred, "
         f"{info.acked:,} acked, {info.failed:,} failed, {info.pending:,} pending in {info.uptime_secs:.1f} s: "
         f"{rate:,.0f} acked/s, "
-        "complete latency " + ("n/a (nothing was acked)" if latency is None else _percentiles(latency)),
+        "complete latency " + (unknown if latency is None else _percentiles(latency)),
         markup=False,
         # A terminal gets it broken between words; a file gets one line.
         soft_wrap=not console.is_terminal,

@@ -20,6 +20,7 @@ from storm_on_spark.api.errors import CheckpointError, ComponentError
 from storm_on_spark.plan.explain.words import listed
 from storm_on_spark.plan.model import PlacedPlan
 from storm_on_spark.plan.settings import LiveSettings
+from storm_on_spark.runtime.batches.at_hand import BatchAtHand
 from storm_on_spark.runtime.batches.clock import Clock
 from storm_on_spark.runtime.batches.files import BatchFiles
 from storm_on_spark.runtime.batches.live import LiveProcess
@@ -163,6 +164,7 @@ class Coordinator:
         self._telling = threading.Lock()
         self._completed = threading.Event()
         self.metrics = Metrics(spec.plan, storm_id=spec.storm_id, port=spec.port)
+        self.at_hand = BatchAtHand(folder, others=bool(spec.plan.native_spouts))
         #: Its number among all that ever ran on the checkpoint, and the numbers of the hosts that it starts.
         self._owner = 0
         self._starts = itertools.count(1)
@@ -294,8 +296,10 @@ class Coordinator:
             with self._changed:
                 for instruction in self._rules.step(event, self._moment()):
                     if isinstance(instruction, Plan):
+                        self.at_hand.planned()
                         return instruction.end
                     if isinstance(instruction, NothingNew):
+                        self.at_hand.nothing_new()
                         return start
                     if isinstance(instruction, Complete):
                         self._completed.set()

@@ -146,6 +146,8 @@ class BoltTask:
         self.wiring = wiring
         self.kind = wiring.plan.components[self.component].kind
         self.instance = instance
+        #: The micro-batch that it executes.
+        self.batch = -1
         self._context = context
         self._fail_fast = fail_fast
         conf = wiring.conf(self.component)
@@ -254,6 +256,7 @@ class BoltTask:
             UnsavedError: the bolt raised, and nothing was saved to which it could be set back.
         """
         started = time.perf_counter()
+        self.batch = batch
         ledger: Ledger = self._collector.open_ledger()
         lineage = taken_in(inputs, ledger)
         self._output.begin(batch)
@@ -326,7 +329,8 @@ class BoltTask:
     def loops(cls) -> frozenset[CodeType]:
         """Returns the code of the functions that call the bolt.
 
-        In their frames `self` is the task, and `tup` or `batch` what it executes.
+        In their frames `self` is the task, `inputs` what it got, and `tup` or `batch` what it executes of that: at
+        `position` in `delivery`.
         """
         return frozenset(run.__code__ for run in (cls._run_rich, cls._run_basic, cls._run_batches))
 

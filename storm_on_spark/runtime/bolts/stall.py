@@ -1,4 +1,4 @@
-"""Noticing a bolt that hangs.
+"""Noticing a bolt that hangs, and how far one is that takes long.
 
 A thread of the Python worker looks now and then at what the main thread executes. If that is the same tuple for
 longer than `topology.task.stall.secs`, it writes down which one and kills the worker; Spark then runs the task again,
@@ -20,11 +20,13 @@ from typing import NamedTuple, NoReturn
 
 from storm_on_spark.api.text.printable import printable
 from storm_on_spark.api.tuple import Tuple
+from storm_on_spark.runtime.bolts.at_work import WorkNotes
 from storm_on_spark.runtime.bolts.bolt_task import BoltTask
 from storm_on_spark.runtime.run.wiring import Wiring
 from storm_on_spark.runtime.storage import Folder, as_storage, inside
 
 EXIT_CODE = 75
+_LOOK_SECS = 1.0
 _NOTES = "stalls"
 _NOTE_CHARS = 2000
 _NOTE_BYTES = 1 << 16
@@ -90,6 +92,8 @@ def _executing(frame: FrameType | None, loops: frozenset[CodeType]) -> tuple[Bol
 def watch_main_thread(stall_secs: float, wiring: Wiring, folder: Folder) -> Callable[[], None]:
     """Starts the thread that ends this process when its main thread hangs in a bolt of one run.
 
+    It also notes how far a bolt is that takes long.
+
     Args:
         stall_secs: how long one tuple may take.
         wiring: that of the run.
@@ -100,14 +104,16 @@ def watch_main_thread(stall_secs: float, wiring: Wiring, folder: Folder) -> Call
     """
     main = threading.main_thread().ident
     assert main is not None
-    watch = StallWatch(stall_secs, wiring)
+    watch, work = StallWatch(stall_secs, wiring), WorkNotes(wiring, folder)
     over = threading.Event()
 
     def run() -> None:
-        while not over.wait(stall_secs / 4):
-            stall = watch.look(sys._current_frames().get(main))
+        while not over.wait(min(stall_secs / 4, _LOOK_SECS)):
+            frame = sys._current_frames().get(main)
+            stall = watch.look(frame)
             if stall is not None:
                 _end(folder, stall)
+            work.look(frame)
 
     threading.Thread(target=run, name="stall-watch", daemon=True).start()
     return over.set

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from dataclasses import dataclass
 
-from storm_on_spark.api.info import ComponentInfo, TopologyInfo
+from storm_on_spark.api.info import ComponentInfo, MicroBatchInfo, TopologyInfo
 
 _WINDOW_SECS = 3.0
 _QUIET_SECS = 3.0
 """After this many seconds without progress the line says what the topology waits for."""
-_COMPILING_SECS = 1.0
+_AT_FIRST_SECS = 1.0
+"""The same before it has done anything. Later, shorter micro-batches aren't mentioned: those of ticks come and go."""
+_MOST_COMPONENTS = 2
 _LINE_EVERY_SECS = 5.0
 
 
@@ -39,17 +42,20 @@ class Observer:
         self._resumed = resumed
         self._checkpoint = checkpoint
         self._seen: deque[tuple[float, TopologyInfo]] = deque()
-        self._first_at: float | None = None
-        self._changed_at = 0.0
+        #: When a counter changed, and when one did that only what is done with tuples changes.
+        self._changed_at = self._worked_at = 0.0
         self._did_something = False
 
     def look(self, now: float, info: TopologyInfo) -> None:
         """Adds the topology's info at `now`, in monotonic seconds."""
-        if self._first_at is None:
-            self._first_at = self._changed_at = now
-        if not self._seen or _done(info) != _done(self._seen[-1][1]):
+        if not self._seen:
+            self._changed_at = self._worked_at = now
+        before = self._seen[-1][1] if self._seen else info
+        if _worked(info) != _worked(before):
+            self._worked_at = self._changed_at = now
+        elif (info.emitted, info.pending) != (before.emitted, before.pending):
             self._changed_at = now
-        self._did_something = self._did_something or info.acked + info.failed > 0 or _executed(info) > 0
+        self._did_something = self._did_something or any(_worked(info))
         self._seen.append((now, info))
         while len(self._seen) > 2 and now - self._seen[1][0] >= _WINDOW_SECS:
             self._seen.popleft()
@@ -68,15 +74,15 @@ class Observer:
 
     def waits_for(self) -> str | None:
         """Returns what the topology waits for; None if it makes progress or waits for nothing."""
-        if not self._seen or self._first_at is None:
+        if not self._seen:
             return None
         now, info = self._seen[-1]
-        if not self._did_something:
-            if now - self._first_at < _COMPILING_SECS:
-                return None
-            if info.emitted or info.pending or now - self._first_at < 4 * _QUIET_SECS:
-                return "first micro-batch: Spark compiles, some seconds"
-            return "spouts have nothing to emit"
+        batch, idle = info.micro_batch, now - self._worked_at
+        if batch is not None:
+            if not self._did_something:
+                return _in_hand(batch) if idle >= _AT_FIRST_SECS else None
+            if idle >= _QUIET_SECS and batch.secs >= _AT_FIRST_SECS:
+                return _in_hand(batch)
         quiet = now - self._changed_at
         if quiet < _QUIET_SECS:
             return None
@@ -88,6 +94,14 @@ class Observer:
             remaining = max(0.0, 2 * self._timeout - quiet)
             return f"{messages} for {'its' if info.pending == 1 else 'their'} timeout (at most {remaining:.0f} s)"
         return "spouts have nothing to emit" if info.status == "ACTIVE" else None
+
+    def acked_rate(self) -> str:
+        """Returns the messages acked per second as text: in the last seconds, or since the start if none was there."""
+        rate = self.rates().acked
+        info = self._seen[-1][1] if self._seen else None
+        if not rate and info is not None and info.uptime_secs > 0:
+            rate = info.acked / info.uptime_secs
+        return f"{rate:,.0f}" if rate >= 10 else f"{rate:.2g}"
 
     def rates(self) -> Rates:
         """Returns the rates per second."""
@@ -136,9 +150,21 @@ class Lines:
         self._last_at = now
         line = (
             f"{info.name}  {info.uptime_secs:.0f} s  emitted {info.emitted:,}  acked {info.acked:,}  "
-            f"failed {info.failed:,}  pending {info.pending:,}  {observer.rates().acked:,.0f} acked/s"
+            f"failed {info.failed:,}  pending {info.pending:,}  {observer.acked_rate()} acked/s"
         )
         return line + (f"  {waited_for}" if waited_for else "")
+
+
+def _in_hand(batch: MicroBatchInfo) -> str:
+    which = "first" if batch.is_first else "next"
+    if batch.number is None:
+        return f"Spark prepares the {which} micro-batch, {batch.secs:.0f} s"
+    said = f"{'first micro-batch' if batch.is_first else f'micro-batch {batch.number}'} runs, {batch.secs:.0f} s"
+    at_work = [
+        f"`{part.component}` has executed {part.executed:,} of {part.tuples:,}"
+        for part in sorted(batch.at_work, key=lambda part: part.executed - part.tuples)[:_MOST_COMPONENTS]
+    ]
+    return ": ".join(filter(None, [said, ", ".join(at_work)]))
 
 
 def worked(component: ComponentInfo) -> int:
@@ -146,14 +172,10 @@ def worked(component: ComponentInfo) -> int:
     return component.emitted if component.kind.endswith("spout") else component.executed
 
 
-def _executed(info: TopologyInfo) -> int:
-    return sum(component.executed for component in info.components.values())
-
-
-def _done(info: TopologyInfo) -> tuple[int, ...]:
-    return info.emitted, info.acked, info.failed, info.pending, _executed(info)
+def _worked(info: TopologyInfo) -> tuple[int, ...]:
+    return info.acked, info.failed, sum(component.executed for component in info.components.values())
 
 
 def _kind(waited_for: str | None) -> str | None:
     """Returns what it is about, without the numbers that change."""
-    return None if waited_for is None else "".join(sign for sign in waited_for if not sign.isdigit())
+    return None if waited_for is None else re.sub(r"[\d,]", "", waited_for)

@@ -88,12 +88,15 @@ class Sink:
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Runs the micro-batch; what it raises keeps Spark from committing it."""
+        self._coordinator.at_hand.began(batch)
         try:
             self._run(frame, batch)
         except Exception as error:
             # The error ends the query; the topology reports it.
             error.__dict__[_TOLD] = True
             raise
+        finally:
+            self._coordinator.at_hand.ended()
 
     def _run(self, frame: DataFrame, batch: int) -> None:
         with self._writing():

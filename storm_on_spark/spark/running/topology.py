@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import logging
 import threading
 import time
@@ -109,7 +110,8 @@ class TopologyQuery(StreamingQuery):
         """Returns status and counters as of now."""
         status = self._status or ("ACTIVE" if self._coordinator.active else "INACTIVE")
         uptime = (self._ended or time.monotonic()) - self._started
-        return self._coordinator.metrics.info(self._topology, status, uptime, self._failure)
+        info = self._coordinator.metrics.info(self._topology, status, uptime, self._failure)
+        return info if self._ended else dataclasses.replace(info, micro_batch=self._coordinator.at_hand.info())
 
     def _repr_html_(self) -> str:
         return self.status_info()._repr_html_()  # what notebooks call

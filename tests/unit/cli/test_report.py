@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from storm_on_spark.api.info import ComponentInfo, TopologyInfo
+from storm_on_spark.api.info import ComponentAtWork, ComponentInfo, MicroBatchInfo, TopologyInfo
 from storm_on_spark.cli.cluster.status import show
 from storm_on_spark.cli.shared.progress import Progress, live_view
 from storm_on_spark.cli.shared.report import print_result, print_summary
@@ -76,6 +76,8 @@ def test_an_unknown_latency_is_not_shown_as_zero() -> None:
     console = plain()
     print_summary(console, TopologyInfo("words", "KILLED", 0.0))
     assert "complete latency n/a (nothing was acked)" in written(console)
+    print_summary(console := plain(), TopologyInfo("rows of Spark's", "COMPLETED", 1.0, emitted=9, acked=9))
+    assert written(console).splitlines()[0].endswith("complete latency n/a")
 
 
 @pytest.mark.parametrize(
@@ -116,9 +118,11 @@ def test_what_is_waited_for_is_said_at_once_and_where_there_is_no_terminal_on_a_
         for step in range(60):
             now[0] = step / 2
             done = min(7, max(0, step - 20))
-            progress.show(TopologyInfo("words", "ACTIVE", now[0], emitted=10, acked=done, pending=10 - done))
+            batch = None if done else MicroBatchInfo(now[0], 0, True, (ComponentAtWork("count", step, 10),))
+            info = TopologyInfo("words", "ACTIVE", now[0], emitted=10, acked=done, pending=10 - done, micro_batch=batch)
+            progress.show(info)
     lines = written(console).splitlines()
-    assert any("first micro-batch: Spark compiles" in line for line in lines[:3])
+    assert lines[1].endswith("first micro-batch runs, 1 s: `count` has executed 2 of 10")
     assert any(line.endswith("3 messages wait for their timeout (at most 27 s)") for line in lines)
 
 

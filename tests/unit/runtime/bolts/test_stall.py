@@ -1,4 +1,4 @@
-"""Noticing a bolt that hangs: from its frames, with a clock that is driven by hand."""
+"""Noticing a bolt that hangs, and how far one is that takes long: from its frames."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ from lengths import PATIENCE_SECS
 from stormtest import Source, anchored, batch_input, ids, make_worker, solo
 
 from storm_on_spark.api import BaseBasicBolt, BaseRichBolt, BatchBolt, TopologyBuilder
+from storm_on_spark.api.info import ComponentAtWork
 from storm_on_spark.runtime.bolts import worker as worker_module
+from storm_on_spark.runtime.bolts.at_work import WorkNotes, clear_work, read_work
 from storm_on_spark.runtime.bolts.bolt_task import BoltTask
 from storm_on_spark.runtime.bolts.stall import EXIT_CODE, Stall, StallWatch, clear_notes, read_notes
 from storm_on_spark.runtime.bolts.worker import worker_for
@@ -132,6 +134,59 @@ def test_notes_are_read_in_their_order_and_torn_ones_left_out(tmp_path: Path) ->
     assert read_notes(tmp_path) == []
 
 
+# --- how far it is ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("bolt", "inputs", "executed"),
+    [
+        (Basic(), [["a", "b"], ["c", "d", "e"]], 3),
+        (Rich(), [["a", "b"], ["c", "d", "e"]], 3),
+        (Columns(), [pa.record_batch([[1, 2]], names=["value"])] * 4, 6),
+    ],
+    ids=["basic", "rich", "batch"],
+)
+def test_what_takes_long_is_noted_and_what_has_ended_counts_whole(
+    bolt: Any, inputs: list[Any], executed: int, tmp_path: Path
+) -> None:
+    task, other = solo(bolt), solo(bolt)
+    notes, of_others = (WorkNotes(wiring, tmp_path) for wiring in (task.wiring, other.wiring))
+    given = [batch_input(part) if isinstance(part, pa.RecordBatch) else anchored(part) for part in inputs]
+    tuples = sum(part.size for part in given)
+    GATE[:] = [Gate()]
+    thread = threading.Thread(target=task.execute, args=(given, ids(), 7))
+    thread.start()
+    for _ in range(3):
+        assert GATE[0].reached.acquire(timeout=PATIENCE_SECS)
+        GATE[0].open.release()
+    assert GATE[0].reached.acquire(timeout=PATIENCE_SECS)
+    notes.look(frame_of(thread))
+    assert read_work(tmp_path, 7) == (), "it may be short"
+    for _ in range(2):
+        of_others.look(frame_of(thread))
+    notes.look(frame_of(thread))
+    assert read_work(tmp_path, 7) == (ComponentAtWork("bolt", executed, tuples),)
+    assert read_work(tmp_path, 6) == ()
+    GATE[0].open.release(9)
+    thread.join(PATIENCE_SECS)
+    notes.look(None)
+    assert read_work(tmp_path, 7) == (ComponentAtWork("bolt", tuples, tuples),)
+
+
+def test_notes_of_a_components_tasks_are_added_up_and_torn_ones_left_out(tmp_path: Path) -> None:
+    assert read_work(tmp_path, 0) == ()
+    clear_work(tmp_path)
+    folder = tmp_path / "at-work"
+    folder.mkdir()
+    (folder / "3").write_text('["count", 3, 0, 1000, 4000]')
+    (folder / "4").write_text('["count", 4, 0, 2000, 4716]')
+    (folder / "5").write_text('["count", 5, 0, 2')
+    (folder / "6").write_text('["split", 6, 0, 5, 5]')
+    assert set(read_work(tmp_path, 0)) == {ComponentAtWork("count", 3000, 8716), ComponentAtWork("split", 5, 5)}
+    clear_work(tmp_path)
+    assert list(folder.iterdir()) == []
+
+
 # --- in a worker ------------------------------------------------------------------------------------------------------
 
 
@@ -199,3 +254,22 @@ def test_a_run_that_is_forgotten_is_not_watched(monkeypatch: pytest.MonkeyPatch,
         worker.forgotten()
     for thread in watches:
         thread.join(20)
+
+
+def test_a_worker_notes_what_it_executes(tmp_path: Path) -> None:
+    seen: list[Any] = []
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.is_set():
+            seen.extend(read_work(tmp_path, 1))
+            time.sleep(0.05)
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        assert in_a_worker({"run": (tmp_path, 600)}, "run", 4.0) == 0
+    finally:
+        over.set()
+        thread.join()
+    assert ComponentAtWork("bolt", 0, 1) in seen

@@ -4,16 +4,33 @@ from __future__ import annotations
 
 import pytest
 
-from storm_on_spark.api.info import ComponentInfo, TopologyInfo
+from storm_on_spark.api.info import ComponentAtWork, ComponentInfo, MicroBatchInfo, TopologyInfo
 from storm_on_spark.runtime.reports.observer import Lines, Observer
 
 
-def info(emitted: int = 0, acked: int = 0, pending: int = 0, executed: int = 0, status: str = "ACTIVE") -> TopologyInfo:
+def info(
+    emitted: int = 0,
+    acked: int = 0,
+    pending: int = 0,
+    executed: int = 0,
+    status: str = "ACTIVE",
+    batch: MicroBatchInfo | None = None,
+    uptime: float = 0.0,
+) -> TopologyInfo:
     components = {
         "words": ComponentInfo("words", "spout", 1, emitted=emitted),
         "count": ComponentInfo("count", "basic_bolt", 2, executed=executed),
     }
-    return TopologyInfo("test", status, 0.0, emitted, acked=acked, pending=pending, components=components)  # type: ignore[arg-type]
+    return TopologyInfo(
+        "test",
+        status,  # type: ignore[arg-type]
+        uptime,
+        emitted,
+        acked=acked,
+        pending=pending,
+        components=components,
+        micro_batch=batch,
+    )
 
 
 def seen(observer: Observer, *looks: tuple[float, TopologyInfo]) -> Observer:
@@ -22,17 +39,44 @@ def seen(observer: Observer, *looks: tuple[float, TopologyInfo]) -> Observer:
     return observer
 
 
-def test_until_the_first_micro_batch_is_done_spark_compiles() -> None:
-    observer = seen(Observer(30), (100.0, info()))
+def test_it_says_how_far_the_first_micro_batch_is_also_while_spouts_emit() -> None:
+    observer = seen(Observer(30), (100.0, info(batch=MicroBatchInfo(0.5, None, True))))
     assert observer.waits_for() is None
-    seen(observer, (101.5, info(emitted=10, pending=10)))
-    assert observer.waits_for() == "first micro-batch: Spark compiles, some seconds"
-    seen(observer, (106.0, info(emitted=10, acked=10, executed=10)))
+    seen(observer, (101.5, info(batch=MicroBatchInfo(2.0, None, True))))
+    assert observer.waits_for() == "Spark prepares the first micro-batch, 2 s"
+    seen(observer, (104.5, info(emitted=10, pending=10, batch=MicroBatchInfo(3.0, 0, True))))
+    assert observer.waits_for() == "first micro-batch runs, 3 s"
+    seen(observer, (108.0, info(emitted=10, pending=10, batch=MicroBatchInfo(0.1, 0, True))))
+    assert observer.waits_for() == "first micro-batch runs, 0 s"
+    at_work = (ComponentAtWork("split", 9000, 9000), ComponentAtWork("count", 3000, 8716))
+    seen(observer, (113.5, info(emitted=20, pending=20, batch=MicroBatchInfo(12.0, 0, True, at_work[1:]))))
+    assert observer.waits_for() == "first micro-batch runs, 12 s: `count` has executed 3,000 of 8,716"
+    seen(observer, (114.5, info(emitted=20, pending=20, batch=MicroBatchInfo(13.0, 0, True, at_work))))
+    assert (observer.waits_for() or "").endswith(
+        " 13 s: `count` has executed 3,000 of 8,716, `split` has executed 9,000 of 9,000"
+    )
+    seen(observer, (115.0, info(emitted=20, acked=10, executed=10)))
     assert observer.waits_for() is None
 
 
-def test_a_spout_with_nothing_to_emit_is_not_taken_for_a_compiler() -> None:
+def test_a_native_source_that_has_read_nothing_yet_is_not_taken_for_an_empty_one() -> None:
+    runs = info(batch=MicroBatchInfo(40.0, 0, True))
+    assert seen(Observer(30), (0.0, info()), (40.0, runs)).waits_for() == "first micro-batch runs, 40 s"
     assert seen(Observer(30), (0.0, info()), (13.0, info())).waits_for() == "spouts have nothing to emit"
+
+
+def test_nobody_waits_for_a_timeout_while_a_micro_batch_runs() -> None:
+    def still(batch: MicroBatchInfo | None) -> TopologyInfo:
+        return info(emitted=100, acked=50, pending=50, executed=100, batch=batch)
+
+    observer = seen(Observer(15.0), (0.0, still(None)), (9.0, still(MicroBatchInfo(8.0, 7))))
+    assert observer.waits_for() == "micro-batch 7 runs, 8 s"
+    assert (seen(observer, (20.0, still(None))).waits_for() or "").startswith("50 messages wait for their timeout")
+    # One that is as short as those of ticks tells nothing; nor does one beside which messages are acked, in real time.
+    ticks = MicroBatchInfo(0.1, 8)
+    assert (seen(observer, (20.1, still(ticks))).waits_for() or "").startswith("50 messages wait for their timeout")
+    more = info(emitted=110, acked=60, pending=50, executed=110, batch=MicroBatchInfo(4.0, 9))
+    assert seen(observer, (25.0, more)).waits_for() is None
 
 
 @pytest.mark.parametrize(
@@ -74,6 +118,19 @@ def test_rates_are_those_of_the_last_seconds() -> None:
     assert rates.components == {"words": 10, "count": 500}
 
 
+@pytest.mark.parametrize(
+    ("acked", "uptime", "rate"),
+    [(0, 0.0, "0"), (0, 9.0, "0"), (3000, 2.0, "1,500"), (7, 2.0, "3.5"), (9, 900.0, "0.01")],
+)
+def test_what_was_acked_long_ago_counts_since_the_start(acked: int, uptime: float, rate: str) -> None:
+    then = info(acked=acked, uptime=uptime)
+    assert seen(Observer(), (0.0, then)).acked_rate() == rate
+    assert seen(Observer(), (0.0, then), (5.0, then)).acked_rate() == rate
+    # Better is what is acked now.
+    now = info(acked=acked + 100, uptime=uptime)
+    assert seen(Observer(), (0.0, then), (2.0, now)).acked_rate() == "50"
+
+
 def test_rates_of_what_starts_anew_are_never_below_zero() -> None:
     rates = seen(Observer(30), (0.0, info(acked=10, executed=10)), (1.0, info())).rates()
     assert (rates.acked, rates.components["count"]) == (0, 0)
@@ -84,13 +141,14 @@ def test_a_line_comes_now_and_then_and_at_once_when_something_else_is_waited_for
     printed = []
     for second in range(12):
         running = second >= 3
-        now = info(emitted=10, acked=second * running, pending=10 - second * running, executed=second * running)
+        batch = None if running else MicroBatchInfo(float(second), 0, True)
+        now = info(10, second * running, 10 - second * running, second * running, batch=batch)
         observer.look(float(second), now)
         printed.append(lines.next(float(second), now, observer))
     assert [second for second, line in enumerate(printed) if line is not None] == [0, 1, 3, 8]
-    first, compiles, works = (printed[second] or "" for second in (0, 1, 3))
+    first, runs, works = (printed[second] or "" for second in (0, 1, 3))
     assert first == "test  0 s  emitted 10  acked 0  failed 0  pending 10  0 acked/s"
-    assert compiles.endswith("  first micro-batch: Spark compiles, some seconds")
+    assert runs.endswith("  first micro-batch runs, 1 s")
     assert works == "test  0 s  emitted 10  acked 3  failed 0  pending 7  1 acked/s"
 
 

@@ -1,0 +1,105 @@
+"""How far a bolt is in the micro-batch that runs: workers write it down while it takes long, and the driver reads it.
+
+Spark hears of a task when it has ended. So a thread of the worker looks at what the main thread executes, as
+`bolts.stall` does, and writes a file for each task of a bolt. In a store that would be a request for every second, so
+it is only done where the checkpoint is a folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+from types import FrameType
+from typing import NamedTuple
+
+from storm_on_spark.api.info import ComponentAtWork
+from storm_on_spark.runtime.bolts.bolt_task import BoltTask
+from storm_on_spark.runtime.run.wiring import Wiring
+from storm_on_spark.runtime.storage import Folder, as_storage, inside
+
+_NOTES = "at-work"
+_NOTE_BYTES = 1 << 12
+
+
+class AtWork(NamedTuple):
+    """How far a task of a bolt has come in one micro-batch."""
+
+    component: str
+    task: int
+    batch: int
+    executed: int
+    tuples: int
+
+
+class WorkNotes:
+    """Writes down what takes longer than from one look to the next.
+
+    Args:
+        wiring: that of the run whose bolts are looked at.
+        folder: the topology's own folder in the checkpoint.
+    """
+
+    def __init__(self, wiring: Wiring, folder: Folder) -> None:
+        self._wiring = wiring
+        self._notes = as_storage(inside(folder, _NOTES)) if isinstance(folder, Path) else None
+        self._loops = BoltTask.loops()
+        self._seen: AtWork | None = None
+        self._noted: AtWork | None = None
+
+    def look(self, frame: FrameType | None) -> None:
+        """Notes what executes in the stack above `frame`."""
+        before, self._seen = self._seen, self._at_work(frame)
+        if self._noted is not None and not _same(self._noted, self._seen):
+            # That execution has ended.
+            self._note(self._noted._replace(executed=self._noted.tuples))
+            self._noted = None
+        if self._seen is not None and _same(self._seen, before):
+            self._note(self._seen)
+            self._noted = self._seen
+
+    def _at_work(self, frame: FrameType | None) -> AtWork | None:
+        while frame is not None and frame.f_code not in self._loops:
+            frame = frame.f_back
+        if frame is None:
+            return None
+        names = frame.f_locals
+        task: BoltTask = names["self"]
+        if task.wiring is not self._wiring:
+            return None
+        executed = names["delivery"].offset + names.get("position", 0) if "delivery" in names else 0
+        return AtWork(task.component, task.task, task.batch, executed, sum(part.size for part in names["inputs"]))
+
+    def _note(self, what: AtWork) -> None:
+        if self._notes is not None:
+            with contextlib.suppress(OSError):  # the disk is full, or the topology is gone: others say so
+                self._notes.put(str(what.task), json.dumps(what).encode())
+
+
+def _same(one: AtWork, other: AtWork | None) -> bool:
+    """Whether both are of one execution."""
+    return other is not None and (one.task, one.batch) == (other.task, other.batch)
+
+
+def read_work(folder: Folder, batch: int) -> tuple[ComponentAtWork, ...]:
+    """Returns what was noted of a micro-batch, the tasks of a component together."""
+    if not isinstance(folder, Path):
+        return ()
+    notes, found = as_storage(inside(folder, _NOTES)), dict[str, ComponentAtWork]()
+    with contextlib.suppress(OSError):
+        for note in notes.list_folder():
+            with contextlib.suppress(ValueError, TypeError, FileNotFoundError):  # not a note, or cleared since
+                component, _, of_batch, executed, tuples = AtWork(*json.loads(notes.read(note.name, 0, _NOTE_BYTES)))
+                if of_batch == batch:
+                    known = found.get(component) or ComponentAtWork(component, 0, 0)
+                    found[component] = ComponentAtWork(component, known.executed + executed, known.tuples + tuples)
+    return tuple(found.values())
+
+
+def clear_work(folder: Folder) -> None:
+    """Removes all notes, at a new start or when a micro-batch has ended."""
+    if isinstance(folder, Path):
+        notes = as_storage(inside(folder, _NOTES))
+        with contextlib.suppress(OSError):
+            for note in notes.list_folder():
+                notes.delete(note.name)

@@ -1,0 +1,37 @@
+"""Which micro-batch is in hand, as the coordinator and the sink see it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from storm_on_spark.api.info import ComponentAtWork, MicroBatchInfo
+from storm_on_spark.runtime.batches.at_hand import BatchAtHand
+
+
+@pytest.mark.parametrize("others", [False, True], ids=["our source alone", "beside sources of Spark's own"])
+def test_from_the_start_to_the_end_of_a_micro_batch(tmp_path: Path, others: bool) -> None:
+    now = [10.0]
+    at_hand = BatchAtHand(tmp_path, others=others, now=lambda: now[0])
+    now[0] += 2
+    assert at_hand.info() == MicroBatchInfo(2.0, None, is_first=True)
+    at_hand.nothing_new()
+    # The others are asked after ours, and may take their time.
+    assert (at_hand.info() is not None) == others
+    at_hand.nothing_new()
+    assert at_hand.info() is None
+    at_hand.planned()
+    now[0] += 3
+    assert at_hand.info() == MicroBatchInfo(3.0, None, is_first=True)
+    at_hand.began(4)
+    (tmp_path / "at-work").mkdir()
+    note = tmp_path / "at-work" / "3"
+    note.write_text('["count", 3, 4, 10, 20]')
+    now[0] += 5
+    assert at_hand.info() == MicroBatchInfo(5.0, 4, is_first=True, at_work=(ComponentAtWork("count", 10, 20),))
+    at_hand.ended()
+    assert at_hand.info() is None
+    assert not note.exists()
+    at_hand.began(5)
+    assert at_hand.info() == MicroBatchInfo(0.0, 5)
