@@ -285,7 +285,7 @@ class LiveProcess:
     def _barrier(self, tasks: LiveTasks, barrier: Barrier) -> Offset | None:
         try:
             tasks.take_up_to(barrier.written)
-            if self._is_due(tasks):
+            if tasks.behind or self._is_due(tasks):
                 self._round(tasks)
             if self._tasks is None:
                 return None

@@ -118,6 +118,15 @@ class LiveTasks:
         """Whether there is something to execute."""
         return bool(self._waiting or self._carried)
 
+    @property
+    def behind(self) -> bool:
+        """Whether logs go on behind what was executed, perhaps without tuples.
+
+        A record without any, which saves what a spout has heard, is no reason for a round; a barrier covers it. The
+        coordinator may take it for the end of tuples that were executed long ago, and would ask again and again.
+        """
+        return self.waiting or bool(self._heard)
+
     def take(self, written: Written) -> None:
         """Takes what a spout has written, for the next round; what is missing before it is read from the log.
 

@@ -97,7 +97,7 @@ class Live:
 
     def barrier(self, start: Offset, written: Mapping[int, Mark]) -> Offset | None:
         self.guarded(lambda tasks: tasks.take_up_to(written))
-        if self.tasks is not None and self.tasks.waiting:
+        if self.tasks is not None and self.tasks.behind:
             self.round()
         end = self.guarded(lambda tasks: tasks.barrier(start))
         if end is not None:

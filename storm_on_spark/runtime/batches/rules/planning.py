@@ -292,7 +292,7 @@ class BatchRules:
         self._quiet_polls = 0
         self._patience = self._patience or min(self._deadline, at.secs + self._pace.answer_secs)
         answered = at.secs >= self._patience or all(task.answered for task in self._tasks.values())
-        rested = self._batch_at + (self._checkpoint_secs if self.live else self._interval)
+        rested = self._rests_until()
         if (self._is_full() and not self.live) or (answered and at.secs >= rested):
             if self.live:
                 self.phase = Phase.CUTTING
@@ -300,6 +300,14 @@ class BatchRules:
             return [*done, self._plan(self._cover(at), at)]
         self._patience = max(self._patience, rested)
         return [*done, WaitForNews(self._patience - at.secs)]
+
+    def _rests_until(self) -> float:
+        """Returns when the next micro-batch may be planned, unless it is full."""
+        if not self.live:
+            return self._batch_at + self._interval
+        if self.active and all(task.is_done() for task in self._tasks.values()):
+            return self._batch_at  # the last checkpoint is all that a finite topology waits for
+        return self._batch_at + self._checkpoint_secs
 
     def _was_cut(self, end: Offset | None, at: Moment) -> list[Instruction]:
         if self.stopped or self._let_go:

@@ -47,9 +47,13 @@ class SpoutProgress:
         """Returns how many tuples no batch was planned for."""
         return sum(tuples for _, tuples in self.cuts)
 
+    def is_done(self) -> bool:
+        """Returns whether the spout has nothing more to emit, and all that it has emitted is acked or failed."""
+        return self.exhausted and not self.pending
+
     def is_finished(self, planned: int) -> bool:
         """Returns whether nothing more comes, now or later, behind a position of its log."""
-        return self.idle and self.exhausted and not self.pending and self.tuples_end <= planned
+        return self.idle and self.is_done() and self.tuples_end <= planned
 
     def is_drained(self) -> bool:
         """Returns whether the spout is inactive, and all that it emitted has been processed and committed."""

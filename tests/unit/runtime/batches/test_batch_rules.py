@@ -11,6 +11,7 @@ from lengths import examples
 from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.batches.rules.events import (
     Activated,
+    AskBarrier,
     Committed,
     Complete,
     Delivered,
@@ -36,6 +37,8 @@ from storm_on_spark.runtime.batches.rules.events import (
     Tell,
     TellOutcomes,
     WaitForNews,
+    WasCut,
+    WentLive,
 )
 from storm_on_spark.runtime.batches.rules.planning import BatchPace, BatchRules, Phase
 from storm_on_spark.runtime.batches.rules.size import BatchSize
@@ -364,8 +367,18 @@ def rules_of(
     tasks: tuple[int, ...] = (3,),
     active: bool = True,
     planned: Offset | None = None,
+    checkpoint_secs: float = 0.0,
 ) -> BatchRules:
-    rules = BatchRules([tasks], BatchSize(1000, 5.0), interval, timeout_ms, ticks, active=active, clock_runs=True)
+    rules = BatchRules(
+        [tasks],
+        BatchSize(1000, 5.0),
+        interval,
+        timeout_ms,
+        ticks,
+        active=active,
+        clock_runs=True,
+        checkpoint_secs=checkpoint_secs,
+    )
     rules.step(Started(planned or Offset(), -1), AT)
     return rules
 
@@ -479,6 +492,34 @@ def test_only_active_spouts_that_are_exhausted_complete_a_topology(active: bool)
     assert (Complete() in rules.step(Looked(), AT)) == active
     rules.step(progress(3, Mark(), False, 0, pending=1, exhausted=True), AT)
     assert Complete() not in rules.step(Looked(), AT), "a message may fail yet, and be emitted again"
+
+
+def test_the_last_checkpoint_of_a_finite_topology_in_real_time_waits_for_no_interval() -> None:
+    rules = rules_of(checkpoint_secs=60.0)
+    open_task(rules)
+    poll(rules, AT)
+    cut(rules, 10, 5)
+    (first,) = rules.step(Looked(), AT)
+    assert isinstance(first, Plan)
+    rules.step(WentLive(on=True), AT)
+    rules.step(Polled(first.end), AT)
+    rules.step(Committed(), AT)
+    cut(rules, 20, 5)
+    now = Moment(1.0, 0)
+    rules.step(progress(3, Mark(20), False, 0, pending=5), now)
+    (waits,) = rules.step(Looked(), now)
+    assert isinstance(waits, WaitForNews), "more may come"
+    rules.step(progress(3, Mark(20), False, 0, pending=1, exhausted=True), now)
+    (waits,) = rules.step(Looked(), now)
+    assert isinstance(waits, WaitForNews), "it is not done"
+    rules.step(progress(3, Mark(20), False, 0, exhausted=True), now)
+    assert rules.step(Looked(), now) == [AskBarrier(first.end, {3: Mark(20)})]
+    end = Offset({3: 20}, epochs={3: Mark().epoch})
+    assert rules.step(WasCut(end), now) == [Plan(end)]
+    rules.step(Polled(end), now)
+    rules.step(Committed(), now)
+    rules.step(Idle(3, active=True), now)
+    assert Complete() in rules.step(Looked(), now)
 
 
 def test_a_topology_whose_micro_batches_are_slower_than_its_ticks_is_complete_at_some_time() -> None:

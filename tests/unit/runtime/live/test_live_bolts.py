@@ -214,6 +214,9 @@ def test_a_process_that_is_stopped_is_ended_and_that_is_logged(
     with live(Slow(), tmp_path, monkeypatch, stall_secs=60) as found:
         monkeypatch.setattr(client, "ANSWER_SECS", 0.2)
         found.process.send_signal(signal.SIGSTOP)
+        # Each of its threads stops when it comes to that; until then, the pulse answers.
+        threads = Path(f"/proc/{found.process.pid}/task")
+        wait_for(lambda: all("State:\tT" in (thread / "status").read_text() for thread in threads.iterdir()))
         assert found.asked.look(0, time.monotonic()) is None
         assert found.process.wait(30) == -signal.SIGKILL
         assert "it has been stopped for" in caplog.text

@@ -17,6 +17,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import psutil
 import pytest
 import stormtest
@@ -35,6 +36,8 @@ from storm_on_spark.runtime.run.settings import SpoutSettings
 from storm_on_spark.runtime.spouts.messages import GoLive, Message, Progress
 from storm_on_spark.runtime.spouts.spout_host import Executor
 from storm_on_spark.runtime.spouts.task_loop import TaskLoop
+from storm_on_spark.runtime.tracking.acker import ACKED
+from storm_on_spark.runtime.tracking.ids import root_base
 
 
 @pytest.fixture
@@ -150,6 +153,13 @@ def test_a_barrier_covers_what_is_in_the_log_although_no_host_has_said_so(
         body for body in asked.fetch(b"token", Offset(), end).rows if chunk.read_header(body).kind == Kind.OUTCOME
     ]
     assert sum(len(chunk.read_outcome(chunk.read_header(body), body)[0]) for body in outcomes) == 3
+    # Also a cut without tuples, which saves what the spout has heard: the coordinator asks until it is covered.
+    roots = np.arange(3, dtype=np.uint64) + np.uint64(root_base(spouts.task_id))
+    task.settle(-1, roots, np.full(3, ACKED, np.uint8))
+    assert task.dirty
+    written = task.cut().mark
+    again = asked.barrier(end, {spouts.task_id: written})
+    assert again.mark(spouts.task_id) == written
     task.close()
 
 
