@@ -20,6 +20,7 @@ from typing import Any
 
 from storm_on_spark.runtime.batches.live import Status
 from storm_on_spark.runtime.batches.offsets import Offset
+from storm_on_spark.runtime.live.busy import holder
 from storm_on_spark.runtime.live.messages import Adopt, Adopted, Barrier, Cut, Fetch, Look
 from storm_on_spark.runtime.live.pulse import has_pulse, is_stopped
 from storm_on_spark.runtime.processes.run_folder import make_private, run_folder
@@ -52,6 +53,11 @@ def socket_of(start_id: str) -> Path:
 def pulse_of(start_id: str) -> Path:
     """Returns where its thread listens that answers at once; see `pulse`."""
     return run_folder(start_id) / "beat"
+
+
+def busy_of(start_id: str) -> Path:
+    """Returns where it notes which task it executes; see `busy`."""
+    return run_folder(start_id) / "busy"
 
 
 class LiveClient:
@@ -163,6 +169,12 @@ class LiveClient:
                 pass
         return None
 
+    def _holder(self) -> str:
+        try:
+            return holder(busy_of(self._start_id).read_bytes())
+        except OSError:
+            return holder(b"")
+
     def _answers(self, connection: Connection, pid: int) -> bool:
         """Waits for an answer as long as the process has a pulse; ends a process that has had none for too long."""
         heard_at = time.monotonic()
@@ -178,7 +190,7 @@ class LiveClient:
             log.warning(
                 "the live process %d is ended, and its tuples are tried again: %s for %.0f s (%s)",
                 pid,
-                "it has been stopped" if stopped else "a bolt, or what it calls, has held the Python interpreter",
+                "it has been stopped" if stopped else f"{self._holder()} has held the Python interpreter",
                 silent,
                 f"allowed are {ANSWER_SECS:g} s" if stopped else f"topology.task.stall.secs = {self._stall_secs:g}",
             )

@@ -1,7 +1,7 @@
 """A further live process: it executes its share of the tasks as the first one tells it to.
 
-`python -m storm_on_spark.runtime.live.member START_ID FD PARENT`, on the inherited end of a socket pair: so nobody else
-can talk to it. It ends with the process that has started it.
+`python -m storm_on_spark.runtime.live.member START_ID FD PAGE PARENT`, on the inherited end of a socket pair: so nobody
+else can talk to it. `PAGE` is the descriptor of a file for `busy`. It ends with the process that has started it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
@@ -22,6 +23,7 @@ from storm_on_spark.runtime.bolts.operator import Waiting
 from storm_on_spark.runtime.bolts.stage import bytes_of
 from storm_on_spark.runtime.bolts.worker import Worker, worker_for
 from storm_on_spark.runtime.codec import chunk
+from storm_on_spark.runtime.live.busy import SIZE, BusyPage, breathed_at, holder
 from storm_on_spark.runtime.live.copied import FailedCopyError
 from storm_on_spark.runtime.live.crew import GivenUpError
 from storm_on_spark.runtime.live.messages import (
@@ -45,7 +47,7 @@ from storm_on_spark.runtime.processes.parent import die_with
 from storm_on_spark.runtime.run.worker_process import release
 
 _STOPPED_SECS = 10.0
-"""A process that is stopped for so long is given up."""
+"""A process that is stopped for so long is given up; one whose interpreter is held, if a tuple may take no longer."""
 _LOOK_SECS = 1.0
 """Whether it is stopped is looked at so often, while its answer is waited for."""
 _MODULE = "storm_on_spark.runtime.live.member"
@@ -108,10 +110,14 @@ class MemberProcess:
 
     def __init__(self, start_id: str) -> None:
         ours, theirs = socket.socketpair()
+        #: How long one tuple may take.
+        self.stall_secs: float = _STOPPED_SECS
+        self._page = tempfile.TemporaryFile()  # noqa: SIM115 # as long as the process
         with theirs:
             # The thread that starts it lives as long as the process.
-            words = [sys.executable, "-m", _MODULE, start_id, str(theirs.fileno()), str(os.getpid())]
-            self._process = subprocess.Popen(words, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
+            shared = [theirs.fileno(), self._page.fileno()]
+            words = [sys.executable, "-m", _MODULE, start_id, *map(str, shared), str(os.getpid())]
+            self._process = subprocess.Popen(words, pass_fds=shared, stdin=subprocess.DEVNULL)
         self._connection = Connection(ours.detach())
         self._ready = False
 
@@ -151,10 +157,20 @@ class MemberProcess:
         while not self._connection.poll(_LOOK_SECS):
             if not is_stopped(self._process.pid):
                 stopped_at = None
+                self._check_breath()
             elif stopped_at is None:
                 stopped_at = time.monotonic()
             elif time.monotonic() - stopped_at > _STOPPED_SECS:
                 raise GivenUpError(f"the live process {self._process.pid} has been stopped for {_STOPPED_SECS:.0f} s")
+
+    def _check_breath(self) -> None:
+        page = os.pread(self._page.fileno(), SIZE, 0)
+        silent = time.monotonic() - breathed_at(page)
+        if silent > max(_STOPPED_SECS, self.stall_secs):
+            raise GivenUpError(
+                f"{holder(page)} has held the Python interpreter of the live process {self._process.pid} for "
+                f"{silent:.0f} s (topology.task.stall.secs = {self.stall_secs:g})"
+            )
 
     def _gone(self) -> GivenUpError:
         return GivenUpError(f"the live process {self._process.pid} is gone")
@@ -164,17 +180,22 @@ class MemberProcess:
         self._connection.close()
         self._process.kill()
         self._process.wait()
+        self._page.close()
 
 
 def main() -> None:
     """Answers until the first process has closed the socket."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    start_id, descriptor, parent = sys.argv[1:]
+    start_id, descriptor, page, parent = sys.argv[1:]
     die_with(int(parent))
     breakpoints.pass_over()
     from storm_on_spark.worker_daemon import marked_output
 
-    os.set_inheritable(int(descriptor), False)
+    for inherited in (int(descriptor), int(page)):
+        os.set_inheritable(inherited, False)
+    busy = BusyPage(int(page))
+    busy.note_tasks()
+    busy.breathe()
     with marked_output(), Connection(int(descriptor)) as connection:
         holder = ShareHolder()
         connection.send_bytes(b"ready")

@@ -23,7 +23,8 @@ from storm_on_spark.api.errors import StormError
 from storm_on_spark.runtime.batches.live import Status
 from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.bolts.worker import Worker, worker_for
-from storm_on_spark.runtime.live.client import pulse_of, socket_of
+from storm_on_spark.runtime.live.busy import BusyPage
+from storm_on_spark.runtime.live.client import busy_of, pulse_of, socket_of
 from storm_on_spark.runtime.live.crew import GivenUpError
 from storm_on_spark.runtime.live.member import MemberProcess
 from storm_on_spark.runtime.live.messages import Adopt, Adopted, Barrier, Fetch, Look
@@ -32,7 +33,7 @@ from storm_on_spark.runtime.live.rounds import ROUNDS, Round, RoundLog
 from storm_on_spark.runtime.live.tasks import LiveTasks
 from storm_on_spark.runtime.processes import breakpoints
 from storm_on_spark.runtime.processes.frames import Frames
-from storm_on_spark.runtime.run.settings import SpoutSettings
+from storm_on_spark.runtime.run.settings import ReportSettings, SpoutSettings
 from storm_on_spark.runtime.run.worker_process import release
 from storm_on_spark.runtime.spouts.messages import Live, Told, Written
 
@@ -94,6 +95,8 @@ class LiveProcess:
         self._pulse_listener = socket.socket(socket.AF_UNIX)
         self._pulse_path = pulse_of(start_id)
         self._pulse_inode = 0
+        self._busy_path = busy_of(start_id)
+        self._busy_inode = 0
 
     def run(self) -> None:
         """Starts the other live processes, listens, and returns once nobody needs this one any more."""
@@ -123,6 +126,9 @@ class LiveProcess:
         for member in self._members:
             member.ready(_MEMBER_SECS)
         # The pulse first: whoever finds the process finds that, too.
+        with self._busy_path.open("w+b") as file:
+            BusyPage(file.fileno()).note_tasks()
+            self._busy_inode = os.fstat(file.fileno()).st_ino
         self._pulse_inode = self._listen_at(self._pulse_listener, self._pulse_path)
         Pulse(self._pulse_listener, self._looked).start()
         self._inode = self._listen_at(self._listener, self._path)
@@ -255,6 +261,8 @@ class LiveProcess:
         self._end_tasks()
         worker = worker_for(message.start_id, message.spec)
         worker.tasks.clear()
+        for member in self._members:
+            member.stall_secs = worker.wiring.settings(ReportSettings).stall_secs
         try:
             tasks = LiveTasks(worker, message, self._note, self._members)
             self._open_rounds(tasks, worker)
@@ -322,7 +330,11 @@ class LiveProcess:
         self._listener.close()
         with contextlib.suppress(OSError):  # it has no name yet, or the folder is gone
             self._own_path.unlink(missing_ok=True)
-        for path, inode in ((self._path, self._inode), (self._pulse_path, self._pulse_inode)):
+        for path, inode in (
+            (self._path, self._inode),
+            (self._pulse_path, self._pulse_inode),
+            (self._busy_path, self._busy_inode),
+        ):
             with contextlib.suppress(OSError):  # it does not listen yet
                 if path.stat().st_ino == inode:
                     path.unlink()

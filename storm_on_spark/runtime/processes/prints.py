@@ -10,6 +10,7 @@ import io
 import os
 import sys
 import threading
+from collections.abc import Callable
 from typing import TextIO
 
 
@@ -18,6 +19,13 @@ class _Speaker(threading.local):
 
 
 _speaker = _Speaker()
+_note: Callable[[str], None] | None = None
+
+
+def note_labels(note: Callable[[str], None]) -> None:
+    """Has each label said to `note` from here on, in a process one thread of which executes tasks."""
+    global _note  # as is standard output, of which the labels are
+    _note = note
 
 
 def speaks(component: str, task: int) -> None:
@@ -32,6 +40,8 @@ def speaks(component: str, task: int) -> None:
         ''
     """
     _speaker.label = f"[{component}:{task}] "
+    if _note is not None:
+        _note(_speaker.label)
 
 
 def silent() -> None:
@@ -58,6 +68,8 @@ class speaking:  # noqa: N801 - it is used like a function
 
     def __exit__(self, *_: object) -> None:
         _speaker.label = self._before
+        if _note is not None:
+            _note(self._before)
 
 
 class LabelledOutput(io.RawIOBase):

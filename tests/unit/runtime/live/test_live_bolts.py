@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
 import os
 import select
 import signal
 import subprocess
+import sys
 import threading
 import time
 import uuid
@@ -16,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import lengths
+import psutil
 import pytest
 import stormtest
 from endless import Endless
@@ -51,6 +54,17 @@ class Slow(BaseBasicBolt):
 
     def execute(self, tup, collector):
         time.sleep(0.6 * LIMIT)
+
+
+class Holding(BaseBasicBolt):
+    """Calls native code that keeps the interpreter and never ends, in the processes of one module."""
+
+    def __init__(self, module):
+        self.module = module
+
+    def execute(self, tup, collector):
+        if any(self.module in word for word in sys.orig_argv):
+            ctypes.PyDLL(None).pause()
 
 
 class Gated(BaseBasicBolt):
@@ -120,13 +134,24 @@ class Live:
 
 @contextmanager
 def live(
-    bolt: Any, folder: Path, monkeypatch: pytest.MonkeyPatch, stall_secs: float = LIMIT, **more: Any
+    bolt: Any,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    stall_secs: float = LIMIT,
+    processes: int = 1,
+    **more: Any,
 ) -> Iterator[Live]:
     spouts = Spouts(Endless(), folder, partitions=1)
     builder = TopologyBuilder()
     builder.set_spout("spout", Endless())
-    builder.set_bolt("bolt", bolt).shuffle_grouping("spout")
-    conf = {"topology.profile": "realtime", "topology.task.stall.secs": LIMIT, "topology.acker.executors": 1, **more}
+    builder.set_bolt("bolt", bolt, processes).shuffle_grouping("spout")
+    conf = {
+        "topology.profile": "realtime",
+        "topology.workers": processes,
+        "topology.task.stall.secs": LIMIT,
+        "topology.acker.executors": 1,
+        **more,
+    }
     spouts.worker = make_worker(builder, conf, 1)
     [spouts.task_id] = spouts.worker.wiring.plan.components["spout"].tasks
     spouts.folder = folder / "spouts" / str(spouts.task_id)
@@ -136,7 +161,7 @@ def live(
     path = {str(Path(module).parent) for module in (stormtest.__file__, __file__, lengths.__file__)}
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path))
     asked = LiveClient(start_id, stall_secs)
-    asked.start(1)
+    asked.start(processes)
     _, process = client.started[start_id]
     try:
         wait_for(asked.listens)
@@ -220,6 +245,33 @@ def test_a_process_that_is_stopped_is_ended_and_that_is_logged(
         assert found.asked.look(0, time.monotonic()) is None
         assert found.process.wait(30) == -signal.SIGKILL
         assert "it has been stopped for" in caplog.text
+
+
+def test_a_bolt_that_holds_the_interpreter_is_named_and_its_process_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with live(Holding("live.process"), tmp_path, monkeypatch, stall_secs=LIMIT) as found:
+        monkeypatch.setattr(client, "ANSWER_SECS", 0.2)
+        assert found.cut(1) is None, "its tuple is for the next micro-batch"
+        assert found.process.wait(30) == -signal.SIGKILL
+        [task] = found.spouts.worker.wiring.plan.components["bolt"].tasks
+        [said] = [record.getMessage() for record in caplog.records]
+        assert f'component "bolt" (task {task}), or what it calls, has held the Python interpreter for ' in said
+        assert f"(topology.task.stall.secs = {LIMIT})" in said
+
+
+def test_a_bolt_that_holds_the_interpreter_of_a_further_live_process_is_named_and_that_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with live(Holding("live.member"), tmp_path, monkeypatch, processes=2) as found:
+        [member] = psutil.Process(found.process.pid).children()
+        assert found.cut(8) is None, "its tuples are for the next micro-batch"
+        wait_for(lambda: not member.is_running())
+        assert found.process.poll() is None
+        tasks = found.spouts.worker.wiring.plan.components["bolt"].tasks
+    said = capfd.readouterr().err
+    assert any(f'component "bolt" (task {task}), or what it calls, has held the Python' in said for task in tasks)
+    assert f"of the live process {member.pid} for " in said
 
 
 def test_whoever_waits_for_a_long_tuple_is_let_go_when_the_topology_stops(
