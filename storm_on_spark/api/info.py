@@ -108,7 +108,7 @@ class ComponentInfo:
 
 @dataclass(frozen=True)
 class ComponentAtWork:
-    """How far a component has come with the tuples that a micro-batch has brought to it so far."""
+    """How far a component has come with the tuples that a micro-batch, or a round in real time, has brought to it."""
 
     component: str
     executed: int
@@ -125,8 +125,6 @@ class MicroBatchInfo:
     """Spark's number of it; `None` while Spark prepares it."""
     is_first: bool = False
     """Whether no other has ended since the topology was started."""
-    at_work: tuple[ComponentAtWork, ...] = ()
-    """Bolts that have been executing for more than a second, where the checkpoint is in a file system."""
 
 
 @dataclass(frozen=True)
@@ -165,6 +163,8 @@ class TopologyInfo:
     """The traceback of that with the user's own frames; empty where there is none."""
     micro_batch: MicroBatchInfo | None = None
     """What Spark has in hand; `None` if there is nothing to do. For people who watch: no part of `to_dict`."""
+    at_work: tuple[ComponentAtWork, ...] = ()
+    """Bolts that have been executing for more than a second, where the checkpoint is in a file system. As that."""
 
     @property
     def errors(self) -> tuple[ErrorInfo, ...]:

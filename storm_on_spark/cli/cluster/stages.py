@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 _IDLE_SECS: Final = 8.0
-"""A driver that has been active for so long, and whose spouts have emitted nothing, just has nothing to do."""
+"""Nobody waits longer for the first tuple: a spout may have nothing to do, or Spark's own source a long micro-batch."""
 
 
 @dataclass(frozen=True)
@@ -58,5 +58,5 @@ def stage_of(page: Mapping[str, Any], active_secs: float = 0.0) -> Stage:
     if any(bolt["executed"] for bolt in page["bolts"]) or (total["emitted"] and not page["bolts"]):
         return Stage("first batch", f"has done its first micro-batch on {where}: {counts}", is_done=True)
     if not total["emitted"] and active_secs >= _IDLE_SECS:
-        return Stage("idle", f"runs on {where}, and its spouts have nothing to emit", is_done=True)
+        return Stage("idle", f"runs on {where}; its spouts have emitted nothing yet", is_done=True)
     return Stage("running", f"first batch on {where}")

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from storm_on_spark.api.info import ComponentInfo, TopologyInfo
 from storm_on_spark.api.text.printable import one_line, printable
+from storm_on_spark.runtime.reports.observer import rate_text
 
 _ANY_WIDTH: Final = 100_000
 """More than any table needs."""
@@ -45,7 +46,7 @@ def print_summary(console: Console, info: TopologyInfo) -> None:
     console.print(
         f"{printable(info.name)}: spouts: {info.emitted:,} emitted, {info.transferred:,} transferred, "
         f"{info.acked:,} acked, {info.failed:,} failed, {info.pending:,} pending in {info.uptime_secs:.1f} s: "
-        f"{rate:,.0f} acked/s, "
+        f"{rate_text(rate)} acked/s, "
         "complete latency " + (unknown if latency is None else _percentiles(latency)),
         markup=False,
         # A terminal gets it broken between words; a file gets one line.

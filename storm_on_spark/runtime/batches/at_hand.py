@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from storm_on_spark.api.info import MicroBatchInfo
+from storm_on_spark.api.info import ComponentAtWork, MicroBatchInfo
 from storm_on_spark.runtime.bolts.at_work import clear_work, read_work
 from storm_on_spark.runtime.storage import Folder
 
@@ -61,6 +61,15 @@ class BatchAtHand:
         if (at_hand := self._at_hand) is None:
             return None
         number, since = at_hand
-        secs = self._now() - since
-        at_work = () if number is None or secs < _NOTES_SECS else read_work(self._folder, number)
-        return MicroBatchInfo(secs, number, self._first, at_work)
+        return MicroBatchInfo(self._now() - since, number, self._first)
+
+    def at_work(self, *, live: bool) -> tuple[ComponentAtWork, ...]:
+        """Returns how far bolts are that take long.
+
+        Args:
+            live: whether tuples are executed between micro-batches, too.
+        """
+        number, since = self._at_hand or (None, self._now())
+        if number is None:
+            return read_work(self._folder, None) if live else ()
+        return read_work(self._folder, number) if self._now() - since >= _NOTES_SECS else ()

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from storm_on_spark.api.errors import CheckpointError, ComponentError
+from storm_on_spark.api.info import ComponentAtWork
 from storm_on_spark.plan.explain.words import listed
 from storm_on_spark.plan.model import PlacedPlan
 from storm_on_spark.plan.settings import LiveSettings
@@ -374,6 +375,10 @@ class Coordinator:
             if not self._rules.is_settled() or self._carried.batches():
                 return None
             return self.metrics.spout_totals().emitted
+
+    def at_work(self) -> tuple[ComponentAtWork, ...]:
+        """Returns how far bolts are that take long."""
+        return self.at_hand.at_work(live=self._rules.live)
 
     # --- for the sink ---------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import time
 from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
@@ -20,6 +21,8 @@ from storm_on_spark.runtime.storage import Folder, as_storage, inside
 
 _NOTES = "at-work"
 _NOTE_BYTES = 1 << 12
+_FRESH_SECS = 4.0
+"""What is still executed was noted within so long, also by a busy machine."""
 
 
 class AtWork(NamedTuple):
@@ -81,8 +84,13 @@ def _same(one: AtWork, other: AtWork | None) -> bool:
     return other is not None and (one.task, one.batch) == (other.task, other.batch)
 
 
-def read_work(folder: Folder, batch: int) -> tuple[ComponentAtWork, ...]:
-    """Returns what was noted of a micro-batch, the tasks of a component together."""
+def read_work(folder: Folder, batch: int | None) -> tuple[ComponentAtWork, ...]:
+    """Returns what was noted, the tasks of a component together.
+
+    Args:
+        folder: the topology's own folder in the checkpoint.
+        batch: which micro-batch; None for rounds between two, and what is executed there now.
+    """
     if not isinstance(folder, Path):
         return ()
     notes, found = as_storage(inside(folder, _NOTES)), dict[str, ComponentAtWork]()
@@ -90,7 +98,8 @@ def read_work(folder: Folder, batch: int) -> tuple[ComponentAtWork, ...]:
         for note in notes.list_folder():
             with contextlib.suppress(ValueError, TypeError, FileNotFoundError):  # not a note, or cleared since
                 component, _, of_batch, executed, tuples = AtWork(*json.loads(notes.read(note.name, 0, _NOTE_BYTES)))
-                if of_batch == batch:
+                fresh = time.time() - (folder / _NOTES / note.name).stat().st_mtime < _FRESH_SECS and executed < tuples
+                if fresh if batch is None else of_batch == batch:
                     known = found.get(component) or ComponentAtWork(component, 0, 0)
                     found[component] = ComponentAtWork(component, known.executed + executed, known.tuples + tuples)
     return tuple(found.values())

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from storm_on_spark.api.info import ComponentInfo, MicroBatchInfo, TopologyInfo
+from storm_on_spark.api.info import ComponentAtWork, ComponentInfo, MicroBatchInfo, TopologyInfo
 
 _WINDOW_SECS = 3.0
 _QUIET_SECS = 3.0
@@ -80,12 +81,14 @@ class Observer:
         batch, idle = info.micro_batch, now - self._worked_at
         if batch is not None:
             if not self._did_something:
-                return _in_hand(batch) if idle >= _AT_FIRST_SECS else None
+                return _in_hand(batch, info.at_work) if idle >= _AT_FIRST_SECS else None
             if idle >= _QUIET_SECS and batch.secs >= _AT_FIRST_SECS:
-                return _in_hand(batch)
+                return _in_hand(batch, info.at_work)
         quiet = now - self._changed_at
         if quiet < _QUIET_SECS:
             return None
+        if info.at_work:
+            return _at_work(info.at_work)
         if info.pending:
             messages = "1 message waits" if info.pending == 1 else f"{info.pending:,} messages wait"
             if self._timeout is None:
@@ -101,7 +104,7 @@ class Observer:
         info = self._seen[-1][1] if self._seen else None
         if not rate and info is not None and info.uptime_secs > 0:
             rate = info.acked / info.uptime_secs
-        return f"{rate:,.0f}" if rate >= 10 else f"{rate:.2g}"
+        return rate_text(rate)
 
     def rates(self) -> Rates:
         """Returns the rates per second."""
@@ -155,16 +158,27 @@ class Lines:
         return line + (f"  {waited_for}" if waited_for else "")
 
 
-def _in_hand(batch: MicroBatchInfo) -> str:
-    which = "first" if batch.is_first else "next"
+def rate_text(rate: float) -> str:
+    """Returns a rate with as many digits as are of use.
+
+    Example:
+        >>> rate_text(1234.5), rate_text(3.456), rate_text(0.02), rate_text(0)
+        ('1,234', '3.5', '0.02', '0')
+    """
+    return f"{rate:,.0f}" if rate >= 10 else f"{rate:.2g}"
+
+
+def _in_hand(batch: MicroBatchInfo, at_work: Sequence[ComponentAtWork]) -> str:
     if batch.number is None:
-        return f"Spark prepares the {which} micro-batch, {batch.secs:.0f} s"
+        return f"Spark prepares the {'first' if batch.is_first else 'next'} micro-batch, {batch.secs:.0f} s"
     said = f"{'first micro-batch' if batch.is_first else f'micro-batch {batch.number}'} runs, {batch.secs:.0f} s"
-    at_work = [
-        f"`{part.component}` has executed {part.executed:,} of {part.tuples:,}"
-        for part in sorted(batch.at_work, key=lambda part: part.executed - part.tuples)[:_MOST_COMPONENTS]
-    ]
-    return ": ".join(filter(None, [said, ", ".join(at_work)]))
+    return ": ".join(filter(None, [said, _at_work(at_work)]))
+
+
+def _at_work(at_work: Sequence[ComponentAtWork]) -> str:
+    """Returns how far the components are that have most left to do."""
+    most = sorted(at_work, key=lambda part: part.executed - part.tuples)[:_MOST_COMPONENTS]
+    return ", ".join(f"`{part.component}` has executed {part.executed:,} of {part.tuples:,}" for part in most)
 
 
 def worked(component: ComponentInfo) -> int:

@@ -111,7 +111,10 @@ class TopologyQuery(StreamingQuery):
         status = self._status or ("ACTIVE" if self._coordinator.active else "INACTIVE")
         uptime = (self._ended or time.monotonic()) - self._started
         info = self._coordinator.metrics.info(self._topology, status, uptime, self._failure)
-        return info if self._ended else dataclasses.replace(info, micro_batch=self._coordinator.at_hand.info())
+        if self._ended:
+            return info
+        batch, at_work = self._coordinator.at_hand.info(), self._coordinator.at_work()
+        return dataclasses.replace(info, micro_batch=batch, at_work=at_work)
 
     def _repr_html_(self) -> str:
         return self.status_info()._repr_html_()  # what notebooks call

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 import logging
@@ -118,9 +119,10 @@ def test_what_is_waited_for_is_said_at_once_and_where_there_is_no_terminal_on_a_
         for step in range(60):
             now[0] = step / 2
             done = min(7, max(0, step - 20))
-            batch = None if done else MicroBatchInfo(now[0], 0, True, (ComponentAtWork("count", step, 10),))
-            info = TopologyInfo("words", "ACTIVE", now[0], emitted=10, acked=done, pending=10 - done, micro_batch=batch)
-            progress.show(info)
+            batch = None if done else MicroBatchInfo(now[0], 0, True)
+            at_work = () if done else (ComponentAtWork("count", step, 10),)
+            info = TopologyInfo("words", "ACTIVE", now[0], 10, acked=done, pending=10 - done)
+            progress.show(dataclasses.replace(info, micro_batch=batch, at_work=at_work))
     lines = written(console).splitlines()
     assert lines[1].endswith("first micro-batch runs, 1 s: `count` has executed 2 of 10")
     assert any(line.endswith("3 messages wait for their timeout (at most 27 s)") for line in lines)

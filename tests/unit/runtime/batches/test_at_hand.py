@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -29,9 +30,23 @@ def test_from_the_start_to_the_end_of_a_micro_batch(tmp_path: Path, others: bool
     note = tmp_path / "at-work" / "3"
     note.write_text('["count", 3, 4, 10, 20]')
     now[0] += 5
-    assert at_hand.info() == MicroBatchInfo(5.0, 4, is_first=True, at_work=(ComponentAtWork("count", 10, 20),))
+    assert at_hand.info() == MicroBatchInfo(5.0, 4, is_first=True)
+    assert at_hand.at_work(live=False) == (ComponentAtWork("count", 10, 20),)
     at_hand.ended()
     assert at_hand.info() is None
     assert not note.exists()
     at_hand.began(5)
     assert at_hand.info() == MicroBatchInfo(0.0, 5)
+
+
+def test_between_micro_batches_what_is_executed_now_is_told_in_real_time(tmp_path: Path) -> None:
+    at_hand = BatchAtHand(tmp_path, others=False)
+    at_hand.nothing_new()
+    (tmp_path / "at-work").mkdir()
+    note, over, old = (tmp_path / "at-work" / task for task in "345")
+    note.write_text('["count", 3, 77, 10, 20]')
+    over.write_text('["split", 4, 77, 10, 10]')
+    old.write_text('["count", 5, 76, 10, 20]')
+    os.utime(old, (0, 0))
+    assert at_hand.at_work(live=True) == (ComponentAtWork("count", 10, 20),)
+    assert at_hand.at_work(live=False) == ()

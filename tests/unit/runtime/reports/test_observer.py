@@ -16,6 +16,7 @@ def info(
     status: str = "ACTIVE",
     batch: MicroBatchInfo | None = None,
     uptime: float = 0.0,
+    at_work: tuple[ComponentAtWork, ...] = (),
 ) -> TopologyInfo:
     components = {
         "words": ComponentInfo("words", "spout", 1, emitted=emitted),
@@ -30,6 +31,7 @@ def info(
         pending=pending,
         components=components,
         micro_batch=batch,
+        at_work=at_work,
     )
 
 
@@ -49,9 +51,9 @@ def test_it_says_how_far_the_first_micro_batch_is_also_while_spouts_emit() -> No
     seen(observer, (108.0, info(emitted=10, pending=10, batch=MicroBatchInfo(0.1, 0, True))))
     assert observer.waits_for() == "first micro-batch runs, 0 s"
     at_work = (ComponentAtWork("split", 9000, 9000), ComponentAtWork("count", 3000, 8716))
-    seen(observer, (113.5, info(emitted=20, pending=20, batch=MicroBatchInfo(12.0, 0, True, at_work[1:]))))
+    seen(observer, (113.5, info(emitted=20, pending=20, batch=MicroBatchInfo(12.0, 0, True), at_work=at_work[1:])))
     assert observer.waits_for() == "first micro-batch runs, 12 s: `count` has executed 3,000 of 8,716"
-    seen(observer, (114.5, info(emitted=20, pending=20, batch=MicroBatchInfo(13.0, 0, True, at_work))))
+    seen(observer, (114.5, info(emitted=20, pending=20, batch=MicroBatchInfo(13.0, 0, True), at_work=at_work)))
     assert (observer.waits_for() or "").endswith(
         " 13 s: `count` has executed 3,000 of 8,716, `split` has executed 9,000 of 9,000"
     )
@@ -72,6 +74,9 @@ def test_nobody_waits_for_a_timeout_while_a_micro_batch_runs() -> None:
     observer = seen(Observer(15.0), (0.0, still(None)), (9.0, still(MicroBatchInfo(8.0, 7))))
     assert observer.waits_for() == "micro-batch 7 runs, 8 s"
     assert (seen(observer, (20.0, still(None))).waits_for() or "").startswith("50 messages wait for their timeout")
+    # Nor between micro-batches, in real time.
+    round_ = info(emitted=100, acked=50, pending=50, executed=100, at_work=(ComponentAtWork("count", 0, 1),))
+    assert seen(observer, (15.0, round_)).waits_for() == "`count` has executed 0 of 1"
     # One that is as short as those of ticks tells nothing; nor does one beside which messages are acked, in real time.
     ticks = MicroBatchInfo(0.1, 8)
     assert (seen(observer, (20.1, still(ticks))).waits_for() or "").startswith("50 messages wait for their timeout")
