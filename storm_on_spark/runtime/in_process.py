@@ -258,10 +258,11 @@ class _Host(HostProcess):
             self._loops.pop(number, None)
             self._on_message(failed(number, component, error))
 
-    def stop(self) -> None:
+    def stop(self) -> bool:
         loops, self._loops = self._loops, {}
         for number, loop in loops.items():
             self._guarded(number, loop.task.component, loop.task.close)
+        return False
 
 
 class _Coordinator(Coordinator):

@@ -66,7 +66,7 @@ from storm_on_spark.runtime.reports.report import Failure
 from storm_on_spark.runtime.run.settings import BatchSettings, SpoutSettings, TrackingSettings
 from storm_on_spark.runtime.run.spec import RunSpec
 from storm_on_spark.runtime.run.wiring import Wiring
-from storm_on_spark.runtime.spouts.host_process import HostProcess, spout_groups
+from storm_on_spark.runtime.spouts.host_process import STOP_SECONDS, HostProcess, spout_groups
 from storm_on_spark.runtime.spouts.log import WriterEpoch, iter_cuts, list_segments
 from storm_on_spark.runtime.spouts.messages import (
     Consumed,
@@ -263,7 +263,10 @@ class Coordinator:
         """Ends the spout hosts; returns when they are gone."""
         self._step(Ended())
         for host in self._hosts:
-            host.stop()
+            if host.stop():
+                said = "the process of spout %s was ended: next_tuple or close had not returned after %g s"
+                tasks = (f'"{self._wiring.component_of[task]}" (task {task})' for task in host.tasks)
+                log.warning(said, listed(tasks), STOP_SECONDS)
 
     def let_go(self) -> None:
         """Ends a poll that waits, and every further one at once: the query is about to stop."""

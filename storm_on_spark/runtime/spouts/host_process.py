@@ -21,7 +21,8 @@ from storm_on_spark.plan.model import PlacedPlan
 from storm_on_spark.runtime.run.settings import BatchSettings
 from storm_on_spark.runtime.spouts.messages import Channel, Message, Setup, Stop
 
-_STOP_SECONDS = 6.0
+STOP_SECONDS = 6.0
+"""So long a host may take to close its spouts when the topology ends."""
 
 
 class HostProcess:
@@ -131,18 +132,24 @@ class HostProcess:
             with contextlib.suppress(OSError):
                 self._connection.send_bytes(pickle.dumps(message, 5))
 
-    def stop(self) -> None:
-        """Lets the host close its spouts and end; kills it if it does not in time."""
+    def stop(self) -> bool:
+        """Lets the host close its spouts and end; kills it if it does not in time.
+
+        Returns:
+            Whether it was killed.
+        """
         self._stopping.set()
         with self._life:
             process = self._process
         if process is None:
-            return
+            return False
         self.send(Stop())
-        if not self._gone.wait(_STOP_SECONDS):
+        late = not self._gone.wait(STOP_SECONDS)
+        if late:
             process.kill()
             self._gone.wait()
         self._thread.join()
+        return late
 
     def _serve(self) -> None:
         """Starts the first process and reads from one after the other, until there is no further one."""

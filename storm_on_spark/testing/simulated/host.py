@@ -107,8 +107,9 @@ class SimulatedHost:
             loop.task.log.close()
         self.loops = {}
 
-    def stop(self) -> None:
+    def stop(self) -> bool:
         """Closes the spouts."""
         for loop in self.loops.values():
             loop.task.close()
         self.loops = {}
+        return False

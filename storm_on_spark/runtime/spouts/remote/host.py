@@ -12,14 +12,13 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from storm_on_spark.plan.explain.words import listed
-from storm_on_spark.runtime.spouts.host_process import HostProcess
+from storm_on_spark.runtime.spouts.host_process import STOP_SECONDS, HostProcess
 from storm_on_spark.runtime.spouts.messages import Message, Setup, Stop
 from storm_on_spark.runtime.spouts.remote.line import Line
 from storm_on_spark.runtime.spouts.remote.listener import Hello
 
 log = logging.getLogger(__name__)
 
-_STOP_SECONDS = 6.0
 _LOOK_SECONDS = 0.5
 """How often a host that has not called is looked after."""
 _REASON_SECONDS = 3.0
@@ -115,15 +114,15 @@ class RemoteHost(HostProcess):
         self._started_at = time.monotonic()
         self._thread.start()
 
-    def stop(self) -> None:
-        """Lets the host close its spouts and end; ends it if it does not in time."""
+    def stop(self) -> bool:
+        """Lets the host close its spouts and end; ends it if it does not in time, and returns whether it did."""
         with self._news:
             self._stopping.set()
             self._news.notify_all()
         self.send(Stop())
         if self._thread.is_alive():
-            self._thread.join(_STOP_SECONDS)
-        current = self._current
+            self._thread.join(STOP_SECONDS)
+        late, current = self._thread.is_alive(), self._current
         if current is not None:
             current[0].hang_up()
         self._keeper.end()
@@ -131,6 +130,7 @@ class RemoteHost(HostProcess):
             self._thread.join()
         if self._waiting is not None:
             self._waiting[0].close()
+        return late and current is not None
 
     def _serve(self) -> None:
         """Talks to one process after the other, until there is to be no further one."""

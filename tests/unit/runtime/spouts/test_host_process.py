@@ -112,6 +112,32 @@ def test_a_host_that_is_killed_is_noticed_whatever_its_spout_has_started(tmp_pat
     wait_until(lambda: started_at(last) is None)
 
 
+class Hanging(BaseRichSpout):
+    """Says that it is called, and does not return."""
+
+    def __init__(self, file: str):
+        self.file = file
+
+    def next_tuple(self):
+        Path(self.file).touch()
+        time.sleep(600)
+
+    def declare_output_fields(self, declarer):
+        declarer.declare(Fields("n"))
+
+
+def test_a_spout_that_does_not_let_its_process_end_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(host_process, "STOP_SECONDS", 0.2)
+    file = tmp_path / "called"
+    with running(Hanging(str(file)), tmp_path / "checkpoint"):
+        wait_until(file.exists)
+    [said] = [record.getMessage() for record in caplog.records]
+    assert 'the process of spout "spout" (task ' in said
+    assert "was ended: next_tuple or close had not returned" in said
+
+
 def test_setup_is_the_first_message_whoever_else_talks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Other threads send as fast as they can while hosts are started, one after the other."""
     code = (
