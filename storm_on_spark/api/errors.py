@@ -31,6 +31,9 @@ _NO_TERMINAL = "pdb found no terminal; `storm-spark run --debugger FILE` runs th
 class StormError(Exception):
     """Root of all errors that Storm on Spark raises."""
 
+    input: str = ""
+    """What the component had in hand, as a short text without secrets; empty where that is not known."""
+
     def __str__(self) -> str:
         # Not inherited: KeyError, a base of UnknownFieldError, would show the repr of the message.
         return Exception.__str__(self)
@@ -165,20 +168,25 @@ class TopologyFailedError(StormError, RuntimeError):
         own_trace: the user's own frames of the cause; see `storm_on_spark.api.text.traces`. Python shows them below the
             error (from 3.11 on, as its note).
         cause_text: the whole traceback of the cause, for the log.
+        given: the `input` of the component that failed.
 
     Example:
         >>> print(TopologyFailedError("word-count", "the spout host died"))
         topology "word-count" failed: the spout host died
     """
 
-    def __init__(self, topology: str, reason: str, own_trace: str = "", cause_text: str = "") -> None:
-        super().__init__(topology, reason, own_trace, cause_text)
+    def __init__(self, topology: str, reason: str, own_trace: str = "", cause_text: str = "", given: str = "") -> None:
+        super().__init__(topology, reason, own_trace, cause_text, given)
         self.topology = topology
         self.reason = reason
         self.own_trace = own_trace
         self.cause_text = cause_text
-        if own_trace and hasattr(self, "add_note"):
-            self.add_note(f"In your code:\n{own_trace}")
+        self.input = given
+        if hasattr(self, "add_note"):
+            if given:
+                self.add_note(f"Its input: {given}")
+            if own_trace:
+                self.add_note(f"In your code:\n{own_trace}")
 
     def __str__(self) -> str:
         return f'topology "{self.topology}" failed: {self.reason}'

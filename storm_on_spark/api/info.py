@@ -26,6 +26,9 @@ class ErrorInfo:
     """Seconds since the epoch."""
     trace: str = ""
     """The traceback with the user's own frames, as Python prints it; empty where there is none."""
+    input: str = ""
+    """What the component had in hand: the values of the tuple that it executed, cut to 200 characters and without
+    secrets, or how many rows the record batch has; empty where that is not known."""
 
     @property
     def location(self) -> tuple[str, int] | None:
@@ -165,6 +168,8 @@ class TopologyInfo:
     """What Spark has in hand; `None` if there is nothing to do. For people who watch: no part of `to_dict`."""
     at_work: tuple[ComponentAtWork, ...] = ()
     """Bolts that have been executing for more than a second, where the checkpoint is in a file system. As that."""
+    error_input: str = ""
+    """The `input` of the component that failed."""
 
     @property
     def errors(self) -> tuple[ErrorInfo, ...]:
@@ -235,4 +240,5 @@ class TopologyInfo:
             "system_errors": [error.to_dict() for error in self.system_errors],
             "error": self.error,
             "error_trace": self.error_trace,
+            "error_input": self.error_input,
         }

@@ -19,6 +19,7 @@ from storm_on_spark.multilang.component import ShellComponent
 from storm_on_spark.multilang.errors import MOST_USELESS, ShellError, UselessChildError
 from storm_on_spark.multilang.framing import framing_of
 from storm_on_spark.multilang.messages import HEARTBEAT_STREAM, Emission, command_of, text_of
+from storm_on_spark.runtime.reports.inputs import input_text
 
 _MOST_STARTS = 3
 """Starts of the child in one micro-batch; with more deaths the rest of its tuples fail at once."""
@@ -90,6 +91,8 @@ class ShellBolt(ShellComponent, BaseRichBolt):
         #: Whether any child has done something, as far as this process knows.
         self._worked = False
         self._starts = 0
+        #: What the child has reported last, until its next message.
+        self._said: ShellError | None = None
         self._next_id = random.getrandbits(62)
 
     def execute(self, tup: Tuple) -> None:
@@ -108,7 +111,7 @@ class ShellBolt(ShellComponent, BaseRichBolt):
         try:
             data = self._framing.encode(message)
         except ValueError as error:
-            self._collector.report_error(ShellError(f"{tup!r:.300} can't be sent to the child process: {error}"))
+            self._collector.report_error(ShellError(f"a tuple can't be sent to the child process: {error}"))
             self._collector.fail(tup)
             return
         child = self._living()
@@ -130,6 +133,7 @@ class ShellBolt(ShellComponent, BaseRichBolt):
         if self._child is not None:
             # A child that speaks without end is listened to again in the next micro-batch.
             self._end_turn(self._child, self._is_done, self._launch.timeout_secs)
+            self._report_said({})
         # One that has died before it did anything may be the first of many.
         while self._child is None and self._state.useless and not self._worked and self._starts < _MOST_STARTS:
             child = self._living()
@@ -175,7 +179,7 @@ class ShellBolt(ShellComponent, BaseRichBolt):
 
     def _begin(self) -> None:
         state = self._state
-        self._in_turn, self._starts = True, 0
+        self._in_turn, self._starts, self._said = True, 0, None
         child = self._child
         if child is None and state.folder:
             try:
@@ -212,6 +216,10 @@ class ShellBolt(ShellComponent, BaseRichBolt):
     def _lost(self, error: ShellError) -> None:
         """Reports that the child is gone, and fails what it had."""
         state = self._state
+        self._report_said({})
+        error.input = self._about({})
+        if error.input and len(state.pending) > 1:
+            error.input += f", or one of {len(state.pending) - 1:,} after it"
         self._collector.report_error(error)
         for tup in state.pending.values():
             self._collector.fail(tup)
@@ -231,6 +239,8 @@ class ShellBolt(ShellComponent, BaseRichBolt):
     def _handle(self, message: Any) -> None:
         command, message = command_of(message)
         state = self._state
+        if self._said is not None:
+            self._report_said(message)
         if command in _WORK:
             self._worked, state.useless = True, 0
         state.said = 0 if command in ("ack", "fail", "sync") else state.said + 1
@@ -255,7 +265,23 @@ class ShellBolt(ShellComponent, BaseRichBolt):
             state.owed = max(0, state.owed - 1)
             state.answers = True
         else:
-            self._handle_common(command, message, self._collector.report_error)
+            self._handle_common(command, message, self._hear_error)
+
+    def _hear_error(self, error: ShellError) -> None:
+        """Keeps an error of the child until its next message: most fail the tuple that it is about."""
+        self._said = error
+
+    def _report_said(self, following: Mapping[str, Any]) -> None:
+        error, self._said = self._said, None
+        if error is not None:
+            error.input = self._about(following)
+            self._collector.report_error(error)
+
+    def _about(self, message: Mapping[str, Any]) -> str:
+        """Returns the tuple that the child had in hand: the one that a message names, else the first of its tuples."""
+        pending = self._state.pending
+        tup = pending.get(str(message.get("id"))) or next(iter(pending.values()), None)
+        return "" if tup is None else input_text(tup)
 
     def _emit(self, message: dict[str, Any]) -> None:
         emission = Emission(message)

@@ -176,7 +176,7 @@ class InProcessTopology:
     def _on_failure(self, failure: Failure) -> None:
         if self.failure is None:
             trace = with_sources(failure.own_trace)
-            self.failure = TopologyFailedError(self._name, failure.message, trace, failure.trace)
+            self.failure = TopologyFailedError(self._name, failure.message, trace, failure.trace, failure.input)
 
 
 class _State(dict[tuple[str, int], bytes]):

@@ -53,6 +53,17 @@ _PARTS: Final = (
         ),
         rf"\1{HIDDEN}",
     ),
+    # "name": value, as in JSON, in JSON within a string, and in what Python prints of a dict.
+    (
+        re.compile(
+            rf"(?<![A-Za-z0-9])((?:{_NAMED})\\{{0,3}}[\"']\s{{0,3}}:\s{{0,3}})"
+            r"(\"(?:[^\"\\]|\\.){1,2000}(?:\"|\Z)|'(?:[^'\\]|\\.){1,2000}(?:'|\Z)"
+            r"|\\\"(?:[^\"\\]|\\\\(?:\\.)?){1,2000}(?:\\\"|\Z)"
+            r"|[^\s,\"'\\{}\[\]]{1,2000})",
+            re.IGNORECASE,
+        ),
+        rf"\1{HIDDEN}",
+    ),
     # Values of headers.
     (re.compile(r"\b((?:bearer|basic)\s{1,3})[A-Za-z0-9._~+/=-]{8,4000}", re.IGNORECASE), rf"\1{HIDDEN}"),
     # JSON web tokens.

@@ -80,6 +80,14 @@ def summary(error: BaseException) -> str:
         return f"{type(error).__name__}: <its text can't be printed>"
 
 
+def raised_at(error: BaseException) -> tuple[str, int] | None:
+    """Returns file and line of the innermost frame of `error`, whosever it is; cheaper than any traceback."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return None if trace is None else (trace.tb_frame.f_code.co_filename, trace.tb_lineno)
+
+
 def reported(error: BaseException) -> str:
     """Returns the trace of a reported error: from where it was raised, else from where it is reported.
 

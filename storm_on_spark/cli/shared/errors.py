@@ -70,8 +70,10 @@ def reporting_errors(debug: bool, json: bool = False) -> Iterator[None]:
 
 
 def tell(error: BaseException, log: Path | None = None) -> None:
-    """Prints the sentence for `error`, where in the user's code it comes from, and where the log is."""
+    """Prints the sentence for `error`, its input, where in the user's code it comes from, and where the log is."""
     echo(f"Error: {sentence(error)}", err=True)
+    if isinstance(error, StormError) and error.input:
+        echo(f"Its input: {error.input}", err=True)
     if trace := trace_of(error):
         echo(trace.rstrip(), err=True)
     elif not isinstance(error, StormError):

@@ -63,8 +63,8 @@ class Metrics:
             self.latencies.merge(progress.latencies)
             component = self._plan.component_of(progress.task)
             self._registered.add(component, progress.task, progress.registered)
-        for text, trace in progress.errors:
-            failure = Failure(component, progress.task, text, "", False, trace)
+        for text, trace, given in progress.errors:
+            failure = Failure(component, progress.task, text, "", False, trace, given)
             if self.add_failure(failure):
                 log_error(log, failure)
 
@@ -107,6 +107,7 @@ class Metrics:
             bounded(failure.message, _MOST_MESSAGE),
             time.time(),
             with_sources(failure.own_trace),
+            failure.input,
         )
         with self._lock:
             self._errors.setdefault(failure.component, deque(maxlen=_ERRORS_KEPT)).append(error)
@@ -141,6 +142,7 @@ class Metrics:
             system_errors=self.system_errors(),
             error=None if error is None else error.reason,
             error_trace="" if error is None else error.own_trace,
+            error_input="" if error is None else error.input,
         )
 
     def components(self) -> dict[str, ComponentInfo]:

@@ -32,6 +32,7 @@ from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.plan.model import EdgeKind
 from storm_on_spark.runtime.bolts.collectors import BasicCollector, BatchCollector, Held, Ledger, RichCollector
 from storm_on_spark.runtime.bolts.inputs import Input, not_taken_whole, rows_between, taken_in
+from storm_on_spark.runtime.bolts.poison import PoisonError, PoisonReports
 from storm_on_spark.runtime.emit.output import OutputMark, Sealed, Sent, TaskOutput
 from storm_on_spark.runtime.reports.report import USER_ERRORS
 from storm_on_spark.runtime.run.settings import BoltSettings
@@ -53,9 +54,6 @@ short `execute` takes: an object is made and thrown away, and two attributes set
 """
 
 log = logging.getLogger(__name__)
-
-_TRACED_ERRORS = 20
-"""So many errors of an execution come with their traceback; to format one takes longer than most tuples."""
 
 
 class Kept(NamedTuple):
@@ -91,16 +89,6 @@ class Execution:
 
 class UnsavedError(Exception):
     """A bolt raised, and its state before that was not saved: it can't be set back to that."""
-
-
-class _PoisonError(Exception):
-    """The `count` tuples from `index` of the input on can't be executed (more than one only for a batch)."""
-
-    def __init__(self, index: int, cause: BaseException, count: int = 1) -> None:
-        super().__init__(index)
-        self.index = index
-        self.cause = cause
-        self.count = count
 
 
 @dataclass
@@ -166,6 +154,7 @@ class BoltTask:
         except USER_ERRORS as error:
             raise self._wrap("prepare", error) from error
         self._collector.hooks = context.hooks  # with those that `prepare` added
+        self._collector.loops = self.loops()
         self._metrics = context.metrics
         self._metrics.prepared = True
         settings = wiring.settings(BoltSettings, self.component)
@@ -270,9 +259,9 @@ class BoltTask:
             self._announce(batch)
         # A row of a batch may have been failed more than once.
         ledger.failed = list(dict.fromkeys([*ledger.failed, *poisoned]))
-        result.errors += [
-            ComponentError(self.component, self.task, "report_error", text, "", trace) for text, trace in ledger.errors
-        ]
+        for text, trace, given in ledger.errors:
+            result.errors.append(ComponentError(self.component, self.task, "report_error", text, "", trace))
+            result.errors[-1].input = given
         result.sent = self._output.sent()
         result.folds, result.acked = self._settle(ledger, lineage)
         result.failed = len(ledger.failed) + len(ledger.failed_held)
@@ -340,6 +329,7 @@ class BoltTask:
         """Executes all tuples but the poison ones; returns the positions of these."""
         good = self._good(0, self.snapshot)
         poisoned: list[int] = []
+        reports = PoisonReports(self.component, self.task)
         #: Poison that lies ahead, first position and number of tuples; the nearest is the last. There is more than
         #: one only if a bolt does not always raise at the same tuple.
         ahead: list[tuple[int, int]] = []
@@ -347,8 +337,8 @@ class BoltTask:
             stop = ahead[-1][0] if ahead else None
             try:
                 self._run(inputs, good.index, stop)
-            except _PoisonError as poison:
-                error = self._wrap("execute", poison.cause, traced=len(poisoned) < _TRACED_ERRORS)
+            except PoisonError as poison:
+                error = reports.error(poison)
                 if not saves and self.snapshots is not None:
                     self._output.truncate(good.output)
                     self._collector.ledger.truncate(good.ledger)
@@ -421,7 +411,7 @@ class BoltTask:
                     if isinstance(failure, ReportedFailedException):
                         collector.report_error(failure)
                 except USER_ERRORS as error:
-                    raise _PoisonError(index, error) from error
+                    raise PoisonError(index, error, tup) from error
 
     def _run_rich(self, inputs: Sequence[Input], start: int, stop: int | None) -> None:
         execute = self._execute
@@ -439,7 +429,7 @@ class BoltTask:
                 try:
                     execute(tup)
                 except USER_ERRORS as error:
-                    raise _PoisonError(delivery.offset + position, error) from error
+                    raise PoisonError(delivery.offset + position, error, tup) from error
 
     @property
     def _execute(self) -> Callable[..., None]:
@@ -469,7 +459,7 @@ class BoltTask:
                 if isinstance(failure, ReportedFailedException):
                     collector.report_error(failure)
             except USER_ERRORS as error:
-                raise _PoisonError(delivery.offset, error, rows) from error
+                raise PoisonError(delivery.offset, error, batch, rows) from error
 
     # --- settling ---------------------------------------------------------------
 
@@ -486,10 +476,10 @@ class BoltTask:
             folds.append(marked(np.array(ledger.reset, np.uint64), RESET))
         return [part for part in folds if len(part.roots)], count + len(ledger.acked_held)
 
-    def _wrap(self, phase: str, error: BaseException, *, traced: bool = True) -> ComponentError:
+    def _wrap(self, phase: str, error: BaseException) -> ComponentError:
         if isinstance(error, ComponentError):
             return error
-        return ComponentError.of(self.component, self.task, phase, error, traced=traced)
+        return ComponentError.of(self.component, self.task, phase, error)
 
 
 def _fold_of_held(held: Sequence[Held], mark: int) -> Fold:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from storm_on_spark.api.task.collector import (
 )
 from storm_on_spark.api.task.hooks import BoltAckInfo, BoltFailInfo, EmitInfo
 from storm_on_spark.api.tuple import Tuple
+from storm_on_spark.runtime.bolts.in_hand import in_hand
 from storm_on_spark.runtime.emit.output import Emit, TaskOutput
 from storm_on_spark.runtime.emit.routing import Owners
 from storm_on_spark.runtime.reports.report import Reported, add_reported
@@ -101,6 +104,8 @@ class _Collector:
         self._task = output.task
         self.hooks = output.context.hooks
         self.ledger = Ledger()
+        #: What `BoltTask.loops` returns; it knows where to look for what is executed.
+        self.loops: frozenset[CodeType] = frozenset()
         self._no_emits = _NoEmits(self._late)
 
     def open_ledger(self) -> Ledger:
@@ -121,7 +126,8 @@ class _Collector:
         )
 
     def report_error(self, error: BaseException) -> None:
-        add_reported(self.ledger.errors, error)
+        found = in_hand(sys._getframe(1), self.loops)
+        add_reported(self.ledger.errors, error, None if found is None else found[1])
 
     def reset_timeout(self, tup: Tuple) -> None:
         self.ledger.reset.extend(tup._roots)

@@ -15,13 +15,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from types import CodeType, FrameType
+from types import FrameType
 from typing import NamedTuple, NoReturn
 
 from storm_on_spark.api.text.printable import printable
-from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.runtime.bolts.at_work import WorkNotes
 from storm_on_spark.runtime.bolts.bolt_task import BoltTask
+from storm_on_spark.runtime.bolts.in_hand import in_hand
+from storm_on_spark.runtime.reports.inputs import input_text
 from storm_on_spark.runtime.run.wiring import Wiring
 from storm_on_spark.runtime.storage import Folder, as_storage, inside
 
@@ -59,7 +60,7 @@ class StallWatch:
 
     def look(self, frame: FrameType | None) -> Stall | None:
         """Returns what hangs in the stack above `frame`, or None."""
-        found = _executing(frame, self._loops)
+        found = in_hand(frame, self._loops)
         if found is None or found[0].wiring is not self._wiring:
             self._seen = None
             return None
@@ -70,23 +71,12 @@ class StallWatch:
         waited = self._now() - self._since
         if waited < self._stall_secs:
             return None
-        what = repr(item) if isinstance(item, Tuple) else f"a batch of {getattr(item, 'num_rows', '?')} rows"
         return Stall(
             task.component,
             task.task,
             f'component "{task.component}" (task {task.task}) has been executing one tuple for {waited:.0f} s '
-            f"(topology.task.stall.secs = {self._stall_secs:g}): {what:.500}",
+            f"(topology.task.stall.secs = {self._stall_secs:g}): {input_text(item)}",
         )
-
-
-def _executing(frame: FrameType | None, loops: frozenset[CodeType]) -> tuple[BoltTask, object] | None:
-    """Returns the task and the tuple or batch in hand, if a bolt executes in this stack."""
-    while frame is not None:
-        if frame.f_code in loops:
-            names = frame.f_locals
-            return names["self"], names.get("tup", names.get("batch"))
-        frame = frame.f_back
-    return None
 
 
 def watch_main_thread(stall_secs: float, wiring: Wiring, folder: Folder) -> Callable[[], None]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from storm_on_spark.api.errors import ComponentError, StormError
 from storm_on_spark.api.metrics.registry import Reading
 from storm_on_spark.api.text.traces import own_trace, reported, summary, whole_trace, with_sources
+from storm_on_spark.runtime.reports.inputs import input_text
 
 USER_ERRORS = (Exception, SystemExit)
 """What counts as an error of user code. A `sys.exit()` in it would end a thread or a worker without a word."""
@@ -45,18 +46,22 @@ class Failure(NamedTuple):
     fatal: bool = True
     own_trace: str = ""
     """The traceback with the user's own frames."""
+    input: str = ""
+    """What the component had in hand; empty where that is not known."""
 
     @classmethod
     def of(cls, error: StormError, *, fatal: bool = True) -> Failure:
         """Returns the record of an exception."""
         if isinstance(error, ComponentError):
-            return cls(error.component, error.task, str(error), error.cause_text, fatal, error.own_trace)
-        return cls("", None, str(error), whole_trace(error), fatal, own_trace(error))
+            return cls(error.component, error.task, str(error), error.cause_text, fatal, error.own_trace, error.input)
+        return cls("", None, str(error), whole_trace(error), fatal, own_trace(error), error.input)
 
     @property
     def text(self) -> str:
-        """Message and own trace, for a log."""
-        return f"{self.message}\n{with_sources(self.own_trace).rstrip()}" if self.own_trace else self.message
+        """Message, input and own trace, for a log."""
+        given = f"\ninput: {self.input}" if self.input else ""
+        trace = f"\n{with_sources(self.own_trace).rstrip()}" if self.own_trace else ""
+        return f"{self.message}{given}{trace}"
 
 
 class Reported(NamedTuple):
@@ -64,11 +69,22 @@ class Reported(NamedTuple):
 
     message: str
     own_trace: str
+    input: str
 
 
-def add_reported(errors: list[Reported], error: BaseException) -> None:
-    """Adds an error that user code reported to those that the next report takes along."""
-    errors.append(Reported(summary(error), reported(error) if len(errors) < _TRACED_REPORTS else ""))
+def add_reported(errors: list[Reported], error: BaseException, item: Any = None) -> None:
+    """Adds an error that user code reported to those that the next report takes along.
+
+    Args:
+        errors: these.
+        error: the error.
+        item: the tuple or record batch that was executed when it was reported, if one was.
+    """
+    traced = len(errors) < _TRACED_REPORTS
+    given = error.input if isinstance(error, StormError) else ""
+    if traced and item is not None:
+        given = given or input_text(item)
+    errors.append(Reported(summary(error), reported(error) if traced else "", given))
 
 
 def log_error(log: logging.Logger, failure: Failure) -> None:

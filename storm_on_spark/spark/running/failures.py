@@ -121,7 +121,8 @@ def reporting_failure(topology: str) -> Iterator[None]:
 
 def topology_failed(topology: str, failure: Failure) -> TopologyFailedError:
     """Returns the error that a topology ends with."""
-    return TopologyFailedError(topology, failure.message, with_sources(failure.own_trace), failure.trace)
+    trace = with_sources(failure.own_trace)
+    return TopologyFailedError(topology, failure.message, trace, failure.trace, failure.input)
 
 
 def _short(line: str) -> str:

@@ -84,6 +84,7 @@ def test_topology_info_as_json() -> None:
                         "message": "KeyError: 'x'",
                         "time": 1_700_000_000.5,
                         "trace": "",
+                        "input": "",
                         "file": None,
                         "line": None,
                     }
@@ -93,6 +94,7 @@ def test_topology_info_as_json() -> None:
         "system_errors": [],
         "error": "the disk is full",
         "error_trace": "",
+        "error_input": "",
     }
     assert pickle.loads(pickle.dumps(info)) == info
 

@@ -50,7 +50,7 @@ def word(text: object) -> object:
 
 
 def errors(kit: BoltTester) -> str:
-    return "\n".join(text for text, _ in kit.collector.ledger.errors)
+    return "\n".join(error.message for error in kit.collector.ledger.errors)
 
 
 def until(kit: BoltTester, condition: object) -> None:
@@ -134,6 +134,37 @@ def test_a_child_that_fails_is_reported_and_started_again(how: str, said: str) -
         assert said in errors(kit)
         kit.execute(word("after"))
         assert kit.collector.values()[-1] == ("after",)
+
+
+REPORTS_ERRORS = """
+import sys
+from storm import fail, initComponent, readTuple, reportError, sync
+initComponent()
+held = []
+while True:
+    tup = readTuple()
+    if tup.is_heartbeat_tuple():
+        for each in held[1:] + held[:1]:
+            reportError("no word: " + each.values[0])
+            fail(each)
+        held = []
+        sync()
+    else:
+        held.append(tup)
+"""
+
+
+def test_an_error_of_a_child_names_the_tuple_that_it_fails_next() -> None:
+    with shell_bolt(python("-c", REPORTS_ERRORS)) as kit:
+        kit.execute(word("one"), word("two"), word("three"))
+        told = [(error.message, error.input) for error in kit.collector.ledger.errors]
+        assert told == [(f"ShellError: no word: {text}", f"('{text}',)") for text in ("two", "three", "one")]
+
+
+def test_the_death_of_a_child_names_the_tuples_that_it_had() -> None:
+    with shell_bolt(python("bad.py", "die")) as kit:
+        kit.execute(word("bad"))
+        assert [error.input for error in kit.collector.ledger.errors] == ["('bad',)"]
 
 
 def test_a_child_that_floods_does_not_block_for_ever() -> None:

@@ -15,6 +15,7 @@ from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.codec.chunk import Chunk
 from storm_on_spark.runtime.emit.encode import encode_sealed
 from storm_on_spark.runtime.emit.output import TaskOutput
+from storm_on_spark.runtime.reports.inputs import values_text
 from storm_on_spark.runtime.reports.report import USER_ERRORS, Failure, TaskMetrics
 from storm_on_spark.runtime.run.run import Run
 from storm_on_spark.runtime.tracking import acker
@@ -124,7 +125,9 @@ class NativeRows:
             except USER_ERRORS as error:
                 if not tracked:
                     why = f"no tuple can be made of a row: {type(error).__name__}: {error}"
-                    raise ComponentError(self._component, self._task, "tuple_of", why) from error
+                    failure = ComponentError(self._component, self._task, "tuple_of", why)
+                    failure.input = values_text(row.values(), row)
+                    raise failure from error
                 # Its spout tries again, and says why it gave up.
                 marks[at] = _OPEN | acker.FAIL
                 continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 import pytest
@@ -186,6 +187,7 @@ def test_long_texts_take_little_time(unit: str) -> None:
 
 
 RUNS = [
+    *('"password":"', '"pwd" :', '\\"token\\":\\"', '"secret":"\\'),
     *("eyJ-", "eyJ.eyJ-", "eyJaaaaaaaa.", "xoxb-", "glpat-", "ghp_", "SG.aaaaaaaaaaaaaaaa.", "Bearer ", "basic basic"),
     *(
         'token="',
@@ -231,3 +233,16 @@ def test_a_key_whose_beginning_would_be_left_out_is_hidden() -> None:
     lines = "\n".join(["k" * 64] * 3000)
     text = f"{'x ' * 100_000}-----BEGIN RSA PRIVATE KEY-----\n{lines}\n-----END RSA PRIVATE KEY-----\n{'y ' * 100_000}"
     assert "kkkk" not in scrubbed(text)
+
+
+@pytest.mark.parametrize("secret", ["hush", 'hu"sh', "hu'sh", "hu\\sh", "hush\\", "hu, sh", 1234, None])
+@pytest.mark.parametrize("key", ["password", "db_password", "access_token", "apikey"])
+def test_secrets_in_json_and_in_what_python_prints_are_hidden(key: str, secret: object) -> None:
+    document = {"a": 1, key: secret, "b": [{"c": "d"}]}
+    written = json.dumps(document)
+    for text in (written, json.dumps(written), repr(document), written.replace(": ", ":")):
+        found = scrubbed(text)
+        assert HIDDEN in found
+        assert all(part not in found for part in ("hu", "sh", "1234", "null", "None"))
+        assert scrubbed(found) == found
+    assert json.loads(scrubbed(written).replace(HIDDEN, "0")) == {**document, key: 0}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -511,6 +512,55 @@ def test_reported_errors_come_out_once() -> None:
     execution = run(Reports, anchored([1, 2]))
     assert [error.message for error in execution.errors] == ["KeyError: 'k'"] * 2
     assert execution.acked == 2
+
+
+class Raising(Bolt):
+    def run(self, tup):
+        if tup[0] % 2:
+            raise ValueError("odd")
+        if tup[0] > 5:
+            raise ValueError("odd")  # as the other, and on another line
+        self.collector.report_error(KeyError(tup[0]))
+        self.held.append(tup)
+
+
+class RaisingBasic(BaseBasicBolt):
+    def execute(self, tup, collector):
+        Raising.run(SimpleNamespace(collector=collector, held=[]), tup)
+
+
+@pytest.mark.parametrize("bolt", [Raising, RaisingBasic])
+def test_an_error_says_what_was_executed(bolt: type) -> None:
+    errors = run(bolt, anchored([1, 2, 3]), anchored([4, 5, 6, 8], 4)).errors
+    # Of equal errors the first is told with its input: to look for more would take time.
+    assert [(error.message, error.input, error.own_trace != "") for error in errors] == [
+        ("ValueError: odd", "(1,)", True),
+        ("ValueError: odd", "", False),
+        ("ValueError: odd", "", False),
+        ("ValueError: odd", "(6,)", True),
+        ("ValueError: odd", "", False),
+        ("KeyError: 2", "(2,)", True),
+        ("KeyError: 4", "(4,)", True),
+    ]
+    assert pickle.loads(pickle.dumps(errors[0])).input == "(1,)"
+
+
+def test_an_error_of_a_batch_bolt_says_how_many_rows_it_executed() -> None:
+    class Raises(BatchBolt):
+        def prepare(self, conf, context, collector):
+            collector.report_error(KeyError("nothing in hand"))
+
+        def execute_batch(self, batch, collector):
+            if batch.num_rows == 3:
+                raise ValueError("three")
+            raise ReportedFailedException
+
+    execution = run(Raises, batch_input(column(1, 2, 3), [1] * 3, [1] * 3), batch_input(column(4), [1], [1]))
+    assert [error.input for error in execution.errors] == [
+        "a batch of 3 rows: value",
+        "",
+        "a batch of 1 row: value",
+    ]
 
 
 class Hook(BaseTaskHook):

@@ -1,0 +1,85 @@
+"""What a component had in hand when it failed: a short text without secrets, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from storm_on_spark.api.config.secrets import HIDDEN, is_secret, scrubbed
+from storm_on_spark.api.text.printable import one_line
+from storm_on_spark.api.tuple import Tuple
+
+MOST_CHARS: Final = 200
+_MOST_SEARCHED: Final = 40_000
+"""Characters of one value that are searched for secrets: a secret that is cut is not known as one, and none is half as
+long."""
+_BRACKETS: Final[dict[type, str]] = {list: "[]", tuple: "()", set: "{}", frozenset: "{}", dict: "{}"}
+
+
+def values_text(values: Iterable[Any], fields: Iterable[str]) -> str:
+    """Returns values as `repr` shows them, in one line of at most 200 characters.
+
+    Values of fields whose name is a secret's are hidden, and in all others what looks like one.
+
+    Args:
+        values: of a tuple or row.
+        fields: their names.
+
+    Example:
+        >>> values_text(["ann", "hush", {"url": "http://ann:hush@db"}], ["user", "password", "conf"])
+        "('ann', *****, {'url': 'http://ann:*****@db'})"
+    """
+    parts = (
+        HIDDEN if is_secret(name) else _text(value, MOST_CHARS) for name, value in zip(fields, values, strict=False)
+    )
+    text = one_line(_joined(parts, "()", MOST_CHARS))
+    return text if len(text) <= MOST_CHARS else f"{text[: MOST_CHARS - 3]}..."
+
+
+def input_text(item: Any) -> str:
+    """Returns what a bolt executes, a tuple or a record batch, in one line of at most 200 characters.
+
+    Example:
+        >>> from storm_on_spark.testing import make_tuple
+        >>> input_text(make_tuple(["storm", 3], fields=["word", "count"]))
+        "('storm', 3)"
+    """
+    if isinstance(item, Tuple):
+        return values_text(item._values, item.fields)
+    rows = f"{item.num_rows:,} row{'' if item.num_rows == 1 else 's'}"
+    return one_line(f"a batch of {rows}: {', '.join(item.schema.names)}")[:MOST_CHARS]
+
+
+def _text(value: Any, room: int) -> str:
+    """Returns what `repr` shows; of long strings and containers little more than there is room for."""
+    kind = type(value)
+    if kind is str:
+        return repr(scrubbed(value[:_MOST_SEARCHED])[:room])
+    if kind is bytes:
+        value = value[:_MOST_SEARCHED]
+    brackets = _BRACKETS.get(kind)
+    if brackets is None or not value or room <= 0:
+        try:
+            return scrubbed(("..." if brackets and value else repr(value))[:_MOST_SEARCHED])
+        except Exception:  # whatever the value's own methods raise
+            return f"<{kind.__name__}>"
+    if kind is dict:
+        return _joined((_entry(key, item, room) for key, item in value.items()), brackets, room)
+    return _joined((_text(item, room - 2) for item in value), brackets, room)
+
+
+def _entry(key: Any, value: Any, room: int) -> str:
+    name = _text(key, room)
+    secret = isinstance(key, str) and is_secret(key[:MOST_CHARS])
+    return f"{name}: {HIDDEN if secret else _text(value, room - len(name) - 4)}"
+
+
+def _joined(parts: Iterable[str], brackets: str, room: int) -> str:
+    found, size = [], 0
+    for part in parts:
+        found.append(part)
+        size += len(part) + 2
+        if size > room:
+            break
+    comma = "," if brackets == "()" and len(found) == 1 else ""
+    return f"{brackets[0]}{', '.join(found)}{comma}{brackets[1]}"
