@@ -17,7 +17,17 @@ TopologyStatus = Literal["ACTIVE", "INACTIVE", "KILLED", "COMPLETED", "FAILED"]
 
 @dataclass(frozen=True)
 class ErrorInfo:
-    """An error that a component raised or reported."""
+    """An error that a component raised or reported, or several equal ones: of the last of them, except for `count`.
+
+    Errors are equal if they have the same text and come from the same line of the component.
+
+    Example:
+        >>> error = ErrorInfo("count", 4, "KeyError: 'x'", 1_700_000_060.0, count=10, first_time=1_700_000_000.0)
+        >>> error.count, error.time - error.first_time
+        (10, 60.0)
+        >>> ErrorInfo("count", 4, "KeyError: 'x'", 7.0).first_time
+        7.0
+    """
 
     component: str
     task: int
@@ -29,6 +39,14 @@ class ErrorInfo:
     input: str = ""
     """What the component had in hand: the values of the tuple that it executed, cut to 200 characters and without
     secrets, or how many rows the record batch has; empty where that is not known."""
+    count: int = 1
+    """How many equal errors there were."""
+    first_time: float = -1.0
+    """When there was the first of them; `time` if nothing else is said."""
+
+    def __post_init__(self) -> None:
+        if self.first_time < 0:
+            object.__setattr__(self, "first_time", self.time)
 
     @property
     def location(self) -> tuple[str, int] | None:
@@ -96,7 +114,7 @@ class ComponentInfo:
     execute_latency_ms: float | None = None
     """Mean time in `execute` per tuple; `None` for spouts and before the first tuple."""
     errors: tuple[ErrorInfo, ...] = ()
-    """The last few errors, oldest first."""
+    """The last few errors, oldest first; equal ones are one."""
     metrics: Mapping[str, MetricInfo] = field(default_factory=dict)
     """What it registered, by name."""
 
@@ -159,7 +177,7 @@ class TopologyInfo:
     components: Mapping[str, ComponentInfo] = field(default_factory=dict)
     """By component id."""
     system_errors: tuple[ErrorInfo, ...] = ()
-    """The last few errors of system components, such as `__acker`, oldest first."""
+    """The last few errors of system components, such as `__acker`, oldest first; equal ones are one."""
     error: str | None = None
     """Why the topology failed, if it did."""
     error_trace: str = ""

@@ -16,7 +16,7 @@ Below `storm.zookeeper.root` (`/storm`); `*` marks ephemeral nodes. Values are t
     owners/<topology id>*             Ownership       held by the driver; its creation is fenced by the assignment
     workerbeats/<topology id>         WorkerBeat
     checkpoints/<topology id>         CheckpointInfo  which state the topology has; fenced as its driver, or leader, is
-    errors/<topology id>/<component>/e-<sequence>     ErrorRecord, the last few
+    errors/<topology id>/<component>/e-<key>-<sequence>   ErrorRecord, the last few
     credentials/<topology id>         bytes           only with authentication and an ACL
 """
 

@@ -224,8 +224,8 @@ class CheckpointInfo(Record, frozen=True):
 class ErrorRecord(Record, frozen=True):
     """An error of a component, as Storm keeps it for the UI."""
 
-    VERSION: ClassVar[int] = 2
-    READS: ClassVar[tuple[int, ...]] = (1, 2)
+    VERSION: ClassVar[int] = 3
+    READS: ClassVar[tuple[int, ...]] = (1, 2, 3)
 
     component: str
     task: int
@@ -235,6 +235,22 @@ class ErrorRecord(Record, frozen=True):
     port: int
     trace: str = ""
     """The traceback with the frames of the user's own code; since version 2."""
+    input: str = ""
+    """What the component had in hand; since version 3."""
+    count: int = 1
+    """How many equal errors there were, of which this is the last; since version 3."""
+    first_time: float | None = None
+    """When there was the first of them; None for `time`. Since version 3."""
+
+    def after(self, known: ErrorRecord) -> ErrorRecord:
+        """Returns this error and the equal ones before it as one."""
+        return msgspec.structs.replace(
+            self,
+            count=known.count + self.count,
+            first_time=known.time if known.first_time is None else known.first_time,
+            trace=self.trace or known.trace,
+            input=self.input or known.input,
+        )
 
 
 R = TypeVar("R", bound=Record)

@@ -170,8 +170,8 @@ class InProcessTopology:
         for found in reports:
             if not isinstance(found, Failure):
                 coordinator.metrics.add_bolt(found)  # type: ignore[arg-type]
-            elif coordinator.metrics.add_failure(found):
-                report.log_error(log, found)
+            elif (told := coordinator.metrics.add_failure(found)) is not None:
+                report.log_error(log, told)
 
     def _on_failure(self, failure: Failure) -> None:
         if self.failure is None:

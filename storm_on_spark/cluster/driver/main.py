@@ -28,7 +28,7 @@ from storm_on_spark.cluster.driver.topology import load_topology, set_paths
 from storm_on_spark.cluster.errors import ClusterError, RecordError
 from storm_on_spark.cluster.heartbeats.settings import BEAT_SECS, HeartbeatSettings
 from storm_on_spark.cluster.heartbeats.writer import driver_writer
-from storm_on_spark.cluster.records import CheckpointInfo, WorkerBeat
+from storm_on_spark.cluster.records import CheckpointInfo, ErrorRecord, WorkerBeat
 from storm_on_spark.cluster.security.keyring import Keyring
 from storm_on_spark.cluster.security.logs import log_safely
 from storm_on_spark.cluster.zookeeper.settings import ZooKeeperSettings
@@ -149,7 +149,7 @@ class Driver:
             reason = str(error) if isinstance(error, StormError) else summary(error)
             if trace:
                 log.error("%s", trace.rstrip())
-            self._end_link(self._reports.failed(reason), reason, trace)
+            self._end_link(self._reports.failed(reason), self._reports.error(reason, trace))
             self._die(FAILED, reason)
         self._watch(query, fence)
         self._end(query, fence)
@@ -343,7 +343,8 @@ class Driver:
         # First, since the link may have to wait for ZooKeeper: what is complete is not to be started again meanwhile.
         self._heart.step, self._heart.status, self._heart.message = "ended", info.status, info.error or ""
         self._heart.beat()
-        self._end_link(self._reports.beat(info, query.plan), info.error, info.error_trace)
+        failed = info.error and self._reports.error(info.error, info.error_trace, info.error_input)
+        self._end_link(self._reports.beat(info, query.plan), failed or None)
         logging.shutdown()
         os._exit(FAILED if info.status == "FAILED" else DONE)
 
@@ -358,11 +359,10 @@ class Driver:
         # A JVM of its own has nothing left to do, and ending it in order takes a second.
         self._kill_others()
 
-    def _end_link(self, last: WorkerBeat, reason: str | None, trace: str = "") -> None:
+    def _end_link(self, last: WorkerBeat, error: ErrorRecord | None) -> None:
         # Last words go to ZooKeeper, wherever heartbeats go: they have to last.
         self._beats.close()
-        errors = () if reason is None else (self._reports.error(reason, trace=trace),)
-        self._link.close(last, errors)
+        self._link.close(last, () if error is None else (error,))
 
     def _die(self, code: int, reason: str) -> NoReturn:
         """Ends everything at once, without touching the checkpoint any more."""

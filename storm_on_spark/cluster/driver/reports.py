@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import msgspec
+
 from storm_on_spark.api.config.secrets import scrubbed, shown
 from storm_on_spark.api.info import TopologyInfo
 from storm_on_spark.api.text.traces import bounded
@@ -14,6 +16,7 @@ from storm_on_spark.cluster.driver.files import DriverSpec
 from storm_on_spark.cluster.records import ErrorRecord, WorkerBeat
 from storm_on_spark.plan.explain.document import chain_dict
 from storm_on_spark.plan.model import PlacedPlan
+from storm_on_spark.runtime.reports.groups import Key, key_of
 
 SYSTEM = "__system"
 """The component that errors belong to which no other caused, as in Storm."""
@@ -35,8 +38,8 @@ class Reports:
         self._spec = spec
         self._now = now
         self._started_at = now()
-        #: (component, task, message, time) of the errors that were reported.
-        self._reported: set[tuple[str, int, str, float]] = set()
+        #: How many equal errors were reported, by what they have in common and the time of the first.
+        self._reported: dict[tuple[Key, float], int] = {}
 
     def beat(self, info: TopologyInfo, plan: PlacedPlan | None = None) -> WorkerBeat:
         """Returns the heartbeat for the cluster, with the operators of the plan that runs."""
@@ -59,25 +62,28 @@ class Reports:
         return self.beat(TopologyInfo(self._spec.name, "FAILED", 0.0, error=bounded(reason, _MAX_MESSAGE)))
 
     def new_errors(self, info: TopologyInfo) -> Iterator[ErrorRecord]:
-        """Yields the errors of components that were not there the last time."""
-        reported: set[tuple[str, int, str, float]] = set()
+        """Yields the errors of components that were not there the last time, and how many more there are of others."""
+        reported: dict[tuple[Key, float], int] = {}
         for error in info.errors:
-            key = (error.component, error.task, error.message, error.time)
-            reported.add(key)
-            if key not in self._reported:
-                yield self.error(error.message, error.component, error.task, error.time, error.trace)
+            key = key_of(error.component, error.task, error.message, error.trace), error.first_time
+            before, reported[key] = self._reported.get(key, 0), error.count
+            if error.count > before:
+                record = self.error(error.message, error.trace, error.input, error.component, error.task)
+                first = error.time if before else error.first_time
+                yield msgspec.structs.replace(record, time=error.time, first_time=first, count=error.count - before)
         self._reported = reported
 
     def error(
-        self, message: str, component: str = SYSTEM, task: int = -1, at: float | None = None, trace: str = ""
+        self, message: str, trace: str = "", given: str = "", component: str = SYSTEM, task: int = -1
     ) -> ErrorRecord:
-        """Returns an error as it is kept for the users of the topology."""
+        """Returns an error of now as it is kept for the users of the topology; `given` is its input."""
         return ErrorRecord(
             component=component,
             task=task,
             message=bounded(scrubbed(message), _MAX_MESSAGE),
             trace=bounded(scrubbed(trace)),
-            time=self._now() if at is None else at,
+            input=given,
+            time=self._now(),
             host=self._spec.assignment.host,
             port=self._spec.assignment.port,
         )

@@ -20,12 +20,15 @@ from storm_on_spark.cluster.state.snapshot import ClusterSnapshot
 
 
 class ErrorCounts(msgspec.Struct, frozen=True):
-    """An error in a beat."""
+    """An error in a beat, or several equal ones; drivers of earlier releases tell each."""
 
     component: str
     task: int
     message: str
     time: float
+    input: str = ""
+    count: int = 1
+    first_time: float | None = None
 
 
 class ComponentCounts(msgspec.Struct, frozen=True):

@@ -48,12 +48,10 @@ def beat_errors(picture: Picture, topology_id: str) -> dict[str, list[ErrorRecor
     if info is None or beat is None:
         return {}
     found: dict[str, list[ErrorRecord]] = {}
-    parts = [(name, error) for name, part in info.components.items() for error in part.errors]
-    for name, error in [*parts, *((error.component, error) for error in info.system_errors)]:
-        record = ErrorRecord(
-            component=name, task=error.task, message=error.message, time=error.time, host=beat.host, port=beat.port
-        )
-        found.setdefault(name, []).append(record)
+    parts = [error for part in info.components.values() for error in part.errors]
+    for error in [*parts, *info.system_errors]:
+        record = ErrorRecord(host=beat.host, port=beat.port, **msgspec.structs.asdict(error))
+        found.setdefault(error.component, []).append(record)
     return found
 
 

@@ -7,6 +7,7 @@ doesn't know whether the write happened, and must read before it writes again.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -40,11 +41,14 @@ from storm_on_spark.cluster.records import CheckpointInfo, ErrorRecord, Ownershi
 from storm_on_spark.cluster.security.keyring import NO_STAMP, Stamp, Stamps
 from storm_on_spark.cluster.state.changes import Change, Check, Create, Delete, Fence, Put, Value
 from storm_on_spark.cluster.zookeeper.session import ZooKeeperSession
+from storm_on_spark.runtime.reports.groups import key_of
 
 T = TypeVar("T")
 
 ERRORS_KEPT: Final = 20
-"""Of each component; older ones go."""
+"""Different ones of each component; older ones go."""
+_SEQUENCE_DIGITS: Final = 10
+"""At the end of a name that ZooKeeper has numbered."""
 MAX_REQUEST_BYTES: Final = 1_000_000
 """A server closes a connection that sends more than `jute.maxbuffer`, 1,048,575 bytes."""
 _DELETE_ROUNDS: Final = 10
@@ -290,26 +294,46 @@ class ClusterState:
         raise UnavailableError(f"{path} can't be written now: {type(failed[1]).__name__}")
 
     def add_error(self, topology_id: str, error: ErrorRecord) -> None:
-        """Adds an error to those of its component, of which the last few are kept."""
+        """Adds an error to those of its component: to the equal ones if there are any, also of earlier drivers.
+
+        The last few different ones are kept. Only the topology's driver and supervisor write them: if both add an equal
+        error at once, one may not be counted.
+        """
         folder = (ERRORS, topology_id, quote(error.component, safe=""))
         path = self._path(*folder)
+        key = key_of(error.component, error.task, error.message, error.trace)
+        prefix = f"e-{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}-"
+        names = self._error_names(*folder)
+        same = next((name for name in names if name.startswith(prefix)), None)
+        with contextlib.suppress(RecordError):  # it is damaged, and replaced
+            known = None if same is None else self.get(ErrorRecord, *folder, same)
+            error = error if known is None else error.after(known[0])
         data = _checked(self._bytes(error, path), path)
+        if same is not None:
+            with contextlib.suppress(NoNodeError):  # the topology is being removed
+                self._write(lambda: self._client.set_async(f"{path}/{same}", data))
+            return
         self._write(lambda: self._client.ensure_path_async(path))
-        self._write(lambda: self._client.create_async(f"{path}/e-", data, acl=self.session.acl, sequence=True))
-        for name in self.children(*folder)[:-ERRORS_KEPT]:
+        self._write(lambda: self._client.create_async(f"{path}/{prefix}", data, acl=self.session.acl, sequence=True))
+        for name in names[: max(0, len(names) + 1 - ERRORS_KEPT)]:
             with contextlib.suppress(NoNodeError):
                 self._write(partial(self._client.delete_async, f"{path}/{name}"))
 
+    def _error_names(self, *folder: str) -> list[str]:
+        """Returns the names of a component's errors, in the order in which they were made."""
+        return sorted(self.children(*folder), key=lambda name: name[-_SEQUENCE_DIGITS:])
+
     def errors(self, topology_id: str) -> dict[str, list[ErrorRecord]]:
-        """Returns the last errors of each component, oldest first; damaged ones are left out."""
+        """Returns the last errors of each component, in the order of their last time; damaged ones are left out."""
         found: dict[str, list[ErrorRecord]] = {}
         for component in self.children(ERRORS, topology_id):
             records = found.setdefault(unquote(component), [])
-            for name in self.children(ERRORS, topology_id, component):
+            for name in self._error_names(ERRORS, topology_id, component):
                 with contextlib.suppress(RecordError):
                     entry = self.get(ErrorRecord, ERRORS, topology_id, component, name)
                     if entry is not None:
                         records.append(entry[0])
+            records.sort(key=lambda record: record.time)
         return found
 
     # How.

@@ -6,7 +6,6 @@ import logging
 import socket
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterable
 
 from storm_on_spark.api.errors import TopologyFailedError
@@ -15,6 +14,7 @@ from storm_on_spark.api.streams.constants import SYSTEM_TASK
 from storm_on_spark.api.text.traces import bounded, with_sources
 from storm_on_spark.api.worker import NO_PORT
 from storm_on_spark.plan.model import PlacedPlan
+from storm_on_spark.runtime.reports.groups import Group, Groups
 from storm_on_spark.runtime.reports.latency import LatencyHistogram
 from storm_on_spark.runtime.reports.registered import Registered, long_name_prefix
 from storm_on_spark.runtime.reports.report import Failure, TaskMetrics, log_error
@@ -25,6 +25,7 @@ from storm_on_spark.runtime.spouts.spout_task import SpoutStats
 log = logging.getLogger(__name__)
 
 _ERRORS_KEPT = 20
+"""Different errors of a component: they are part of each heartbeat."""
 _MOST_MESSAGE = 4000
 """Characters of an error's message."""
 
@@ -53,7 +54,7 @@ class Metrics:
         self._earlier: dict[int, SpoutStats] = {}
         self._bolts: dict[str, TaskMetrics] = {}
         self.latencies = LatencyHistogram()
-        self._errors: dict[str, deque[ErrorInfo]] = {}
+        self._errors: dict[str, Groups] = {}
         self._registered = Registered(long_name_prefix(storm_id, socket.gethostname()), str(port), now)
 
     def add_spout(self, progress: Progress) -> None:
@@ -63,9 +64,12 @@ class Metrics:
             self.latencies.merge(progress.latencies)
             component = self._plan.component_of(progress.task)
             self._registered.add(component, progress.task, progress.registered)
+        groups = Groups(_ERRORS_KEPT, forgets=True)
         for text, trace, given in progress.errors:
-            failure = Failure(component, progress.task, text, "", False, trace, given)
-            if self.add_failure(failure):
+            groups.add(Failure(component, progress.task, text, "", False, trace, given))
+        for group in groups:
+            failure = self.add_failure(group.failure)
+            if failure is not None:
                 log_error(log, failure)
 
     def spout_gone(self, task: int) -> None:
@@ -84,34 +88,31 @@ class Metrics:
             metrics = metrics._replace(registered=())
             self._bolts[metrics.component] = metrics if known is None else _sum(known, metrics)
 
-    def add_failure(self, failure: Failure) -> bool:
-        """Records an error; the last ones of each component are kept.
+    def add_failure(self, failure: Failure) -> Failure | None:
+        """Records an error: equal ones count as one, and the last ones of each component are kept.
 
-        A task may report `topology.max.error.report.per.interval` errors in each interval, as in Storm, so that a bolt
-        that fails on every tuple doesn't drown the rest.
+        A task may report `topology.max.error.report.per.interval` different errors in each interval, as in Storm, so
+        that a bolt that fails on every tuple doesn't drown the rest.
 
         Returns:
-            Whether it was kept.
+            What is to be logged of it, if anything is: equal errors are logged once in an interval.
         """
-        now = self._now()
+        now, interval = self._now(), self._settings.interval_secs
+        text, trace = bounded(failure.message, _MOST_MESSAGE), with_sources(failure.own_trace)
+        failure = failure._replace(message=text, own_trace=trace)
         with self._lock:
-            began, count = self._reported.get(failure.task, (now, 0))
-            if now - began >= self._settings.interval_secs:
-                began, count = now, 0
-            if count >= self._settings.max_errors and not failure.fatal:
-                return False
-            self._reported[failure.task] = (began, count + 1)
-        error = ErrorInfo(
-            failure.component,
-            SYSTEM_TASK if failure.task is None else failure.task,
-            bounded(failure.message, _MOST_MESSAGE),
-            time.time(),
-            with_sources(failure.own_trace),
-            failure.input,
-        )
-        with self._lock:
-            self._errors.setdefault(failure.component, deque(maxlen=_ERRORS_KEPT)).append(error)
-        return True
+            groups = self._errors.setdefault(failure.component, Groups(_ERRORS_KEPT, forgets=True))
+            if not groups.knows(failure):
+                began, count = self._reported.get(failure.task, (now, 0))
+                if now - began >= interval:
+                    began, count = now, 0
+                if count >= self._settings.max_errors and not failure.fatal:
+                    return None
+                self._reported[failure.task] = (began, count + 1)
+            group = groups.add(failure, time.time())
+            if group is None or (group.logged_at is not None and now - group.logged_at < interval):
+                return None
+            return group.to_log(now)
 
     def spout_totals(self) -> SpoutStats:
         """Returns the counters of all spout tasks together."""
@@ -154,12 +155,12 @@ class Metrics:
         """Returns the last errors of system components such as `__acker`, oldest first."""
         with self._lock:
             names = self._errors.keys() - self._plan.components.keys()
-            found = [error for name in names for error in self._errors[name]]
+            found = [_error_info(group) for name in names for group in self._errors[name]]
         return tuple(sorted(found, key=lambda error: error.time))
 
     def _component(self, component_id: str) -> ComponentInfo:
         component = self._plan.components[component_id]
-        errors = tuple(self._errors.get(component_id, ()))
+        errors = tuple(map(_error_info, self._errors.get(component_id, ())))
         registered = self._registered.of(component_id)
         if self._plan.topology[component_id].is_spout:
             parts = (
@@ -195,6 +196,21 @@ class Metrics:
             errors=errors,
             metrics=registered,
         )
+
+
+def _error_info(group: Group) -> ErrorInfo:
+    failure = group.failure
+    task = SYSTEM_TASK if failure.task is None else failure.task
+    return ErrorInfo(
+        failure.component,
+        task,
+        failure.message,
+        group.last,
+        failure.own_trace,
+        failure.input,
+        failure.times,
+        group.first,
+    )
 
 
 def _nothing(component: str) -> TaskMetrics:

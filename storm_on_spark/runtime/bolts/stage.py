@@ -30,6 +30,7 @@ from storm_on_spark.runtime.codec.chunk import Chunk, Header, Kind
 from storm_on_spark.runtime.emit.encode import encode_sealed
 from storm_on_spark.runtime.emit.output import Sealed
 from storm_on_spark.runtime.processes.prints import speaking
+from storm_on_spark.runtime.reports.groups import Groups
 from storm_on_spark.runtime.reports.report import Failure, TaskMetrics
 from storm_on_spark.runtime.run.settings import BoltSettings, TrackingSettings
 from storm_on_spark.runtime.run.wiring import StreamInfo, Wiring
@@ -55,7 +56,7 @@ def bytes_of(body: bytes | Handed) -> bytes:
 
 
 _MOST_ERRORS = 100
-"""Errors of a task that one execution reports; a bolt may fail on every tuple."""
+"""Different errors of a task that one execution reports; a bolt may fail on every tuple."""
 _TICK_FIELDS = Fields("rate_secs")
 
 
@@ -204,11 +205,18 @@ class _StageRun:
             yield chunk.with_header(handed)
         self.folds += execution.folds
         self.reports.append(_metrics(component.id, task, execution))
-        self.reports += [Failure.of(error, fatal=False) for error in execution.errors[:_MOST_ERRORS]]
-        more = len(execution.errors) - _MOST_ERRORS
-        if more > 0:
-            text = f'"{component.id}" (task {task}) had {more} more errors in this micro-batch'
-            self.reports.append(Failure(component.id, task, text, "", False))
+        if execution.errors:
+            self.reports += self._failures(component.id, task, execution.errors)
+
+    def _failures(self, component: str, task: int, errors: list[ComponentError]) -> list[Failure]:
+        groups = Groups(_MOST_ERRORS)
+        for error in errors:
+            groups.add(Failure.of(error, fatal=False))
+        found = [group.failure for group in groups]
+        if groups.left_out:
+            text = f'"{component}" (task {task}) had {groups.left_out} more errors in this micro-batch'
+            found.append(Failure(component, task, text, "", False))
+        return found
 
     def _local(self, task: int, sealed: Sealed) -> Input:
         stream, target, values = sealed.box.stream, sealed.box.target, sealed.values

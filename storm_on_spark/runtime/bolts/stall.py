@@ -20,6 +20,7 @@ from typing import NamedTuple, NoReturn
 
 from storm_on_spark.api.text.printable import printable
 from storm_on_spark.runtime.bolts.at_work import WorkNotes
+from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.runtime.bolts.bolt_task import BoltTask
 from storm_on_spark.runtime.bolts.in_hand import in_hand
 from storm_on_spark.runtime.reports.inputs import input_text
@@ -68,6 +69,7 @@ class StallWatch:
         if item is not self._seen:
             self._seen, self._since = item, self._now()
             return None
+        origin = f" from {item.source_component}" if isinstance(item, Tuple) else ""
         waited = self._now() - self._since
         if waited < self._stall_secs:
             return None
@@ -75,7 +77,7 @@ class StallWatch:
             task.component,
             task.task,
             f'component "{task.component}" (task {task.task}) has been executing one tuple for {waited:.0f} s '
-            f"(topology.task.stall.secs = {self._stall_secs:g}): {input_text(item)}",
+            f"(topology.task.stall.secs = {self._stall_secs:g}): {input_text(item)}{origin}",
         )
 
 

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 
 from storm_on_spark.runtime.batches.outcomes import merged
 from storm_on_spark.runtime.codec import chunk
+from storm_on_spark.runtime.reports.groups import Groups
 from storm_on_spark.runtime.reports.report import Failure, TaskMetrics
 from storm_on_spark.runtime.tracking.acker import Outcome
 
 _MOST_FAILURES = 200
-"""Errors between two barriers; a bolt may fail on every tuple."""
+"""Different errors between two barriers; a bolt may fail on every tuple."""
 
 
 class Gathered:
@@ -23,8 +24,7 @@ class Gathered:
     def __init__(self, carried: Sequence[bytes] = ()) -> None:
         self.at_barrier = tuple(carried)
         self._outcomes: list[Outcome] = []
-        self._failures: list[Failure] = []
-        self._left_out = 0
+        self._failures = Groups(_MOST_FAILURES)
         self._metrics: dict[int, TaskMetrics] = {}
         #: Chunks of back edges that wait for the next round.
         self.carried: list[bytes] = list(carried)
@@ -37,10 +37,7 @@ class Gathered:
         """Adds counters and errors, which are not fatal."""
         for report in reports:
             if isinstance(report, Failure):
-                if len(self._failures) < _MOST_FAILURES:
-                    self._failures.append(report)
-                else:
-                    self._left_out += 1
+                self._failures.add(report)
             else:
                 known = self._metrics.get(report.task)
                 self._metrics[report.task] = report if known is None else _sum(known, report)
@@ -48,18 +45,21 @@ class Gathered:
     def add(self, later: Gathered) -> None:
         """Adds what came later."""
         self._outcomes += later._outcomes
-        self.add_reports([*later._failures, *later._metrics.values()])
-        self._left_out += later._left_out
+        self.add_reports([*later._failed(), *later._metrics.values()])
+        self._failures.left_out += later._failures.left_out
         self.carried = later.carried
+
+    def _failed(self) -> list[Failure]:
+        return [group.failure for group in self._failures]
 
     def rows(self) -> tuple[bytes, ...]:
         """Returns it as chunks for the sink."""
         found: list[bytes] = []
         if self._outcomes:
             found.append(chunk.encode_outcome(*merged(self._outcomes), source=-1))
-        reports: list[TaskMetrics | Failure] = [*self._metrics.values(), *self._failures]
-        if self._left_out:
-            reports.append(Failure("", None, f"tasks had {self._left_out} more errors since the last ones", "", False))
+        reports: list[TaskMetrics | Failure] = [*self._metrics.values(), *self._failed()]
+        if more := self._failures.left_out:
+            reports.append(Failure("", None, f"tasks had {more} more errors since the last ones", "", False))
         if reports:
             found.append(chunk.encode_report(reports, source=-1))
         return (*found, *self.carried)

@@ -48,6 +48,8 @@ class Failure(NamedTuple):
     """The traceback with the user's own frames."""
     input: str = ""
     """What the component had in hand; empty where that is not known."""
+    times: int = 1
+    """How many equal errors this stands for."""
 
     @classmethod
     def of(cls, error: StormError, *, fatal: bool = True) -> Failure:

@@ -132,8 +132,8 @@ class Sink:
             self._coordinator.deliver(batch, outcomes, carried)
         for report in [*self._overcome(), *reports]:
             if isinstance(report, Failure):
-                if self._coordinator.metrics.add_failure(report):
-                    log_error(log, report)
+                if (told := self._coordinator.metrics.add_failure(report)) is not None:
+                    log_error(log, told)
             else:
                 self._coordinator.metrics.add_bolt(report)  # type: ignore[arg-type]
 

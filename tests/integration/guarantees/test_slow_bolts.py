@@ -12,7 +12,7 @@ from storm_on_spark.testing import run_topology
 
 _HUNG = (
     'component "hang" (task 1) has been executing one tuple for * s (topology.task.stall.secs = 1): '
-    f"({hanging.HANG_AT},)"
+    f"({hanging.HANG_AT},) from numbers"
 )
 
 

@@ -85,6 +85,8 @@ def test_topology_info_as_json() -> None:
                         "time": 1_700_000_000.5,
                         "trace": "",
                         "input": "",
+                        "count": 1,
+                        "first_time": 1_700_000_000.5,
                         "file": None,
                         "line": None,
                     }

@@ -219,6 +219,28 @@ def test_heartbeats_and_errors(connect) -> None:
     assert state.errors("other") == {}
 
 
+def test_equal_errors_of_any_task_and_driver_are_one(connect) -> None:
+    one, other = ClusterState(connect()), ClusterState(connect())
+    one.session.ensure_folders()
+
+    def add(state: ClusterState, task: int, text: str, time: float, **more: object) -> None:
+        message = f'component "count" (task {task}) failed in execute: {text}'
+        error = ErrorRecord(component="count", task=task, message=message, time=time, host="h", port=task, **more)
+        state.add_error(TOPOLOGY, error)
+
+    trace = 'Traceback (most recent call last):\n  File "/home/u/jobs.py", line {}, in execute\nKeyError: 1\n'
+    add(one, 1, "KeyError: 1", 20.0, first_time=10.0, count=4, input="(1,)", trace=trace.format(7))
+    add(one, 1, "KeyError: 2", 30.0)
+    add(other, 2, "KeyError: 1", 40.0, count=2, input="(2,)", trace=trace.format(7))
+    add(other, 3, "KeyError: 1", 50.0, trace=trace.format(8))
+    found = one.errors(TOPOLOGY)["count"]
+    assert [(e.time, e.first_time, e.count, e.task, e.input) for e in found] == [
+        (30.0, None, 1, 1, ""),
+        (40.0, 10.0, 6, 2, "(2,)"),
+        (50.0, None, 1, 3, ""),
+    ]
+
+
 def test_away(zookeeper, connect) -> None:
     with TcpProxy(zookeeper.connect_string) as proxy:
         session = connect(proxy.address, retry_times=1, retry_interval_secs=0.1, connection_timeout_secs=0.5)

@@ -380,6 +380,10 @@ def test_errors_of_the_acker_reach_status_and_errors(tmp_path: Path) -> None:
     records = [record for record in reports.new_errors(info) if record.component == "__acker"]
     assert [(record.task, record.message) for record in records] == [(7, lost.message)]
     assert not list(reports.new_errors(info))
+    more = dataclasses.replace(info, system_errors=(dataclasses.replace(lost, time=lost.time + 9, count=4),))
+    (record,) = reports.new_errors(more)
+    assert (record.count, record.time, record.first_time) == (3, lost.time + 9, lost.time + 9), "what is new of them"
+    assert not list(reports.new_errors(more))
     # What its beat says while ZooKeeper's errors can't be read.
     last = picture(workerbeats={ID: msgspec.structs.replace(beat({}), info=reports.beat(info).info)})
     for errors in ({"__acker": records}, topology_page.beat_errors(last, ID)):

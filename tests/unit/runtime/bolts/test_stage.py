@@ -264,13 +264,25 @@ def test_poison_is_reported_and_the_rest_goes_on() -> None:
 
 
 def test_errors_without_end_are_reported_as_a_number() -> None:
-    bench = Bench(Raises())
-    metrics, *failures = reports(bench.run(bench.body(["bad"] * 350)))
+    class Each(Raises):
+        def execute(self, tup, collector):
+            raise ValueError(tup[0])
+
+    bench = Bench(Each())
+    metrics, *failures = reports(bench.run(bench.body(list(range(350)))))
     assert metrics.failed == 350
     assert len(failures) == 101
     assert failures[0].trace
     assert failures[-1].message == f'"bolt" (task {bench.task}) had 250 more errors in this micro-batch'
     assert not any(failure.fatal for failure in failures)
+
+
+def test_equal_errors_are_reported_as_one() -> None:
+    bench = Bench(Raises())
+    metrics, failure = reports(bench.run(bench.body(["bad"] * 350)))
+    assert metrics.failed == failure.times == 350
+    assert "ValueError: no" in failure.trace
+    assert failure.input == "('bad',)"
 
 
 def test_fail_fast_ends_the_topology_and_keeps_nothing() -> None:

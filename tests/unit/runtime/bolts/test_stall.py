@@ -82,7 +82,7 @@ def frame_of(thread: threading.Thread) -> FrameType | None:
 
 @pytest.mark.parametrize(
     ("bolt", "what"),
-    [(Basic(), "('one',)"), (Rich(), "('one',)"), (Columns(), "2 rows")],
+    [(Basic(), "('one',) from source"), (Rich(), "('one',) from source"), (Columns(), "2 rows")],
     ids=["basic", "rich", "batch"],
 )
 def test_what_takes_too_long_is_named_and_what_goes_on_is_not(bolt: Any, what: str) -> None:
