@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from storm_on_spark.api.text import html
+from storm_on_spark.api.text.moments import occurred
 from storm_on_spark.api.text.traces import location
 
 if TYPE_CHECKING:
@@ -235,10 +236,15 @@ class TopologyInfo:
         parts = [html.line(head, strong=True), html.line(counts)]
         if rows:
             parts.append(html.table(headings, rows))
-        shown = [(self.error or "", self.error_trace)] if self.error else []
-        shown += [(error.message, error.trace) for error in self.errors[-3:] if error.message != self.error]
-        for message, trace in shown:
-            parts += [html.line(message), *([html.preformatted(trace)] if trace else [])]
+        shown = [(self.error or "", self.error_input, self.error_trace)] if self.error else []
+        shown += [
+            (f"{error.message} ({occurred(error.count, error.first_time, error.time)})", error.input, error.trace)
+            for error in self.errors[-3:]
+            if error.message != self.error
+        ]
+        for message, given, trace in shown:
+            parts += [html.line(message), *([html.line(f"input: {given}")] if given else [])]
+            parts += [html.preformatted(trace)] if trace else []
         return parts
 
     def to_dict(self) -> dict[str, Any]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from storm_on_spark.api.text.printable import one_line
 from storm_on_spark.cli.client.asking import asked, cluster_options, name, warn_if_stale
 from storm_on_spark.cli.shared.echo import echo
+from storm_on_spark.cli.shared.report import of_task, print_error, when
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 @name
 @cluster_options
 def command(name: str, **given: Any) -> None:
-    """Show the last errors of the topology NAME, oldest first, by component."""
+    """Show the last errors of the topology NAME, by component. Equal ones are one, with their number."""
     with asked(**given) as request:
         with request.client() as client:
             page = client.page(f"/topology/{client.topology_id(name)}/errors")
@@ -33,12 +32,6 @@ def show(screen: Console, errors: dict[str, list[dict[str, Any]]]) -> None:
         echo("No errors.")
     for component, found in sorted(errors.items()):
         for error in found:
-            when = datetime.fromtimestamp(error["errorTime"]).astimezone()
-            task = "" if error["task"] < 0 else f", task {error['task']}"
-            screen.print(
-                one_line(f"{when:%Y-%m-%d %H:%M:%S}  {component}{task}, on {error['errorHost']}:{error['errorPort']}"),
-                markup=False,
-                soft_wrap=True,
-            )
-            for line in [*error["error"].rstrip().splitlines(), *error.get("trace", "").rstrip().splitlines()]:
-                screen.print(one_line(f"    {line}"), markup=False, soft_wrap=True)
+            place = f"on {error['errorHost']}:{error['errorPort']}"
+            head = f"{when(error)}  {of_task(component, error['task'])}, {place}"
+            print_error(screen, head, error["error"], error.get("input", ""), error.get("trace", ""))

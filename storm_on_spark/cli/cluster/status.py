@@ -46,13 +46,16 @@ def show(screen: Console, page: dict[str, Any]) -> None:
         f"{spouts['failed']:,} failed, {page['pending']:,} pending; complete latency {shown}"
     )
     say(f"all components: {everyone['emitted']:,} emitted, {everyone['transferred']:,} transferred")
+    last = [(component, errors[-1]) for component, errors in page.get("systemErrors", {}).items()]
     if page["failure"]:
-        say(f"failure: {page['failure']}")
-    for component, errors in page.get("systemErrors", {}).items():
-        lines = errors[-1]["error"].strip().splitlines()
-        if lines and lines[0] != page["failure"]:
-            more = f"; {len(errors)} such, `storm-spark errors {page['name']}` shows them" if len(errors) > 1 else ""
-            say(f"last error of {component}: {lines[0][:400]}{more}")
+        told = [error for _, error in last if error["error"] == page["failure"]]
+        say(f"failure: {page['failure']}{_when(told[0]) if told else ''}")
+    for component, error in last:
+        lines = error["error"].strip().splitlines()
+        if lines and error["error"] != page["failure"]:
+            count = len(page["systemErrors"][component])
+            more = f"; {count} such, `storm-spark errors {page['name']}` shows them" if count > 1 else ""
+            say(f"last error of {component}: {lines[0][:400]}{_when(error)}{more}")
     rows = [_row(line, "spout") for line in page["spouts"]] + [_row(line, "bolt") for line in page["bolts"]]
     if rows:
         say("")
@@ -63,7 +66,22 @@ def show(screen: Console, page: dict[str, Any]) -> None:
         for line in page[f"{kind}s"]:
             # Below the table, which then fits 80 columns.
             if error := line["lastError"].strip():
-                say(f"last error of {line[f'{kind}Id']}: {error.splitlines()[-1][:400]}")
+                say(f"last error of {line[f'{kind}Id']}: {error.splitlines()[-1][:400]}{_when(_of_line(line))}")
+
+
+def _of_line(line: dict[str, Any]) -> dict[str, Any]:
+    """Returns the last error of a component as REST gives errors."""
+    names = {"errorTime": "errorTime", "errorFirstTime": "firstTime", "errorCount": "count"}
+    names |= {"errorBeforeRestart": "beforeRestart", "errorInput": "input"}
+    return {ours: line[name] for name, ours in names.items() if line.get(name) is not None}
+
+
+def _when(error: dict[str, Any]) -> str:
+    """Returns what follows the text of an error: input, and how often and when."""
+    from storm_on_spark.cli.shared.report import when
+
+    given = f"; input: {error['input']}" if error.get("input") else ""
+    return f"{given} ({when(error)})" if "errorTime" in error else given
 
 
 def _driver(page: dict[str, Any]) -> str:

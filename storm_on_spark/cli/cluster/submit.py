@@ -198,7 +198,7 @@ class _Submission:
                 text = f"{component}: {line[0]}"
                 if text not in printed:
                     printed.add(text)
-                    echo(text, err=True)
+                    echo(f"{text}; input: {error['input']}" if error.get("input") else text, err=True)
 
     def _note(self, what: str) -> None:
         self.seconds.setdefault(what, round(time.monotonic() - self._started, 3))

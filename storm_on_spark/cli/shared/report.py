@@ -13,11 +13,14 @@ from rich.table import Table
 from rich.text import Text
 
 from storm_on_spark.api.info import ComponentInfo, TopologyInfo
+from storm_on_spark.api.text.moments import occurred
 from storm_on_spark.api.text.printable import one_line, printable
 from storm_on_spark.runtime.reports.observer import rate_text
 
 _ANY_WIDTH: Final = 100_000
 """More than any table needs."""
+_MOST_ERRORS: Final = 10
+"""Different ones that the end of a run shows."""
 
 
 def print_result(console: Console, result: Any) -> None:
@@ -59,6 +62,39 @@ def print_summary(console: Console, info: TopologyInfo) -> None:
     metrics = {name: part.to_dict().get("metrics", {}) for name, part in info.components.items() if part.metrics}
     for line in metric_lines(metrics):
         console.print(printable(line), markup=False, soft_wrap=not console.is_terminal)
+    # The error that ended the run is told below.
+    errors = [error for error in info.errors if error.message != info.error]
+    if len(errors) > _MOST_ERRORS:
+        console.print(f"the last {_MOST_ERRORS} of {len(errors)} errors:", markup=False)
+    for error in errors[-_MOST_ERRORS:]:
+        head = f"{occurred(error.count, error.first_time, error.time)}  error of {of_task(error.component, error.task)}"
+        where = "" if error.location is None else f"in {error.location[0]}, line {error.location[1]}"
+        print_error(console, head, error.message, error.input, where)
+
+
+def of_task(component: str, task: int) -> str:
+    """Returns the name of a task; a negative number stands for the component as a whole."""
+    return component if task < 0 else f"{component}, task {task}"
+
+
+def when(error: Mapping[str, Any]) -> str:
+    """Returns how often and when equal errors happened, and whether the driver was started since.
+
+    Args:
+        error: as REST gives it.
+    """
+    # A Nimbus of an earlier release tells each error.
+    first = error.get("firstTime", error["errorTime"])
+    restarted = ", before the last restart" if error.get("beforeRestart") else ""
+    return f"{occurred(error.get('count', 1), first, error['errorTime'])}{restarted}"
+
+
+def print_error(console: Console, head: str, message: str, given: str, trace: str) -> None:
+    """Prints an error: a line, and below it what it says, its input, and where in the user's code it comes from."""
+    console.print(one_line(head), markup=False, soft_wrap=True)
+    shown = [*message.rstrip().splitlines(), *([f"input: {given}"] if given else []), *trace.rstrip().splitlines()]
+    for line in shown:
+        console.print(one_line(f"    {line}"), markup=False, soft_wrap=True)
 
 
 def metric_lines(metrics: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Iterator[str]:

@@ -245,6 +245,11 @@ class ErrorFields(View, frozen=True, kw_only=True):
     error_time: int | None = None
     error_lapsed_secs: int | None = None
     error_worker_log_link: str = ""
+    error_count: int = 0
+    """Ours, as those below: see `ComponentError`."""
+    error_first_time: int | None = None
+    error_before_restart: bool = False
+    error_input: str = ""
 
 
 class SpoutLine(ErrorFields, frozen=True, kw_only=True):
@@ -394,7 +399,7 @@ class ExecutorStats(View, frozen=True, kw_only=True):
 
 
 class ComponentError(View, frozen=True, kw_only=True):
-    """An error of a component."""
+    """An error of a component: the last of equal ones."""
 
     error: str
     error_time: int
@@ -410,6 +415,14 @@ class ComponentError(View, frozen=True, kw_only=True):
     """Ours: the file of the innermost of these frames."""
     line: int | None = None
     """Ours: its line."""
+    input: str = ""
+    """Ours: the tuple that was executed, cut to 200 characters and without secrets; empty where that is not known."""
+    count: int = 1
+    """Ours: how many equal errors there were."""
+    first_time: int
+    """Ours: when there was the first of them."""
+    before_restart: bool = False
+    """Ours: whether the driver has been started since."""
 
 
 class ComponentPage(Page, frozen=True, kw_only=True):
@@ -481,7 +494,7 @@ class SpoutLag(View, frozen=True, kw_only=True):
 
 
 class TopologyErrors(Page, frozen=True, kw_only=True):
-    """`topology/:id/errors`, ours: errors by component, oldest first."""
+    """`topology/:id/errors`, ours: errors by component, oldest first; equal ones are one."""
 
     topology_id: str
     errors: dict[str, tuple[ComponentError, ...]]

@@ -64,7 +64,7 @@ def topology_page(picture: Picture, base: StormBase, errors: Errors) -> Topology
     bolts: list[BoltLine] = []
     for name, (kind, tasks, executors) in sorted(picture.components(base).items()):
         counts = _counts(info, name, kind, tasks)
-        error = _last_error(picture, errors.get(name, ()))
+        error = _last_error(next(iter(_errors(picture, base, errors.get(name, ())[-1:])), None))
         if kind in _SPOUTS:
             spouts.append(_spout_line(name, tasks, executors, counts, info, error))
         else:
@@ -83,7 +83,7 @@ def topology_page(picture: Picture, base: StormBase, errors: Errors) -> Topology
         complete_latency_ms=None if info is None else info.complete_latency_ms,
         failure=None if info is None else info.error,
         system_errors={
-            name: _errors(picture, records)
+            name: _errors(picture, base, records)
             for name, records in sorted(errors.items())
             if records and is_system_id(name)
         },
@@ -121,7 +121,7 @@ def component_page(picture: Picture, base: StormBase, name: str, errors: Errors)
         topology_status=base.status,
         component_type="spout" if is_spout else "bolt",
         debug=PageSettings.of(base.conf).debug,
-        component_errors=_errors(picture, errors.get(name, ())),
+        component_errors=_errors(picture, base, errors.get(name, ())),
         spout_summary=(_spout_window(counts, info),) if is_spout else None,
         bolt_stats=None if is_spout else (_bolt_window(counts),),
         input_stats=() if is_spout else _inputs(picture, base, name, counts),
@@ -136,7 +136,7 @@ def topology_errors(picture: Picture, base: StormBase, errors: Errors) -> Topolo
     """Returns `topology/:id/errors`."""
     return TopologyErrors(
         topology_id=base.topology_id,
-        errors={name: _errors(picture, records) for name, records in sorted(errors.items()) if records},
+        errors={name: _errors(picture, base, records) for name, records in sorted(errors.items()) if records},
         **picture.freshness,
     )
 
@@ -257,20 +257,25 @@ def _bolt_line(
     )
 
 
-def _last_error(picture: Picture, records: Sequence[ErrorRecord]) -> dict[str, Any]:
-    if not records:
+def _last_error(error: ComponentError | None) -> dict[str, Any]:
+    if error is None:
         return {}
-    last = records[-1]
     return {
-        "last_error": last.message,
-        "error_host": last.host,
-        "error_port": last.port,
-        "error_time": int(last.time),
-        "error_lapsed_secs": max(0, int(picture.now - last.time)),
+        "last_error": error.error,
+        "error_host": error.error_host,
+        "error_port": error.error_port,
+        "error_time": error.error_time,
+        "error_lapsed_secs": error.error_lapsed_secs,
+        "error_count": error.count,
+        "error_first_time": error.first_time,
+        "error_before_restart": error.before_restart,
+        "error_input": error.input,
     }
 
 
-def _errors(picture: Picture, records: Iterable[ErrorRecord]) -> tuple[ComponentError, ...]:
+def _errors(picture: Picture, base: StormBase, records: Iterable[ErrorRecord]) -> tuple[ComponentError, ...]:
+    beat = picture.snapshot.workerbeats.get(base.topology_id)
+    restarted = 0.0 if beat is None else beat.started_at
     return tuple(
         ComponentError(
             error=record.message,
@@ -280,6 +285,10 @@ def _errors(picture: Picture, records: Iterable[ErrorRecord]) -> tuple[Component
             error_lapsed_secs=max(0, int(picture.now - record.time)),
             task=record.task,
             trace=record.trace,
+            input=record.input,
+            count=record.count,
+            first_time=int(record.time if record.first_time is None else record.first_time),
+            before_restart=record.time < restarted,
             **_place(record.trace),
         )
         for record in records

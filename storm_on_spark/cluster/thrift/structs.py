@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from storm_on_spark.api.text.moments import occurred
 from storm_on_spark.cluster.records import ErrorRecord, NimbusSummary, StormBase
 from storm_on_spark.cluster.rest.picture import Picture
 from storm_on_spark.cluster.rest.storm_ui import topology_fields
@@ -80,7 +81,7 @@ def topology_info(
         errors={
             component: [
                 interface().ErrorInfo(
-                    error=error.trace or error.message,
+                    error=_error_text(error),
                     error_time_secs=int(error.time),
                     host=error.host,
                     port=error.port,
@@ -91,6 +92,14 @@ def topology_info(
         },
         **_common(topology_fields(picture, base)),
     )
+
+
+def _error_text(error: ErrorRecord) -> str:
+    """Returns what Storm's struct has no field for, too: the input, and how many equal errors there were."""
+    first = error.time if error.first_time is None else error.first_time
+    more = [f"input: {error.input}"] if error.input else []
+    more += [occurred(error.count, first, error.time)] if error.count > 1 else []
+    return "\n".join([(error.trace or error.message).rstrip("\n"), *more]) if more else error.trace or error.message
 
 
 def _common(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,12 +6,15 @@ import dataclasses
 import io
 import json
 import logging
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from storm_on_spark.api.info import ComponentAtWork, ComponentInfo, MicroBatchInfo, TopologyInfo
+from storm_on_spark.api.info import ComponentAtWork, ComponentInfo, ErrorInfo, MicroBatchInfo, TopologyInfo
+from storm_on_spark.cli.cluster import errors as errors_command
+from storm_on_spark.cli.cluster import status
 from storm_on_spark.cli.cluster.status import show
 from storm_on_spark.cli.shared.progress import Progress, live_view
 from storm_on_spark.cli.shared.report import print_result, print_summary
@@ -209,3 +212,98 @@ def test_a_topologys_status_fits_80_columns_and_its_last_errors_stand_below() ->
     (heading,) = (line.split() for line in lines if "execute ms" in line)
     assert heading[:4] == ["component", "tasks", "executed", "emitted"]
     assert lines[-1].strip() == "last error of count: KeyError: 'spark'"
+
+
+def at(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()
+
+
+def test_a_run_ends_with_its_errors_and_equal_ones_are_one() -> None:
+    trace = 'Traceback (most recent call last):\n  File "/home/u/jobs.py", line 12, in execute\nKeyError: 1\n'
+    errors = [
+        ErrorInfo("count", 4, "KeyError: 1", at("2026-11-27T12:01"), trace, "('a', 1)", 1200, at("2026-11-26T23:59")),
+        ErrorInfo("count", -1, "no more", at("2026-11-27T12:02")),
+        ErrorInfo("count", 4, "the end", at("2026-11-27T12:03")),
+        *(ErrorInfo("split", number, "\x1b[2J", at("2026-11-27T12:04")) for number in range(8)),
+    ]
+    components = {"count": ComponentInfo("count", "bolt", 1, errors=tuple(errors))}
+    console = Console(file=io.StringIO(), width=120)
+    print_summary(console, TopologyInfo("words", "FAILED", 1.0, components=components, error="the end"))
+    text = written(console)
+    assert text[text.index("x 1,200") :].splitlines()[:6] == [
+        "x 1,200, first 2026-11-26 23:59:00, last 2026-11-27 12:01:00  error of count, task 4",
+        "    KeyError: 1",
+        "    input: ('a', 1)",
+        "    in /home/u/jobs.py, line 12",
+        "2026-11-27 12:02:00  error of count",
+        "    no more",
+    ]
+    assert "the end" not in text, "it is told as the reason"
+    assert "\x1b" not in text
+    fewer = {"count": ComponentInfo("count", "bolt", 1, errors=tuple(errors * 2))}
+    print_summary(console, TopologyInfo("words", "FAILED", 1.0, components=fewer))
+    assert "the last 10 of 22 errors:" in written(console)
+
+
+def test_status_and_errors_say_what_was_executed_how_often_and_when() -> None:
+    counts = {"emitted": 1, "transferred": 1, "acked": 1, "failed": 12}
+    error = {
+        "error": 'component "count" (task 4) failed in execute: KeyError: 1',
+        "errorTime": int(at("2026-11-27T12:01")),
+        "errorHost": "h",
+        "errorPort": 6700,
+        "task": 4,
+        "trace": "",
+        "input": "('a', 1)",
+        "count": 10,
+        "firstTime": int(at("2026-11-27T11:59")),
+        "beforeRestart": True,
+    }
+    bolt = {
+        "boltId": "count",
+        "tasks": 1,
+        **counts,
+        "lastError": error["error"],
+        "errorTime": error["errorTime"],
+        "errorCount": 10,
+        "errorFirstTime": error["firstTime"],
+        "errorBeforeRestart": True,
+        "errorInput": error["input"],
+    }
+    page = {
+        "name": "words",
+        "id": "words-1-1700000000",
+        "status": "ACTIVE",
+        "owner": "ann",
+        "uptime": "21s",
+        "workers": [],
+        "schedulerInfo": "",
+        "driverStatus": "",
+        "replicationCount": 2,
+        "spoutStats": counts,
+        "topologyStats": [counts],
+        "completeLatencyMs": {},
+        "pending": 0,
+        "failure": "the disk is full",
+        "systemErrors": {"__system": [{**error, "error": "the disk is full", "input": "", "count": 1}]},
+        "spouts": [],
+        "bolts": [bolt],
+    }
+    often = "x 10, first 2026-11-27 11:59:00, last 12:01:00, before the last restart"
+    console = Console(file=io.StringIO(), width=200)
+    status.show(console, page)
+    lines = written(console).splitlines()
+    assert f"last error of count: {error['error']}; input: ('a', 1) ({often})" in lines
+    assert "failure: the disk is full (2026-11-27 12:01:00, before the last restart)" in lines
+    console = Console(file=io.StringIO(), width=200)
+    errors_command.show(console, {"count": [error]})
+    assert written(console).splitlines() == [
+        f"{often}  count, task 4, on h:6700",
+        f"    {error['error']}",
+        "    input: ('a', 1)",
+    ]
+    # As a Nimbus of an earlier release gives them.
+    for name in ("input", "count", "firstTime", "beforeRestart"):
+        del error[name]
+    errors_command.show(console, {"count": [error]})
+    assert written(console).splitlines()[3] == "2026-11-27 12:01:00  count, task 4, on h:6700"

@@ -76,12 +76,14 @@ def test_a_plan_says_why() -> None:
 
 
 def test_counters_errors_and_traces_are_escaped() -> None:
-    error = ErrorInfo(EVIL, 4, f"no {EVIL}", 1.0, f"Traceback\n  {EVIL}\n")
+    error = ErrorInfo(EVIL, 4, f"no {EVIL}", 1.0, f"Traceback\n  {EVIL}\n", f"('{EVIL}',)", 10)
     bolt = ComponentInfo(EVIL, "bolt", 2, executed=1_234_567, errors=(error,))
     info = TopologyInfo(EVIL, "FAILED", 2.0, acked=7, components={EVIL: bolt}, error=EVIL, error_trace=EVIL)
     shown = texts(parsed(info._repr_html_()))
     assert "1,234,567" in shown
-    assert shown.count(EVIL) >= 6
+    assert shown.count(EVIL) >= 7
+    assert f"input: ('{EVIL}',)" in shown
+    assert f"no {EVIL} (x 10, first " in shown
 
 
 @pytest.mark.parametrize("values", [[0.0, 0.0], [1.0, 5.0, 2.0], [float(n) for n in range(500)]])

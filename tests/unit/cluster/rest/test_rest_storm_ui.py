@@ -308,9 +308,36 @@ def test_errors_come_from_the_last_beat_where_zookeeper_is_away() -> None:
                 "trace": "",
                 "file": "",
                 "line": None,
+                "input": "",
+                "count": 1,
+                "firstTime": 1080,
+                "beforeRestart": False,
             }
         ]
     }
+
+
+def test_equal_errors_are_one_on_every_page_and_say_whether_the_driver_was_started_since() -> None:
+    started = beat(INFO.to_dict()).started_at
+    record = ErrorRecord(
+        component="count",
+        task=1,
+        message="no",
+        time=started - 0.5,
+        host="h",
+        port=6700,
+        input="('storm', 3)",
+        count=10,
+        first_time=started - 60,
+    )
+    after = msgspec.structs.replace(record, time=started + 1)
+    for last, restarted in ((record, True), (after, False)):
+        (error,) = as_json(topology_page.topology_errors(picture(), base(), {"count": [last]}))["errors"]["count"]
+        found = error["count"], error["firstTime"], error["input"], error["beforeRestart"]
+        assert found == (10, int(started - 60), "('storm', 3)", restarted)
+        (line, _) = as_json(topology_page.topology_page(picture(), base(), {"count": [record, last]}))["bolts"]
+        assert (line["errorCount"], line["errorFirstTime"], line["errorInput"]) == found[:3]
+        assert (line["errorBeforeRestart"], line["errorTime"]) == (restarted, int(last.time))
 
 
 def test_an_error_names_file_and_line_of_the_users_code() -> None:
