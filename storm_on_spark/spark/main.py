@@ -249,5 +249,6 @@ def _print(outcome: Outcome, options: argparse.Namespace, answer: TextIO) -> Non
 def _tell(error: Exception, code: int) -> None:
     log = log_file()
     where = "" if code == 2 or log is None else f"\nDetails are in {log}."
+    given = f"Its input: {error.input}" if isinstance(error, StormError) and error.input else ""
     trace = "" if code == 2 else trace_of(error).rstrip()
-    print(printable("\n".join(filter(None, [f"Error: {error}{where}", trace]))), file=sys.stderr)  # noqa: T201
+    print(printable("\n".join(filter(None, [f"Error: {error}{where}", given, trace]))), file=sys.stderr)  # noqa: T201

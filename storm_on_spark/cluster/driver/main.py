@@ -10,6 +10,7 @@ import logging
 import os
 import shutil
 import signal
+import sys
 import threading
 import time
 import uuid
@@ -33,6 +34,7 @@ from storm_on_spark.cluster.security.keyring import Keyring
 from storm_on_spark.cluster.security.logs import log_safely
 from storm_on_spark.cluster.zookeeper.settings import ZooKeeperSettings
 from storm_on_spark.launch.conf_text import spark_conf
+from storm_on_spark.runtime.processes import prints
 from storm_on_spark.runtime.processes.sessions import session_members
 from storm_on_spark.runtime.processes.signals import setting
 from storm_on_spark.spark.checkpoint.directory import clear_checkpoint, found_in
@@ -130,6 +132,8 @@ class Driver:
     def run(self) -> NoReturn:
         """Runs the topology to its end, and ends the process."""
         log_safely("%(asctime)s %(levelname)s %(name)s: %(message)s")
+        # What the user's code prints here: the topology's module, and what sinks write with.
+        sys.stdout = prints.labelled(sys.stdout)
         logging.getLogger("kazoo").setLevel(logging.ERROR)
         logging.getLogger("py4j").setLevel(logging.WARNING)
         for number in (signal.SIGTERM, signal.SIGINT):

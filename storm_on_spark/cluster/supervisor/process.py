@@ -15,6 +15,7 @@ from storm_on_spark.cluster.driver.files import ProcessFile, RunFolder
 from storm_on_spark.cluster.errors import ClusterError, RecordError
 from storm_on_spark.cluster.supervisor.slots import ProcessState
 from storm_on_spark.runtime.processes.lock_file import locked
+from storm_on_spark.runtime.processes.prints import TIMED
 from storm_on_spark.runtime.processes.sessions import kill_session, session_members, started_at, this_kernel
 
 DRIVER = "storm_on_spark.cluster.driver"
@@ -102,7 +103,7 @@ def launch(
                 stderr=log,
                 pass_fds=[lock],
                 cwd=folder.path,
-                env={**os.environ, "PYTHONPATH": path, **(environment or {})},
+                env={**os.environ, "PYTHONPATH": path, TIMED: "1", **(environment or {})},
                 start_new_session=True,
             )
     finally:

@@ -1,7 +1,8 @@
-"""Labels of printed lines: what a spout or bolt prints is preceded by component and task.
+"""Labels of printed lines: what a spout or bolt prints is preceded by component and task, and in a log by its time.
 
 All processes of a topology share one stream. The printing task is known by thread, because a spout host has a thread
-for each executor.
+for each executor. A driver that a supervisor has started logs, and with it all processes that it starts: they inherit
+`TIMED` in the environment.
 """
 
 from __future__ import annotations
@@ -10,8 +11,12 @@ import io
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable
-from typing import TextIO
+from typing import Final, TextIO
+
+TIMED: Final = "STORM_SPARK_TIMED_LINES"
+"""Variable of the environment of processes that put the time before each line."""
 
 
 class _Speaker(threading.local):
@@ -72,8 +77,23 @@ class speaking:  # noqa: N801 - it is used like a function
             _note(self._before)
 
 
+def stamp(now: float) -> str:
+    """Returns a time as it stands in logs, as Python's and Storm's have it.
+
+    Example:
+        >>> stamp(time.mktime((2026, 11, 27, 13, 56, 10, 0, 0, -1)) + 0.1239)
+        '2026-11-27 13:56:10,123 '
+    """
+    return f"{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(now))},{int(now * 1000) % 1000:03d} "
+
+
+def is_timed() -> bool:
+    """Returns whether this process puts the time before each line that it labels."""
+    return TIMED in os.environ
+
+
 class LabelledOutput(io.RawIOBase):
-    """Puts the label of the printing task before each line.
+    """Puts the label of the printing task before each line, in a log with the time.
 
     Whole lines are written at once, since other threads and processes write to the same place.
 
@@ -85,6 +105,7 @@ class LabelledOutput(io.RawIOBase):
     def __init__(self, descriptor: int, mark: bytes = b"") -> None:
         self._descriptor = descriptor
         self._mark = mark
+        self._timed = is_timed()
         self._partial = b""
 
     def writable(self) -> bool:
@@ -100,7 +121,8 @@ class LabelledOutput(io.RawIOBase):
         taken = bytes(data)  # type: ignore[call-overload]
         *lines, self._partial = (self._partial + taken).split(b"\n")
         if lines:
-            before = self._mark + label().encode("utf-8", "replace")
+            moment = stamp(time.time()) if self._timed else ""
+            before = self._mark + f"{moment}{label()}".encode("utf-8", "replace")
             _write_all(self._descriptor, b"".join(before + line + b"\n" for line in lines))
         return len(taken)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import PurePath
 
 from storm_on_spark.api.text.traces import location
 from storm_on_spark.runtime.reports.report import Failure
@@ -15,11 +16,16 @@ Key = tuple[str, str, tuple[str, int] | None]
 def key_of(component: str, task: int | None, message: str, trace: str) -> Key:
     """Returns what equal errors have in common: the component, the text, and the line of user code.
 
+    The file counts without its folder: each slot has the code in a folder of its own.
+
     Example:
-        >>> key_of("count", 4, 'component "count" (task 4) failed in execute: KeyError: 1', "")
-        ('count', 'component "count" failed in execute: KeyError: 1', None)
+        >>> trace = '  File "/slots/6700/code/jobs.py", line 12, in execute'
+        >>> key_of("count", 4, 'component "count" (task 4) failed in execute: KeyError: 1', trace)
+        ('count', 'component "count" failed in execute: KeyError: 1', ('jobs.py', 12))
     """
-    return component, message.replace(f" (task {task})", "", 1), location(trace)
+    place = location(trace)
+    where = None if place is None else (PurePath(place[0]).name, place[1])
+    return component, message.replace(f" (task {task})", "", 1), where
 
 
 @dataclass

@@ -14,6 +14,7 @@ import re
 import sys
 import tempfile
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from datetime import datetime, timezone
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from storm_on_spark.api.text.printable import printable
+from storm_on_spark.runtime.processes.prints import is_timed, stamp
 from storm_on_spark.spark.session.dirs import own_dir, state_dir, writable_dir
 from storm_on_spark.worker_daemon import MARK
 
@@ -48,7 +50,9 @@ def new_log_file(folder: Path | None = None) -> Path:
 
 
 class OutputPump(threading.Thread):
-    """Copies what the JVM prints into `file`, and marked lines to `show` too. Ends when the JVM has ended.
+    """Copies what the JVM prints into `file`, and marked lines, which get their time there, to `show` too.
+
+    Ends when the JVM has ended.
 
     Args:
         source: read end of the JVM's standard output and error.
@@ -96,13 +100,14 @@ class OutputPump(threading.Thread):
             while line := self._source.readline(1 << 16):
                 marked = line.startswith(MARK)
                 text = line.removeprefix(MARK)
+                if marked:
+                    self._show(text.decode(errors="replace"))
+                    text = text if is_timed() else stamp(time.time()).encode() + text
+                else:
+                    self._tail.append(text.decode(errors="replace").rstrip())
                 out.write(text)
                 out.flush()
                 size += len(text)
-                if marked:
-                    self._show(text.decode(errors="replace"))
-                else:
-                    self._tail.append(text.decode(errors="replace").rstrip())
                 if size > self._max_bytes:
                     out.close()
                     self._file.replace(self._file.with_name(self._file.name + ".1"))

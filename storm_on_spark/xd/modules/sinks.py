@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+import time
 from typing import Final
 
 from storm_on_spark.api.component import BaseBasicBolt
 from storm_on_spark.api.task.collector import BasicOutputCollector
 from storm_on_spark.api.text.printable import one_line
 from storm_on_spark.api.tuple import Tuple
+from storm_on_spark.runtime.processes.prints import is_timed, stamp
 from storm_on_spark.xd.expressions import Expression
 from storm_on_spark.xd.expressions.evaluating import as_text
 from storm_on_spark.xd.modules.declaration import STREAM_NAME, ModuleDeclaration, Option
@@ -17,7 +19,7 @@ _LEVELS: Final = ("FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE")
 
 
 class Log(BaseBasicBolt):
-    """Writes a line to standard error for each message; line breaks and control characters in it are escaped."""
+    """Writes a line with its time for each message to standard error; breaks and control characters are escaped."""
 
     stateless = True
 
@@ -30,8 +32,10 @@ class Log(BaseBasicBolt):
         """Writes a message."""
         text = as_text(self.expression.value(tup["payload"], tup["headers"]))
         safe = one_line(text.replace("\\", "\\\\"))
+        # In the log of a topology every line has its time.
+        moment = "" if is_timed() else stamp(time.time())
         # Written at once: a Python worker may be ended without a flush.
-        sys.stderr.write(f"{self.level} sink.{one_line(self.name)} - {safe}\n")
+        sys.stderr.write(f"{moment}{self.level} sink.{one_line(self.name)} - {safe}\n")
         sys.stderr.flush()
 
 
@@ -48,7 +52,7 @@ SINKS: Final = (
     ModuleDeclaration(
         "sink",
         "log",
-        "Writes a line for each message to standard error.",
+        "Writes a line with the time for each message to standard error.",
         Log,
         (
             Option("name", "text", STREAM_NAME, "Stands in each line; by default the stream's name."),

@@ -57,7 +57,7 @@ def test_what_makes_no_topology(text: str, code: Code, position: int) -> None:
 
 def test_a_stream_runs_in_process() -> None:
     done = invoke("stream", "run", "--in-process", "--quiet", f"{WORDS} | filter --expression=payload!='or' | log")
-    assert (done.exit_code, done.output.splitlines()) == (
+    assert (done.exit_code, [line[len("2026-11-27 13:56:10,123 ") :] for line in done.output.splitlines()]) == (
         0,
         ["INFO sink.words - to", "INFO sink.words - be", "INFO sink.words - not"],
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -181,13 +182,14 @@ def test_an_exception_in_a_bolt_names_the_line_of_its_code_wherever_one_looks(de
     (error, *_) = dev.document("errors", "raising")["errors"]["count"]
     assert (Path(error["file"]).name, error["line"]) == ("raising.py", LOOKING_LINE)
     assert error["error"] == "component \"count\" (task 1) failed in execute: KeyError: 'spark'"
+    assert (error["input"], error["beforeRestart"]) == ("('spark',)", False)
     lines = error["trace"].splitlines()
     assert 'return {"storm": 1}[word]' in error["trace"]
     assert [line.rpartition(" ")[2] for line in lines if line.startswith("  File ")] == ["execute", "look_up"]
     said, logged = dev.storm_spark("errors", "raising"), dev.storm_spark("logs", "raising", "-n", "1000")
     for text in (said, logged):
         assert f'raising.py", line {LOOKING_LINE}, in look_up' in text
-    assert "[count:1] looking at spark" in logged
+    assert re.search(r"^[0-9-]{10} [0-9:]{8},[0-9]{3} \[count:1\] looking at spark$", logged, re.MULTILINE)
     dev.storm_spark("kill", "raising", "-w", "0")
 
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from storm_on_spark.runtime.processes.prints import TIMED
 from storm_on_spark.spark.session.logs import OutputPump, new_log_file
 from storm_on_spark.worker_daemon import MARK
+
+LOG_TIME = re.compile(rb"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} ", re.MULTILINE)
 
 
 def pumped(data: bytes, file: Path, max_bytes: int = 1 << 20) -> list[str]:
@@ -26,7 +30,20 @@ def pumped(data: bytes, file: Path, max_bytes: int = 1 << 20) -> list[str]:
 def test_marked_lines_are_shown_and_everything_is_kept(tmp_path: Path) -> None:
     data = b"WARNING: incubator\n" + MARK + b"a bolt says\n" + b"\tat java.lang.X\n" + MARK + b"\xff\n"
     assert pumped(data, tmp_path / "s.out") == ["a bolt says\n", "\ufffd\n"]
+    kept = (tmp_path / "s.out").read_bytes()
+    assert LOG_TIME.sub(b"", kept) == data.replace(MARK, b"")
+    assert [LOG_TIME.match(line) is not None for line in kept.splitlines()] == [False, True, False, True]
+
+
+def test_lines_that_have_their_time_get_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(TIMED, "1")
+    data = MARK + b"2026-11-27 13:56:10,123 [count:4] a bolt says\n"
+    pumped(data, tmp_path / "s.out")
     assert (tmp_path / "s.out").read_bytes() == data.replace(MARK, b"")
+
+
+def test_the_mode_of_the_file(tmp_path: Path) -> None:
+    pumped(b"", tmp_path / "s.out")
     assert (tmp_path / "s.out").stat().st_mode & 0o777 == 0o600
 
 
@@ -75,7 +92,8 @@ def test_a_folder_that_cannot_be_made_is_replaced_by_a_temporary_one(
     assert new_log_file(tmp_path / "file" / "logs").parent.parent == tmp_path
 
 
-def test_workers_mark_each_line_that_they_print(tmp_path: Path) -> None:
+@pytest.mark.parametrize("timed", [False, True])
+def test_workers_mark_each_line_that_they_print(timed: bool) -> None:
     code = (
         "import sys\nfrom storm_on_spark.worker_daemon import marked_output\n"
         "print('before')\n"
@@ -85,7 +103,9 @@ def test_workers_mark_each_line_that_they_print(tmp_path: Path) -> None:
         "    print('unfinished', end='')\n"
         "print('after')"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
-    marked = b"".join(MARK + line + b"\n" for line in (b"one", b"two", b"three", b"raw", b"unfinished"))
-    assert done.stdout == b"before\n" + marked + b"after\n"
-    assert done.stderr == MARK + b"err\n"
+    environment = {**os.environ, **({TIMED: "1"} if timed else {})}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, env=environment)
+    moment = rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} " if timed else b""
+    marked = b"".join(MARK + moment + line + b"\n" for line in (b"one", b"two", b"three", b"raw", b"unfinished"))
+    assert re.fullmatch(b"before\n" + marked + b"after\n", done.stdout)
+    assert re.fullmatch(MARK + moment + b"err\n", done.stderr)

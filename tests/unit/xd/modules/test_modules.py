@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from storm_on_spark.runtime.processes.prints import TIMED
 from storm_on_spark.testing import SpoutTester, make_tuple, run_bolt
 from storm_on_spark.xd.admin.checks import check_stream
 from storm_on_spark.xd.dsl import DslError
@@ -127,9 +129,20 @@ def test_what_is_no_json_object(payload: Any) -> None:
         through("processor", "json-to-tuple", [payload])
 
 
-def test_log_writes_one_line_per_message(capsys: pytest.CaptureFixture[str]) -> None:
+LOG_TIME = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} ")
+
+
+def test_log_writes_one_line_per_message_with_its_time(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert through("sink", "log", ["a\nb", True], level="WARN") == []
-    assert capsys.readouterr().err == "WARN sink.s - a\\nb\nWARN sink.s - true\n"
+    lines = capsys.readouterr().err.splitlines()
+    assert [LOG_TIME.sub("", line) for line in lines] == ["WARN sink.s - a\\nb", "WARN sink.s - true"]
+    assert all(LOG_TIME.match(line) for line in lines)
+    # Where every line gets it anyway, it stands there once.
+    monkeypatch.setenv(TIMED, "1")
+    assert through("sink", "log", ["c"]) == []
+    assert capsys.readouterr().err == "INFO sink.s - c\n"
 
 
 def test_null_drops() -> None:
