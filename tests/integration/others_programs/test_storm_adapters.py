@@ -95,7 +95,7 @@ def word(text: str) -> Any:
 
 
 def errors(kit: BoltTester) -> str:
-    return "\n".join(text for text, _ in kit.collector.ledger.errors)
+    return "\n".join(error.message for error in kit.collector.ledger.errors)
 
 
 def settled(kit: BoltTester, count: int) -> None:
