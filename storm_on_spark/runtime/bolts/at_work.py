@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from storm_on_spark.api.info import ComponentAtWork
 from storm_on_spark.runtime.bolts.bolt_task import BoltTask
+from storm_on_spark.runtime.bolts.in_hand import loop_above
 from storm_on_spark.runtime.run.wiring import Wiring
 from storm_on_spark.runtime.storage import Folder, as_storage, inside
 
@@ -62,11 +63,10 @@ class WorkNotes:
             self._noted = self._seen
 
     def _at_work(self, frame: FrameType | None) -> AtWork | None:
-        while frame is not None and frame.f_code not in self._loops:
-            frame = frame.f_back
-        if frame is None:
+        loop = loop_above(frame, self._loops)
+        if loop is None:
             return None
-        names = frame.f_locals
+        names = loop.f_locals
         task: BoltTask = names["self"]
         if task.wiring is not self._wiring:
             return None

@@ -13,9 +13,15 @@ def in_hand(frame: FrameType | None, loops: frozenset[CodeType]) -> tuple[Any, A
         frame: the innermost.
         loops: what `BoltTask.loops` returns.
     """
-    while frame is not None:
-        if frame.f_code in loops:
-            names = frame.f_locals
-            return names["self"], names.get("tup", names.get("batch"))
+    loop = loop_above(frame, loops)
+    if loop is None:
+        return None
+    names = loop.f_locals
+    return names["self"], names.get("tup", names.get("batch"))
+
+
+def loop_above(frame: FrameType | None, loops: frozenset[CodeType]) -> FrameType | None:
+    """Returns the frame of the loop in which a bolt executes, or None; arguments as those of `in_hand`."""
+    while frame is not None and frame.f_code not in loops:
         frame = frame.f_back
-    return None
+    return frame

@@ -19,8 +19,8 @@ from types import FrameType
 from typing import NamedTuple, NoReturn
 
 from storm_on_spark.api.text.printable import printable
-from storm_on_spark.runtime.bolts.at_work import WorkNotes
 from storm_on_spark.api.tuple import Tuple
+from storm_on_spark.runtime.bolts.at_work import WorkNotes
 from storm_on_spark.runtime.bolts.bolt_task import BoltTask
 from storm_on_spark.runtime.bolts.in_hand import in_hand
 from storm_on_spark.runtime.reports.inputs import input_text
