@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from storm_on_spark.api.errors import ConfigError, SetupError, StormError
 from storm_on_spark.api.sink import SinkContext, SinkTransaction
+from storm_on_spark.api.text.extras import needs_extra
 from storm_on_spark.connectors.columns import single_valued
 from storm_on_spark.connectors.dead_letters import DeadLetters, Refused, refused_rows
 from storm_on_spark.connectors.delta_trial import reason, refuses, taking, trial_of
@@ -106,7 +107,7 @@ class DeltaBolt(TableBolt):
             from deltalake import DeltaTable
             from deltalake.exceptions import DeltaError
         except ImportError as error:
-            raise SetupError("a DeltaBolt needs the extra storm-on-spark[delta]") from error
+            raise SetupError(needs_extra("a DeltaBolt", "delta", "deltalake")) from error
         self._dead_letters.open()
         try:
             DeltaTable.create(

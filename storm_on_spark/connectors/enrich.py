@@ -14,6 +14,7 @@ from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
 from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.task.collector import OutputCollector
 from storm_on_spark.api.task.context import TopologyContext
+from storm_on_spark.api.text.extras import needs_extra
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.connectors.delta import checked_location
 
@@ -147,7 +148,7 @@ class EnrichBolt(BaseRichBolt):
             from deltalake import DeltaTable
             from deltalake.exceptions import DeltaError
         except ImportError as error:
-            raise SetupError("an EnrichBolt needs the extra storm-on-spark[delta]") from error
+            raise SetupError(needs_extra("an EnrichBolt", "delta", "deltalake")) from error
         what = (self._location, tuple(self._on.values()), self._add)
         with _lock:
             try:

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from typing import Any, Final
 
 from storm_on_spark.api.errors import ConfigError
+from storm_on_spark.api.text.extras import needs_extra
 from storm_on_spark.multilang.errors import ShellError
 
 MAX_MESSAGE_BYTES: Final = 64 << 20
@@ -96,10 +97,7 @@ class MsgpackFraming(Framing):
         try:
             import msgpack
         except ImportError:
-            raise ConfigError(
-                'topology.multilang.serializer: "msgpack" needs the package msgpack; '
-                "pip install 'storm-on-spark[multilang]'"
-            ) from None
+            raise ConfigError(needs_extra('topology.multilang.serializer: "msgpack"', "multilang", "msgpack")) from None
         self._pack = msgpack.Packer(use_bin_type=True, default=_plain).pack
         self._unpacker = msgpack.Unpacker(raw=False, max_buffer_size=MAX_MESSAGE_BYTES + (1 << 20))
         self._errors = (ValueError, msgpack.UnpackException)

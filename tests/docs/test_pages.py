@@ -38,6 +38,22 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert anchor in anchors_of(file), f"{name_of(page)} links to {target}; there are {anchors_of(file)}"
 
 
+def test_the_table_of_extras_is_that_of_the_project() -> None:
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8").partition("-dependencies]")[2].partition("\n[")[0]
+    extras = {name: re.findall(r'"([a-z0-9-]+)', packages) for name, packages in re.findall(r"(\w+) = (\[.*\])", text)}
+    page = (ROOT / "docs/getting-started.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| [^|]+ \| ([^|]+) \|$", page, re.MULTILINE)
+    assert [(name, packages.split(", ")) for name, packages in rows] == sorted(
+        (name, packages) for name, packages in extras.items() if name != "dev"
+    )
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_extras_are_installed_from_a_checkout(page: Path) -> None:
+    for place, extras in re.findall(r"pip install ['\"]([^'\"\[]+)\[([^\]]+)\]", page.read_text(encoding="utf-8")):
+        assert place in (".", "path/to/storm-on-spark"), f"{name_of(page)}: no package index has {place}[{extras}]"
+
+
 def test_every_page_can_be_reached_from_the_readme() -> None:
     reached, waiting = set(), [ROOT / "README.md"]
     while waiting:

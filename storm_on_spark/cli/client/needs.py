@@ -6,6 +6,7 @@ import importlib.util
 from typing import Final
 
 from storm_on_spark.api.errors import SetupError
+from storm_on_spark.api.text.extras import needs_extra
 
 _LIBRARIES: Final = ("httpx", "kazoo", "msgspec", "starlette", "uvicorn")
 
@@ -18,7 +19,7 @@ def need_libraries() -> None:
     """
     missing = [name for name in _LIBRARIES if not _is_there(name)]
     if missing:
-        raise SetupError(f"this needs {', '.join(missing)}, which aren't here: pip install 'storm-on-spark[cluster]'")
+        raise SetupError(needs_extra("this command", "cluster", *missing))
 
 
 def _is_there(name: str) -> bool:

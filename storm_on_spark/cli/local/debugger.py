@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from storm_on_spark.api.config import Config
 from storm_on_spark.api.errors import ConfigError, SetupError
+from storm_on_spark.api.text.extras import needs_extra
 from storm_on_spark.cli.shared import options
 from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import DONE, STOPPED, exit_code, tell
@@ -123,9 +124,7 @@ def _waiting(port: int | None) -> Iterator[None]:
     try:
         debugpy: Any = importlib.import_module("debugpy")
     except ImportError as error:
-        raise SetupError(
-            "--debugger-port needs debugpy, which can't be imported; get it by `pip install debugpy`"
-        ) from error
+        raise SetupError(needs_extra("--debugger-port", "debug", "debugpy")) from error
     try:
         debugpy.listen((_HOST, port))
     except (OSError, RuntimeError) as error:

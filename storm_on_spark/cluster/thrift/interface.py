@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from storm_on_spark.api.errors import SetupError
+from storm_on_spark.api.text.extras import needs_extra
 
 
 @functools.cache
@@ -19,5 +20,5 @@ def interface() -> Any:
     try:
         import thriftpy2
     except ImportError as error:
-        raise SetupError("Thrift needs thriftpy2: pip install 'storm-on-spark[thrift]'") from error
+        raise SetupError(needs_extra("Thrift", "thrift", "thriftpy2")) from error
     return thriftpy2.load(str(Path(__file__).with_name("nimbus.thrift")), module_name="storm_nimbus_thrift")

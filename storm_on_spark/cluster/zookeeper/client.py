@@ -14,6 +14,7 @@ from kazoo.retry import KazooRetry
 
 from storm_on_spark.api.config import Config
 from storm_on_spark.api.errors import SetupError
+from storm_on_spark.api.text.extras import needs_extra
 from storm_on_spark.cluster.zookeeper.settings import ZooKeeperSettings
 
 _RECONNECT_SECS: Final = 0.1
@@ -91,10 +92,7 @@ def _sasl(settings: ZooKeeperSettings) -> dict[str, str] | None:
     if settings.auth_scheme != "sasl" or settings.auth_payload is None:
         return None
     if importlib.util.find_spec("puresasl") is None:
-        raise SetupError(
-            f"{Config.STORM_ZOOKEEPER_AUTH_SCHEME}: sasl needs the package pure-sasl, which comes with "
-            "storm-on-spark[cluster]"
-        )
+        raise SetupError(needs_extra(f"{Config.STORM_ZOOKEEPER_AUTH_SCHEME}: sasl", "cluster", "pure-sasl"))
     user, _, password = settings.auth_payload.partition(":")
     return {"mechanism": "DIGEST-MD5", "username": user, "password": password}
 

@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple
 
 from storm_on_spark.api.config.secrets import scrubbed
 from storm_on_spark.api.errors import ConfigError, SetupError
+from storm_on_spark.api.text.extras import needs_extra
 from storm_on_spark.connectors.kafka.config import KafkaSpoutConfig
 from storm_on_spark.connectors.kafka.errors import KafkaSpoutError
 from storm_on_spark.connectors.kafka.looking import Found, LookUp, LookUps, committed_offset, note_of, topic_id
@@ -291,9 +292,7 @@ def kafka_python(kind: str) -> Any:
     try:
         import kafka
     except ImportError as error:
-        raise SetupError(
-            f"a Kafka {kind} needs kafka-python, which isn't installed: pip install 'storm-on-spark[kafka]'"
-        ) from error
+        raise SetupError(needs_extra(f"a Kafka {kind}", "kafka", "kafka-python")) from error
     if int(kafka.__version__.split(".")[0]) < 3:
         raise SetupError(f"a Kafka {kind} needs kafka-python 3 or newer (installed: {kafka.__version__})")
     return kafka

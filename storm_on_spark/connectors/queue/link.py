@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from storm_on_spark.api.errors import ConfigError, SetupError
+from storm_on_spark.api.text.extras import needs_extra
 from storm_on_spark.connectors.queue.errors import QueueSpoutError
 
 _log = logging.getLogger(__name__)
@@ -97,9 +98,7 @@ def need_pika() -> Any:
     try:
         import pika
     except ImportError as error:
-        raise SetupError(
-            "a QueueSpout needs pika, which isn't installed: pip install 'storm-on-spark[rabbitmq]'"
-        ) from error
+        raise SetupError(needs_extra("a QueueSpout", "rabbitmq", "pika")) from error
     return pika
 
 

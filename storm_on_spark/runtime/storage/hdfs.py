@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlparse
 
 from storm_on_spark.api.errors import SetupError
+from storm_on_spark.api.text.extras import needs_extra
 from storm_on_spark.runtime.storage.background import in_background
 from storm_on_spark.runtime.storage.interface import Storage, StoredObject, checked
 from storm_on_spark.runtime.storage.s3 import Lookup
@@ -90,7 +91,7 @@ class HdfsPlace:
             SetupError: the client is not installed.
         """
         if find_spec("hdfs_native") is None:
-            raise SetupError("hdfs:// needs the package hdfs-native: pip install 'storm-on-spark[hdfs]'")
+            raise SetupError(needs_extra("hdfs://", "hdfs", "hdfs-native"))
         if self.user is not None:
             # The client reads its user only from the environment. Spark's Java has the same user already.
             os.environ.setdefault(_USER, self.user)

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from storm_on_spark.api.errors import SetupError
+from storm_on_spark.api.text.extras import needs_extra
 from storm_on_spark.api.text.lines import lines_of
 
 if TYPE_CHECKING:
     from deltalake._internal import DeltaFileSystemHandler
 
-NEEDS: Final = "the message bus of Delta needs the extra storm-on-spark[delta] on every machine"
 _FIRST: Final = f"_delta_log/{0:020}.json"
 
 
@@ -35,7 +35,7 @@ class Store:
             from deltalake._internal import DeltaFileSystemHandler
             from deltalake.exceptions import DeltaError
         except ImportError as error:
-            raise SetupError(NEEDS) from error
+            raise SetupError(needs_extra("the message bus of Delta", "delta", "deltalake")) from error
         self.location = location.rstrip("/")
         #: Where it is on a disk; None for another store.
         self._folder = None if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", location) else Path(location)

@@ -79,8 +79,8 @@ def test_help_needs_neither_the_clusters_libraries_nor_spark() -> None:
         done = subprocess.run([sys.executable, "-c", code, *arguments], cwd=ROOT, capture_output=True, text=True)
         assert done.returncode == 1
         assert done.stderr == (
-            "Error: this needs httpx, kazoo, msgspec, starlette, uvicorn, which aren't here: "
-            "pip install 'storm-on-spark[cluster]'\n"
+            "Error: this command needs httpx, kazoo, msgspec, starlette, uvicorn, which are not installed: "
+            f"pip install '{ROOT}[cluster]'\n"
         )
 
 

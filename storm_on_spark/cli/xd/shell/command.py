@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from storm_on_spark.api.errors import SetupError
+from storm_on_spark.api.text.extras import needs_extra
 from storm_on_spark.cli.shared import options
 from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import reporting_errors
@@ -55,9 +56,7 @@ def command(
             if not sys.stdin.isatty():
                 sys.exit(shell.lines(sys.stdin, "standard input"))
             if importlib.util.find_spec("prompt_toolkit") is None:
-                raise SetupError(
-                    "the shell needs prompt_toolkit, which isn't here: pip install 'storm-on-spark[shell]'"
-                )
+                raise SetupError(needs_extra("the shell", "shell", "prompt-toolkit"))
             from storm_on_spark.cli.xd.shell.terminal import read_lines
             from storm_on_spark.xd.modules.declaration import home
 

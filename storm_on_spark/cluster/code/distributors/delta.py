@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from storm_on_spark.api.text.extras import needs_extra
 from storm_on_spark.cluster.code import folders
 from storm_on_spark.cluster.code.checksums import artifacts_of, check_topology_id, copy_verified
 from storm_on_spark.cluster.code.distributor import CodeDistributor, Metafile, Peers, location_of
@@ -73,7 +74,7 @@ class DeltaCodeDistributor(CodeDistributor):
         try:
             from deltalake import DeltaTable
         except ImportError as error:
-            raise CodeError("code in a Delta table needs the extra storm-on-spark[delta]") from error
+            raise CodeError(needs_extra("code in a Delta table", "delta", "deltalake")) from error
         self._location = location_of(conf, "a path or URI of a Delta table")
         schema = _schema()
 

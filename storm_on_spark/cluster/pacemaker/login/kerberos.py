@@ -1,6 +1,6 @@
 """SASL GSSAPI (RFC 4752) with Kerberos, both sides, without a security layer.
 
-Needs `pip install 'storm-on-spark[kerberos]'`.
+Needs the extra `kerberos`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from storm_on_spark.api.errors import SetupError
+from storm_on_spark.api.text.extras import install_extra
 from storm_on_spark.cluster.errors import AuthenticationError
 from storm_on_spark.cluster.pacemaker.login.identities import KerberosIdentity
 
@@ -29,7 +30,7 @@ def load_gssapi() -> Any:
         return importlib.import_module("gssapi")
     except (ImportError, OSError) as error:
         raise SetupError(
-            f"Kerberos needs the package gssapi (pip install 'storm-on-spark[kerberos]') and the system's Kerberos "
+            f"Kerberos needs the package gssapi ({install_extra('kerberos')}) and the system's Kerberos "
             f"libraries: {error}"
         ) from error
 

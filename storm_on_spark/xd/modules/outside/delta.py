@@ -18,6 +18,7 @@ from storm_on_spark.api.component import BaseRichBolt
 from storm_on_spark.api.errors import ConfigError, SetupError
 from storm_on_spark.api.task.collector import OutputCollector, SpoutOutputCollector
 from storm_on_spark.api.task.context import TopologyContext
+from storm_on_spark.api.text.extras import needs_extra
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.connectors.columns import Columns
 from storm_on_spark.connectors.delta import checked_location
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
 
 _PAYLOAD: Final = "payload"
-_NEEDS: Final = "delta needs the extra storm-on-spark[delta] on every machine"
 _BATCH: Final = 1_000
 
 
@@ -77,7 +77,7 @@ class DeltaSource(RepeatingSource):
         try:
             import deltalake as _  # noqa: F401 # needed later
         except ImportError as error:
-            raise SetupError(_NEEDS) from error
+            raise SetupError(needs_extra("the module delta", "delta", "deltalake")) from error
 
     def produce(self) -> None:
         """Sends the next row."""
@@ -178,7 +178,7 @@ class DeltaSink(BaseRichBolt):
             from deltalake import DeltaTable
             from deltalake.exceptions import DeltaError
         except ImportError as error:
-            raise SetupError(_NEEDS) from error
+            raise SetupError(needs_extra("the module delta", "delta", "deltalake")) from error
         try:
             DeltaTable.create(self.table, self.columns.schema(), mode="ignore")
         except (DeltaError, OSError) as error:

@@ -96,5 +96,5 @@ def test_a_wrong_password_is_refused_and_not_shown(
 
 def test_without_the_package_it_is_said(with_users: ZooKeeperServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(SetupError, match=r"sasl needs the package pure-sasl"):
+    with pytest.raises(SetupError, match=r"sasl needs pure-sasl"):
         session(with_users, "/none/storm", "sasl", "storm:sesame")

@@ -290,7 +290,7 @@ def test_a_wrong_location_is_named(location: str | None, kind: type[Exception], 
 
 def test_without_the_extra_a_sentence_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(__import__("sys").modules, "deltalake._internal", None)
-    with pytest.raises(SetupError, match=r"needs the extra storm-on-spark\[delta\]"):
+    with pytest.raises(SetupError, match=r"needs deltalake, which is not installed: pip install '/.*\[delta\]'"):
         Store(str(tmp_path))
 
 
