@@ -35,7 +35,7 @@ Later ones win:
 1. the default of the key, as listed below, or what `topology.profile` says instead;
 2. `conf` of the topology's module, or what is passed to `submit_topology` or `compile_topology`;
 3. `--conf FILE.yaml`, in the order of the files; then `-c KEY=VALUE`;
-4. for keys marked *component*: `get_component_configuration()` of the spout or bolt, then what its declarer sets
+4. for keys set for a *component*: `get_component_configuration()` of the spout or bolt, then what its declarer sets
    (`set_bolt(...).add_configuration(...)`). They hold for that component alone.
 
 `None` (`null` in YAML) always means the default. `storm-spark run` sets one default differently: `topology.fail.fast`
@@ -59,6 +59,15 @@ Every known key has a level:
 `storm-spark config` prints the same list; `storm-spark config --json` for programs.
 """
 
+SCOPES = """\
+The last column says whose configuration has a key:
+
+- **topology**: that of a topology, as above; **component** says that a spout or bolt may have a value of its own.
+- **cluster**: that of Nimbuses, supervisors, Pacemakers and the commands that ask them, by their own `-c` and `--conf`.
+  A file may have both kinds: `submit` sends a topology's keys with it, and leaves out those of the cluster.
+- **streams**: that of `xd-singlenode`, admins and containers, in the same way.
+"""
+
 
 def page() -> str:
     """Returns the text of the page."""
@@ -66,6 +75,7 @@ def page() -> str:
     parts = [HEAD.replace("{starts}", starts)]
     honoured = [key for key in KEYS.values() if key.level is Level.HONOURED]
     parts.append("## Keys that work\n")
+    parts.append(SCOPES)
     parts += ["\n".join(rows(honoured, with_scope=True)), ""]
     parts.append("## What the profiles set\n")
     parts.append("`topology.profile` sets these keys where nobody else does; a key that you set counts, whatever the")
@@ -106,7 +116,7 @@ def rows(keys: Iterable[ConfigKey], *, with_scope: bool) -> Iterator[str]:
     yield "| key | default | value | meaning |" + (" set for |" if with_scope else "")
     yield "|---|---|---|---|" + ("---|" if with_scope else "")
     for key in keys:
-        scope = (" topology, component |" if key.component else " topology |") if with_scope else ""
+        scope = f" {key.scope} |" if with_scope else ""
         yield f"| `{key.name}` | {default(key)} | {cell(str(key.type))} | {cell(key.doc)} |{scope}"
 
 

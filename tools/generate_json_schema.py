@@ -311,6 +311,7 @@ class Key(Document):
     meaning: str
     why: str
     component: bool
+    scope: str
     value: Any = None
     """Only where the configuration that was given sets it."""
 

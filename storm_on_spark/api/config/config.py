@@ -276,7 +276,8 @@ def _problem(name: object, value: object, component: bool) -> str | None:
     if key is None:
         return None if name.startswith(tuple(FAMILIES)) or _is_users_own(name) else _unknown(name)
     if component and not key.component and name.startswith(KNOWN_PREFIXES):
-        return f"{name} is a setting of the whole topology; a single component has none of its own"
+        whose = "the whole topology" if key.scope == "topology" else f"the {key.scope}"
+        return f"{name} is a setting of {whose}; a single component has none of its own"
     if value is None or key.type.accepts(value):
         return None
     return f"{name} must be {key.type}, not {kind_of(value)}"

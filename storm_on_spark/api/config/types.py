@@ -136,6 +136,19 @@ class ConfigKey:
     component: bool = False
     """Whether a single component may set it too."""
 
+    @property
+    def scope(self) -> str:
+        """Whose configuration has the key: that of a topology, of the cluster's processes, or of those of streams.
+
+        Example:
+            >>> from storm_on_spark.api.config import KEYS
+            >>> [KEYS[name].scope for name in ("topology.debug", "supervisor.slots.ports", "zk.client.connect")]
+            ['topology, component', 'cluster', 'streams']
+        """
+        if self.name.startswith(("topology.", "storm.id")):
+            return "topology, component" if self.component else "topology"
+        return "streams" if self.name.startswith(("xd.", "zk.")) else "cluster"
+
 
 def honoured(name: str, kind: ConfigType, default: object, doc: str, *, component: bool = False) -> ConfigKey:
     """Returns a key that works."""

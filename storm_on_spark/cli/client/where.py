@@ -24,7 +24,7 @@ _CLIENTS: Final = (
     "storm.tls.ca.file",
     "storm.nimbus.retry.",
 )
-_CLUSTERS: Final = ("nimbus.", "pacemaker.", "storm.", "supervisor.", "ui.")
+_CLUSTERS: Final = ("java.", "nimbus.", "pacemaker.", "storm.", "supervisor.", "ui.")
 _CONNECT_SECS: Final = 2.0
 _LOOKS: Final = 4
 _PAUSE_SECS: Final = 0.4

@@ -86,6 +86,7 @@ def described(key: ConfigKey, given: Mapping[str, Any] | None = None) -> dict[st
         "meaning": key.doc,
         "why": key.why,
         "component": key.component,
+        "scope": key.scope,
     }
     return {**found, "value": given[key.name]} if given and key.name in given else found
 
@@ -116,7 +117,7 @@ def _lines(keys: Sequence[ConfigKey], given: Mapping[str, Any], columns: int) ->
                 yield from _wrapped(f"= {_text(given[key.name])} (default: {_default(key) or 'none'})", columns)
             else:
                 yield from _wrapped(f"= {_default(key) or 'none'}", columns)
-            yield from _wrapped(f"{_meaning(key)} ({key.type}; {key.level.value})", columns)
+            yield from _wrapped(f"{_meaning(key)} ({key.type}; {key.level.value}; {key.scope})", columns)
         yield ""
 
 

@@ -14,10 +14,11 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
+from storm_on_spark.api.config import KEYS
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cli.client.dev_document import DevRecord
 from storm_on_spark.cli.client.dev_record import DevFile, find, path_of
-from storm_on_spark.cli.client.where import connect, find_cluster
+from storm_on_spark.cli.client.where import connect, find_cluster, topologys
 from storm_on_spark.cli.cluster.stages import stage_of
 from storm_on_spark.cli.main import SECTIONS, main
 from storm_on_spark.cluster.errors import UnavailableError
@@ -283,3 +284,8 @@ def test_the_list_of_commands_says_of_each_what_it_says_itself() -> None:
 def test_main_is_a_group_as_any_other() -> None:
     assert isinstance(main, click.Group)
     assert set(main.commands) >= {"run", "submit", "dev"}
+
+
+def test_a_submitted_topology_takes_the_keys_along_that_are_set_for_it() -> None:
+    sent = topologys({name: key.default for name, key in KEYS.items()})
+    assert {name for name, key in KEYS.items() if key.scope == "cluster"} == set(KEYS) - set(sent) - {"storm.id"}

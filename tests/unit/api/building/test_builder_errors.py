@@ -460,6 +460,8 @@ def test_declared_configuration_is_checked_at_once() -> None:
     )
     with pytest.raises(ConfigError, match=r'bolt "count": topology.workers is a setting of the whole topology'):
         bolt.add_configuration(Config.TOPOLOGY_WORKERS, 2)
+    with pytest.raises(ConfigError, match=r'bolt "count": nimbus.seeds is a setting of the cluster'):
+        bolt.add_configuration(Config.NIMBUS_SEEDS, ["a"])
     with pytest.raises(ConfigError, match="at least 1, not 0"):
         bolt.set_max_spout_pending(0)
     assert "add_configurations takes a mapping, not 'x' (str)" in problem_of(
