@@ -13,6 +13,7 @@ from storm_on_spark.cli.client.needs import need_libraries
 from storm_on_spark.cli.shared import options
 from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import reporting_errors
+from storm_on_spark.cli.shared.groups import Group
 from storm_on_spark.launch.conf_text import merged
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 _path = click.argument("path", metavar="PATH")
 
 
-@click.group("heartbeats", short_help="Look at drivers' heartbeats where they are kept.")
+@click.group("heartbeats", cls=Group, short_help="Look at drivers' heartbeats where they are kept.")
 def command() -> None:
     """Look at drivers' heartbeats where they are kept: in ZooKeeper, or in all Pacemakers.
 

@@ -13,6 +13,7 @@ from storm_on_spark.api.text.printable import one_line
 from storm_on_spark.cli.shared import options
 from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import reporting_errors
+from storm_on_spark.cli.shared.groups import Group
 from storm_on_spark.launch.loader import LoadError
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ _folder = click.option(
 )
 
 
-@click.group("counter", short_help="Show what streams have counted.")
+@click.group("counter", cls=Group, short_help="Show what streams have counted.")
 def command() -> None:
     """Show the values of the sinks `counter`, `field-value-counter` and `aggregate-counter`."""
 

@@ -11,6 +11,7 @@ import click
 from storm_on_spark.cli.shared import options
 from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import reporting_errors
+from storm_on_spark.cli.shared.groups import Group
 from storm_on_spark.cli.shared.names import module_argument, name_argument, name_of
 from storm_on_spark.launch.loader import LoadError
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 _json = click.option("--json", is_flag=True, help="Print one JSON document.")
 
 
-@click.group("module", short_help="Show the modules of streams, and add your own.")
+@click.group("module", cls=Group, short_help="Show the modules of streams, and add your own.")
 def command() -> None:
     """Show the modules that streams are made of, compose new ones, and add your own."""
 

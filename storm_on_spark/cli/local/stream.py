@@ -14,6 +14,7 @@ from storm_on_spark.cli.local.request import Request
 from storm_on_spark.cli.shared import options
 from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import exit_code, reporting_errors
+from storm_on_spark.cli.shared.groups import Group
 
 if TYPE_CHECKING:
     from storm_on_spark.xd.modules.dead_letters import DeadLetters
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 _definition = click.argument("definition", metavar="DEFINITION")
 
 
-@click.group("stream", short_help="Run a stream that one line of text describes.")
+@click.group("stream", cls=Group, short_help="Run a stream that one line of text describes.")
 def command() -> None:
     """Run or check a stream of modules, such as "time --fixedDelay=1 | log".
 

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from storm_on_spark.cli.local import counter as local
+from storm_on_spark.cli.shared.groups import Group
 from storm_on_spark.cli.xd import counters as remote
 from storm_on_spark.cli.xd.asking import admin_options, either
 
@@ -27,7 +28,7 @@ def _there(name: str) -> click.Command:
     return command
 
 
-command = click.Group(
+command = Group(
     "counter",
     {name: either(here, _there(name)) for name, here in local.command.commands.items()},
     short_help="Show what streams have counted.",

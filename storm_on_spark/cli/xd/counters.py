@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import click
 
+from storm_on_spark.cli.shared.groups import Group
 from storm_on_spark.cli.xd.asking import asked
 from storm_on_spark.cli.xd.tables import table
 
@@ -17,7 +18,7 @@ KINDS: Final = ("counter", "field-value-counter", "aggregate-counter")
 def group(kind: str) -> click.Group:
     """Returns the commands of a kind."""
     one, title = kind.replace("-", "_"), kind.replace("-", " ").title()
-    made = click.Group(kind, short_help=f"{title}s of the admin.", help=f"{title}s of the admin.")
+    made = Group(kind, short_help=f"{title}s of the admin.", help=f"{title}s of the admin.")
 
     @made.command("list", help=f"List the {kind.replace('-', ' ')}s.")
     def listed(**given: Any) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from storm_on_spark.api.text.printable import one_line
+from storm_on_spark.cli.shared.groups import Group
 from storm_on_spark.cli.xd.asking import admin_options, asked
 from storm_on_spark.cli.xd.tables import table
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _LONGEST = 200
 
-group = click.Group(
+group = Group(
     "execution", short_help="Executions of jobs.", help="List, show, stop and restart the executions of jobs."
 )
 
@@ -77,7 +78,7 @@ def restart(number: int | None, named: int | None, **given: Any) -> None:
         request.answer(found, f"Restarted Job execution that had executionId '{chosen}'")
 
 
-@click.group("all")
+@click.group("all", cls=Group)
 def everything() -> None:
     """Stop all executions."""
 

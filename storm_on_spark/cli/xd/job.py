@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from storm_on_spark.cli.shared.errors import FAILED
+from storm_on_spark.cli.shared.groups import Group
 from storm_on_spark.cli.shared.names import name_argument, name_of
 from storm_on_spark.cli.xd.asking import admin_options, asked
 from storm_on_spark.cli.xd.executions import display_of, group, table_of
@@ -87,7 +88,7 @@ def read_parameters(text: str) -> dict[str, str]:
     return {name: value if isinstance(value, str) else jsonlib.dumps(value) for name, value in found.items()}
 
 
-command = click.Group(
+command = Group(
     "job",
     commands={**commands("job"), "launch": launch, "status": status, "execution": group},
     short_help="Jobs on the containers of an admin.",

@@ -13,6 +13,7 @@ import click
 from storm_on_spark.api.errors import StormError
 from storm_on_spark.api.text.lines import lines_of
 from storm_on_spark.cli.shared import options
+from storm_on_spark.cli.shared.groups import Group
 from storm_on_spark.cli.shared.names import name_argument, name_of
 from storm_on_spark.cli.xd.asking import Asked, admin_options, asked
 from storm_on_spark.cli.xd.tables import table
@@ -60,7 +61,7 @@ class NotDeployedError(StormError, RuntimeError):
 
 def commands(kind: Kind) -> dict[str, click.Command]:
     """Returns the commands by name."""
-    many = click.Group("all", short_help=f"Undeploy or destroy all {kind}s.", help=f"Undeploy or destroy all {kind}s.")
+    many = Group("all", short_help=f"Undeploy or destroy all {kind}s.", help=f"Undeploy or destroy all {kind}s.")
     many.add_command(_all(kind, "undeploy"))
     many.add_command(_all(kind, "destroy"))
     made = (_create(kind), _deploy(kind), _undo(kind, "undeploy"), _undo(kind, "destroy"), _list(kind))

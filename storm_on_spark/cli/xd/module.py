@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import click
-
 from storm_on_spark.cli.local import module as local
+from storm_on_spark.cli.shared.groups import Group
 from storm_on_spark.cli.xd import modules as remote
 from storm_on_spark.cli.xd.asking import either
 
-command = click.Group(
+command = Group(
     "module",
     {name: either(here, remote.command.commands[name]) for name, here in local.command.commands.items()},
     short_help="Show the modules of streams, and add your own.",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from storm_on_spark.cli.shared.groups import Group
 from storm_on_spark.cli.shared.names import module_argument, name_argument, name_of
 from storm_on_spark.cli.xd.asking import Asked, admin_options, asked
 from storm_on_spark.cli.xd.tables import table
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 _TYPES = ("source", "processor", "sink", "job")
 
 
-@click.group("module")
+@click.group("module", cls=Group)
 def command() -> None:
     """Show the modules that the admin has, and add new ones."""
 

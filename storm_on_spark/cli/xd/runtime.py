@@ -6,11 +6,12 @@ from typing import Any
 
 import click
 
+from storm_on_spark.cli.shared.groups import Group
 from storm_on_spark.cli.xd.asking import admin_options, asked
 from storm_on_spark.cli.xd.tables import braced, table
 
 
-@click.group("runtime", short_help="Show the containers of an admin, and their modules.")
+@click.group("runtime", cls=Group, short_help="Show the containers of an admin, and their modules.")
 def command() -> None:
     """Show the containers of an admin, and what runs in them."""
 

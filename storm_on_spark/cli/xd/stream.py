@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import click
-
 from storm_on_spark.cli.local import stream as local
+from storm_on_spark.cli.shared.groups import Group
 from storm_on_spark.cli.xd.lifecycle import commands
 
-command = click.Group(
+command = Group(
     "stream",
     commands={**local.command.commands, **commands("stream")},
     short_help="Run a stream that one line of text describes, or deploy it on containers.",

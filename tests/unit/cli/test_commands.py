@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -27,6 +28,21 @@ def test_version_and_help() -> None:
     done = invoke("--help")
     assert done.exit_code == 0
     assert all(name in done.output for name in ("run", "explain", "validate", "config", "new", "Exit codes"))
+
+
+def test_no_help_of_a_group_cuts_a_sentence_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    waiting: list[tuple[str, ...]] = [()]
+    while waiting:
+        words = waiting.pop()
+        command: click.Command = main
+        for word in words:
+            assert isinstance(command, click.Group)
+            command = command.commands[word]
+        if isinstance(command, click.Group):
+            listed = invoke(*words, "--help").output.replace("[ARGS]...", "")
+            assert "..." not in listed, words
+            waiting += [(*words, name) for name in command.commands]
 
 
 @pytest.mark.parametrize("arguments", [("nonsense",), ("run",), ("run", "x.py", "--seconds", "0"), ("new",)])

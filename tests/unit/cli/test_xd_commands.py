@@ -22,6 +22,7 @@ from prompt_toolkit.output import DummyOutput
 
 from storm_on_spark.cli.main import main
 from storm_on_spark.cli.reference.schema import schema_of
+from storm_on_spark.cli.shared.groups import leaves, summary
 from storm_on_spark.cli.xd.shell.commands import Shell
 from storm_on_spark.cli.xd.shell.lines import split_line
 from storm_on_spark.cli.xd.shell.terminal import ShellCompleter, read_lines
@@ -280,6 +281,19 @@ def test_outside_the_shell_there_is_json_that_is_as_described(
     assert document.keys() == keys, done.stderr
     jsonschema.validate(document, schema_of(arguments[0]))
     assert done.exit_code == (1 if keys == {"error"} else 0)
+
+
+def test_help_names_every_command_with_its_groups(shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
+    assert shell.execute("help") == 0
+    shown = capsys.readouterr().out
+    assert "..." not in shown
+    assert "Usage" not in shown, "a shell is no program"
+    lines = [line.strip() for line in shown.splitlines()]
+    for words, command in leaves(shell.root):
+        assert any(line.startswith(f"{words} ") for line in lines), words
+        assert summary(command).partition(" ")[0] in shown
+    assert "stream all undeploy" in shown
+    assert "Jobs:" in lines
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from storm_on_spark import __version__
 from storm_on_spark.api.text.lines import lines_of
 from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import FAILED, USAGE, sentence
+from storm_on_spark.cli.shared.groups import Group, leaves, summary
 from storm_on_spark.cli.shared.usage import readable_usage
 from storm_on_spark.cli.xd import counters, job, modules, runtime
 from storm_on_spark.cli.xd.asking import HIDDEN, OWN, asked
@@ -158,17 +159,38 @@ class Shell:
         return 0
 
 
-def _root() -> click.Group:
-    stream = click.Group("stream", commands("stream"), short_help="Streams of modules.", help="Streams of modules.")
-    jobs = click.Group("job", job.command.commands, short_help="Jobs.", help="Jobs.")
+class _Shell(Group):
+    """All commands of a shell, by what they are about; it is no program, so its help shows no usage of one."""
+
+    def format_usage(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes nothing."""
+
+    def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes the commands."""
+        self.format_commands(context, formatter)
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes the commands with the words that lead to them, in a section for each group."""
+        groups = {name: each for name, each in sorted(self.commands.items()) if isinstance(each, click.Group)}
+        sections = {summary(each).rstrip("."): list(leaves(each, name)) for name, each in groups.items()}
+        sections["This shell"] = [(name, each) for name, each in leaves(self) if name in self.commands]
+        width = max(len(words) for rows in sections.values() for words, _ in rows)
+        for title, rows in sections.items():
+            with formatter.section(title):
+                formatter.write_dl([(words.ljust(width), summary(each)) for words, each in rows])
+
+
+def _root() -> Group:
+    stream = Group("stream", commands("stream"), short_help="Streams of modules.", help="Streams of modules.")
+    jobs = Group("job", job.command.commands, short_help="Jobs.", help="Jobs.")
     counted = [counters.group(kind) for kind in counters.KINDS]
     groups = (stream, jobs, modules.command, runtime.command, *counted, _admin())
     own = (_script, _exit, _quit, _version)
     made = {str(each.name): _bare(each) for each in (*groups, *own)}
-    return click.Group(
+    return _Shell(
         "shell",
         made,
-        help="Commands of this shell; `help stream create` describes one. A word with spaces needs quotes.",
+        help="`help stream create` describes one command. A word with spaces needs quotes.",
         context_settings={"help_option_names": ["--help"], "max_content_width": 100},
         add_help_option=True,
     )
@@ -192,7 +214,7 @@ def _shown(parameter: click.Parameter) -> click.Parameter:
 
 
 def _admin() -> click.Group:
-    config = click.Group("config", help="Choose the admin, or show it.")
+    config = Group("config", help="Choose the admin, or show it.")
 
     @config.command("server")
     @click.argument("uri", required=False)
@@ -214,7 +236,7 @@ def _admin() -> click.Group:
         """Show the admin that this shell asks."""
         echo(click.get_current_context().obj.reach())
 
-    return click.Group("admin", {"config": config}, help="The admin that this shell asks.")
+    return Group("admin", {"config": config}, help="The admin that this shell asks.")
 
 
 @click.command("script")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.api.task.collector import SpoutOutputCollector
 from storm_on_spark.api.task.context import TopologyContext
+from storm_on_spark.api.text.extras import needs_extra
 from storm_on_spark.cluster.security.addresses import is_loopback
 from storm_on_spark.xd.modules.declaration import ModuleDeclaration, Option, OptionError
 from storm_on_spark.xd.modules.repeating import RepeatingSource
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 Answer = Literal["processed", "received"]
 
-_NEEDS: Final = "the source http needs the extra storm-on-spark[cluster] on every machine"
 _MOST_BODY: Final = 100_000_000
 _HIGHEST_PORT: Final = 65_535
 
@@ -78,7 +78,7 @@ class HttpSource(RepeatingSource):
         try:
             from storm_on_spark.xd.modules.outside.http_server import PostServer
         except ImportError as error:
-            raise SetupError(_NEEDS) from error
+            raise SetupError(needs_extra("the source http", "cluster", "starlette", "uvicorn")) from error
         #: The request whose messages are being emitted, and the number of the next of them.
         self._current: tuple[Post, int] | None = None
         #: Number of a message -> the request that it came in.
