@@ -9,7 +9,7 @@ Time is event time, as in Storm's windows: a task's watermark is the newest time
 impression did not come in time; they are written to a table of their own. What no click can reach any more is
 forgotten, so the state stays small. A batch job, `by_plain_spark`, joins the whole topics.
 
-    storm-spark dev-kafka --load impressions=impressions.jsonl --load clicks=clicks.jsonl
+    storm-spark dev-kafka --load impressions=jobs/data/impressions.jsonl --load clicks=jobs/data/clicks.jsonl
     storm-spark run jobs/clickstream_join.py --conf conf/clickstream_join.yaml --checkpoint state/clickstream-join
 """
 

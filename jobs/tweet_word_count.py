@@ -1,4 +1,4 @@
-r"""The tweet word count of Storm's paper: tweets, parsed, counted by word; counters are emitted and then cleared.
+"""The tweet word count of Storm's paper: tweets, parsed, counted by word; counters are emitted and then cleared.
 
 The input has one tweet per line, a JSON object with a `text`: `-c word.count.input=FILE` names it.
 Without it, 1000 tweets are generated.
@@ -6,8 +6,7 @@ Without it, 1000 tweets are generated.
 What there is to see: a tumbling window by tick tuples, whose counters are empty after every emission. A batch job,
 `by_plain_spark`, counts the same tweets, to be compared with `streamed`.
 
-    storm-spark run jobs/tweet_word_count.py --conf conf/tweet_word_count.yaml --checkpoint state/tweets \
-        -c word.count.input=tweets.jsonl
+    storm-spark run jobs/tweet_word_count.py --conf conf/tweet_word_count.yaml --checkpoint state/tweets
 """
 
 from __future__ import annotations

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import ast
 import difflib
+import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 import storm_on_spark
+from storm_on_spark.cli.shared.options import CONF_FILE
 from storm_on_spark.launch.loader import LoadError
+
+_DATA: Final = re.compile(r"\bjobs/(data/[\w.]+)")
+_JOB: Final = re.compile(r"\bjobs/(\w+\.py)\b")
 
 
 def examples() -> dict[str, Path]:
@@ -41,9 +48,49 @@ def find_example(name: str) -> list[Path]:
     return files
 
 
+def copy_of(name: str) -> dict[str, str]:
+    """Returns the texts of a project with an example by their paths in it, the topology first.
+
+    Its configuration is `conf.yaml`, its docstring `README.md`. The paths in all of them are those of the project.
+
+    Raises:
+        LoadError: there is no such example.
+    """
+    sources = find_example(name)
+    topology = sources[0]
+    named = {f"conf/{topology.stem}.yaml": CONF_FILE}
+    for source in sources:
+        named |= {f"jobs/{path}": path for path in _DATA.findall(source.read_text("utf-8"))}
+        named.setdefault(f"conf/{source.stem}.yaml", f"conf/{source.stem}.yaml")
+    made = {source.name: source for source in sources}
+    for path, new in named.items():
+        # A wheel has all of it in one folder, the checkout in two.
+        for place in (topology.parent / path.removeprefix("jobs/"), topology.parent.parent / path):
+            if place.is_file():
+                made[new] = place
+    texts = {path: _moved(source.read_text("utf-8"), named) for path, source in made.items()}
+    about = _docstring(texts[topology.name])
+    return {**texts, "README.md": f"# {name}\n\nType the lines below in this folder.\n\n{about}\n"}
+
+
+def commands(text: str) -> list[str]:
+    """Returns the command lines that the docstring of an example tells to type."""
+    return re.findall(r"^    (storm-spark .+)$", _docstring(text), re.MULTILINE)
+
+
 def first_sentence(file: Path) -> str:
     """Returns what the first line of an example's docstring says."""
-    return (ast.get_docstring(ast.parse(file.read_text("utf-8"))) or "").partition("\n")[0]
+    return _docstring(file.read_text("utf-8")).partition("\n")[0]
+
+
+def _docstring(text: str) -> str:
+    return ast.get_docstring(ast.parse(text)) or ""
+
+
+def _moved(text: str, named: Mapping[str, str]) -> str:
+    for path, new in named.items():
+        text = text.replace(path, new)
+    return _JOB.sub(r"\1", text)
 
 
 def _imported(file: Path) -> list[str]:

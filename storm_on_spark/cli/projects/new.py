@@ -5,8 +5,8 @@ from __future__ import annotations
 import json as jsonlib
 import re
 import shlex
-import shutil
 import textwrap
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 
@@ -14,7 +14,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from storm_on_spark.api.errors import SetupError
-from storm_on_spark.cli.projects.examples import examples, find_example, first_sentence
+from storm_on_spark.cli.projects.examples import commands, copy_of, examples, first_sentence
 from storm_on_spark.cli.shared import options
 from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import reporting_errors
@@ -53,9 +53,23 @@ def command(folder: Path | None, example: str | None, list_them: bool, json: boo
         if json:
             echo(jsonlib.dumps({"folder": str(folder), "topology": str(topology), "files": written}))
             return
+        if example is not None:
+            echo(_steps(folder, topology))
+            return
         requirements = _shown(folder / "requirements.txt")
-        tests = "" if example else f"\n  pip install -r {requirements}\n  pytest {_shown(folder)}"
+        tests = f"\n  pip install -r {requirements}\n  pytest {_shown(folder)}"
         echo(f"Made {_shown(folder)}. Try:\n  storm-spark run {_shown(topology)}{tests}")
+
+
+def _steps(folder: Path, topology: Path) -> str:
+    """Returns the lines to type for an example: those of its docstring, each broker in a terminal of its own."""
+    enter = f"  cd {_shown(folder)}"
+    lines = [f"Made {_shown(folder)}; its README.md says what there is to see. Try:", enter]
+    for command in commands(topology.read_text("utf-8")):
+        lines.append(f"  {command}")
+        if command.startswith("storm-spark dev-"):
+            lines += ["Leave that running and, when it is up, in another terminal:", enter]
+    return "\n".join(lines)
 
 
 def write_skeleton(folder: Path) -> list[str]:
@@ -71,14 +85,11 @@ def write_skeleton(folder: Path) -> list[str]:
         for template in templates.iterdir()
         if template.name.endswith(_SUFFIX)
     }
-    try:
-        _make(folder)
-        title = folder.resolve().name
-        for name, text in texts.items():
-            text = text.replace("{title}", title).replace("{name}", topology_name(title))
-            (folder / name).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise SetupError(f"{error.filename or folder} can't be written: {error.strerror}") from error
+    title = folder.resolve().name
+    _write(
+        folder,
+        {n: text.replace("{title}", title).replace("{name}", topology_name(title)) for n, text in texts.items()},
+    )
     return sorted(texts)
 
 
@@ -89,14 +100,9 @@ def copy_example(name: str, folder: Path) -> list[str]:
         LoadError: there is no such example, or something in the way.
         SetupError: the files can't be written.
     """
-    sources = find_example(name)
-    try:
-        _make(folder)
-        for source in sources:
-            shutil.copyfile(source, folder / source.name)
-    except OSError as error:
-        raise SetupError(f"{error.filename or folder} can't be written: {error.strerror}") from error
-    return [source.name for source in sources]
+    texts = copy_of(name)
+    _write(folder, texts)
+    return list(texts)
 
 
 def topology_name(title: str) -> str:
@@ -110,10 +116,15 @@ def topology_name(title: str) -> str:
     return re.sub(r"[^A-Za-z0-9_]+", "-", title).strip("-")[:150] or "topology"
 
 
-def _make(folder: Path) -> None:
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise LoadError(f"{folder} already exists and is not empty; name a new folder")
-    folder.mkdir(parents=True, exist_ok=True)
+def _write(folder: Path, texts: Mapping[str, str]) -> None:
+    try:
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise LoadError(f"{folder} already exists and is not empty; name a new folder")
+        for name, text in texts.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise SetupError(f"{error.filename or folder} can't be written: {error.strerror}") from error
 
 
 def _file_name(template: str) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -99,9 +101,32 @@ def test_a_copied_example_is_valid_where_it_is(
     assert done.exit_code == 0, done.output
     document = json.loads(done.stdout)
     assert document["topology"] == str(tmp_path / "copy" / find_example(name)[0].name)
-    assert sorted(document["files"]) == sorted(path.name for path in (tmp_path / "copy").iterdir())
+    copy = tmp_path / "copy"
+    files = {path.relative_to(copy).as_posix(): path for path in copy.rglob("*") if path.is_file()}
+    assert sorted(document["files"]) == sorted(files)
+    for path in files.values():
+        named = re.findall(r"(?<![\w./-])(?:\w+/)*\w+\.(?:py|yaml|jsonl|md)\b", path.read_text("utf-8"))
+        assert {file for file in named if not (copy / file).is_file()} == set(), path
     done = invoke("validate", document["topology"])
     assert done.exit_code == 0, done.output
+
+
+def test_the_lines_that_an_example_tells_to_type_are_commands(tmp_path: Path, module: object) -> None:
+    for name in examples():
+        done = invoke("new", tmp_path / name, "--example", name)
+        typed = [shlex.split(line) for line in done.stdout.splitlines() if line.startswith("  ")]
+        assert typed[0] == ["cd", str(tmp_path / name)]
+        kafka = "kafka_word_count.py" in {path.name for path in (tmp_path / name).iterdir()}
+        assert [line[:2] for line in typed if line[0] != "cd"] == [
+            *([["storm-spark", "dev-kafka"]] if kafka else []),
+            ["storm-spark", "run"],
+        ]
+        assert done.stdout.count("in another terminal") == kafka
+        for line in typed:
+            if line[0] != "cd":
+                made = main.get_command(click.Context(main), line[1])
+                assert made is not None
+                made.make_context(line[1], line[2:])  # the options are there
 
 
 def test_an_unknown_example_is_told_the_nearest(tmp_path: Path) -> None:
