@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from storm_on_spark.api.text.moments import occurred
 from storm_on_spark.api.text.printable import one_line, printable
 from storm_on_spark.runtime.reports.observer import rate_text
 
+_NUMBER: Final = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,20})?|n/a")
 _ANY_WIDTH: Final = 100_000
 """More than any table needs."""
 _MOST_ERRORS: Final = 10
@@ -31,7 +33,7 @@ def print_result(console: Console, result: Any) -> None:
             console.print(printable(str(row)), markup=False, soft_wrap=True)
         return
     names = list(dict.fromkeys(name for row in rows for name in row))
-    numbers = {name for name in names if all(isinstance(row.get(name), (int, float)) for row in rows)}
+    numbers = {name for name in names if all(_is_number(row.get(name)) for row in rows)}
     _print_table(
         console,
         list(map(str, names)),
@@ -44,13 +46,11 @@ def print_summary(console: Console, info: TopologyInfo) -> None:
     """Prints the totals and a line for each component."""
     rate = info.acked / info.uptime_secs if info.uptime_secs else 0.0
     latency = info.complete_latency_ms
-    # Of what Spark reads itself, nobody knows when it was emitted.
-    unknown = "n/a" if info.acked else "n/a (nothing was acked)"
     console.print(
         f"{printable(info.name)}: spouts: {info.emitted:,} emitted, {info.transferred:,} transferred, "
         f"{info.acked:,} acked, {info.failed:,} failed, {info.pending:,} pending in {info.uptime_secs:.1f} s: "
         f"{rate_text(rate)} acked/s, "
-        "complete latency " + (unknown if latency is None else _percentiles(latency)),
+        "complete latency " + (_without_latency(info) if latency is None else _percentiles(latency)),
         markup=False,
         # A terminal gets it broken between words; a file gets one line.
         soft_wrap=not console.is_terminal,
@@ -145,6 +145,15 @@ def _print_table(console: Console, headings: Sequence[str], rows: Sequence[Seque
 
 def _text(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def _without_latency(info: TopologyInfo) -> str:
+    return "n/a (Spark's own sources don't tell it)" if info.acked else "n/a (nothing was acked)"
+
+
+def _is_number(value: Any) -> bool:
+    """Returns whether a value is a number, as REST may write it, or says that there is none."""
+    return isinstance(value, (int, float)) or (isinstance(value, str) and _NUMBER.fullmatch(value) is not None)
 
 
 def _cells(component: ComponentInfo) -> tuple[str, ...]:
