@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from storm_on_spark.api.building.submitter import ProgressListener, Submitted
 from storm_on_spark.api.config.secrets import without_secrets
@@ -15,6 +15,9 @@ from storm_on_spark.runtime.processes.at_once import temporary_folder
 
 if TYPE_CHECKING:
     from storm_on_spark.cluster.client.nimbus_client import SubmitProgress
+
+UPLOAD_SHOWN_BYTES: Final = 1_000_000
+"""What is smaller is there before anybody has read how much of it is."""
 
 
 def submit(submitted: Submitted, listener: ProgressListener | None = None) -> str:
@@ -68,21 +71,24 @@ def _told(listener: ProgressListener | None) -> Callable[[SubmitProgress], None]
 
 
 class ProgressBar:
-    """Shows an upload on standard error."""
+    """Shows on standard error an upload that may take a while."""
 
     def on_start(self, src_file: str, target_file: str, total_bytes: int) -> None:
         """Says how much there is to upload."""
-        self._say(f"uploading {total_bytes:,} bytes ...")
+        if total_bytes > UPLOAD_SHOWN_BYTES:
+            self._say(f"uploading {total_bytes:,} bytes ...")
 
     def on_progress(self, src_file: str, target_file: str, bytes_uploaded: int, total_bytes: int) -> None:
         """Draws the bar again, on a terminal."""
-        if sys.stderr.isatty():
-            part = bytes_uploaded / total_bytes if total_bytes else 1.0
+        if total_bytes > UPLOAD_SHOWN_BYTES and sys.stderr.isatty():
+            part = bytes_uploaded / total_bytes
             sys.stderr.write(f"\r[{'=' * int(40 * part):<40}] {bytes_uploaded:,} of {total_bytes:,} bytes")
             sys.stderr.flush()
 
     def on_completed(self, src_file: str, target_file: str, total_bytes: int) -> None:
         """Says that all is there."""
+        if total_bytes <= UPLOAD_SHOWN_BYTES:
+            return
         if sys.stderr.isatty():
             sys.stderr.write("\n")
         self._say("uploaded")

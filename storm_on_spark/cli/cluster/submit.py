@@ -13,6 +13,7 @@ import click
 
 from storm_on_spark.api.errors import ConfigError, NotAliveError, TopologyFailedError
 from storm_on_spark.cli.client.asking import Given, asked, cluster_options
+from storm_on_spark.cli.client.submitter import UPLOAD_SHOWN_BYTES
 from storm_on_spark.cli.client.where import topologys
 from storm_on_spark.cli.cluster.stages import Stage, stage_of
 from storm_on_spark.cli.shared import options
@@ -152,7 +153,8 @@ class _Submission:
 
     def _progress(self, step: SubmitProgress) -> None:
         if step.phase == "uploading":
-            self._say(f"{self.name}: uploading, {step.sent:,} of {step.size:,} bytes")
+            if step.size > UPLOAD_SHOWN_BYTES:
+                self._say(f"{self.name}: uploading, {step.sent:,} of {step.size:,} bytes")
             return
         self.warnings = step.warnings
         if step.phase == "replicating":

@@ -18,6 +18,7 @@ from storm_on_spark.api.config import KEYS
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cli.client.dev_document import DevRecord
 from storm_on_spark.cli.client.dev_record import DevFile, find, path_of
+from storm_on_spark.cli.client.submitter import UPLOAD_SHOWN_BYTES, ProgressBar
 from storm_on_spark.cli.client.where import connect, find_cluster, topologys
 from storm_on_spark.cli.cluster.stages import stage_of
 from storm_on_spark.cli.main import SECTIONS, main
@@ -289,3 +290,17 @@ def test_main_is_a_group_as_any_other() -> None:
 def test_a_submitted_topology_takes_the_keys_along_that_are_set_for_it() -> None:
     sent = topologys({name: key.default for name, key in KEYS.items()})
     assert {name for name, key in KEYS.items() if key.scope == "cluster"} == set(KEYS) - set(sent) - {"storm.id"}
+
+
+@pytest.mark.parametrize(("size", "shown"), [(0, False), (UPLOAD_SHOWN_BYTES, False), (UPLOAD_SHOWN_BYTES + 1, True)])
+def test_only_an_upload_that_takes_a_while_shows_how_far_it_is(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, size: int, shown: bool
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    bar = ProgressBar()
+    bar.on_start("a", "b", size)
+    bar.on_progress("a", "b", size // 2, size)
+    bar.on_completed("a", "b", size)
+    told = capsys.readouterr().err
+    assert (f"{size // 2:,} of {size:,} bytes" in told) == shown
+    assert bool(told) == shown
