@@ -46,6 +46,7 @@ _OVERRIDES: Final = {
     "_run": ("differs", "overrides _run, pystorm's own loop"),
 }
 _KNOWN: Final = _COMPONENTS | _SHELL | _JAVA | {"Topology"}
+_HOOKS: Final = ("pre_submit", "post_submit")
 _TICKS: Final = "topology.tick.tuple.freq.secs"
 
 
@@ -335,12 +336,41 @@ def _around(folder: Path) -> Iterator[Finding]:
         yield Finding("project.clj", 1, "project.clj", "differs", "not read: nothing is packed for Java")
     for name in ("fabfile.py", "tasks.py"):
         if (folder / name).is_file():
-            yield Finding(name, 1, name, "differs", "pre_submit and post_submit are not called")
+            for hook, line in _hooks(folder / name):
+                yield Finding(name, line, f"{name}: {hook}", "differs", "not called when a topology is submitted")
     specs = folder / "virtualenvs" if project is None else project.virtualenvs
     for path in sorted(specs.glob("*.txt")):
         file = path.relative_to(folder).as_posix() if path.is_relative_to(folder) else str(path)
         why = "submit and compile take it, without streamparse and pystorm; for run, install it"
         yield Finding(file, 1, path.name, "differs", why)
+
+
+def _hooks(path: Path) -> Iterator[tuple[str, int]]:
+    """Yields the names that streamparse would call before or after it submits, with their lines.
+
+    A function that does nothing is none: `sparse quickstart` writes such.
+    """
+    tree = _parsed(path)
+    for node in () if isinstance(tree, SyntaxError) else tree.body:
+        if isinstance(node, ast.FunctionDef):
+            if node.name in _HOOKS and not all(map(_does_nothing, node.body)):
+                yield node.name, node.lineno
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            yield from ((each.asname or each.name, node.lineno) for each in node.names if _names_hook(each))
+        elif isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Name) and target.id in _HOOKS:
+                    yield target.id, node.lineno
+
+
+def _names_hook(name: ast.alias) -> bool:
+    return (name.asname or name.name) in _HOOKS
+
+
+def _does_nothing(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Pass) or (
+        isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+    )
 
 
 def _last(node: ast.AST) -> str:

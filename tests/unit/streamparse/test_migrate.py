@@ -171,3 +171,24 @@ def test_deep_code_is_read(tmp_path: Path) -> None:
     found = verdicts(tmp_path)
     assert found["deep.py:C1"] == "runs"
     assert set(found) >= {f"deep.py:C{number}" for number in range(50)}
+
+
+def test_hooks_of_a_submission_are_remarked_unless_they_do_nothing(tmp_path: Path) -> None:
+    started = (
+        '"""As `sparse quickstart` writes it."""\n\n'
+        "def pre_submit(topology_name, env_name, env_config, options):\n"
+        '    """Override this function."""\n    pass\n\n\n'
+        "def post_submit(topo_name, env_name, env_config, options):\n    pass\n"
+    )
+    for name in ("fabfile.py", "tasks.py"):
+        (tmp_path / name).write_text(started)
+    assert read_project(tmp_path) == []
+    (tmp_path / "fabfile.py").write_text("pass\n")
+    assert read_project(tmp_path) == []
+    (tmp_path / "fabfile.py").write_text(started.replace("    pass\n\n", "    print(options)\n\n"))
+    (tmp_path / "tasks.py").write_text("from hooks import mine as post_submit\npre_submit = print\n")
+    assert [(each.file, each.line, each.what, each.verdict) for each in read_project(tmp_path)] == [
+        ("fabfile.py", 3, "fabfile.py: pre_submit", "differs"),
+        ("tasks.py", 1, "tasks.py: post_submit", "differs"),
+        ("tasks.py", 2, "tasks.py: pre_submit", "differs"),
+    ]
