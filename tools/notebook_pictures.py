@@ -18,11 +18,11 @@ ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "notebooks"
 
 PICTURES: Final = {
-    "topology": ("groupings", "builder = TopologyBuilder()", -1, (790, 490)),
-    "plan": ("groupings", "compiled = compile_topology", -1, (1060, 1010)),
+    "topology": ("groupings", "builder = TopologyBuilder()", -1, (910, 490)),
+    "plan": ("groupings", "compiled = compile_topology", -1, (1250, 1010)),
     "failures": ("reliability", "info = query.live()", -1, (820, 450)),
-    "live": ("kafka_to_delta", "info = query.live(8)", -1, (820, 235)),
-    "micro-batches": ("tuning", "times.medians()", -1, (620, 240)),
+    "live": ("kafka_to_delta", "info = query.live(8)", -1, (820, 290)),
+    "micro-batches": ("tuning", "times.medians()", -1, (620, 260)),
 }
 """By name: the notebook, words of the cell, which of its pages, and the picture's width and height."""
 

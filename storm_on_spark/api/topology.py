@@ -12,6 +12,7 @@ from storm_on_spark.api.adapted import component_class
 from storm_on_spark.api.errors import InvalidTopologyError
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM, GlobalStreamId, StreamSpec
 from storm_on_spark.api.text import html
+from storm_on_spark.api.text.graph import Edge, Node, graph
 from storm_on_spark.api.text.wording import did_you_mean, quoted, short_repr
 from storm_on_spark.api.worker import BaseWorkerHook
 
@@ -155,7 +156,7 @@ class Topology:
 
     def _repr_html_(self) -> str:
         nodes = [
-            html.Node(
+            Node(
                 spec.id,
                 spec.id,
                 f"{component_class(spec.component).__qualname__} x{spec.parallelism}",
@@ -164,12 +165,12 @@ class Topology:
             for spec in self.components.values()
         ]
         edges = [
-            html.Edge(source.component, spec.id, f"{grouping.describe()}{_of_stream(source.stream)}")
+            Edge(source.component, spec.id, f"{grouping.describe()}{_of_stream(source.stream)}")
             for spec in self.components.values()
             for source, grouping in spec.inputs
         ]
         counts = f"{html.counted(len(self.spouts), 'spout')}, {html.counted(len(self.bolts), 'bolt')}"
-        return html.block(html.line(f"Topology: {counts}", strong=True), html.graph(nodes, edges))
+        return html.block(html.line(f"Topology: {counts}", strong=True), graph(nodes, edges))
 
     @property
     def spouts(self) -> dict[str, ComponentSpec]:

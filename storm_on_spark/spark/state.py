@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import reprlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from storm_on_spark.api.errors import CheckpointError, StormError
 from storm_on_spark.api.text import html
-from storm_on_spark.api.text.wording import did_you_mean, quoted
+from storm_on_spark.api.text.wording import did_you_mean, quoted, short_repr
 from storm_on_spark.plan.fingerprint import other_version
 from storm_on_spark.runtime.processes.at_once import temporary_folder
 from storm_on_spark.runtime.state.deltas import applied
@@ -35,13 +34,16 @@ from storm_on_spark.spark.session.settings import settings_applied
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_MOST_SHOWN = 20_000
+"""Characters of a value in a notebook."""
+
 
 class BoltState(dict[int, dict[str, Any]]):
     """Task -> attributes by name; a table in a notebook."""
 
     def _repr_html_(self) -> str:
         rows = [
-            [task, name, type(value).__name__, reprlib.repr(value)]
+            [task, name, type(value).__name__, html.Whole(short_repr(value, _MOST_SHOWN))]
             for task, attributes in sorted(self.items())
             # What a bolt's own `__getstate__` returns need not be a dict.
             for name, value in (attributes.items() if hasattr(attributes, "items") else [("", attributes)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from storm_on_spark.api.text import html
+from storm_on_spark.api.text.graph import Edge, Node, graph
 from storm_on_spark.plan.explain.document import explain_dict
 from storm_on_spark.plan.model import PlacedPlan
 
@@ -14,7 +15,7 @@ def plan_html(plan: PlacedPlan) -> str:
     found = explain_dict(plan)
     components, stages = found["components"], found["stages"]
     nodes = [
-        html.Node(
+        Node(
             name,
             name,
             f"stage {part['stage']}, {html.counted(len(part['tasks']), 'task')}{', fused' if part['fused'] else ''}",
@@ -22,16 +23,11 @@ def plan_html(plan: PlacedPlan) -> str:
         )
         for name, part in components.items()
     ]
-    edges = [html.Edge(edge["source"], edge["target"], edge["grouping"]) for edge in found["edges"]]
+    edges = [Edge(edge["source"], edge["target"], edge["grouping"]) for edge in found["edges"]]
+    acker = None
     if found["acker_tasks"]:
-        nodes.append(
-            html.Node(
-                _ACKER,
-                _ACKER,
-                f"stage {stages[-1]['index']}, {html.counted(len(found['acker_tasks']), 'task')}",
-                "acker",
-            )
-        )
+        note = f"stage {stages[-1]['index']}, {html.counted(len(found['acker_tasks']), 'task')}"
+        acker = Node(_ACKER, _ACKER, note, "acker")
     rows = [
         [name, part["stage"], part["why"], part["reason"], part["state"]]
         for name, part in sorted(components.items(), key=lambda item: (item[1]["stage"], item[1]["fused"]))
@@ -45,7 +41,7 @@ def plan_html(plan: PlacedPlan) -> str:
     )
     return html.block(
         html.line(f"Compiled topology: {count}", strong=True),
-        html.graph(nodes, edges, last=_ACKER if found["acker_tasks"] else None),
+        graph(nodes, edges, acker, "every stage: acks and fails"),
         html.table(["component", "stage", "why there", "state?", "kept in"], rows),
         html.table(
             ["from", "stream", "to", "grouping", "becomes"],

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from storm_on_spark.api.text import html
+from storm_on_spark.api.text.charts import stacked_bars
 
 _PARTS: Final[Mapping[str, tuple[str, ...]]] = {
     "asks for news": ("latestOffset", "getBatch"),
@@ -100,4 +101,6 @@ class BatchTimes:
         labels = [str(batch.number) for batch in self.batches]
         medians = self.medians()
         names = [f"{name} {medians[name]:,.0f} ms" for name in medians]
-        return html.block(html.line(self._headline(), strong=True), html.stacked_bars(bars, labels, names, "ms"))
+        return html.block(
+            html.line(self._headline(), strong=True), stacked_bars(bars, labels, names, "ms", "micro-batch")
+        )

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from storm_on_spark.api.info import TopologyInfo
 from storm_on_spark.api.text import html
+from storm_on_spark.api.text.charts import sparkline
 from storm_on_spark.api.text.printable import printable
 from storm_on_spark.runtime.reports.observer import Observer
 from storm_on_spark.spark.running.interrupts import interruptible
@@ -67,7 +68,7 @@ def picture(info: TopologyInfo, observer: Observer, acked: list[float]) -> str:
     """Returns what is shown at one moment."""
     rates = observer.rates().components if info.status in ("ACTIVE", "INACTIVE") else None
     waits_for = observer.waits_for() if rates is not None else observer.ends(info)
-    chart = html.sparkline(acked, "acked a second")
+    chart = sparkline(acked, "acked a second", _EVERY_SECS)
     return html.block(*info.html_parts(rates), *([html.line(waits_for)] if waits_for else []), chart)
 
 
