@@ -47,7 +47,7 @@ class Job:
     with_spark_needs: bool = False
     """Whether pyarrow and what else PySpark needs travel, too."""
     master: str | None = None
-    """Spark's, for which the plan is drawn."""
+    """Spark's, for which the plan is drawn, and the line that starts it."""
     own_conf: Mapping[str, Any] = field(default_factory=dict)
     """What the topology's code itself says of its configuration."""
 
@@ -60,7 +60,7 @@ class Written:
     left_out: tuple[str, ...]
     """Files of the topology that are not in it, with the reason, a sentence each."""
     command: str
-    """The line for a standalone cluster."""
+    """The line for the master that was named, or for a standalone cluster."""
     size: int
     """Bytes of all files."""
     secrets_in_code: tuple[str, ...]
@@ -125,10 +125,12 @@ def _write(job: Job, folder: Path, say: Callable[[str], object]) -> Written:
         "checkpoint": checkpoint,
         "left_out_keys": [key for key in secret if key not in in_code],
         "parallelism": parallelism,
+        "master": job.master,
     }
     head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(job.name)}</title>'
     for name, content in {
         layout.MAIN: Path(str(main.__file__)).read_bytes(),
+        layout.LOGGING: Path(str(main.__file__)).with_name(layout.LOGGING).read_bytes(),
         layout.PLAN: layout.json_bytes(explain_dict(plan)),
         layout.MERMAID: explain_mermaid(plan).encode(),
         layout.PICTURE: f"{head}{plan_html(plan)}</html>\n".encode(),
@@ -140,9 +142,7 @@ def _write(job: Job, folder: Path, say: Callable[[str], object]) -> Written:
     (folder / layout.SUMS).write_bytes(layout.sums(files))
     manifest["files"] = files
     (folder / layout.MANIFEST).write_bytes(layout.json_bytes(manifest))
-    line = submitting.command(
-        submitting.STANDALONE, settings, jar_list, checkpoint="" if checkpoint else submitting.CHECKPOINT
-    )
+    line = submitting.line_for(job.master or submitting.STANDALONE, settings, jar_list, checkpoint)
     size = sum(int(file["size"]) for file in files.values())
     return Written(manifest, packed.left_out, line, size, in_code)
 

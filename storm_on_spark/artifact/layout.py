@@ -1,6 +1,7 @@
 """The files of an artifact.
 
 main.py          the program that spark-submit starts
+log4j2.properties  how loud Spark is
 job.zip          what it runs: job.json, python/ with packages, code/ with the topology's own modules
 manifest.json    what was compiled, by which release, and the SHA-256 of every file
 plan.json        the plan, as `storm-spark explain --json` shows it
@@ -25,6 +26,7 @@ from storm_on_spark.cluster.errors import CodeError
 
 FORMAT: Final = 1
 MAIN: Final = "main.py"
+LOGGING: Final = "log4j2.properties"
 JOB: Final = "job.json"
 MANIFEST: Final = "manifest.json"
 PLAN: Final = "plan.json"

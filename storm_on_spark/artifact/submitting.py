@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -65,10 +66,14 @@ def command(
         cluster: whether the driver runs on the cluster.
 
     Example:
-        >>> command("local[2,4]", {"spark.driver.memory": "4g"})
-        "spark-submit --master 'local[2,4]' --driver-java-options -Xss8m --conf spark.driver.memory=4g main.py"
+        >>> command("local[2,4]", {"spark.driver.memory": "4g"})  # doctest: +NORMALIZE_WHITESPACE
+        "spark-submit --master 'local[2,4]' --driver-java-options '-Xss8m -Dlog4j2.configurationFile=log4j2.properties'
+         --conf spark.driver.memory=4g main.py"
     """
-    options = " ".join(filter(None, (STACK_SIZE, conf.get(_JAVA_OPTIONS))))
+    given = conf.get(_JAVA_OPTIONS, "")
+    # On a cluster the driver's log is a file of that cluster's, which its own configuration is for.
+    quiet = "" if cluster or "-Dlog4j" in given else f"-Dlog4j2.configurationFile={layout.LOGGING}"
+    options = " ".join(filter(None, (STACK_SIZE, quiet, given)))
     words = ["spark-submit", "--master", master]
     if cluster:
         words += ["--deploy-mode", "cluster", "--archives", f"{layout.ARCHIVE}#{layout.UNPACKED}"]
@@ -84,6 +89,32 @@ def command(
     if checkpoint:
         words += ["--checkpoint", checkpoint]
     return shlex.join(words)
+
+
+def _sections(
+    master: str | None, conf: Mapping[str, str], found: Sequence[Mapping[str, Any]], checkpoint: str | None
+) -> list[str]:
+    """Returns the lines of the README for drivers beside `spark-submit`, the master that was named first."""
+    places = {"On a standalone cluster:": STANDALONE, "On this machine:": LOCAL}
+    if master is not None:
+        places = {"On the Spark that it was compiled for:": master, **places}
+    lines = []
+    for title, url in places.items():
+        lines += [title, "", "```sh", line_for(url, conf, found, checkpoint), "```", ""]
+    return lines
+
+
+def line_for(master: str, conf: Mapping[str, str], found: Sequence[Mapping[str, Any]], checkpoint: str | None) -> str:
+    """Returns the line that starts the artifact with the driver beside `spark-submit`.
+
+    Args:
+        master: Spark's.
+        conf: the topology's settings of Spark.
+        found: of `jar_list`.
+        checkpoint: what the configuration says; without it a cluster's line has a word to be replaced.
+    """
+    alone = re.fullmatch(r"local(\[.*\])?", master) is not None
+    return command(master, conf, found, checkpoint="" if checkpoint or alone else CHECKPOINT)
 
 
 def readme(manifest: Mapping[str, Any], conf: Mapping[str, str], found: Sequence[Mapping[str, Any]]) -> bytes:
@@ -112,18 +143,7 @@ def readme(manifest: Mapping[str, Any], conf: Mapping[str, str], found: Sequence
         f"A Storm topology, compiled by Storm on Spark {manifest['release']} into a job for `spark-submit`. Type the "
         "lines below in this folder.",
         "",
-        "On a standalone cluster:",
-        "",
-        "```sh",
-        command(STANDALONE, conf, found, checkpoint=place),
-        "```",
-        "",
-        "On this machine:",
-        "",
-        "```sh",
-        command(LOCAL, conf, found),
-        "```",
-        "",
+        *_sections(manifest["master"], conf, found, checkpoint),
         "Where Spark runs the driver on the cluster, as on YARN (this line is not tested):",
         "",
         "```sh",
@@ -164,7 +184,8 @@ def readme(manifest: Mapping[str, Any], conf: Mapping[str, str], found: Sequence
         "## Files",
         "",
         "`sha256sum -c SHA256SUMS` checks them. `plan.html` is the plan as a picture, `plan.mmd` the same for Mermaid, "
-        f"and `plan.json` for programs; it is drawn for {manifest['parallelism']} cores.",
+        f"and `plan.json` for programs; it is drawn for {manifest['parallelism']} cores. `log4j2.properties` says what "
+        "Spark logs: warnings.",
         "",
     ]
     return "\n".join(lines).encode()

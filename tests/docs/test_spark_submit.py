@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ def test_the_manifest_starts_what_the_readme_says_and_its_names_fit() -> None:
     confs = {words[at + 1] for at, word in enumerate(words) if word == "--conf"}
     plain = [word for at, word in enumerate(words) if word != "--conf" and words[at - 1] != "--conf"]
     wanted = command("k8s://https://kubernetes.default.svc", {}, checkpoint="/data/checkpoint")
-    assert ["spark-submit", *plain[1:]] == wanted.split()
+    assert ["spark-submit", *plain[1:]] == shlex.split(wanted)
     settings = dict(conf.split("=", 1) for conf in confs)
     service = kinds["Service"]
     assert settings["spark.driver.host"] == service["metadata"]["name"]

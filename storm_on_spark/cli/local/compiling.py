@@ -48,7 +48,10 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Pack pyarrow, pandas and what else PySpark needs, too, for executors without them.",
 )
-@options.master
+@options.master_for(
+    "The Spark master that the job is for, such as spark://HOST:7077: it stands on the line that starts the job, and "
+    "the plan is drawn for its cores. By default the plan is for 4 cores, and the line for a standalone cluster."
+)
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 @click.option("--json", is_flag=True, help="Print one JSON document.")
 @options.debug
@@ -71,7 +74,7 @@ def command(
     Executors need no Storm on Spark: it travels with the topology, and so do the packages of --requirements. README.md
     in the folder has the exact line. The same topology, compiled again, gives the same bytes.
 
-    --master says for which Spark the plan is drawn; the job runs on any.
+    The job runs on any Spark, also where --master names one.
     """
     with reporting_errors(debug, json):
         if (out is None) != check:

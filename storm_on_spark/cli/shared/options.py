@@ -187,12 +187,13 @@ name_or_n = click.option(
     "-n", "--name", type=_Name(), help=f"{_NAME_HELP} In a streamparse project it names a topology."
 )
 
-master = click.option(
-    "--master",
-    metavar="URL",
-    type=_Master(),
-    help="Spark master: local[N], local-cluster[...], spark://... By default all cores of this machine.",
-)
+
+def master_for(what: str) -> Callable[[_Function], _Function]:
+    """Returns the option `--master`, with what it is for."""
+    return click.option("--master", metavar="URL", type=_Master(), help=what)
+
+
+master = master_for("Spark master: local[N], local-cluster[...], spark://... By default all cores of this machine.")
 
 
 def _keys(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:

@@ -104,6 +104,9 @@ def clean() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYSPARK", "SPARK"))}
 
 
+JAVA_OPTIONS = "--driver-java-options '-Xss8m -Dlog4j2.configurationFile=log4j2.properties'"
+
+
 def lines(artifact: Path) -> list[str]:
     return re.findall(r"^```sh\n(.*)\n```$", (artifact / "README.md").read_text(), re.MULTILINE)
 
@@ -131,6 +134,7 @@ def submit(line: str, artifact: Path, python: Path, tmp_path: Path, *more: str) 
         check=False,
     )
     assert done.returncode == 0, done.stderr[-5000:]
+    assert " INFO " not in done.stderr, "Spark logs more than warnings"
     found: dict[str, Any] = json.loads(done.stdout)
     assert (found["emitted"], found["acked"], found["failed"], found["pending"]) == (300, 300, 0, 0)
     counts: Counter[str] = Counter()
@@ -162,9 +166,7 @@ def test_an_artifact_runs_where_storm_on_spark_is_not_installed(
     artifact: Path, python: Path, dev: Dev, tmp_path: Path
 ) -> None:
     line = lines(artifact)[0]
-    assert (
-        line == "spark-submit --master spark://HOST:7077 --driver-java-options -Xss8m main.py --checkpoint CHECKPOINT"
-    )
+    assert line == f"spark-submit --master spark://HOST:7077 {JAVA_OPTIONS} main.py --checkpoint CHECKPOINT"
     line = line.replace(
         "spark://HOST:7077", f"{dev.said['spark_master']} --properties-file {dev.said['spark_conf_file']}"
     )
@@ -215,7 +217,7 @@ def test_nimbuses_take_the_same_artifact_and_run_it_on_the_workers_of_spark(arti
 @pytest.mark.timeout(600)
 def test_an_artifact_runs_on_this_machine(artifact: Path, python: Path, tmp_path: Path) -> None:
     line = lines(artifact)[1]
-    assert line == "spark-submit --master 'local[*,4]' --driver-java-options -Xss8m main.py"
+    assert line == f"spark-submit --master 'local[*,4]' {JAVA_OPTIONS} main.py"
     with zipfile.ZipFile(tmp_path / "more.zip", "w") as more:
         more.writestr("more.txt", "more")
     # Beside an archive and a path of the user's.

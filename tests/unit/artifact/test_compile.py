@@ -6,6 +6,8 @@ import fcntl
 import hashlib
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -57,7 +59,17 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_an_artifact_is_complete_and_says_how_it_is_started(written: Path) -> None:
     found = content(written)
     assert set(found) == {
-        *("main.py", "job.zip", "manifest.json", "plan.json", "plan.mmd", "plan.html", "jars.json", "README.md"),
+        *(
+            "main.py",
+            "log4j2.properties",
+            "job.zip",
+            "manifest.json",
+            "plan.json",
+            "plan.mmd",
+            "plan.html",
+            "jars.json",
+            "README.md",
+        ),
         *("SHA256SUMS", "topology/code.zip", "topology/conf.json", "topology/plan.json", "topology/topology.json"),
     }
     sums = dict(reversed(line.split("  ")) for line in found["SHA256SUMS"].decode().splitlines())
@@ -71,7 +83,8 @@ def test_an_artifact_is_complete_and_says_how_it_is_started(written: Path) -> No
     assert found["plan.mmd"].startswith(b"flowchart LR")
     assert b"<svg" in found["plan.html"]
     readme = found["README.md"].decode()
-    options = "--driver-java-options -Xss8m --conf spark.driver.memory=3g main.py"
+    java = "'-Xss8m -Dlog4j2.configurationFile=log4j2.properties'"
+    options = f"--driver-java-options {java} --conf spark.driver.memory=3g main.py"
     assert f"\nspark-submit --master spark://HOST:7077 {options} --checkpoint CHECKPOINT\n" in readme
     assert f"\nspark-submit --master 'local[*,4]' {options}\n" in readme
     assert "Secrets do not travel: `my.password`" in readme
@@ -81,6 +94,33 @@ def test_an_artifact_is_complete_and_says_how_it_is_started(written: Path) -> No
     assert {info.name for info in artifacts_of(written / "topology")} == {
         *("code.zip", "conf.json", "plan.json", "topology.json"),
     }
+
+
+@pytest.mark.parametrize(
+    ("master", "cores", "rest"),
+    [("local[2,4]", 2, ""), ("spark://a:7077", 4, " --checkpoint CHECKPOINT"), ("yarn", 4, " --checkpoint CHECKPOINT")],
+)
+def test_the_line_that_starts_it_is_for_the_master_that_was_named(
+    tmp_path: Path, master: str, cores: int, rest: str
+) -> None:
+    done = invoke(WORD_COUNT, "-o", tmp_path / "out", "--master", master)
+    assert done.exit_code == 0, done.output
+    line = done.stdout.splitlines()[-1].strip()
+    words = shlex.split(line)
+    assert words[:3] == ["spark-submit", "--master", master]
+    assert line.endswith(f" main.py{rest}")
+    readme = (tmp_path / "out" / "README.md").read_text()
+    assert re.findall(r"^spark-submit .*$", readme, re.MULTILINE)[0] == line
+    assert f"drawn for {cores} cores" in readme
+    again = invoke(WORD_COUNT, "-o", tmp_path / "out", "--master", master, "--json")
+    assert json.loads(again.stdout)["command"] == line
+
+
+def test_spark_logs_warnings_alone_unless_the_topology_says_what_else(tmp_path: Path) -> None:
+    invoke(WORD_COUNT, "-o", tmp_path / "out", "-c", "spark.driver.extraJavaOptions=-Dlog4j.configurationFile=mine.xml")
+    readme = (tmp_path / "out" / "README.md").read_text()
+    assert "--driver-java-options '-Xss8m -Dlog4j.configurationFile=mine.xml'" in readme
+    assert "rootLogger.level = warn" in (tmp_path / "out" / "log4j2.properties").read_text()
 
 
 def test_the_archive_brings_the_package_and_what_it_needs_but_not_sparks_own(written: Path) -> None:
