@@ -17,12 +17,18 @@ open_option = click.option(
 )
 
 
-def log_to_stderr(debug: bool) -> None:
-    """Has everything logged that happens in a daemon."""
+def log_to_stderr(debug: bool, least: int = logging.INFO) -> None:
+    """Has logged what happens in a daemon.
+
+    Args:
+        debug: log everything.
+        least: otherwise, the least level.
+    """
     from storm_on_spark.cluster.security.logs import log_safely
 
-    log_safely("%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("storm_on_spark").setLevel(logging.DEBUG if debug else logging.INFO)
+    log_safely("%(asctime)s %(levelname)s %(name)s: %(message)s", logging.INFO if debug else least)
+    logging.getLogger("storm_on_spark").setLevel(logging.DEBUG if debug else least)
+    logging.getLogger("storm_on_spark.cluster.zookeeper.kazoo").setLevel(logging.INFO if debug else least)
     for name in ("httpx", "kazoo", "py4j"):
         logging.getLogger(name).setLevel(logging.WARNING)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json as jsonlib
+import logging
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -65,7 +66,8 @@ def command(
         from storm_on_spark.cluster.zookeeper.settings import ZooKeeperSettings
         from storm_on_spark.xd.tree.session import XdSettings
 
-        log_to_stderr(debug)
+        # Who runs it looks for what the streams log.
+        log_to_stderr(debug, logging.WARNING)
         conf = with_own_token(merged(files, pairs), "nimbus", is_open=is_open)
         keys = XdSettings.of(conf)
         with ended_by_signal() as ended, contextlib.ExitStack() as stack:

@@ -22,6 +22,8 @@ from typing import Final
 
 from storm_on_spark.cluster.state.changes import Fence
 
+ASKED: Final = "it was asked to"
+"""Why a leader ends that is no longer wanted."""
 RETRY_SECS: Final = 1.0
 """Until something that failed though the connection holds is tried again; first of the back-off while code lacks."""
 MAX_WAIT_SECS: Final = 30.0
@@ -285,7 +287,7 @@ class ElectionRules:
             return self._queue()
         if isinstance(event, Unwanted):
             self._wanted = False
-            return [*self._stop_leading("it was asked to"), *(self._leave(Role.IDLE) or self._sweep())]
+            return [*self._stop_leading(ASKED), *(self._leave(Role.IDLE) or self._sweep())]
         if isinstance(event, (GateAnswered, Fetched)):
             return self._code(event) if event.attempt == self._attempt else []
         if isinstance(event, WaitOver):

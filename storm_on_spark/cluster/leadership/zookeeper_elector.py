@@ -370,7 +370,8 @@ class ZooKeeperLeaderElector(LeaderElector):
     def _stop_leading(self, reason: str) -> None:
         self._leadership = None
         self._session.proving = False
-        logger.warning("%s %s doesn't lead any more: %s", self.title, self._summary.address, reason)
+        level = logging.INFO if reason == rules.ASKED else logging.WARNING
+        logger.log(level, "%s %s doesn't lead any more: %s", self.title, self._summary.address, reason)
         self._call(self._on_lost, reason)
 
     def _call(self, function: Callable[[Any], None], argument: object) -> None:

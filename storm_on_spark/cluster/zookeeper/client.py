@@ -23,7 +23,8 @@ _RECONNECT_MAX_SECS: Final = 1.0
 
 _logger = logging.getLogger("storm_on_spark.cluster.zookeeper.kazoo")
 # At DEBUG kazoo logs requests whole, passwords among them.
-_logger.setLevel(logging.INFO)
+if _logger.level == logging.NOTSET:
+    _logger.setLevel(logging.INFO)
 
 
 class _Handler(SequentialThreadingHandler):  # type: ignore[misc]

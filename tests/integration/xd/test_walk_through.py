@@ -82,6 +82,8 @@ def test_a_single_node_shows_its_whole_state_in_zookeeper(tmp_path: Path) -> Non
         assert gone == ["[]", "[]", "[]"]
         assert shell.rows("stream list") == [["ticktock", "time | log", "undeployed"]]
         assert shell("stream destroy ticktock") == ["Destroyed stream 'ticktock'"]
+        others = [line for line in node.log.splitlines() if " sink.ticktock - " not in line]
+        assert not [line for line in others if " WARNING " not in line], "only streams and warnings are logged"
 
 
 def test_a_cluster_heals_itself(tmp_path: Path) -> None:
