@@ -54,6 +54,14 @@ def test_extras_are_installed_from_a_checkout(page: Path) -> None:
         assert place in (".", "path/to/storm-on-spark"), f"{name_of(page)}: no package index has {place}[{extras}]"
 
 
+def test_as_many_lines_are_loaded_as_the_page_says_and_from_files_that_exist() -> None:
+    page = (ROOT / "docs/connectors.md").read_text(encoding="utf-8")
+    (loaded,) = re.findall(r"--load lines=(\S+)\n```\n+```\n(\d+) lines are in topic lines\.", page)
+    assert int(loaded[1]) == len((ROOT / loaded[0]).read_bytes().splitlines())
+    for path in re.findall(r"--load [\w-]+=(\S+)", page):
+        assert (ROOT / path).is_file(), path
+
+
 def test_every_page_can_be_reached_from_the_readme() -> None:
     reached, waiting = set(), [ROOT / "README.md"]
     while waiting:
