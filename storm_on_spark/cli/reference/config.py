@@ -71,7 +71,7 @@ def command(
         else:
             for key in keys:
                 value = _text(given[key.name]) if key.name in given else _default(key)
-                echo(f"{key.name}\t{value}\t{key.type}\t{key.level.value}\t{_meaning(key)}")
+                echo(f"{key.name}\t{value}\t{key.type}\t{key.level.value}\t{_meaning(key)}\t{key.scope}")
         if not keys:
             echo("No such key is set." if only_set else "No such key has an effect.", err=True)
 

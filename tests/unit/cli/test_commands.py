@@ -194,7 +194,10 @@ def test_explain_says_what_only_a_cluster_knows(module: Write) -> None:
 def test_config_lists_every_key() -> None:
     lines = invoke("config").stdout.splitlines()
     assert [line.split("\t")[0] for line in lines] == sorted(KEYS)
-    assert all(len(line.split("\t")) == 5 for line in lines)
+    assert all(len(line.split("\t")) == 6 for line in lines)
+    assert {line.split("\t")[0]: line.split("\t")[5] for line in lines} == {
+        name: key.scope for name, key in KEYS.items()
+    }
     assert {key["key"] for key in json.loads(invoke("config", "--json").stdout)} == set(KEYS)
 
 
