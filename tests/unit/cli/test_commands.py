@@ -206,6 +206,7 @@ def test_config_says_why_a_key_of_a_mechanism_that_is_not_here_does_nothing() ->
     assert line.split("\t")[3:] == [
         "accepted",
         "A key of Storm's. No effect: daemons log to standard error: direct it to a file where you start them.",
+        "cluster",
     ]
     (line,) = invoke("config", "--set", "-c", "worker.childopts=-Xmx1g").stdout.splitlines()
     assert line.startswith('worker.childopts\t"-Xmx1g"')

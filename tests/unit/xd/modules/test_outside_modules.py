@@ -314,7 +314,9 @@ def test_http_takes_only_so_much_that_waits(poster: Callable[..., Poster], monke
 
 def test_http_says_which_library_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "storm_on_spark.xd.modules.outside.http_server", None)
-    with pytest.raises(SetupError, match=re.escape("the source http needs starlette, uvicorn, which are not installed")):
+    with pytest.raises(
+        SetupError, match=re.escape("the source http needs starlette, uvicorn, which are not installed")
+    ):
         SpoutTester(made("source", "http", port="0"))
 
 
