@@ -36,7 +36,7 @@ def main() -> int:
     speeding = commands.add_parser("speed", help="messages a second and milliseconds of http | filter | log")
     speeding.add_argument("--messages", type=int, default=20_000)
     speeding.add_argument(
-        "--modes", default="local bus,fused", help="which, with commas: `local bus`, `kafka bus`, `delta bus`, `fused`"
+        "--modes", default="local bus,fused", help="which, with commas: `local bus`, `kafka bus`, `fused`"
     )
     deploying.add_argument("--fused", type=int, default=0, help="how many more there are, each as one topology")
     for each in (deploying, killing):

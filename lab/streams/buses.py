@@ -9,7 +9,7 @@ from typing import Final
 
 from storm_on_spark.connectors.kafka.server import KafkaServer
 
-TRANSPORTS: Final = ("local", "delta", "kafka")
+TRANSPORTS: Final = ("local", "kafka")
 
 
 @contextlib.contextmanager
@@ -24,7 +24,5 @@ def bus(transport: str, home: Path) -> Iterator[Mapping[str, object]]:
     if transport == "kafka":
         with KafkaServer(home / "kafka") as server:
             yield {**conf, "xd.messagebus.kafka.brokers": server.bootstrap_servers}
-    elif transport == "delta":
-        yield {**conf, "xd.messagebus.delta.location": home / "delta"}
     else:
         yield conf

@@ -22,28 +22,6 @@ XD_KEYS: Final[tuple[ConfigKey, ...]] = (
         "Port of the ZooKeeper in `storm-spark xd-singlenode`; any that is free by default. A key of Spring XD's.",
     ),
     honoured(
-        N.XD_MESSAGEBUS_DELTA_LOCATION,
-        TEXT,
-        None,
-        "Where the bus `delta` has its tables: an absolute path of a folder that all containers share, or a URI such "
-        "as `s3://bucket/bus`; access to it is configured by the environment, as `deltalake` reads it. One "
-        "installation has it for itself.",
-    ),
-    honoured(
-        N.XD_MESSAGEBUS_DELTA_RETENTION_MB,
-        integer(1, 1 << 20),
-        256,
-        "Megabytes that an instance of a module keeps on the bus `delta`: for those that have not read them yet, as "
-        "`xd.messagebus.local.retention.mb` does on the local bus, and for queries.",
-    ),
-    honoured(
-        N.XD_MESSAGEBUS_DELTA_RETENTION_SECS,
-        integer(0, 1 << 31),
-        600,
-        "Seconds that a row of the bus `delta` stays in its table for queries, also when all modules have read it, "
-        "unless there are more than `xd.messagebus.delta.retention.mb`.",
-    ),
-    honoured(
         N.XD_MESSAGEBUS_KAFKA_BROKERS,
         TEXT,
         "localhost:9092",
@@ -87,10 +65,9 @@ XD_KEYS: Final[tuple[ConfigKey, ...]] = (
     ),
     honoured(
         N.XD_TRANSPORT,
-        choice("local", "delta", "kafka"),
+        choice("local", "kafka"),
         "local",
-        "The message bus between the modules of streams: `local` is a folder that all containers share, `delta` are "
-        "Delta tables at `xd.messagebus.delta.location`, and `kafka` are topics at `xd.messagebus.kafka.brokers`. All "
-        "containers have the same. A key of Spring XD's.",
+        "The message bus between the modules of streams: `local` is a folder that all containers share, and `kafka` "
+        "are topics at `xd.messagebus.kafka.brokers`. All containers have the same. A key of Spring XD's.",
     ),
 )

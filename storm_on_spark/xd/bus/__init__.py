@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from storm_on_spark.xd.bus.delta.bus import DeltaBus, checked_store
 from storm_on_spark.xd.bus.kafka import kafka_bus, kafka_clients
 from storm_on_spark.xd.bus.local import LocalBus
 from storm_on_spark.xd.bus.port import Alive, Bus, Place, Port
-from storm_on_spark.xd.bus.seals import Seals
 from storm_on_spark.xd.bus.settings import BusSettings
 
 __all__ = ["Bus", "BusSettings", "Place", "Port", "check_bus", "make_bus"]
@@ -22,8 +20,6 @@ def check_bus(settings: BusSettings) -> None:
         ConfigError: a setting is missing or makes no sense.
         SetupError: what the bus needs is not there.
     """
-    if settings.transport == "delta":
-        checked_store(settings.delta_location)
     if settings.transport == "kafka":
         kafka_clients(settings)
 
@@ -48,16 +44,6 @@ def make_bus(
         ConfigError, SetupError: see `check_bus`.
         BusError: the cluster's key is damaged.
     """
-    if settings.transport == "delta":
-        return DeltaBus(
-            checked_store(settings.delta_location),
-            Seals.of(folder, "delta.key"),
-            most_bytes=settings.delta_retention_mb << 20,
-            keep_secs=settings.delta_retention_secs,
-            alive=alive,
-            exists=exists,
-            cluster=cluster,
-        )
     if settings.transport == "kafka":
         return kafka_bus(settings, folder, exists)
     sync = settings.durability == "machine"

@@ -15,10 +15,11 @@ import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Final, NamedTuple
 
-from storm_on_spark.xd.bus.files import TAKERS, Folder, make_once, read_by, read_once, remove_once
-from storm_on_spark.xd.bus.journal import Journal, Open, Positions, Record, TakenError
+from storm_on_spark.xd.bus.files import TAKERS, make_once, read_by
+from storm_on_spark.xd.bus.journal import Journal, Positions, Record, TakenError
 from storm_on_spark.xd.bus.port import Alive
 
 _CLAIMS: Final = "claims"
@@ -37,7 +38,7 @@ class _Claim(NamedTuple):
         """Returns under which name the holder says that it is done."""
         return f"{self.holder}{_MARK}{number}" if self.turn else self.holder
 
-    def done(self, folder: Folder, number: int) -> bool:
+    def done(self, folder: Path, number: int) -> bool:
         return read_by(folder, self.place(number), taker=True).number > number
 
 
@@ -49,26 +50,27 @@ class Claims:
         reader: the instance's name.
         alive: whether another one may go on.
         clock: seconds.
-        journal: opens a journal.
+        sync: whether a record must survive the loss of the machine.
     """
 
     def __init__(
         self,
-        bus: Folder,
+        bus: Path,
         reader: str,
         alive: Alive,
         clock: Callable[[], float] = time.monotonic,
-        journal: Open = Journal,
+        *,
+        sync: bool = False,
     ) -> None:
         self._bus = bus
         self._reader = reader
         self._alive = alive
         self._clock = clock
-        self._journal = journal
+        self._sync = sync
         #: Journals, and when claims on them were looked through last.
         self._looked: dict[str, float] = {}
 
-    def take(self, folder: Folder, number: int) -> bool:
+    def take(self, folder: Path, number: int) -> bool:
         """Claims a record, which is there; returns whether the instance has it.
 
         Args:
@@ -78,7 +80,7 @@ class Claims:
         found = _latest(folder, number)
         return self._make(folder, number, 0, 0) if found is None else (found.turn, found.holder) == (0, self._reader)
 
-    def left(self, name: str, folder: Folder, first: int, positions: Positions) -> Positions:
+    def left(self, name: str, folder: Path, first: int, positions: Positions) -> Positions:
         """Takes over claims of instances that are gone for good; returns positions of these records.
 
         Args:
@@ -110,13 +112,13 @@ class Claims:
                     found[place] = begin
         return found
 
-    def _make(self, folder: Folder, number: int, turn: int, index: int) -> bool:
+    def _make(self, folder: Path, number: int, turn: int, index: int) -> bool:
         return make_once(_path(folder, number, turn), f"{self._reader} {index}".encode())
 
     def _fenced(self, holder: str) -> Positions | None:
         """Keeps an instance from going on; returns how far it has come, None if it has just gone on."""
         stream, label, sequence = holder.split(".")
-        journal = self._journal(self._bus / stream / label / sequence)
+        journal = Journal(self._bus / stream / label / sequence, sync=self._sync)
         last = journal.last()
         record = journal.read(last) or Record()
         with contextlib.suppress(TakenError):
@@ -135,7 +137,7 @@ def record_of(name: str) -> tuple[str, int] | None:
     return (journal, int(number)) if mark else None
 
 
-def unclaimed_from(folder: Folder, first: int, behind: int) -> int:
+def unclaimed_from(folder: Path, first: int, behind: int) -> int:
     """Returns the number of the first record of a queue's journal that is not done yet.
 
     Args:
@@ -150,24 +152,24 @@ def unclaimed_from(folder: Folder, first: int, behind: int) -> int:
     return behind
 
 
-def forget_claims(folder: Folder, number: int) -> None:
+def forget_claims(folder: Path, number: int) -> None:
     """Removes the claims of a record that is removed."""
     while (claim := _latest(folder, number)) is not None:
-        remove_once(_path(folder, number, claim.turn))
+        _path(folder, number, claim.turn).unlink(missing_ok=True)
         if claim.turn:
             (folder / TAKERS / claim.place(number)).unlink(missing_ok=True)
 
 
-def _latest(folder: Folder, number: int) -> _Claim | None:
+def _latest(folder: Path, number: int) -> _Claim | None:
     found: _Claim | None = None
     turn = 0
     with contextlib.suppress(FileNotFoundError):
         while True:
-            holder, index = read_once(_path(folder, number, turn)).decode().split()
+            holder, index = _path(folder, number, turn).read_bytes().decode().split()
             found = _Claim(turn, holder, int(index))
             turn += 1
     return found
 
 
-def _path(folder: Folder, number: int, turn: int) -> Folder:
+def _path(folder: Path, number: int, turn: int) -> Path:
     return folder / _CLAIMS / f"{number:012}.{turn}"

@@ -4,50 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol, TypeVar
+from typing import Final, NamedTuple
 
 from storm_on_spark.runtime.storage.durable import make_folder, sync_folder, write_file
-from storm_on_spark.xd.bus.store import StoreFolder
 
-_INSTANCE: Final = re.compile(r"[1-9][0-9]{0,5}")
 TAKERS: Final = "takers"
 _FOLDERS: Final = {False: "readers", True: TAKERS}
-
-F = TypeVar("F", bound="Folder")
-
-
-class Folder(Protocol):
-    """A folder or a file, on a disk or in a store: what `Path` and `StoreFolder` have in common."""
-
-    @property
-    def name(self) -> str:
-        """The last part of its path."""
-
-    def __truediv__(self: F, name: str, /) -> F: ...
-
-    def iterdir(self: F) -> Iterator[F]:
-        """Yields what is in a folder; a `FileNotFoundError` means the same as an empty one."""
-
-    def read_bytes(self) -> bytes:
-        """Returns the contents of a file.
-
-        Raises:
-            FileNotFoundError: there is none.
-        """
-
-    def unlink(self, missing_ok: bool = False) -> None:
-        """Removes a file."""
-
-
-def instances(folder: Folder) -> list[str]:
-    """Returns the names of the folders of a module's instances, in order."""
-    with contextlib.suppress(FileNotFoundError):
-        return sorted((path.name for path in folder.iterdir() if _INSTANCE.fullmatch(path.name)), key=int)
-    return []
 
 
 class Read(NamedTuple):
@@ -59,7 +23,7 @@ class Read(NamedTuple):
     """Of the deployment that it belongs to."""
 
 
-def say_read(folder: Folder, reader: str, read: Read, *, taker: bool = False) -> None:
+def say_read(folder: Path, reader: str, read: Read, *, taker: bool = False) -> None:
     """Says how far an instance has read a journal.
 
     Args:
@@ -71,7 +35,7 @@ def say_read(folder: Folder, reader: str, read: Read, *, taker: bool = False) ->
     write_whole(folder / _FOLDERS[taker] / reader, f"{read.number} {read.generation}".encode())
 
 
-def read_by(folder: Folder, reader: str, *, taker: bool = False) -> Read:
+def read_by(folder: Path, reader: str, *, taker: bool = False) -> Read:
     """Returns how far an instance has read a journal; see `say_read`."""
     try:
         number, generation = (folder / _FOLDERS[taker] / reader).read_bytes().split()
@@ -80,7 +44,7 @@ def read_by(folder: Folder, reader: str, *, taker: bool = False) -> Read:
         return Read(0, 0)
 
 
-def readers(folder: Folder) -> dict[str, Read]:
+def readers(folder: Path) -> dict[str, Read]:
     """Returns how far each instance has read a journal, without those that take records from a queue."""
     with contextlib.suppress(FileNotFoundError):
         names = [path.name for path in (folder / _FOLDERS[False]).iterdir() if not path.name.startswith(".")]
@@ -88,17 +52,14 @@ def readers(folder: Folder) -> dict[str, Read]:
     return {}
 
 
-def make_once(path: Folder, body: bytes, *, sync: bool = False) -> bool:
-    """Makes a file as a whole, unless it is there; returns whether it was made. `read_once` reads it.
+def make_once(path: Path, body: bytes, *, sync: bool = False) -> bool:
+    """Makes a file as a whole, unless it is there; returns whether it was made.
 
     Args:
         path: of the file.
-        body: all of it, a text.
+        body: all of it.
         sync: whether it must survive the loss of the machine.
     """
-    if isinstance(path, StoreFolder):
-        return path.make_once(body)
-    assert isinstance(path, Path)
     half = path.with_name(f".{uuid.uuid4().hex}.tmp")
     write_whole(half, body, sync=sync)
     try:
@@ -112,24 +73,7 @@ def make_once(path: Folder, body: bytes, *, sync: bool = False) -> bool:
     return True
 
 
-def read_once(path: Folder) -> bytes:
-    """Returns what `make_once` has made.
-
-    Raises:
-        FileNotFoundError: it has not.
-    """
-    return path.read_once() if isinstance(path, StoreFolder) else path.read_bytes()
-
-
-def remove_once(path: Folder) -> None:
-    """Removes what `make_once` has made."""
-    if isinstance(path, StoreFolder):
-        path.remove_once()
-    else:
-        path.unlink(missing_ok=True)
-
-
-def write_whole(path: Folder, body: bytes, *, sync: bool = False) -> None:
+def write_whole(path: Path, body: bytes, *, sync: bool = False) -> None:
     """Writes a file as a whole, in the place of one that is there.
 
     Args:
@@ -137,9 +81,5 @@ def write_whole(path: Folder, body: bytes, *, sync: bool = False) -> None:
         body: all of it.
         sync: whether it must survive the loss of the machine.
     """
-    if isinstance(path, StoreFolder):
-        path.write_bytes(body)
-        return
-    assert isinstance(path, Path)
     make_folder(path.parent, sync=sync)
     write_file(path, body, sync=sync, temporary=f".{uuid.uuid4().hex}.tmp")

@@ -9,19 +9,21 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from storm_on_spark.xd.bus.claims import Claims, record_of
-from storm_on_spark.xd.bus.files import F, Folder, Read, instances, make_once, read_by, read_once, say_read
-from storm_on_spark.xd.bus.journal import AnyJournal, Journal, Message, Open, Positions, Record
+from storm_on_spark.xd.bus.files import Read, make_once, read_by, say_read
+from storm_on_spark.xd.bus.journal import Journal, Message, Positions, Record
 from storm_on_spark.xd.bus.port import Input
 
 logger = logging.getLogger(__name__)
 
+_INSTANCE: Final = re.compile(r"[1-9][0-9]{0,5}")
 _REFRESH_SECS: Final = 0.5
 _NOTHING: Final = Message(None, {})
 
-Journals = Callable[[], Mapping[str, Folder]]
+Journals = Callable[[], Mapping[str, Path]]
 """Returns name -> folder of the journals that are read; there may be more later."""
 
 
@@ -52,7 +54,6 @@ class Inputs:
         claims: on the records of a queue; None where the instance takes part in all of them.
         generation: of the deployment.
         clock: seconds.
-        journal: opens a journal.
     """
 
     def __init__(
@@ -64,17 +65,15 @@ class Inputs:
         claims: Claims | None = None,
         generation: int = 1,
         clock: Callable[[], float] = time.monotonic,
-        journal: Open = Journal,
     ) -> None:
         self._find = journals
-        self._open = journal
         self._reader = reader
         self.positions = dict(positions)
         self._share = share
         self._claims = claims
         self._generation = generation
         self._clock = clock
-        self._journals: dict[str, AnyJournal] = {}
+        self._journals: dict[str, Journal] = {}
         self._looked: float | None = None
         self._turn = 0
         #: The last record that was read of each journal.
@@ -119,7 +118,7 @@ class Inputs:
             if (taken := record_of(name)) is not None and (known := self._journals.get(taken[0])) is not None:
                 self._say(known.folder, f"{self._reader}#{taken[1]}", number)
 
-    def _say(self, folder: Folder, name: str, number: int) -> None:
+    def _say(self, folder: Path, name: str, number: int) -> None:
         say_read(folder, name, Read(number, self._generation), taker=self._claims is not None)
 
     def _inputs(self, name: str, number: int, index: int, record: Record) -> list[Input]:
@@ -144,7 +143,7 @@ class Inputs:
             if name not in self._journals:
                 # Said before anything is read: the writer removes the records that all known readers have read.
                 self._say(folder, self._reader, self.positions.get(name, (0, 0))[0])
-                self._journals[name] = self._open(folder)
+                self._journals[name] = Journal(folder)
         for name, journal in self._journals.items():
             number, _ = self.positions.get(name, (0, 0))
             if self._claims is not None:
@@ -166,7 +165,7 @@ class Inputs:
         journal = None if taken is None else self._journals.get(taken[0])
         return taken is not None and journal is not None and number > taken[1] and not journal.has(taken[1])
 
-    def _record(self, name: str, journal: AnyJournal, number: int) -> Record | None:
+    def _record(self, name: str, journal: Journal, number: int) -> Record | None:
         known = self._read.get(name)
         if known is not None and known[0] == number:
             return known[1]
@@ -177,11 +176,7 @@ class Inputs:
 
 
 def beginning(
-    folder: Folder,
-    generation: tuple[int, int],
-    own: Record | None,
-    first: Callable[[], Positions],
-    journal: Open = Journal,
+    folder: Path, generation: tuple[int, int], own: Record | None, first: Callable[[], Positions]
 ) -> Positions:
     """Returns where an instance begins to read.
 
@@ -193,51 +188,53 @@ def beginning(
         generation: of the deployment, and the number of instances.
         own: the instance's last record.
         first: returns where a module begins that never ran.
-        journal: opens a journal.
     """
     if own is not None and own.generation == _text(generation):
         return own.positions
     before = _before(folder, generation)
     base = folder / f"base-{_text(generation)}"
-    if not any(path.name == base.name for path in _bases(folder)):
-        positions = first() if before is None else _least(folder, before, journal)
+    if not base.exists():
+        positions = first() if before is None else _least(folder, before)
         make_once(base, json.dumps(positions).encode(), sync=True)
     if own is not None and before is not None and before[1] == generation[1] and own.generation == _text(before):
         return own.positions
     return _positions(base)
 
 
-def ends(journals: Mapping[str, Folder], journal: Open = Journal) -> Positions:
+def ends(journals: Mapping[str, Path]) -> Positions:
     """Returns the ends of journals: who begins there sees what comes from now on."""
-    return {name: (journal(folder).last() + 1, 0) for name, folder in journals.items()}
+    return {name: (Journal(folder).last() + 1, 0) for name, folder in journals.items()}
 
 
-def numbered(folder: F, prefix: str = "") -> dict[str, F]:
-    """Returns the journals of one module.
+def numbered(folder: Path, prefix: str = "") -> dict[str, Path]:
+    """Returns the journals of one module, by the numbers of its instances in order.
 
     Args:
         folder: of the module.
         prefix: begins their names.
     """
-    return {f"{prefix}{name}": folder / name for name in instances(folder)}
+    with contextlib.suppress(FileNotFoundError):
+        names = sorted((path.name for path in folder.iterdir() if _INSTANCE.fullmatch(path.name)), key=int)
+        return {f"{prefix}{name}": folder / name for name in names}
+    return {}
 
 
-def _before(folder: Folder, generation: tuple[int, int]) -> tuple[int, int] | None:
+def _before(folder: Path, generation: tuple[int, int]) -> tuple[int, int] | None:
     known = [found for found in map(_generation, _bases(folder)) if found is not None]
     return max((each for each in known if each < generation), default=None)
 
 
-def _bases(folder: Folder) -> list[Folder]:
+def _bases(folder: Path) -> list[Path]:
     with contextlib.suppress(FileNotFoundError):
         return [path for path in folder.iterdir() if path.name.startswith("base-")]
     return []
 
 
-def _least(folder: Folder, generation: tuple[int, int], opened: Open) -> Positions:
+def _least(folder: Path, generation: tuple[int, int]) -> Positions:
     base = _positions(folder / f"base-{_text(generation)}")
     every: list[Positions] = []
     for sequence in range(1, generation[1] + 1):
-        journal = opened(folder / str(sequence))
+        journal = Journal(folder / str(sequence))
         record = journal.read(journal.last())
         every.append(record.positions if record is not None and record.generation == _text(generation) else base)
     names = set.intersection(*map(set, every)) if every else set()
@@ -248,11 +245,11 @@ def _text(generation: tuple[int, int]) -> str:
     return f"{generation[0]}x{generation[1]}"
 
 
-def _generation(path: Folder) -> tuple[int, int] | None:
+def _generation(path: Path) -> tuple[int, int] | None:
     match = re.fullmatch(r"base-([0-9]+)x([0-9]+)", path.name)
     return None if match is None else (int(match[1]), int(match[2]))
 
 
-def _positions(path: Folder) -> Positions:
-    found: Mapping[str, Any] = json.loads(read_once(path))
+def _positions(path: Path) -> Positions:
+    found: Mapping[str, Any] = json.loads(path.read_bytes())
     return {name: (int(number), int(index)) for name, (number, index) in found.items()}

@@ -16,14 +16,12 @@ import pickle
 import re
 import uuid
 import zlib
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 from storm_on_spark.api.errors import CheckpointError, StormError
 from storm_on_spark.runtime.storage.durable import make_folder, sync_folder
-from storm_on_spark.xd.bus.files import Folder
 
 _MAGIC: Final = b"XDR1"
 _NAME: Final = re.compile(r"[0-9]{12}")
@@ -61,39 +59,6 @@ class Record:
     """Of the deployment, and how many instances there were."""
 
 
-class AnyJournal(Protocol):
-    """The numbered records of an instance, wherever they are; see `Journal`."""
-
-    @property
-    def folder(self) -> Folder:
-        """For what is written beside the records."""
-
-    def last(self) -> int:
-        """Returns the number of the last record; 0 if there is none."""
-
-    def first(self) -> int:
-        """Returns the number of the first record that is still there; 0 if there is none."""
-
-    def has(self, number: int) -> bool:
-        """Whether a record is there."""
-
-    def read(self, number: int) -> Record | None:
-        """Returns a record; None if it is not there."""
-
-    def append(self, number: int, record: Record) -> int:
-        """Writes the record behind the last; returns the bytes that it takes.
-
-        Raises:
-            TakenError: there is such a record already.
-        """
-
-    def sizes(self) -> dict[int, int]:
-        """Returns number -> bytes that it takes, of the records that are there, in order."""
-
-    def remove(self, *numbers: int) -> list[int]:
-        """Removes records, but never the last; returns those that are gone. The others may be offered again."""
-
-
 class Journal:
     """The records of an instance, in files.
 
@@ -109,9 +74,8 @@ class Journal:
         (1, 'a', None)
     """
 
-    def __init__(self, folder: Folder, *, sync: bool = False) -> None:
-        assert isinstance(folder, Path)
-        self.folder: Path = folder
+    def __init__(self, folder: Path, *, sync: bool = False) -> None:
+        self.folder = folder
         self._sync = sync
 
     def last(self) -> int:
@@ -175,21 +139,19 @@ class Journal:
             raise TakenError(f"another container has written record {self.last()} of {self.folder}")
         if self._sync:
             sync_folder(self.folder)
-        return on_disk(len(body) + 8)
+        return _on_disk(len(body) + 8)
 
     def sizes(self) -> dict[int, int]:
         """Returns number -> bytes that it takes on the disk, of the records that are there, in order."""
         found: dict[int, int] = {}
         for number in sorted(self._numbers()):
             with contextlib.suppress(FileNotFoundError):
-                found[number] = on_disk(self._path(number).stat().st_size)
+                found[number] = _on_disk(self._path(number).stat().st_size)
         return found
 
-    def remove(self, *numbers: int) -> list[int]:
-        """Removes records; the last must not be among them, as it has the state."""
-        for number in numbers:
-            self._path(number).unlink(missing_ok=True)
-        return list(numbers)
+    def remove(self, number: int) -> None:
+        """Removes a record; it must not be the last, which has the state."""
+        self._path(number).unlink(missing_ok=True)
 
     def _numbers(self) -> list[int]:
         with contextlib.suppress(FileNotFoundError):
@@ -200,14 +162,10 @@ class Journal:
         return self.folder / f"{number:012}"
 
 
-def on_disk(size: int) -> int:
+def _on_disk(size: int) -> int:
     """Returns the bytes that a file takes: whole blocks.
 
-    >>> on_disk(1)
+    >>> _on_disk(1)
     4096
     """
     return -(-size // _BLOCK) * _BLOCK
-
-
-Open = Callable[[Folder], AnyJournal]
-"""Returns the journal of a folder."""

@@ -13,18 +13,12 @@ from storm_on_spark.api.config.settings import Settings
 class BusSettings(Settings):
     """The message bus between modules."""
 
-    transport: Annotated[Literal["local", "delta", "kafka"], Config.XD_TRANSPORT]
-    """`local` is a folder that all containers share, `delta` are tables, and `kafka` are topics."""
+    transport: Annotated[Literal["local", "kafka"], Config.XD_TRANSPORT]
+    """`local` is a folder that all containers share, and `kafka` are topics."""
     durability: Annotated[Literal["process", "machine"] | None, Config.TOPOLOGY_DURABILITY]
     """What the local bus must survive; None for the death of processes."""
     retention_mb: Annotated[int, Config.XD_MESSAGEBUS_LOCAL_RETENTION_MB]
     """What a journal of the local bus keeps for those that have not read it."""
-    delta_location: Annotated[str | None, Config.XD_MESSAGEBUS_DELTA_LOCATION]
-    """Where the tables are: an absolute path, or a URI."""
-    delta_retention_mb: Annotated[int, Config.XD_MESSAGEBUS_DELTA_RETENTION_MB]
-    """What an instance keeps in its table."""
-    delta_retention_secs: Annotated[int, Config.XD_MESSAGEBUS_DELTA_RETENTION_SECS]
-    """How long rows stay that all have read."""
     kafka_brokers: Annotated[str, Config.XD_MESSAGEBUS_KAFKA_BROKERS]
     """`host:port`, with commas."""
     kafka_properties: Annotated[object, Config.XD_MESSAGEBUS_KAFKA_PROPERTIES]

@@ -11,7 +11,7 @@ from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.connectors.kafka.config import checked_servers
 from storm_on_spark.xd.bus.kafka.bus import KafkaBus
 from storm_on_spark.xd.bus.kafka.clients import Clients
-from storm_on_spark.xd.bus.seals import Seals
+from storm_on_spark.xd.bus.kafka.seals import Seals
 from storm_on_spark.xd.bus.settings import BusSettings
 
 __all__ = ["Clients", "KafkaBus", "Seals", "kafka_bus", "kafka_clients"]

@@ -15,6 +15,7 @@ from storm_on_spark.xd.bus.kafka.backlog import Backlog
 from storm_on_spark.xd.bus.kafka.clients import ANSWER_MS, COMMIT_MS, LARGEST_RECORD, close_consumer, close_producer
 from storm_on_spark.xd.bus.kafka.members import Member
 from storm_on_spark.xd.bus.kafka.reading import Accept, Assigned, Buffer, named
+from storm_on_spark.xd.bus.kafka.seals import OVERHEAD
 from storm_on_spark.xd.bus.kafka.shared import Shared
 from storm_on_spark.xd.bus.kafka.states import Kept, begin, in_topics_that_are, last_kept
 from storm_on_spark.xd.bus.kafka.topics import Partition
@@ -29,7 +30,6 @@ from storm_on_spark.xd.bus.port import (
     from_now_on,
     letter_body,
 )
-from storm_on_spark.xd.bus.seals import OVERHEAD
 
 _UPKEEP_SECS: Final = 2.0
 _FULL_UPKEEP_SECS: Final = 0.2

@@ -13,9 +13,9 @@ from storm_on_spark.connectors.kafka.clients import without_offset
 from storm_on_spark.xd.bus.inputs import Share
 from storm_on_spark.xd.bus.journal import Message, Positions
 from storm_on_spark.xd.bus.kafka.clients import ANSWER_MS, close_consumer
+from storm_on_spark.xd.bus.kafka.seals import Seals
 from storm_on_spark.xd.bus.kafka.topics import Partition
 from storm_on_spark.xd.bus.port import BusError, Input
-from storm_on_spark.xd.bus.seals import Seals
 
 logger = logging.getLogger(__name__)
 

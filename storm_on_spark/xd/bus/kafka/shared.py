@@ -8,9 +8,9 @@ from typing import Final
 
 from storm_on_spark.xd.bus.kafka.clients import Clients
 from storm_on_spark.xd.bus.kafka.names import Names
+from storm_on_spark.xd.bus.kafka.seals import Seals
 from storm_on_spark.xd.bus.kafka.topics import Partition, Topics
 from storm_on_spark.xd.bus.port import Feed
-from storm_on_spark.xd.bus.seals import Seals
 from storm_on_spark.xd.dsl import Channel
 
 _GRACE_SECS: Final = 600.0

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from storm_on_spark.xd.bus.journal import Positions, Record
 from storm_on_spark.xd.bus.kafka.clients import ANSWER_MS
+from storm_on_spark.xd.bus.kafka.seals import Seals
 from storm_on_spark.xd.bus.port import BusError
-from storm_on_spark.xd.bus.seals import Seals
 
 logger = logging.getLogger(__name__)
 

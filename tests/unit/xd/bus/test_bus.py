@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from storm_on_spark.api.errors import CheckpointError
+from storm_on_spark.xd.bus.files import make_once
 from storm_on_spark.xd.bus.inputs import Inputs, Share, beginning, numbered
 from storm_on_spark.xd.bus.journal import Journal, Message, Record, TakenError
 
@@ -24,6 +26,16 @@ def test_a_number_is_given_once(tmp_path: Path) -> None:
         theirs.append(1, _record("b"))
     assert [message.payload for message in ours.read(1).messages] == ["a"]  # type: ignore[union-attr]
     assert [path.name for path in tmp_path.iterdir()] == ["000000000001"]
+
+
+def test_of_several_that_make_a_file_at_once_one_does(tmp_path: Path) -> None:
+    bodies = [str(number).encode() for number in range(16)]
+    with ThreadPoolExecutor(len(bodies)) as pool:
+        made = list(pool.map(lambda body: make_once(tmp_path / "claims" / "1.0", body), bodies))
+    assert [body for body, ours in zip(bodies, made, strict=True) if ours] == [
+        (tmp_path / "claims" / "1.0").read_bytes()
+    ]
+    assert [path.name for path in (tmp_path / "claims").iterdir()] == ["1.0"]
 
 
 def test_a_number_whose_record_was_removed_is_not_given_again(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Channels and taps on buses of journals: who gets what, what holds whom back, and what is removed when."""
+"""Channels and taps on the local bus: who gets what, what holds whom back, and what is removed when."""
 
 from __future__ import annotations
 
@@ -8,13 +8,9 @@ from typing import Any
 
 import pytest
 
-from storm_on_spark.xd.bus.delta.bus import DeltaBus
-from storm_on_spark.xd.bus.journal import Message, Record, TakenError
-from storm_on_spark.xd.bus.journals import JournalBus, JournalPort
-from storm_on_spark.xd.bus.local import LocalBus
+from storm_on_spark.xd.bus.journal import Journal, Message, Record, TakenError
+from storm_on_spark.xd.bus.local import LocalBus, LocalPort
 from storm_on_spark.xd.bus.port import ChannelFeed, Feed, ModuleFeed, Place, TapFeed
-from storm_on_spark.xd.bus.seals import Seals
-from storm_on_spark.xd.bus.store import Store
 from storm_on_spark.xd.dsl import Channel
 
 QUEUE, TOPIC = Channel("queue", "orders"), Channel("topic", "orders")
@@ -31,35 +27,30 @@ class _Clock:
         return self.now
 
 
-@pytest.fixture(params=["local", "delta"])
-def bus(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[JournalBus]:
-    if request.param == "local":
-        found: JournalBus = LocalBus(tmp_path, most_bytes=1 << 30, clock=_Clock())
-    else:
-        found = DeltaBus(
-            Store(str(tmp_path)), Seals(bytes(32)), most_bytes=1 << 30, keep_secs=0, batch=1, clock=_Clock()
-        )
+@pytest.fixture
+def bus(tmp_path: Path) -> Iterator[LocalBus]:
+    found = LocalBus(tmp_path, most_bytes=1 << 30, clock=_Clock())
     yield found
     found.close()
 
 
-def _opened(bus: JournalBus, stream: str, label: str, **more: Any) -> JournalPort:
+def _opened(bus: LocalBus, stream: str, label: str, **more: Any) -> LocalPort:
     port = bus.port(Place(stream, label, **more))
     port.open()
     return port
 
 
-def _send(port: JournalPort, *payloads: object) -> None:
+def _send(port: LocalPort, *payloads: object) -> None:
     port.commit(Record(tuple(Message(payload, {}) for payload in payloads)), {})
 
 
-def _keep_up(port: JournalPort) -> None:
+def _keep_up(port: LocalPort) -> None:
     """Twice: what has just been written is not removed yet."""
     port.upkeep()
     port.upkeep()
 
 
-def _take(port: JournalPort, most: int = 1000, commit: bool = True) -> list[Any]:
+def _take(port: LocalPort, most: int = 1000, commit: bool = True) -> list[Any]:
     """Reads as an instance does, and commits what it has read."""
     positions, found = dict(port.positions), []
     for each in port.next(most):
@@ -71,11 +62,11 @@ def _take(port: JournalPort, most: int = 1000, commit: bool = True) -> list[Any]
     return found
 
 
-def _reader(bus: JournalBus, stream: str, feed: Feed, **more: Any) -> JournalPort:
+def _reader(bus: LocalBus, stream: str, feed: Feed, **more: Any) -> LocalPort:
     return _opened(bus, stream, "log", input=feed, **more)
 
 
-def test_a_message_of_a_queue_goes_to_one_of_its_readers(bus: JournalBus) -> None:
+def test_a_message_of_a_queue_goes_to_one_of_its_readers(bus: LocalBus) -> None:
     senders = [_opened(bus, f"s{number}-1-1", "rate", output=QUEUE) for number in range(2)]
     readers = [_reader(bus, f"r{number}-1-1", ChannelFeed(QUEUE)) for number in range(2)]
     for number in range(20):
@@ -89,7 +80,7 @@ def test_a_message_of_a_queue_goes_to_one_of_its_readers(bus: JournalBus) -> Non
     assert sorted(found[0] + found[1]) == [*range(20), *range(100, 120)]
 
 
-def test_every_reader_of_a_topic_gets_all_that_comes_from_then_on(bus: JournalBus) -> None:
+def test_every_reader_of_a_topic_gets_all_that_comes_from_then_on(bus: LocalBus) -> None:
     sender = _opened(bus, "s-1-1", "rate", output=TOPIC)
     _send(sender, "before")
     readers = [_reader(bus, f"r{number}-1-1", ChannelFeed(TOPIC)) for number in range(2)]
@@ -99,7 +90,7 @@ def test_every_reader_of_a_topic_gets_all_that_comes_from_then_on(bus: JournalBu
     assert [sorted(_take(reader)) for reader in readers] == [["a", "b"]] * 2
 
 
-def test_a_reader_of_a_topic_keeps_its_place_while_it_is_away(bus: JournalBus) -> None:
+def test_a_reader_of_a_topic_keeps_its_place_while_it_is_away(bus: LocalBus) -> None:
     sender = _opened(bus, "s-1-1", "rate", output=TOPIC)
     reader = _reader(bus, "r-1-1", ChannelFeed(TOPIC))
     _send(sender, "a")
@@ -111,7 +102,7 @@ def test_a_reader_of_a_topic_keeps_its_place_while_it_is_away(bus: JournalBus) -
     assert _take(_reader(bus, "r-1-1", ChannelFeed(TOPIC), generation=2)) == ["b", "c"]
 
 
-def test_a_tap_of_a_queue_takes_nothing_away(bus: JournalBus) -> None:
+def test_a_tap_of_a_queue_takes_nothing_away(bus: LocalBus) -> None:
     sender = _opened(bus, "s-1-1", "rate", output=QUEUE)
     tap = _reader(bus, "t-1-1", ChannelFeed(QUEUE, tapped=True))
     reader = _reader(bus, "r-1-1", ChannelFeed(QUEUE))
@@ -119,7 +110,7 @@ def test_a_tap_of_a_queue_takes_nothing_away(bus: JournalBus) -> None:
     assert _take(tap) == _take(reader) == ["a", "b"]
 
 
-def test_a_tap_goes_on_with_a_stream_that_is_created_again(bus: JournalBus) -> None:
+def test_a_tap_goes_on_with_a_stream_that_is_created_again(bus: LocalBus) -> None:
     _send(_opened(bus, "ticktock-1a-2b", "time"), "before")
     # Another stream, whose name begins alike.
     other = _opened(bus, "ticktock-fast-1a-2b", "time")
@@ -130,7 +121,7 @@ def test_a_tap_goes_on_with_a_stream_that_is_created_again(bus: JournalBus) -> N
     assert _take(tap) == ["after"]
 
 
-def test_a_queue_keeps_what_nobody_has_taken(bus: JournalBus) -> None:
+def test_a_queue_keeps_what_nobody_has_taken(bus: LocalBus) -> None:
     sender = _opened(bus, "s-1-1", "rate", output=QUEUE)
     for number in range(4):
         _send(sender, number)
@@ -139,13 +130,13 @@ def test_a_queue_keeps_what_nobody_has_taken(bus: JournalBus) -> None:
     assert _take(reader, 2) == [0, 1]
     reader.upkeep()
     _keep_up(sender)
-    journal = bus.journal(bus.folder / "s-1-1" / "rate" / "1")
+    journal = Journal(bus.folder / "s-1-1" / "rate" / "1")
     assert journal.first() == 3
     assert [path.name for path in (journal.folder / "claims").iterdir()] == []
     assert _take(reader) == [2, 3]
 
 
-def test_claims_of_a_reader_that_is_gone_are_taken_over_where_it_was(bus: JournalBus) -> None:
+def test_claims_of_a_reader_that_is_gone_are_taken_over_where_it_was(bus: LocalBus) -> None:
     sender = _opened(bus, "s-1-1", "rate", output=QUEUE)
     gone, other = (_reader(bus, f"{name}-1-1", ChannelFeed(QUEUE)) for name in ("gone", "other"))
     _send(sender, "a", "b", "c")
@@ -171,7 +162,7 @@ def test_claims_of_a_reader_that_is_gone_are_taken_over_where_it_was(bus: Journa
     assert _take(again) == ["e"]
 
 
-def test_a_slow_module_holds_back_what_feeds_it_and_only_that(bus: JournalBus) -> None:
+def test_a_slow_module_holds_back_what_feeds_it_and_only_that(bus: LocalBus) -> None:
     bus.most_bytes = 3 * 4096
     source = _opened(bus, "s-1-1", "rate", readers=("s-1-1.log.1",))
     tap = _reader(bus, "t-1-1", TapFeed("s", "rate"))
@@ -190,7 +181,7 @@ def test_a_slow_module_holds_back_what_feeds_it_and_only_that(bus: JournalBus) -
 
 
 def test_a_tap_that_is_too_far_behind_holds_nothing_back_and_misses_the_oldest(
-    bus: JournalBus, caplog: pytest.LogCaptureFixture
+    bus: LocalBus, caplog: pytest.LogCaptureFixture
 ) -> None:
     bus.most_bytes = 3 * 4096
     source = _opened(bus, "s-1-1", "rate", readers=("s-1-1.log.1",))
@@ -208,7 +199,7 @@ def test_a_tap_that_is_too_far_behind_holds_nothing_back_and_misses_the_oldest(
     assert "misses records 2 to 8" in caplog.text
 
 
-def test_a_queue_that_nobody_reads_holds_its_sender_back(bus: JournalBus) -> None:
+def test_a_queue_that_nobody_reads_holds_its_sender_back(bus: LocalBus) -> None:
     bus.most_bytes = 4096
     sender = _opened(bus, "s-1-1", "rate", output=QUEUE)
     _send(sender, 1)
@@ -221,7 +212,7 @@ def test_a_queue_that_nobody_reads_holds_its_sender_back(bus: JournalBus) -> Non
     assert not sender.full()
 
 
-def test_instances_of_an_earlier_deployment_hold_nothing_back(bus: JournalBus) -> None:
+def test_instances_of_an_earlier_deployment_hold_nothing_back(bus: LocalBus) -> None:
     source = _opened(bus, "s-1-1", "rate", readers=("s-1-1.log.1", "s-1-1.log.2"))
     feed = ModuleFeed("s-1-1", "rate")
     both = [_reader(bus, "s-1-1", feed, sequence=number, count=2) for number in (1, 2)]
@@ -236,10 +227,10 @@ def test_instances_of_an_earlier_deployment_hold_nothing_back(bus: JournalBus) -
     _take(one)
     one.upkeep()
     _keep_up(source)
-    assert bus.journal(bus.folder / "s-1-1" / "rate" / "1").first() == 4
+    assert Journal(bus.folder / "s-1-1" / "rate" / "1").first() == 4
 
 
-def test_an_input_that_is_held_is_not_removed(bus: JournalBus) -> None:
+def test_an_input_that_is_held_is_not_removed(bus: LocalBus) -> None:
     source = _opened(bus, "s-1-1", "rate", readers=("s-1-1.log.1",))
     reader = _reader(bus, "s-1-1", ModuleFeed("s-1-1", "rate"))
     for number in range(3):
@@ -248,10 +239,10 @@ def test_an_input_that_is_held_is_not_removed(bus: JournalBus) -> None:
     reader.commit(Record(positions={"1": (2, 0)}), {"1": (4, 0)})
     reader.upkeep()
     _keep_up(source)
-    assert bus.journal(bus.folder / "s-1-1" / "rate" / "1").first() == 2
+    assert Journal(bus.folder / "s-1-1" / "rate" / "1").first() == 2
 
 
-def test_what_a_destroyed_stream_leaves_is_removed_once_nobody_needs_it(bus: JournalBus) -> None:
+def test_what_a_destroyed_stream_leaves_is_removed_once_nobody_needs_it(bus: LocalBus) -> None:
     def there() -> set[str]:
         return {path.name for path in bus.folder.iterdir()}
 
@@ -276,7 +267,7 @@ def test_what_a_destroyed_stream_leaves_is_removed_once_nobody_needs_it(bus: Jou
     assert not list(bus.channel(QUEUE).iterdir())
 
 
-def test_what_a_destroyed_stream_leaves_is_removed_also_if_its_containers_have_ended(bus: JournalBus) -> None:
+def test_what_a_destroyed_stream_leaves_is_removed_also_if_its_containers_have_ended(bus: LocalBus) -> None:
     def there() -> set[str]:
         return {path.name for path in bus.folder.iterdir()} & {"s-1-1", "t-1-1", "u-1-1"}
 

@@ -15,9 +15,9 @@ from storm_on_spark.xd.bus.inputs import Share
 from storm_on_spark.xd.bus.journal import Message, Positions, Record
 from storm_on_spark.xd.bus.kafka.names import Names
 from storm_on_spark.xd.bus.kafka.reading import Buffer
+from storm_on_spark.xd.bus.kafka.seals import Seals
 from storm_on_spark.xd.bus.kafka.states import Kept, begin
 from storm_on_spark.xd.bus.port import BusError, ChannelFeed, ModuleFeed, TapFeed
-from storm_on_spark.xd.bus.seals import Seals
 from storm_on_spark.xd.dsl import Channel
 
 TopicPartition = namedtuple("TopicPartition", "topic partition")
@@ -143,7 +143,7 @@ def test_instances_go_on_where_they_were_and_more_of_them_where_the_least_was() 
         ({"xd.messagebus.kafka.properties": {"group.id": "x"}}, "xd.messagebus.kafka.properties can't have 'group.id'"),
         ({"xd.messagebus.kafka.properties": "x"}, "xd.messagebus.kafka.properties must be a mapping"),
         ({"xd.messagebus.kafka.default.minPartitionCount": 0}, "must be an int from 1 to 1000"),
-        ({"xd.transport": "rabbit"}, "xd.transport must be one of"),
+        ({"xd.transport": "delta"}, 'xd.transport must be one of "local", "kafka", not .delta.'),
     ],
 )
 def test_wrong_settings_are_told_with_their_key(conf: dict[str, object], message: str) -> None:
