@@ -231,11 +231,11 @@ class _SegmentFile:
         key, at = self._key, self._read_to
         if key is None or brief.key != key.position or brief.position < at:
             key, at = self._find_key(brief)
-        while brief.grows and not key.is_full and at != brief.position:
+        while not key.is_full and at != brief.position:
             between = self._between(brief, at)
             key, at = key.with_next(self._unpacked(between, key)), between.end
         record = self._unpacked(brief, key)
-        self._key, self._read_to = (key.with_next(record) if brief.grows else key), brief.end
+        self._key, self._read_to = key.with_next(record), brief.end
         return BriefRecord(*brief.decode(record, self._segment.epoch))
 
     def _find_key(self, brief: Brief) -> tuple[Key, int]:

@@ -22,12 +22,6 @@ A record of a few tuples is for the most part like the ones before, so it may be
 The dictionary begins with the record that begins `back` bytes before, in the same segment, and isn't brief: the *key*.
 Those after it, as they were, follow until there are `MOST_BRIEF` bytes; of more the last ones count. In a brief record
 all checksums are 0, and `snapshot` is how far before the record that one begins.
-
-In version 3 a brief record began with magic "SLOG", version u16, size u16 and back u32, and the key alone was the
-dictionary.
-
-In version 2 a record could have a CHANGE in place of a snapshot: how it differs from the one at `snapshot`, by raw
-deflate with that one as the dictionary.
 """
 
 from __future__ import annotations
@@ -42,10 +36,8 @@ from zlib import crc32
 from storm_on_spark.runtime.spouts.log.lineage import NOBODY, Mark, WriterEpoch
 
 VERSION = 4
-"""Records of version 1 have no CHANGE, and those before version 3 are not brief."""
 SNAPSHOT = -2
 MESSAGE_IDS = -3
-CHANGE = -4
 ACKER = -16
 
 _MAGIC = b"SLOG"
@@ -58,7 +50,6 @@ HEADER_BYTES = _HEADER.size
 
 _BRIEF = struct.Struct("<2sHHI")
 _BRIEF_MAGIC = b"SB"
-_FORMER_BRIEF = struct.Struct("<4sHHII")
 BRIEF_BYTES = _BRIEF.size
 _MOST_BACK = (1 << 16) - 1
 _WINDOW_BITS = -12
@@ -114,30 +105,6 @@ class VersionError(RecordError):
 
 class MissingError(RecordError):
     """The log ends before it, or in it."""
-
-
-def changed(whole: bytes, change: bytes) -> bytes:
-    """Returns the snapshot that a CHANGE stands for.
-
-    Args:
-        whole: the one that it was made with.
-        change: what the log has.
-
-    Raises:
-        RecordError: it was made with another one.
-    """
-    return _inflated(change, whole, "the change of a snapshot")
-
-
-def _inflated(data: bytes, dictionary: bytes, what: str) -> bytes:
-    unpacker = zlib.decompressobj(_WINDOW_BITS, dictionary)
-    try:
-        found = unpacker.decompress(data, MOST_BRIEF + 1)
-    except zlib.error as error:
-        raise RecordError(f"is damaged: {what} doesn't follow from what is before it: {error}") from error
-    if not unpacker.eof:
-        raise RecordError(f"is damaged: {what} is cut short")
-    return found
 
 
 class Key:
@@ -239,8 +206,6 @@ class Brief(NamedTuple):
     key: int
     """The position of its key."""
     checksum: int
-    grows: bool
-    """Whether the dictionary has the records behind the key, too."""
 
     def unpack(self, packed: bytes, key: Key) -> bytes:
         """Returns the record as it was.
@@ -248,9 +213,16 @@ class Brief(NamedTuple):
         Raises:
             RecordError: it or its key is damaged.
         """
-        record = _inflated(packed, key.dictionary, f"the record at position {self.position}")
+        what = f"the record at position {self.position}"
+        unpacker = zlib.decompressobj(_WINDOW_BITS, key.dictionary)
+        try:
+            record = unpacker.decompress(packed, MOST_BRIEF + 1)
+        except zlib.error as error:
+            raise RecordError(f"is damaged: {what} doesn't follow from what is before it: {error}") from error
+        if not unpacker.eof:
+            raise RecordError(f"is damaged: {what} is cut short")
         if crc32(packed, crc32(record)) != self.checksum:
-            raise RecordError(f"is damaged: the record at position {self.position} has the wrong checksum")
+            raise RecordError(f"is damaged: {what} has the wrong checksum")
         return record
 
     def decode(self, record: bytes, epoch: WriterEpoch) -> tuple[Cut, list[Entry]]:
@@ -267,18 +239,11 @@ class Brief(NamedTuple):
 
 def decode_brief(data: bytes, position: int) -> Brief | None:
     """Returns what a record's first bytes, at least `BRIEF_BYTES`, say if it is brief, or else None."""
-    if data.startswith(_BRIEF_MAGIC):
-        _, size, back, checksum = _BRIEF.unpack_from(data)
-        start = position + _BRIEF.size
-        return Brief(position, start, start + size, position - back, checksum, True)
-    if len(data) < _FORMER_BRIEF.size:
+    if not data.startswith(_BRIEF_MAGIC):
         return None
-    magic, version, size, back, checksum = _FORMER_BRIEF.unpack_from(data)
-    # What is not brief has zeros in place of its size.
-    if magic != _MAGIC or version != 3 or not size:
-        return None
-    start = position + _FORMER_BRIEF.size
-    return Brief(position, start, start + size, position - back, checksum, False)
+    _, size, back, checksum = _BRIEF.unpack_from(data)
+    start = position + _BRIEF.size
+    return Brief(position, start, start + size, position - back, checksum)
 
 
 def decode_head(data: bytes, position: int, epoch: WriterEpoch) -> Head:
@@ -289,8 +254,8 @@ def decode_head(data: bytes, position: int, epoch: WriterEpoch) -> Head:
         RecordError: it is damaged.
     """
     magic, version, _, entries, tuples, messages, first, clock, snapshot, size, of_index, of_head = _HEADER.unpack(data)
-    # No release wrote version 0: that is what a page leaves that never reached the disk.
-    if magic == _MAGIC and version > VERSION:
+    # Version 0 is what a page leaves that never reached the disk.
+    if magic == _MAGIC and version not in (VERSION, 0):
         raise VersionError(f"has format version {version} at position {position}; this release reads {VERSION}")
     if magic != _MAGIC or crc32(data[:_CHECKED]) != of_head:
         raise RecordError(f"is damaged: there is no record at position {position}")

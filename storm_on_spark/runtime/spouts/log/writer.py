@@ -13,7 +13,7 @@ from typing import ClassVar, Final
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.runtime.spouts.log.lineage import NOBODY, Line, Mark, Segment, WriterEpoch, line_of, newest
 from storm_on_spark.runtime.spouts.log.reader import list_segments, named, records, whole_cuts
-from storm_on_spark.runtime.spouts.log.record import CHANGE, SNAPSHOT, Cut, Entry, Key, MissingError, changed, encode
+from storm_on_spark.runtime.spouts.log.record import SNAPSHOT, Cut, Entry, Key, MissingError, encode
 from storm_on_spark.runtime.storage import Folder, name_of
 from storm_on_spark.runtime.storage.durable import make_folder, sync_folder, write_all
 
@@ -294,9 +294,6 @@ class SpoutLog:
         """
         assert self.last is not None, "a new log has no snapshot"
         for _, _, whole in self.entries(self.last.snapshot, lambda target: target == SNAPSHOT):
-            with named(self.folder):
-                for _, _, difference in self.entries(self.last.position, lambda target: target == CHANGE):
-                    return changed(whole, difference)
             return whole
         raise CheckpointError(f"spout log {self._name} has no snapshot at position {self.last.snapshot}")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import struct
-import zlib
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -29,7 +28,6 @@ from storm_on_spark.runtime.spouts.log import (
     iter_cuts,
     list_segments,
     read_entries,
-    record,
 )
 from storm_on_spark.runtime.spouts.log.writer import MOST_WITH_A_KEY
 from storm_on_spark.runtime.storage import durable
@@ -186,65 +184,6 @@ def test_a_brief_record_is_not_read_if_one_between_it_and_its_key_is_damaged(tmp
             contents(tmp_path, brief.position, brief.end)
     path.write_bytes(sound)
     assert contents(tmp_path, brief.position, brief.end)[0] == (1, b"sentence 2")
-
-
-def _former_brief(packed_with: bytes, packed: bytes, position: int, key: int) -> bytes:
-    """A brief record of version 3."""
-    packer = zlib.compressobj(6, zlib.DEFLATED, -12, 4, zlib.Z_DEFAULT_STRATEGY, packed_with)
-    body = packer.compress(packed) + packer.flush()
-    return struct.pack("<4sHHII", b"SLOG", 3, len(body), position - key, zlib.crc32(body, zlib.crc32(packed))) + body
-
-
-def test_brief_records_of_version_3_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as former:
-        former.setattr(record, "VERSION", 3)
-        former.setattr(record.Key, "with_next", lambda key, packed: key)
-        former.setattr(
-            record, "_brief", lambda packed, at, key: _former_brief(key.dictionary, packed, at, key.position)
-        )
-        log = SpoutLog(tmp_path)
-        cuts = [append(log, b"sentence %d" % n, snapshot=bytes(range(200 - n))) for n in range(20)]
-        log.close()
-    again = SpoutLog(tmp_path)
-    assert (list(again.cuts(0)), again.snapshot()) == (cuts, bytes(range(181)))
-    cuts += [append(again, b"sentence %d" % n, snapshot=bytes(range(200 - n))) for n in range(20, 40)]
-    again.close()
-    for n in (0, 1, 7, 19, 20, 21, 39):
-        found = contents(tmp_path, cuts[n].position, cuts[-1].end)
-        assert [body for number, body in found if number == 1] == [b"sentence %d" % n for n in range(n, 40)]
-
-
-@pytest.mark.parametrize("version", [1, 2])
-def test_a_log_of_a_former_version_is_read_and_gone_on_with(
-    version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    state = bytes(range(200))
-    with monkeypatch.context() as former:
-        former.setattr(record, "VERSION", version)
-        former.setattr(SpoutLog, "has_keys", False)
-        log = SpoutLog(tmp_path)
-        append(log, b"one", snapshot=state)
-        if version == 1:
-            append(log, b"two", snapshot=state + b"2")
-        else:
-            packer = zlib.compressobj(1, zlib.DEFLATED, -12, 4, zlib.Z_DEFAULT_STRATEGY, state)
-            change = packer.compress(state + b"2") + packer.flush()
-            log.append([(1, b"two"), (record.CHANGE, change)], tuples=1, messages=0, first=1, clock=0, snapshot=None)
-        log.close()
-    log = SpoutLog(tmp_path)
-    assert log.snapshot() == state + b"2"
-    append(log, b"three", snapshot=state + b"3")
-    last = append(log, b"four", snapshot=state + b"4")
-    log.close()
-    log = SpoutLog(tmp_path)
-    assert log.snapshot() == state + b"4"
-    assert [body for number, body in contents(tmp_path, 0, last.end) if number == 1] == [
-        b"one",
-        b"two",
-        b"three",
-        b"four",
-    ]
-    log.close()
 
 
 def test_a_long_record_is_never_brief_but_may_be_a_key(tmp_path: Path) -> None:
@@ -576,14 +515,14 @@ def test_any_flipped_bit_in_what_was_planned_is_noticed(tmp_path: Path) -> None:
     assert contents(tmp_path, 0, last.end)
 
 
-def test_an_unknown_version_is_refused_with_a_sentence(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [3, 8])
+def test_another_version_is_refused_with_a_sentence(version: int, tmp_path: Path) -> None:
     _, last, path = written(tmp_path)
     data = path.read_bytes()
-    path.write_bytes(data[:4] + struct.pack("<H", 8) + data[6:])
+    path.write_bytes(data[:4] + struct.pack("<H", version) + data[6:])
+    expected = f"spout log .* has format version {version} at position 0; this release reads 4"
     for planned in (Mark(), last.mark):
-        with pytest.raises(
-            CheckpointError, match=r"spout log .* has format version 8 at position 0; this release reads 4"
-        ):
+        with pytest.raises(CheckpointError, match=expected):
             SpoutLog(tmp_path, planned=planned)
 
 
@@ -682,5 +621,5 @@ def test_any_bytes_give_an_empty_log_or_an_error_of_ours(data: bytes) -> None:
 
 
 def test_the_names_of_targets_that_are_no_tasks_differ() -> None:
-    assert len({SNAPSHOT, MESSAGE_IDS, record.CHANGE, -1}) == 4
-    assert ACKER < min(SNAPSHOT, MESSAGE_IDS, record.CHANGE) < max(SNAPSHOT, MESSAGE_IDS) < 0
+    assert len({SNAPSHOT, MESSAGE_IDS, -1}) == 3
+    assert ACKER < min(SNAPSHOT, MESSAGE_IDS) < max(SNAPSHOT, MESSAGE_IDS) < 0
