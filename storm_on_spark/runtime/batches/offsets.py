@@ -15,7 +15,6 @@ from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.runtime.spouts.log.lineage import NOBODY, Mark, WriterEpoch
 
 VERSION = 2
-_BEFORE_EPOCHS = 1
 
 
 @dataclass(frozen=True)
@@ -52,10 +51,10 @@ class Offset:
             >>> Offset.from_json(Offset({3: 120}, 500, 7).to_json())
             Offset(logs={3: 120}, clock=500, carried=7, epochs={})
         """
-        if data.get("version") not in (VERSION, _BEFORE_EPOCHS):
+        if data.get("version") != VERSION:
             raise CheckpointError(
                 f"the checkpoint's offsets have format version {data.get('version')}; this release reads {VERSION}"
             )
         logs = {int(task): int(position) for task, position in data["logs"].items()}
-        epochs = {int(task): WriterEpoch(*map(int, epoch)) for task, epoch in data.get("epochs", {}).items()}
+        epochs = {int(task): WriterEpoch(*map(int, epoch)) for task, epoch in data["epochs"].items()}
         return cls(logs, int(data["clock"]), int(data["carried"]), epochs)

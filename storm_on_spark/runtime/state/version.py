@@ -17,8 +17,6 @@ from typing import NamedTuple
 from storm_on_spark.api.errors import CheckpointError
 
 _FORMAT = 3
-_READABLE = (2, 3)
-"""Version 2 is the same, of a state whose key-value state has no pages."""
 _VERSION = struct.Struct("<8sIIII")
 _KEPT = 8
 
@@ -65,9 +63,9 @@ class StateVersions(tuple[StateVersion, ...]):
             raise CheckpointError(
                 f"a record of state versions has {len(record)} bytes, not {_VERSION.size} for each and one before"
             )
-        if record[0] not in _READABLE:
+        if record[0] != _FORMAT:
             raise CheckpointError(
-                f"a record of state versions has format version {record[0]}; this release reads versions 2 and 3"
+                f"a record of state versions has format version {record[0]}; this release reads version {_FORMAT}"
             )
         return cls(StateVersion._make(each) for each in _VERSION.iter_unpack(record[1:]))
 

@@ -7,8 +7,6 @@ says whether it is deleted, if some are. All parts begin at a multiple of 8.
 A column of integers is their width in bytes and the number of large ones, u64 each; the integers, the lowest of the
 width for each large one; places and values of the large ones, u32 and i64. So a few large counts don't widen all. A
 column of texts or pickled values is the offsets, u32 each, and the bytes.
-
-Format version 1 has all hashes, and integers of one width for all.
 """
 
 from __future__ import annotations
@@ -29,9 +27,9 @@ from storm_on_spark.runtime.values import pickling
 MISSING: Any = object()
 """Stands for the value of a key of which a page says nothing."""
 
-_FORMATS = (1, 2)
+_FORMAT = 2
 _HEAD = struct.Struct("<BBBBI")
-_WIDTH, _WIDTH_AND_LARGE = struct.Struct("<Q"), struct.Struct("<QQ")
+_WIDTH_AND_LARGE = struct.Struct("<QQ")
 _WIDTHS = (1, 2, 4, 8)
 _LARGE_BYTES = 12
 """What a large integer takes beside its place in the column."""
@@ -44,7 +42,7 @@ def encode(rows: Rows) -> bytes:
     some_gone = bool(rows.gone.any())
     no_hashes = rows.keys.kind is Kind.INT and are_small(rows.keys.data.to_numpy())
     flags = some_gone * _SOME_GONE | no_hashes * _NO_HASHES
-    parts = [_HEAD.pack(_FORMATS[-1], rows.keys.kind, rows.values.kind, flags, len(rows))]
+    parts = [_HEAD.pack(_FORMAT, rows.keys.kind, rows.values.kind, flags, len(rows))]
     if not no_hashes:
         parts += _padded(rows.hashes.tobytes())
     for column in (rows.keys, rows.values):
@@ -97,14 +95,14 @@ class Page:
         CheckpointError: it is of another format version, or shorter than it says.
     """
 
-    __slots__ = ("_at", "_format", "_gone", "_hashes", "_keys", "_values", "data", "size")
+    __slots__ = ("_at", "_gone", "_hashes", "_keys", "_values", "data", "size")
 
     def __init__(self, data: bytes) -> None:
-        if len(data) < _HEAD.size or data[0] not in _FORMATS:
+        if len(data) < _HEAD.size or data[0] != _FORMAT:
             raise CheckpointError(
-                f"a page of key-value state begins with {data[:1]!r}; this release reads format versions 1 and 2"
+                f"a page of key-value state begins with {data[:1]!r}; this release reads format version {_FORMAT}"
             )
-        self._format, key_kind, value_kind, flags, self.size = _HEAD.unpack_from(data)
+        _, key_kind, value_kind, flags, self.size = _HEAD.unpack_from(data)
         self.data = data
         self._at = _HEAD.size
         no_hashes = bool(flags & _NO_HASHES)
@@ -133,10 +131,7 @@ class Page:
         return _Blobs(Kind(kind), offsets, self._next(offsets[self.size]))
 
     def _ints(self) -> _Ints:
-        if self._format == 1:
-            (width,), large = _WIDTH.unpack(self._next(_WIDTH.size)), 0
-        else:
-            width, large = _WIDTH_AND_LARGE.unpack(self._next(_WIDTH_AND_LARGE.size))
+        width, large = _WIDTH_AND_LARGE.unpack(self._next(_WIDTH_AND_LARGE.size))
         if width not in _WIDTHS:
             raise CheckpointError(f"a page of key-value state has integers of {width} bytes")
         numbers = np.frombuffer(self._next(width * self.size), f"i{width}")

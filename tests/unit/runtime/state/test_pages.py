@@ -1,4 +1,4 @@
-"""Pages of key-value state: what was encoded is found again, in few bytes, and pages of earlier releases are read."""
+"""Pages of key-value state: what was encoded is found again, in few bytes."""
 
 from __future__ import annotations
 
@@ -78,25 +78,6 @@ def test_small_counts_take_five_bytes_each_though_some_are_large() -> None:
     assert len(data) < 5.2 * len(keys)
 
 
-def _of_format_1(entries: dict[int, int]) -> bytes:
-    """The page of an earlier release, by the words of its documentation: keys of four bytes, values of one."""
-    keys = sorted(entries, key=hash_of)
-    parts = [struct.pack("<BBBBI", 1, 1, 1, 0, len(keys)), struct.pack(f"<{len(keys)}I", *map(hash_of, keys))]
-    parts += [struct.pack("<Q", 4), struct.pack(f"<{len(keys)}i", *keys)]
-    parts += [struct.pack("<Q", 1), struct.pack(f"<{len(keys)}b", *(entries[key] for key in keys))]
-    return b"".join(part + bytes(-len(part) % 8) for part in parts)
-
-
-def test_a_page_of_an_earlier_release_is_read_and_merged() -> None:
-    old = {key: key % 100 for key in range(0, 3001, 3)}
-    page = Page(_of_format_1(old))
-    assert dict(page.rows().items()) == old
-    assert all(page.find(key, hash_of(key)) == value for key, value in old.items())
-    new = Rows.of([3, 4], [1 << 50, -5])
-    both = Page(encode(merged([new, page.rows()], whole=True)))
-    assert dict(both.rows().items()) == old | {3: 1 << 50, 4: -5}
-
-
 def test_of_keys_with_one_hash_each_keeps_its_newest_value() -> None:
     first, second = ALIKE
     assert first != second
@@ -114,7 +95,8 @@ def test_of_keys_with_one_hash_each_keeps_its_newest_value() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"\x03" + bytes(7), "this release reads format versions 1 and 2"),
+        (b"\x01" + bytes(7), "this release reads format version 2"),
+        (b"\x03" + bytes(7), "this release reads format version 2"),
         (struct.pack("<BBBBI", 2, 3, 1, 2, 1), "no hashes for keys of kind 3"),
         (struct.pack("<BBBBIQQ", 2, 1, 1, 2, 1, 3, 0), "integers of 3 bytes"),
         (struct.pack("<BBBBIQQ", 2, 1, 1, 2, 9, 8, 0), "has 24 bytes, not 96"),
