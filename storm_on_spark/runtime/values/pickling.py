@@ -15,7 +15,7 @@ import sys
 import types
 import weakref
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any
 
 import cloudpickle
 
@@ -154,31 +154,7 @@ class _Pickler(pickle.Pickler):
         return NotImplemented
 
 
-_MOVED: Final = {
-    "storm_on_spark.runtime.pickling.find": __name__,
-    "storm_on_spark.runtime.snapshot._alive": "storm_on_spark.runtime.state.snapshot",
-    "storm_on_spark.api.hooks.BaseTaskHook": "storm_on_spark.api.task.base_hook",
-    "storm_on_spark.api.grouping.CustomStreamGrouping": "storm_on_spark.api.custom_grouping",
-    "storm_on_spark.api.streams": "storm_on_spark.api.streams.stream",
-    **{
-        f"storm_on_spark.api.{name}": f"storm_on_spark.api.{room}.{name}"
-        for room, names in {
-            "streams": ("declarer", "fields", "grouping"),
-            "task": ("base_hook", "collector", "context", "hooks"),
-            "building": ("builder", "java_classes", "lambdas", "submitter"),
-        }.items()
-        for name in names
-    },
-}
-"""What checkpoints and submitted topologies name, an object or a whole module: where it was, and where it is now."""
-
-
-class _RenamingUnpickler(pickle.Unpickler):
-    def find_class(self, module: str, name: str) -> Any:
-        return super().find_class(_MOVED.get(f"{module}.{name}") or _MOVED.get(module, module), name)
-
-
-class _Unpickler(_RenamingUnpickler):
+class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         try:
             return super().find_class(module, name)
@@ -223,12 +199,3 @@ def loads(data: bytes | memoryview) -> Any:
     except (AttributeError, ModuleNotFoundError):
         # Named by a process in which its module is another.
         return _Unpickler(io.BytesIO(data)).load()
-
-
-def loads_topology(data: bytes) -> Any:
-    """Returns the topology that a program pickled and submitted, perhaps with an earlier version of this package.
-
-    Its modules must be importable. Only for bytes whose checksum was checked. Submitted topologies, which are kept,
-    import this function by its name.
-    """
-    return _RenamingUnpickler(io.BytesIO(data)).load()

@@ -172,11 +172,10 @@ def pack_files(
 _OBJECT = "storm_submitted_topology"
 _LOADING = f'''"""The topology that a program submitted."""
 
+import pickle
 from pathlib import Path
 
-from storm_on_spark.runtime.values.pickling import loads_topology
-
-topology = loads_topology(Path(__file__).with_name("{_OBJECT}.pickle").read_bytes())
+topology = pickle.loads(Path(__file__).with_name("{_OBJECT}.pickle").read_bytes())
 '''
 
 

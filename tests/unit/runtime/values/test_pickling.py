@@ -11,7 +11,6 @@ import threading
 import types
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -22,7 +21,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stormtest import Source, make_worker
 
-from storm_on_spark import api
 from storm_on_spark.api import TopologyBuilder
 from storm_on_spark.api.errors import StormError
 from storm_on_spark.runtime.bolts import worker as worker_module
@@ -251,46 +249,3 @@ def test_between_real_processes(tmp_path: Path) -> None:
         done = subprocess.run([sys.executable, path, tmp_path], check=True, capture_output=True, text=True)
         outputs.append(done.stdout.split("\n")[0])
     assert outputs == ["", "8 A 2 __main__", "8 Kind.A Pair(a=1, b=2)"]
-
-
-@pytest.mark.parametrize("module", ["storm_on_spark.runtime.pickling", "storm_on_spark.runtime.values.pickling"])
-def test_a_class_of_a_script_is_found_in_any_checkpoint(module: str) -> None:
-    written = f"c{module}\nfind\n(Vstorm_on_spark.api\nVTopologyBuilder\ntR."
-    assert pickling.loads(written.encode()) is TopologyBuilder
-
-
-@pytest.mark.parametrize("module", ["storm_on_spark.runtime.snapshot", "storm_on_spark.runtime.state.snapshot"])
-def test_an_attribute_that_leads_back_to_its_bolt_is_read_from_any_checkpoint(module: str) -> None:
-    assert type(pickling.loads(f"c{module}\n_alive\n(I0\ntR.".encode())).__name__ == "_NotHere"
-
-
-@pytest.mark.parametrize("name", ["hooks.BaseTaskHook", "grouping.CustomStreamGrouping"])
-def test_a_class_that_users_extend_is_found_in_any_checkpoint(name: str) -> None:
-    module, _, public = name.partition(".")
-    assert pickling.loads(f"cstorm_on_spark.api.{module}\n{public}\n.".encode()) is getattr(api, public)
-
-
-@pytest.mark.parametrize("read", [pickling.loads, pickling.loads_topology])
-@pytest.mark.parametrize(
-    ("name", "room"),
-    [
-        ("fields.Fields", "streams"),
-        ("streams.GlobalStreamId", "streams"),
-        ("grouping.Grouping", "streams"),
-        ("declarer.OutputFieldsDeclarer", "streams"),
-        ("hooks.BoltExecuteInfo", "task"),
-        ("base_hook.BaseTaskHook", "task"),
-        ("collector.OutputCollector", "task"),
-        ("context.TopologyContext", "task"),
-        ("lambdas.LambdaSpout", "building"),
-        ("builder.TopologyBuilder", "building"),
-        ("submitter.SubmitOptions", "building"),
-    ],
-)
-def test_an_object_of_the_api_is_found_where_it_was_written_before_its_move(
-    name: str, room: str, read: Callable[[bytes], Any]
-) -> None:
-    module, _, public = name.partition(".")
-    found = read(f"cstorm_on_spark.api.{module}\n{public}\n.".encode())
-    assert found.__name__ == public
-    assert found.__module__.startswith(f"storm_on_spark.api.{room}.{module.removesuffix('s')}")
