@@ -31,9 +31,7 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """Base of what is kept in a znode."""
 
     VERSION: ClassVar[int] = VERSION
-    """That of the record as it is written."""
-    READS: ClassVar[tuple[int, ...]] = (VERSION,)
-    """Those that this release reads."""
+    """That of the record's fields."""
     signed: ClassVar[bool] = False
     """Whether it counts only with the signature of the cluster's secret, where there is one."""
 
@@ -201,7 +199,7 @@ class WorkerBeat(Record, frozen=True):
     info: dict[str, Any]
     """`TopologyInfo.to_dict()`."""
     plan: dict[str, Any] = {}
-    """The operators that run: `chain_dict` of its plan. Empty until they do, and from drivers of earlier releases."""
+    """The operators that run: `chain_dict` of its plan. Empty until they do."""
 
 
 class CheckpointInfo(Record, frozen=True):
@@ -224,9 +222,6 @@ class CheckpointInfo(Record, frozen=True):
 class ErrorRecord(Record, frozen=True):
     """An error of a component, as Storm keeps it for the UI."""
 
-    VERSION: ClassVar[int] = 3
-    READS: ClassVar[tuple[int, ...]] = (1, 2, 3)
-
     component: str
     task: int
     message: str
@@ -234,13 +229,13 @@ class ErrorRecord(Record, frozen=True):
     host: str
     port: int
     trace: str = ""
-    """The traceback with the frames of the user's own code; since version 2."""
+    """The traceback with the frames of the user's own code."""
     input: str = ""
-    """What the component had in hand; since version 3."""
+    """What the component had in hand."""
     count: int = 1
-    """How many equal errors there were, of which this is the last; since version 3."""
+    """How many equal errors there were, of which this is the last."""
     first_time: float | None = None
-    """When there was the first of them; None for `time`. Since version 3."""
+    """When there was the first of them; None for `time`."""
 
     def after(self, known: ErrorRecord) -> ErrorRecord:
         """Returns this error and the equal ones before it as one."""
@@ -301,10 +296,9 @@ def decode(type_: type[R], data: bytes, where: str) -> R:
     try:
         fields = msgspec.json.decode(data, type=dict[str, Any])
         version = fields.pop("format", None)
-        if version not in type_.READS:
+        if version != type_.VERSION:
             kind = FormatError if isinstance(version, int) else RecordError
-            known = " and ".join(map(str, type_.READS))
-            raise kind(f"{where}: version {version!r} of {name}; this release reads {known}")
+            raise kind(f"{where}: version {version!r} of {name}; this release reads {type_.VERSION}")
         return msgspec.convert(fields, type_)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise RecordError(f"{where}: no {name}: {error}") from error

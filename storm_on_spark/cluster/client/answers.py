@@ -26,7 +26,6 @@ from storm_on_spark.cluster.errors import (
     UnavailableError,
 )
 from storm_on_spark.cluster.http.messages import LOG_SIZE, LOG_START
-from storm_on_spark.cluster.security.proofs import SCHEME
 
 Json = dict[str, Any]
 
@@ -139,7 +138,5 @@ def error_of(response: httpx.Response, address: str, server: str = "Nimbus") -> 
     if response.status_code in (429, 502, 503, 504):
         return UnavailableError(message)
     if response.status_code == 401:
-        if SCHEME not in response.headers.get("WWW-Authenticate", SCHEME):
-            message += "; it knows no other way than to be sent the token, as older releases do, and it isn't sent"
         return AuthenticationError(f"{server} {address}: {message}")
     return _ERRORS.get(str(body.get("error")), ClusterError)(message)

@@ -339,16 +339,6 @@ class Submissions:
         claim = self._state.get(NameClaim, NAMES, name)
         if claim is not None and not self.is_gone(claim[0].topology_id):
             self._refuse(name, claim[0].topology_id)
-        # Earlier releases made no claims. A submission becomes a topology, so submissions are read first: one that
-        # moves in between is found among the topologies.
-        for other in self._state.children(SUBMISSIONS):
-            with contextlib.suppress(RecordError):
-                found = self._state.get(Submission, SUBMISSIONS, other)
-                if found is not None and found[0].name == name and other != key:
-                    self._refuse(name, found[0].topology_id)
-        for topology_id in self._state.children(STORMS):
-            if name_of(topology_id) == name and not self.is_gone(topology_id):
-                self._refuse(name, topology_id)
         return None if claim is None else claim[1]
 
     def _refuse(self, name: str, topology_id: str) -> NoReturn:

@@ -288,9 +288,6 @@ class ClusterState:
             return True
         if failed[0] == 0:
             raise OwnershipLostError(f"this driver no longer owns the state of {topology_id}")
-        if isinstance(failed[1], NoNodeError):
-            # Of a cluster that an earlier release made.
-            self.session.ensure_folders()
         raise UnavailableError(f"{path} can't be written now: {type(failed[1]).__name__}")
 
     def add_error(self, topology_id: str, error: ErrorRecord) -> None:

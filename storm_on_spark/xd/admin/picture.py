@@ -119,7 +119,7 @@ class Picture:
     def containers(self) -> dict[str, ContainerNode]:
         """Returns the containers that are there, by id; without metrics, as these place no module."""
         found = self._container_nodes()
-        return {name: msgspec.structs.replace(node, metrics=None) for name, node in found.items()}
+        return {name: msgspec.structs.replace(node, metrics=ContainerMetrics()) for name, node in found.items()}
 
     def _container_nodes(self) -> dict[str, ContainerNode]:
         found = {
@@ -207,7 +207,7 @@ class Picture:
                 groups=node.groups,
                 attributes=node.attributes,
                 deployed_modules=len(self._mirror.children(f"{nodes.ALLOCATED}/{name}")),
-                metrics=None if node.metrics is None else _metrics_view(node.metrics),
+                metrics=_metrics_view(node.metrics),
             )
             for name, node in self._container_nodes().items()
         ]

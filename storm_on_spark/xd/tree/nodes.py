@@ -82,7 +82,7 @@ class MessageRate(Node, frozen=True, kw_only=True, omit_defaults=False):
 class ContainerMetrics(Node, frozen=True, kw_only=True, omit_defaults=False):
     """What a container measures of itself; written every ten seconds at most, and if it has changed."""
 
-    started: int
+    started: int = 0
     """Milliseconds since 1970."""
     modules: int = 0
     """That run, fused ones included."""
@@ -106,8 +106,7 @@ class ContainerNode(Node, frozen=True, kw_only=True, omit_defaults=False):
     pid: int
     groups: tuple[str, ...] = ()
     attributes: dict[str, str] = {}
-    metrics: ContainerMetrics | None = None
-    """None of a container of an older release."""
+    metrics: ContainerMetrics = ContainerMetrics()
 
 
 class Definition(Node, frozen=True, kw_only=True):

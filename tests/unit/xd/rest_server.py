@@ -19,6 +19,7 @@ from storm_on_spark.xd.modules.local_registry import LocalRegistry
 from storm_on_spark.xd.tree.nodes import Kind
 
 CONTAINER = "2ebbbc9b-63ac-4da4-aa32-e39d69eb546b"
+METRICS = schemas.MetricsView(started=1, modules=0, messages_in=0, messages_out=0, rates={}, memory=1, cores=0.0)
 
 
 class MemoryDefinitions:
@@ -91,6 +92,7 @@ class MemoryRuntime:
                 groups=("fast", "big"),
                 attributes={"rack": "7"},
                 deployed_modules=2 * len(self.deployed),
+                metrics=METRICS,
             )
         ]
 

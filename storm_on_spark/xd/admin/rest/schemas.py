@@ -190,8 +190,7 @@ class ContainerView(View, frozen=True, kw_only=True):
     attributes: dict[str, str]
     """Those that the user gave it."""
     deployed_modules: int
-    metrics: MetricsView | None = None
-    """None of a container of an older release."""
+    metrics: MetricsView
 
 
 class RuntimeModuleView(View, frozen=True, kw_only=True):

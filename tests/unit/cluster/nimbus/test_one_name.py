@@ -146,9 +146,6 @@ def test_a_submission_that_becomes_a_topology_is_never_missed(packed: Path) -> N
         fence = state.lead()
         first, second = Nimbus(state, packed), Nimbus(state, packed)
         first.submit(fence, "a")
-        # As an earlier release left it, too: without a claim.
-        if step % 2:
-            del state.nodes[NAMES, NAME]
         seen = interrupt(state, step, lambda first=first, fence=fence: first.advance(fence))
         with pytest.raises(AlreadyAliveError, match=NAME):
             second.submit(fence, "b")
@@ -239,7 +236,7 @@ def test_a_submission_that_is_sent_again_to_a_leader_without_its_code_is_not_ref
 
 
 def test_a_claim_that_outlived_its_topology_is_no_obstacle(packed: Path) -> None:
-    # A leader of an earlier release removed the topology and knew of no claims.
+    # Somebody removed the topology's node by hand.
     state = MemoryState()
     state.put(NameClaim(topology_id="same-7-7"), NAMES, NAME)
     fence, nimbus = state.lead(), Nimbus(state, packed)

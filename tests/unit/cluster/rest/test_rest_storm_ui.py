@@ -238,7 +238,7 @@ def test_a_topologys_page_has_the_operators_that_its_driver_runs_as_explain_says
 @pytest.mark.parametrize(
     "sent",
     [
-        pytest.param(beat({}), id="a driver of an earlier release"),
+        pytest.param(beat({}), id="a driver that has not started them"),
         pytest.param(beat({}, plan={"operators": [{"stages": "all"}]}), id="damage"),
         pytest.param(beat({}, launch=0, plan={"operators": [], "stages": [], "partitions": 1}), id="the launch before"),
     ],
