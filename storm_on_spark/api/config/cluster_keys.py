@@ -153,14 +153,6 @@ CLUSTER_KEYS: Final[tuple[ConfigKey, ...]] = (
         "may read it. One token a line: the first one signs, all are accepted. Not a key of Storm's.",
     ),
     honoured(
-        N.NIMBUS_AUTH_RECORDS,
-        choice("signed", "migrate", "unsigned"),
-        "signed",
-        "What becomes of records in ZooKeeper where there is a token. `signed`: daemons sign them, and refuse unsigned "
-        "ones. `migrate`: they accept unsigned ones, and the leader signs those that are there. `unsigned`: nothing is "
-        "signed or checked. Not a key of Storm's.",
-    ),
-    honoured(
         N.STORM_TLS_CERTIFICATE_FILE,
         TEXT,
         None,

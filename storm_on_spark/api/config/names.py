@@ -16,7 +16,6 @@ class ConfigNames:
     NIMBUS_ADMINS: Final = "nimbus.admins"
     NIMBUS_ADMINS_GROUPS: Final = "nimbus.admins.groups"
     NIMBUS_AUTH_DIGEST_FILE: Final = "nimbus.auth.digest.file"
-    NIMBUS_AUTH_RECORDS: Final = "nimbus.auth.records"
     NIMBUS_AUTH_TOKEN_FILE: Final = "nimbus.auth.token.file"  # noqa: S105 # the name of a key
     NIMBUS_AUTHORIZER: Final = "nimbus.authorizer"
     NIMBUS_AUTO_CRED_PLUGINS: Final = "nimbus.autocredential.plugins.classes"

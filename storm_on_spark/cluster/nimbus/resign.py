@@ -1,4 +1,4 @@
-"""Signs the records in ZooKeeper with the present token: after a new token, or where they were not signed.
+"""Signs the records in ZooKeeper with the present token, after a new one was put in front.
 
 A record's content decides nothing: only a valid record is signed again, unchanged. A record that is refused
 stays as it is.
@@ -26,7 +26,7 @@ _SIGNED: Final[dict[str, type[Record]]] = {
 
 
 def sign_anew(state: ClusterState, fence: Fence) -> tuple[int, int]:
-    """Signs the records of topologies that are unsigned, or signed with another token than the first.
+    """Signs the records of topologies that another token than the first has signed.
 
     A driver and its supervisor go by what an assignment says, so that they don't notice.
 

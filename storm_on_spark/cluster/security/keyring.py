@@ -19,10 +19,9 @@ from typing import Final, Generic, Literal
 import msgspec
 
 from storm_on_spark.api.config import Config
-from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cluster.errors import SignatureError
 from storm_on_spark.cluster.records import MAX_BYTES, R, Record, decode, encode
-from storm_on_spark.cluster.security.settings import Policy, SecuritySettings
+from storm_on_spark.cluster.security.settings import SecuritySettings
 from storm_on_spark.cluster.security.tokens import Tokens, derived, mac
 
 Stamp = tuple[int, int]
@@ -60,7 +59,6 @@ class Keyring:
 
     Args:
         tokens: the cluster's secret; None for a cluster without one, where nothing is signed.
-        policy: what becomes of unsigned records.
 
     Example:
         >>> from storm_on_spark.cluster.records import LeaderInfo
@@ -76,9 +74,8 @@ class Keyring:
 was changed, or copied from elsewhere; it is left alone
     """
 
-    def __init__(self, tokens: Tokens | None = None, policy: Policy = "signed") -> None:
-        self._tokens = None if policy == "unsigned" else tokens
-        self._policy = policy
+    def __init__(self, tokens: Tokens | None = None) -> None:
+        self._tokens = tokens
         self._numbers = itertools.count(1)
 
     @classmethod
@@ -90,12 +87,9 @@ was changed, or copied from elsewhere; it is left alone
             tokens: those of the settings, where they were read already.
 
         Raises:
-            SetupError: the file with the secret can't be used, or unsigned records are to be moved over without one.
+            SetupError: the file with the secret can't be used.
         """
-        found = Tokens.of(settings) if tokens is None else tokens
-        if settings.records == "migrate" and found is None:
-            raise SetupError(f"{Config.NIMBUS_AUTH_RECORDS}: migrate needs {Config.NIMBUS_AUTH_TOKEN_FILE}")
-        return cls(found, settings.records)
+        return cls(Tokens.of(settings) if tokens is None else tokens)
 
     @property
     def signs(self) -> bool:
@@ -104,8 +98,8 @@ was changed, or copied from elsewhere; it is left alone
 
     @property
     def mixed(self) -> bool:
-        """Whether records may count that this process would sign otherwise: unsigned ones, or of another token."""
-        return self._tokens is not None and (self._policy == "migrate" or len(self._tokens.all) > 1)
+        """Whether records may count that another token than the first has signed."""
+        return self._tokens is not None and len(self._tokens.all) > 1
 
     def stamp(self, epoch: int) -> Stamp:
         """Returns the stamp of a leader's next write."""
@@ -174,12 +168,13 @@ was changed, or copied from elsewhere; it is left alone
             SignatureError: it isn't signed as it has to be.
         """
         if not data.startswith(_PREFIX):
-            if self._tokens is not None and self._policy == "signed":
+            if self._tokens is not None:
                 raise SignatureError(
-                    f"{path}: this {kind} is not signed with the cluster's secret; it is left alone. A "
-                    f"cluster whose records were never signed is moved over by {Config.NIMBUS_AUTH_RECORDS}: migrate"
+                    f"{path}: this {kind} is not signed with the cluster's secret; it is left alone. If a daemon "
+                    f"without {Config.NIMBUS_AUTH_TOKEN_FILE} wrote it, remove it and submit or create again what it "
+                    "is about"
                 )
-            return data, NO_STAMP, self._tokens is None
+            return data, NO_STAMP, True
         envelope = _envelope(kind, data, path)
         payload = bytes(envelope.record)
         if self._tokens is None:

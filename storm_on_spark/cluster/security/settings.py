@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
 from storm_on_spark.api.config import Config
 from storm_on_spark.api.config.settings import Settings
-
-Policy = Literal["signed", "migrate", "unsigned"]
-"""`signed`: what isn't signed is refused. `migrate`: it counts, and is signed by the leader. `unsigned`: nothing is
-signed, and no signature is checked."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +15,6 @@ class SecuritySettings(Settings):
 
     token_file: Annotated[str | None, Config.NIMBUS_AUTH_TOKEN_FILE]
     digest_file: Annotated[str | None, Config.NIMBUS_AUTH_DIGEST_FILE]
-    records: Annotated[Policy, Config.NIMBUS_AUTH_RECORDS]
     certificate_file: Annotated[str | None, Config.STORM_TLS_CERTIFICATE_FILE]
     key_file: Annotated[str | None, Config.STORM_TLS_KEY_FILE]
     ca_file: Annotated[str | None, Config.STORM_TLS_CA_FILE]

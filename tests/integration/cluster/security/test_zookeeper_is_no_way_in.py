@@ -205,41 +205,6 @@ def test_a_cluster_moves_to_a_new_secret_without_a_stop(make: Make, token: Path)
     assert supervisor.drivers() == {6700: pid}
 
 
-def test_an_unsigned_cluster_becomes_a_signed_one_without_loss(make: Make, token: Path) -> None:
-    cluster = make()
-    for name in ("n1", "n2"):
-        cluster.nimbus(name)
-    cluster.supervisor("s1")
-    topology_id = cluster.submit("words")
-    pid = cluster.runs(topology_id)
-    steps: list[dict[str, Any]] = [
-        {"nimbus.auth.token.file": str(token), "nimbus.auth.records": "unsigned"},
-        {"nimbus.auth.token.file": str(token), "nimbus.auth.records": "migrate"},
-        {"nimbus.auth.token.file": str(token)},
-    ]
-    for step in steps:
-        cluster.conf.update(step)
-        if "nimbus.auth.records" not in step:
-            cluster.conf.pop("nimbus.auth.records")
-            data = cluster.state.get_bytes("assignments", topology_id)
-            assert data is not None
-            assert data[0].startswith(b'{"signed":')
-        for name in ("n1", "n2"):
-            cluster.nimbus(name)
-        cluster.supervisor("s1")
-        wait_until(lambda: _leads(cluster), "a leader", 30)
-        cluster.responds(topology_id)
-        assert cluster.runs(topology_id) == pid, "nothing was restarted"
-    with cluster.client() as client:
-        client.kill("words", 0)
-        wait_until(lambda: cluster.owner(topology_id) is None, "it is gone", 30)
-
-
-def _leads(cluster: Guarded) -> bool:
-    with cluster.client() as client:
-        return any(nimbus["is_leader"] for nimbus in client.cluster()["nimbuses"])
-
-
 def test_open_doors_are_told_of_once_a_start(make: Make, token: Path, caplog: pytest.LogCaptureFixture) -> None:
     said = "Whoever can write to ZooKeeper"
     cluster = make()

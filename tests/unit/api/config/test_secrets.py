@@ -52,7 +52,6 @@ ORDINARY_KEYS = [
     "nimbus.seeds",
     "nimbus.auth.token.file",
     "nimbus.auth.digest.file",
-    "nimbus.auth.records",
     "storm.tls.key.file",
     "my.keys",
     "my.primary.key",

@@ -42,7 +42,7 @@ class Sample(Settings):
     debug: Annotated[bool, "topology.debug"]
     hooks: Annotated[tuple[str, ...] | None, "topology.auto.task.hooks"]
     slots: Annotated[tuple[int, ...], "supervisor.slots.ports"]
-    records: Annotated[Literal["unsigned", "migrate", "signed"], "nimbus.auth.records"]
+    login: Annotated[Literal["KERBEROS", "DIGEST", "NONE"], "pacemaker.auth.method"]
     durability: Annotated[Literal["process", "machine"] | None, "topology.durability"]
 
 
@@ -50,7 +50,7 @@ def test_lists_are_tuples_and_whole_numbers_become_floats_where_the_key_is_a_num
     found = Sample.of(
         {"topology.batch.max.secs": 3, "topology.auto.task.hooks": ["a.B"], "supervisor.slots.ports": [1]}
     )
-    assert found == Sample(1, 3.0, False, ("a.B",), (1,), "signed", None)
+    assert found == Sample(1, 3.0, False, ("a.B",), (1,), "NONE", None)
     assert type(found.max_secs) is float
     with pytest.raises(AttributeError):
         found.workers = 2  # type: ignore[misc]
@@ -68,7 +68,7 @@ def test_lists_are_tuples_and_whole_numbers_become_floats_where_the_key_is_a_num
         ("workers", Annotated[int, "topology.wrkers"], "is not a configuration key that has an effect"),
         ("debug", Annotated[int, "topology.stats.sample.rate"], "is not a configuration key that has an effect"),
         ("workers", int, "names no key"),
-        ("records", Annotated[Literal["signed", "migrate"], "nimbus.auth.records"], "the field must be <class 'str'>"),
+        ("login", Annotated[Literal["NONE", "DIGEST"], "pacemaker.auth.method"], "the field must be <class 'str'>"),
         ("durability", Annotated[Literal["process", "machine"], "topology.durability"], "the field must be str | None"),
         ("workers", Annotated[Literal[1, 2], "topology.workers"], "the field must be <class 'int'>"),
     ],

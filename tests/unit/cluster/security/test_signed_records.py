@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cluster.errors import RecordError, SignatureError
 from storm_on_spark.cluster.paths import ASSIGNMENTS, STORMS
 from storm_on_spark.cluster.records import (
@@ -31,7 +30,6 @@ from storm_on_spark.cluster.records import (
     WorkerBeat,
 )
 from storm_on_spark.cluster.security.keyring import Keyring, payload_of
-from storm_on_spark.cluster.security.settings import SecuritySettings
 from storm_on_spark.cluster.security.tokens import Tokens
 from storm_on_spark.cluster.state.contents import Contents, Node
 
@@ -82,8 +80,8 @@ RECORDS: list[Record] = [
 ]
 
 
-def keyring(*tokens: str, policy: Any = "signed") -> Keyring:
-    return Keyring(Tokens(tokens) if tokens else None, policy)
+def keyring(*tokens: str) -> Keyring:
+    return Keyring(Tokens(tokens) if tokens else None)
 
 
 SIGNED = keyring(TOKEN).encode(ASSIGNMENT, PATH, (5, 1))
@@ -186,22 +184,6 @@ def test_without_a_secret_nothing_is_signed_and_everything_is_read() -> None:
     assert nobody.decode(Assignment, SIGNED, PATH) == ASSIGNMENT
 
 
-def test_the_way_from_an_unsigned_cluster_to_a_signed_one() -> None:
-    """At each step daemons of the step before and of the step after read each other's records."""
-    steps = [keyring(), keyring(TOKEN, policy="unsigned"), keyring(TOKEN, policy="migrate"), keyring(TOKEN)]
-    for before, after in itertools.pairwise(steps):
-        for writer, reader in ((before, after), (after, before), (after, after)):
-            if writer.signs or reader is not steps[-1]:
-                assert reader.decode(Assignment, writer.encode(ASSIGNMENT, PATH), PATH) == ASSIGNMENT
-    migrating = steps[2]
-    assert not migrating.open(Assignment, steps[0].encode(ASSIGNMENT, PATH), PATH).current, "is to be signed"
-    assert migrating.open(Assignment, migrating.encode(ASSIGNMENT, PATH), PATH).current
-    with pytest.raises(SignatureError, match="signature of this Assignment is wrong"):
-        migrating.decode(Assignment, CASES["changed"][0], PATH)
-    assert not keyring(TOKEN, policy="unsigned").signs
-    assert [step.mixed for step in steps] == [False, False, True, False]
-
-
 def test_the_way_from_one_secret_to_another() -> None:
     steps = [keyring(OTHER), keyring(OTHER, TOKEN), keyring(TOKEN, OTHER), keyring(TOKEN)]
     for before, after in itertools.pairwise(steps):
@@ -214,18 +196,6 @@ def test_the_way_from_one_secret_to_another() -> None:
     assert not steps[2].open(Assignment, old, PATH).current, "has to be signed again"
     with pytest.raises(SignatureError, match="a secret that is not in"):
         steps[3].decode(Assignment, old, PATH)
-
-
-def test_migration_needs_a_secret(tmp_path: Path) -> None:
-    with pytest.raises(SetupError, match=r"nimbus.auth.records: migrate needs nimbus.auth.token.file"):
-        Keyring.of(SecuritySettings.of({"nimbus.auth.records": "migrate"}))
-    token = tmp_path / "token"
-    token.write_text(TOKEN)
-    token.chmod(0o600)
-    assert Keyring.of(SecuritySettings.of({"nimbus.auth.token.file": str(token)})).signs
-    assert not Keyring.of(
-        SecuritySettings.of({"nimbus.auth.token.file": str(token), "nimbus.auth.records": "unsigned"})
-    ).signs
 
 
 def test_what_drivers_tell_needs_no_signature() -> None:
